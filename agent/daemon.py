@@ -26,6 +26,7 @@ from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.protocol.reports import Hello
+from agent.starter.system.notify import Notify
 from agent.starter_client import starterlink
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
@@ -47,9 +48,12 @@ CHECKPOINT_PAUSE = 0.5
 
 
 class Daemon:
-    """One agent. ``masters``: where lavad may be (HOST:PORT); ``slots``: cores to report, 0: those there."""
+    """One agent. ``masters``: where lavad may be (HOST:PORT); ``slots``: cores to report, 0: those there.
 
-    def __init__(self, site: Site, masters: list[str], slots: int, starter_log: str) -> None:
+    ``starter_log`` is that of a starter which the agent starts ("": none); None where it starts none, but waits for it.
+    """
+
+    def __init__(self, site: Site, masters: list[str], slots: int, starter_log: str | None) -> None:
         self._site = site
         self._masters = masters
         self._starter_log = starter_log
@@ -69,6 +73,7 @@ class Daemon:
         self._last_logged = ""
         self._timer: asyncio.TimerHandle | None = None
         self._stop = asyncio.Event()
+        self._notify = Notify()
 
     async def serve(self) -> None:
         """Run until SIGTERM; jobs continue without the agent."""
@@ -85,9 +90,12 @@ class Daemon:
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         work.append(self._clean())
         work.append(self._elims.run())
+        work.append(self._beats())
+        self._notify.tell("READY=1")
         tasks = [asyncio.create_task(one) for one in work]
         tasks.append(asyncio.create_task(self._stop.wait()))  # type: ignore[arg-type]
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        self._notify.tell("STOPPING=1")
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -118,6 +126,14 @@ class Daemon:
         if (wait := self._runner.control.next_wake()) is not None:
             self._timer = asyncio.get_running_loop().call_later(wait, self._poke)
 
+    async def _beats(self) -> None:
+        """Tell the service manager that the turns go on."""
+        while True:
+            await self._finish_turn()
+            if self._notify.every:
+                self._notify.tell("WATCHDOG=1")
+            await asyncio.sleep(self._notify.every or DAY)
+
     # -- starter -----------------------------------------------------------------------------------------------------
 
     async def _starter(self) -> None:
@@ -127,7 +143,7 @@ class Daemon:
             try:
                 link = await starterlink.connect(site.starter_socket)
             except OSError as e:
-                log.warning("the starter does not answer (%s): another one is started", e.strerror)
+                log.warning("the starter does not answer (%s)", e.strerror)
                 self._spawn()
                 continue
             async for report in link.reports():
@@ -145,7 +161,11 @@ class Daemon:
                 self._spawn()
 
     def _spawn(self) -> None:
+        """Start a starter, unless it is a service of its own, which ``connect`` waits for."""
         site = self._site
+        if self._starter_log is None:
+            return
+        log.info("a starter is started")
         starterlink.spawn(site.host, starter_folder(site), site.starter_socket, site.run_dir, self._starter_log)
 
     # -- master ------------------------------------------------------------------------------------------------------

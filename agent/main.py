@@ -12,6 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from agent.starter.system import folders
 from agent.starter_client import starterlink
 
 if TYPE_CHECKING:
@@ -22,8 +23,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run an agent until SIGTERM."""
     options = _options(argv)
     os.umask(0o022)
-    for folder in (options.run, options.spool):
-        os.makedirs(folder, mode=0o755, exist_ok=True)
+    try:
+        for folder in (options.run, options.spool):
+            folders.make_own(folder)
+    except (folders.NotOwn, OSError) as e:
+        sys.stderr.write(f"lava-agent: {e}\n")
+        return 1
     lock = os.open(os.path.join(options.spool, "agent.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     _set_name()
     socket_path = os.path.join(options.run, f"starter-{options.host}.sock")
     starter_log = os.path.join(os.path.dirname(options.log), f"starter-{options.host}.log") if options.log else ""
-    if not starterlink.answers(socket_path):
+    if not options.await_starter and not starterlink.answers(socket_path):
         folder = os.path.join(options.spool, "starter")
         starterlink.spawn(options.host, folder, socket_path, options.run, starter_log)
     return _serve(options, starter_log)
@@ -60,7 +65,7 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
 
     async def serve() -> None:
         masters = options.master.split(",") if options.master else site.masters
-        await Daemon(site, masters, options.slots_hint, starter_log).serve()
+        await Daemon(site, masters, options.slots_hint, None if options.await_starter else starter_log).serve()
 
     try:
         asyncio.run(serve())
@@ -80,6 +85,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
         "--master", default="", help="HOST:PORT[,HOST:PORT…] or unix:PATH; else LSF_MASTER_LIST of lsf.conf, at LAVA_PORT"
     )
     parser.add_argument("--address", default="127.0.0.1", help="where other hosts reach this one")
+    parser.add_argument("--await-starter", action="store_true", help="the starter is a service of its own: start none")
     parser.add_argument("--gpus", type=int, default=0, help="simulated GPUs")
     parser.add_argument("--pidfile", type=os.path.abspath)
     parser.add_argument("--log", type=os.path.abspath)

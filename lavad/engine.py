@@ -199,6 +199,11 @@ class Engine:
         self._wake.set()
         return request.answer
 
+    async def lives(self) -> None:
+        """Returns once no turn is under way and the thread for commits has answered."""
+        async with self.quiet:
+            await self._committing.run(_nothing)
+
     def time_passed(self) -> None:
         """Judge dependency conditions with a time window again."""
         self._conditions.time_passed()
@@ -350,6 +355,10 @@ class Engine:
     def _undo(self, why: str) -> str:
         self.cluster.undo_changes()
         return why
+
+
+def _nothing() -> None:
+    pass
 
 
 def _has_failed(earlier: asyncio.Future[list[Answer]]) -> bool:

@@ -23,6 +23,7 @@ from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
 from lavad.services.loops import LeaseLost
 from lavad.services.metrics import is_loopback, split_address
+from lavad.services.watchdog import Watchdog
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.schema import HEAD
@@ -33,6 +34,9 @@ from proto.workers import Workers
 log = logging.getLogger("lavad")
 
 STANDBY_PAUSE = 0.5
+SPOOL = "/var/lib/lava-master"
+FORMER_STORE = "/var/lib/lava/lavad.sqlite"
+"""Where versions up to 0.1 had it, in a folder that root's daemons share."""
 
 
 class Cannot(Exception):
@@ -61,6 +65,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
     database = database_url(params, options.database, options.database_file)
     if database.startswith(f"sqlite:///{params.lava_spooldir}/"):
         Path(params.lava_spooldir).mkdir(parents=True, exist_ok=True)
+    _refuse_to_leave_a_store(database, params.lava_spooldir)
     listen = options.listen or (f"0.0.0.0:{params.lava_port}" if params.lava_tls_dir else address(rundir, _name(options.number)))
     if not params.lava_tls_dir and not is_local(listen):
         raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on a socket of this machine only (unix:PATH)")
@@ -78,6 +83,13 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
         lease=max(5.0, min(20.0, float(params.lava_host_timeout))),
     )
+
+
+def _refuse_to_leave_a_store(database: str, spooldir: str) -> None:
+    """Raises Cannot where lavad would begin a new store, and that of an older version lies where its default was."""
+    path = f"{spooldir}/lavad.sqlite"
+    if spooldir == SPOOL and database == f"sqlite:///{path}" and os.path.exists(FORMER_STORE) and not os.path.exists(path):
+        raise Cannot(f"the store is {FORMER_STORE}: move it to {spooldir} (docs/operations.md), or set LAVA_SPOOLDIR")
 
 
 def _name(number: int) -> str:
@@ -107,6 +119,9 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -
     local = LocalServer(f"{site.rundir}/{name}.sock", site.host, dispatch)
     await local.start()
     pid_file(Path(site.rundir, f"{name}.pid"))
+    watchdog = Watchdog()
+    watchdog.tell("READY=1")
+    beats = asyncio.ensure_future(watchdog.run(lambda: _lives(office)))
     ended = asyncio.Event()
     for sign in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sign, ended.set)
@@ -121,7 +136,15 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -
                 if ended.is_set():
                     await leasing.run(lease.release, epoch)
     finally:
+        watchdog.tell("STOPPING=1")
+        beats.cancel()
         local.close()
+
+
+async def _lives(office: list[Master]) -> None:
+    """Returns while this lavad does what it is there for; a standby has to be there only."""
+    if office:
+        await office[0].engine.lives()
 
 
 async def _wait_for_lease(lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event) -> int | None:

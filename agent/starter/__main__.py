@@ -20,13 +20,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run a starter until SIGTERM; 1 when another one has the folder."""
     from agent.starter.supervisor import starter
     from agent.starter.supervisor.pool import Home
-    from agent.starter.system import cgroup, fence, kernel, rlimits
+    from agent.starter.system import cgroup, fence, folders, kernel, rlimits
 
     options = _options(argv)
     os.umask(0o022)
     with contextlib.suppress(PermissionError):
         os.setsid()
-    os.makedirs(options.dir, mode=0o700, exist_ok=True)
+    try:
+        folders.make_own(os.path.dirname(options.socket))
+        folders.make_own(options.dir, 0o700)
+    except (folders.NotOwn, OSError) as e:
+        sys.stderr.write(f"lava-starter: {e}\n")
+        return 1
     kernel.find_title()
     lock = os.open(os.path.join(options.dir, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 RUNDIR = "/run/lava"
+OF_MASTER = "-master"
+"""After the name of the run folder: that of lavad, where it runs under an account of its own."""
 BATCH = "lsb_init: Failed in an LSF library call"
 BASE = "ls_initdebug"
 """What LSF's commands of the batch system, and of the base system, put before a failure to read lsf.conf."""
@@ -249,14 +251,11 @@ class Client:
     def _sockets(self) -> list[str]:
         if self._given:
             return [self._given]
-        try:
-            names = os.listdir(self._rundir)
-        except OSError:
-            return []
-        masters = [name for name in names if name.startswith("lavad") and name.endswith(".sock")]
-        masters.sort(key=lambda name: (len(name), name))
-        agents = sorted(name for name in names if name.startswith("agent") and name.endswith(".sock"))
-        return [os.path.join(self._rundir, name) for name in masters + agents]
+        found = [(folder, name) for folder in (self._rundir, self._rundir + OF_MASTER) for name in _names(folder)]
+        masters = [(folder, name) for folder, name in found if name.startswith("lavad") and name.endswith(".sock")]
+        masters.sort(key=lambda one: (len(one[1]), one[1]))
+        agents = sorted(one for one in found if one[1].startswith("agent") and one[1].endswith(".sock"))
+        return [os.path.join(folder, name) for folder, name in masters + agents]
 
     def _attempt(self, path: str, receiver: Receiver, patience: float | None) -> str:
         link = self._socket if path == self._path else None
@@ -281,6 +280,13 @@ class Client:
             if receiver.take(answer):
                 self._socket, self._path = link, path
                 return DONE
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _packed(frame: Mapping[str, object]) -> bytes:

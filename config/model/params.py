@@ -224,7 +224,8 @@ class SiteParams(Params, frozen=True):
 
     # --- lsf.conf: lava's own
     lava_rundir: str = "/run/lava"
-    lava_spooldir: str = "/var/lib/lava"
+    lava_spooldir: str = "/var/lib/lava-master"
+    """lavad's own: the folders of root's daemons on the same host are named by their units."""
     lava_database_url: str = ""
     lava_database_url_file: str = ""
     """A file that only the daemon can read, for a URL with a password: every user reads lsf.conf."""

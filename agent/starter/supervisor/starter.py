@@ -53,6 +53,7 @@ from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.supervisor.user_requests import failed
 from agent.starter.system import kernel, proctree
+from agent.starter.system.notify import Notify
 from agent.starter.system.watch import Wake, Watch
 from agent.starter.wire.frames import MAX_FRAME, FrameError
 
@@ -117,15 +118,20 @@ class Starter:
 
     def run(self) -> None:
         """Run until SIGTERM; then end all parts."""
+        notify = Notify()
+        notify.tell("READY=1")
+        longest = min(TIDY_SECONDS, notify.every or TIDY_SECONDS)
         while not self._stopping:
+            notify.beat()
             pause = self._supervisor.wait_for()
-            self._watch.wait(TIDY_SECONDS if pause is None else min(pause, TIDY_SECONDS))
+            self._watch.wait(longest if pause is None else min(pause, longest))
             if self._wake.was_signalled():
                 self._supervisor.reap()
             self._supervisor.on_time()
             self._supervisor.pool.flush()
             self._agent.flush()
             self._tidy()
+        notify.tell("STOPPING=1")
         self._agent.close()
         self._supervisor.stop()
 

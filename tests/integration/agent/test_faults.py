@@ -7,8 +7,9 @@ import signal
 import time
 from pathlib import Path
 
+from agent.starter_client import starterlink
 from proto import agent_pb2 as pb
-from tests.support.daemons.agent_host import AgentHost, run, start_order
+from tests.support.daemons.agent_host import AgentHost, fake_master, run, start_order
 from tests.support.daemons.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
@@ -90,6 +91,31 @@ def test_a_killed_starter_loses_its_jobs_honestly(master: FakeMaster, host: Agen
     wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "the job's end")
     after = run(master, host, "true")
     assert master.wait_for(after.uid, "ended").ended.status == 0
+
+
+def test_an_agent_whose_starter_is_a_service_of_its_own_waits_for_it(tmp_path: Path) -> None:
+    """One that it started itself would be in the agent's group, and keep the service from starting."""
+    with fake_master() as master:
+        host = AgentHost(tmp_path, master.address)
+        host.start("--await-starter")
+        try:
+            wait_until(lambda: (host.run / "agent-h1.sock").exists(), 20, "the agent")
+            wait_until(lambda: "the starter does not answer" in host.log.read_text(), 30, "a word about the starter")
+            assert not host.starter_pid()
+            folder, path = str(host.spool / "starter"), str(host.run / "starter-h1.sock")
+            service = starterlink.spawn("h1", folder, path, str(host.run), "")
+            wait_until(lambda: master.hellos, 20, "the agent at its master")
+            assert host.starter_pid() == service.pid
+            service.kill()
+            service.wait()
+            wait_until(lambda: "the connection to the starter is lost" in host.log.read_text(), 20, "the loss")
+            service = starterlink.spawn("h1", folder, path, str(host.run), "")
+            order = run(master, host, "exit 3")
+            assert master.wait_for(order.uid, "ended").ended.status == 3 << 8
+            assert host.starter_pid() == service.pid
+        finally:
+            host.stop()
+            service.wait(20)
 
 
 def test_a_kill_sequence_goes_on_after_a_restart_of_the_agent(master: FakeMaster, host: AgentHost) -> None:

@@ -39,12 +39,14 @@ KEEP = KEYS + 'print(found(), call(add_key, b"user", b"lava-test", b"token", 5, 
 
 @pytest.fixture
 def open_rig(rig: Rig) -> Rig:
-    """A rig in a folder that everybody may write to."""
+    """A rig in a folder that everybody reaches, with one below it that everybody may write to."""
     folder = rig.folder
     while folder != Path("/tmp") and folder != Path("/") and folder.stat().st_uid == os.getuid():
         folder.chmod(0o755)
         folder = folder.parent
-    rig.folder.chmod(0o777)
+    (rig.folder / "out").mkdir()
+    (rig.folder / "out").chmod(0o777)
+    rig.outputs = rig.folder / "out"
     return rig
 
 
@@ -175,9 +177,9 @@ def test_jobs_have_the_limits_of_open_files_that_the_starter_was_started_with(op
         rig.start()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    rig.run("a", "ulimit -Sn; ulimit -Hn", user=A, pre_exec=f"ulimit -Sn > {rig.folder}/pre")
+    rig.run("a", "ulimit -Sn; ulimit -Hn", user=A, pre_exec=f"ulimit -Sn > {rig.outputs}/pre")
     assert rig.text("a") == f"700\n{hard}\n"
-    assert (rig.folder / "pre").read_text() == "700\n"
+    assert (rig.outputs / "pre").read_text() == "700\n"
     assert resource.prlimit(rig.pid, resource.RLIMIT_NOFILE) == (hard, hard)
     rig.run("b", "ulimit -Sn", user=A, rlimits={"NOFILE": [300, -1]})
     assert rig.text("b") == "300\n"

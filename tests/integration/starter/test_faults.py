@@ -325,3 +325,30 @@ def test_one_starter_a_folder(rig: Rig) -> None:
     assert done.stdout == ""
     assert "is served by process" in done.stderr
     assert rig.run("x", "exit 1")["status"] == 1 << 8
+
+
+def test_a_starter_tells_systemd_that_it_is_ready_lives_and_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(20)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "300000")
+        rig = Rig(tmp_path).start()
+        assert manager.recv(99) == b"READY=1"
+        assert [manager.recv(99) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+        assert "NOTIFY_SOCKET" not in Path(f"/proc/{rig.pid}/environ").read_text() or rig.run("env", "env", env={})["status"] == 0
+        assert "NOTIFY_SOCKET" not in rig.text("env")
+        assert rig.stop() == 0
+        said = manager.recv(99)
+        while said == b"WATCHDOG=1":
+            said = manager.recv(99)
+        assert said == b"STOPPING=1"
+
+
+def test_a_folder_that_others_may_write_to_is_no_starters(tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool").chmod(0o777)
+    args = ["--host", "b", "--dir", str(tmp_path / "spool"), "--pidfile", "p", "--socket", str(tmp_path / "run" / "b")]
+    done = subprocess.run([sys.executable, "-I", "-S", str(ENTRY), *args], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert "others than its owner may write to it" in done.stderr

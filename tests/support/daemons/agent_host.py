@@ -37,11 +37,12 @@ class AgentHost:
         (folder / "conf" / "lsf.conf").write_text(f"LSF_ROOT_USER=Y\n{conf}")
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start the agent."""
+    def start(self, *more: str) -> None:
+        """Start the agent, with ``more`` options."""
         folders = ["--conf", self.folder / "conf", "--run", self.run, "--spool", self.spool, "--log", self.log]
         argv = [sys.executable, "-m", "agent.main", "--host", self.name, "--master", ",".join(self.masters), *map(str, folders)]
-        self.process = subprocess.Popen([*argv, "--pidfile", str(self.run / f"agent-{self.name}.pid")], cwd=ROOT)
+        argv += ["--pidfile", str(self.run / f"agent-{self.name}.pid"), *more]
+        self.process = subprocess.Popen(argv, cwd=ROOT)
 
     def kill(self) -> None:
         """kill -9 of the agent alone."""

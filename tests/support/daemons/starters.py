@@ -48,6 +48,7 @@ class Rig:
     def __init__(self, folder: Path, host: str = "hostA") -> None:
         self.folder = folder
         self.host = host
+        self.outputs = folder
         self.socket_path = str(folder / f"{host}.sock")
         self.process: subprocess.Popen[bytes] | None = None
         self.sock: socket.socket | None = None
@@ -207,7 +208,7 @@ class Rig:
         return {**fields, **more}
 
     def out(self, uid: str) -> str:
-        return str(self.folder / f"{uid}.out")
+        return str(self.outputs / f"{uid}.out")
 
     def text(self, uid: str) -> str:
         """What is in its output file now."""

@@ -35,6 +35,15 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_uuid(caller: Caller):
     assert {**first, "again": True} == second
 
 
+def test_lavads_folder_of_its_own_beside_the_run_folder_is_looked_into(caller: Caller):
+    """Where lavad runs under an account of its own, root's daemons have the run folder to themselves."""
+    (caller.folder / "lsf.conf").write_text(f"LAVA_RUNDIR={caller.folder}/lava\n")
+    own = caller.folder / "lava-master"
+    own.mkdir()
+    with ScriptedMaster(own / "lavad.sock", SUBMITTED):
+        assert caller.run("bsub", "true").out == "Job <12> is submitted to default queue <normal>.\n"
+
+
 def test_an_answer_cut_in_the_middle_counts_for_nothing(caller: Caller):
     with ScriptedMaster(caller.socket, [{"out": "half"}, CUT], [{"out": "whole\n"}, {"exit": 0}]):
         assert caller.run("bjobs") == (0, "whole\n", "")
