@@ -203,6 +203,7 @@ def _params(config: ClusterConfig) -> Params:
         max_pend_slots=None,
         open_hosts=config.default_host is not None,
         host_addresses=config.host_addresses,
+        lava_admin_hosts=site.lava_admin_hosts or site.lsf_master_list,
         units=tuple(UnitConf(name=unit.name, type=unit.type) for unit in config.units),
         architectures=tuple((model.name, " ".join(model.architectures)) for model in config.host_models if model.architectures),
     )

@@ -26,20 +26,22 @@ class PeekRequests:
 
     def __init__(self) -> None:
         self._next = 0
-        self._open: dict[int, asyncio.Future[PeekData]] = {}
+        self._open: dict[int, tuple[Session, asyncio.Future[PeekData]]] = {}
 
-    def answered(self, data: PeekData) -> None:
-        """An agent answered."""
-        future = self._open.pop(data.id, None)
-        if future is not None and not future.done():
-            future.set_result(data)
+    def answered(self, session: Session, data: PeekData) -> None:
+        """An agent answered; nothing is taken but from the stream that was asked."""
+        asked, future = self._open.get(data.id, (None, None))
+        if asked is session and future is not None:
+            del self._open[data.id]
+            if not future.done():
+                future.set_result(data)
 
     async def read(self, session: Session, question: Peek) -> PeekData:
         """One piece; raises NoOutput."""
         self._next += 1
         number = self._next
         future: asyncio.Future[PeekData] = asyncio.get_running_loop().create_future()
-        self._open[number] = future
+        self._open[number] = (session, future)
         session.send(encode.peek(replace(question, id=number, limit=PIECE)))
         try:
             data = await asyncio.wait_for(future, PATIENCE)

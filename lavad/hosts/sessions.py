@@ -41,11 +41,14 @@ class Sent(NamedTuple):
 class Session:
     """One host's stream. On a new stream nothing was sent yet, so all due effects are sent again."""
 
-    def __init__(self, host: str, sequence: int) -> None:
+    def __init__(self, host: str, sequence: int, peer: str = "", boot_id: str = "") -> None:
         self.host = host
         self.sequence = sequence
         """Highest start-order number the agent has seen."""
         self.outgoing: asyncio.Queue[Sent | None] = asyncio.Queue()
+        self.peer = peer
+        """The connection, in gRPC's words."""
+        self.boot_id = boot_id
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, SentText] = OrderedDict()

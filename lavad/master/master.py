@@ -27,6 +27,7 @@ from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import spawn
+from lavad.rpc.admission import Admission
 from lavad.rpc.agents import Agents
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.server import Listener, PeerAuth, serve
@@ -204,7 +205,7 @@ class Master:
                 self.sessions,
                 self.outbox,
                 self.peeks,
-                PeerAuth(is_local(self.site.address)),
+                Admission(PeerAuth(is_local(self.site.address)), self.cluster, self.sessions, time.time, self.site.host),
                 self.dispatch,
                 self.publish,
                 time.time,

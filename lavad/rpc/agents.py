@@ -7,11 +7,9 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 import grpc
 
-from config.values.names import is_within
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
@@ -27,15 +25,15 @@ from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
+from lavad.rpc.admission import Admission
 from lavad.rpc.dispatch import Dispatch
-from lavad.rpc.server import PeerAuth
 from lavad.wire import decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
 from lavad.wire.records import Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
 from proto import agent_pb2_grpc
 from proto.answers import Answer
-from proto.version import PROTOCOL, why_not_protocol
+from proto.version import PROTOCOL
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +58,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         sessions: Sessions,
         outbox: Outbox,
         peeks: PeekRequests,
-        auth: PeerAuth,
+        admission: Admission,
         dispatch: Dispatch,
         publish: Callable[[SoftUpdate], None],
         clock: Callable[[], float],
@@ -70,7 +68,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._sessions = sessions
         self._outbox = outbox
         self._peeks = peeks
-        self._auth = auth
+        self._admission = admission
         self._dispatch = dispatch
         self._publish = publish
         self._clock = clock
@@ -81,16 +79,15 @@ class Agents(agent_pb2_grpc.AgentsServicer):
     async def Session(self, requests: AsyncIterator[FromAgent], context: Context) -> AsyncIterator[ToAgent]:
         """One host's stream, from its greeting to its end."""
         hello = decode.hello(await anext(aiter(requests)))
-        why = self._auth.why_not_host(context, hello.host) or self._why_not(hello, _address(context))
+        why = self._admission.why_not_stream(hello, context)
         if why:
-            log.warning("host %s refused: %s", hello.host, why)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
         if hello.incarnation not in ("", self._engine.cluster.incarnation):
             # it first has to give up what it has of the other store, or to find what it has kept for this one
             log.info("host %s comes from another store (%s)", hello.host, hello.incarnation)
             yield self._welcome(hello)
             return
-        session = HostSession(hello.host, hello.sequence)
+        session = HostSession(hello.host, hello.sequence, context.peer(), hello.facts.boot_id)
         self._sessions.heard[hello.host] = self._clock()
         self._sessions.open(session)
         session.send(self._welcome(hello))
@@ -110,22 +107,6 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 task.cancel()
             session.abandon()
             log.info("host %s: stream ended", session.host)
-
-    def _why_not(self, hello: Hello, address: str) -> str:
-        cluster = self._engine.cluster
-        conf = cluster.host_conf.get(hello.host)
-        use = cluster.use.hosts.get(hello.host)
-        if conf is not None or (use is not None and use.jobs):
-            pass
-        elif cluster.conf.params.host_addresses and not is_within(address, cluster.conf.params.host_addresses):
-            return f"host {hello.host} joins from {address}, which LSF_HOST_ADDR_RANGE does not allow"
-        elif cluster.host_conf and not cluster.conf.params.open_hosts:
-            return f"host {hello.host} is not in lsf.cluster.{cluster.conf.cluster}"
-        if why := why_not_protocol(f"the agent of host {hello.host}", hello.protocol, "lavad"):
-            return why
-        if hello.incarnation == cluster.incarnation and hello.epoch > cluster.epoch:
-            return f"the host has obeyed a newer master (epoch {hello.epoch})"
-        return ""
 
     def _welcome(self, hello: Hello) -> ToAgent:
         cluster = self._engine.cluster
@@ -151,6 +132,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         await self._greet(session, hello)
         last: asyncio.Future[list[Answer]] | None = None
         async for message in requests:
+            if self._admission.has_left(session.host):
+                log.warning("host %s: the stream is closed, as it has left the cluster", session.host)
+                return
             self._sessions.heard[session.host] = self._clock()
             match decode.read(message, session.host):
                 case Reports(reports=reports):
@@ -160,7 +144,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 case Heartbeat() as beat:
                     self._heartbeat(session, beat)
                 case PeekData() as data:
-                    self._peeks.answered(data)
+                    self._peeks.answered(session, data)
 
     async def _acknowledge(self, session: HostSession, handed: Handed) -> None:
         """Acknowledge committed reports to the host, in the order of its reports."""
@@ -235,20 +219,13 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
     async def Command(self, request: CommandFrame, context: Context) -> AsyncIterator[CommandFrame]:
         """A command of a user on an agent's host; the agent has authenticated the user."""
-        host = self._auth.host_of(context)
-        if host is None:
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, "only an agent may vouch for users")
-            return
-        caller = decode.caller(request, host)
+        host, why = self._admission.vouched_host(context)
+        if why:
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        caller = decode.caller(request, host, self._admission.may_administer(host))
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
                 yield encode.command_frame(frame)
-
-
-def _address(context: Context) -> str:
-    """Address of the peer, from ``ipv4:ADDRESS:PORT`` or ``ipv6:[ADDRESS]:PORT`` (the brackets may be escaped)."""
-    peer = unquote(str(context.peer()))
-    return peer.partition(":")[2].rpartition(":")[0].strip("[]")
 
 
 def _decision(report: PartReport) -> Decide:

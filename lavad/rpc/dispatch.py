@@ -29,6 +29,7 @@ from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.secrets import without_secrets
 from lavad.core.lang.windows import local_of
+from lavad.core.rules.vouching import why_not_vouched
 from lavad.core.site.rights import is_admin
 from lavad.engine import Engine
 from lavad.hosts import attach
@@ -123,7 +124,7 @@ class Dispatch:
                     yield LATER
                     return
                 ask = decoded(frame)
-                if why := self._why_not(caller):
+                if why := why_not_vouched(self._engine.cluster, ask, caller):
                     raise Refused(why)
                 kinds = [] if isinstance(ask, _WAITS) else [QUERY if isinstance(ask, asks.Query) else CHANGE]
                 with self._under_way.let_in(caller.user, *kinds) as room:
@@ -149,12 +150,6 @@ class Dispatch:
                 yield _encode(piece)
         else:
             yield _encode({"ok": await self._change(ask, caller)})
-
-    def _why_not(self, caller: Caller) -> str:
-        allowed = self._engine.cluster.conf.params.lava_submit_hosts
-        if "all" not in allowed and caller.host not in allowed:
-            return f"{caller.host}: Host is not a submission host"
-        return ""
 
     async def _change(self, ask: asks.Ask, caller: Caller) -> Answer:
         if ask.again and ask.uuid:
@@ -298,5 +293,4 @@ class Dispatch:
 
 def _refusal(refusal: Refused) -> bytes:
     # what a caller sent may stand in it
-    answer: dict[str, str | int] = {"refused": shown(refusal.text), "exit": refusal.exit_code}
-    return _encode(answer | {"retry": refusal.retry} if refusal.retry else answer)
+    return _encode({"refused": shown(refusal.text), "exit": refusal.exit_code})

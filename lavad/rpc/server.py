@@ -5,8 +5,9 @@ folder that only this account and root can enter.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import grpc
 
@@ -76,23 +77,33 @@ async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folde
 ROLE = b"agent:"
 
 
+class Call(Protocol):
+    """A call, as far as it tells who calls: the part of gRPC's context that is read."""
+
+    def peer(self) -> str: ...
+
+    def auth_context(self) -> Mapping[str, Iterable[bytes]]: ...
+
+    def invocation_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
+
+
 class PeerAuth:
     """``local``: peers come through the socket of this machine, as only this account and root can; else certificates decide."""
 
     def __init__(self, local: bool) -> None:
         self.local = local
 
-    def why_not_host(self, context: Any, host: str) -> str:
+    def why_not_host(self, context: Call, host: str) -> str:
         """Why the peer is not the agent of ``host``; "": it is."""
         known = self.host_of(context)
         if known is None:
             return "the peer names no host" if self.local else "no certificate of an agent"
         return "" if known == host else f"the peer is host {known}, and says that it is {host}"
 
-    def host_of(self, context: Any) -> str | None:
+    def host_of(self, context: Call) -> str | None:
         """The host whose agent the peer is, None if it is none."""
         if self.local:
-            return dict(context.invocation_metadata() or ()).get("lava-host") or None
+            return str(dict(context.invocation_metadata() or ()).get("lava-host", "")) or None
         for name in context.auth_context().get("x509_common_name", ()):
             if name.startswith(ROLE):
                 return str(name[len(ROLE) :].decode())

@@ -50,9 +50,9 @@ def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None
     return None
 
 
-def caller(frame: CommandFrame, host: str) -> Caller:
+def caller(frame: CommandFrame, host: str, may_administer: bool) -> Caller:
     """Who sends a command, as the agent of the host vouches."""
-    return Caller(user=frame.user, uid=frame.uid, host=host)
+    return Caller(user=frame.user, uid=frame.uid, host=host, may_administer=may_administer)
 
 
 def facts(message: pb.Facts) -> Facts:

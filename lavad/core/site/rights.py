@@ -28,14 +28,19 @@ def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
 
 def is_admin(conf: Conf, caller: Caller) -> bool:
     """Whether a caller is an administrator of the cluster (root is one)."""
-    return caller.uid == 0 or caller.user in expand_users(conf, conf.admins)
+    return caller.may_administer and (caller.uid == 0 or caller.user in expand_users(conf, conf.admins))
+
+
+def _administers(conf: Conf, caller: Caller, names: Iterable[str]) -> bool:
+    """Whether a caller is one of the administrators named, on a host where they have their rights."""
+    return caller.may_administer and caller.user in expand_users(conf, names)
 
 
 def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
     """Whether a caller is an administrator of the cluster or of this queue."""
     if is_admin(conf, caller):
         return True
-    return any(row.name == queue and caller.user in expand_users(conf, row.administrators) for row in conf.queues)
+    return any(row.name == queue and _administers(conf, caller, row.administrators) for row in conf.queues)
 
 
 def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
@@ -50,7 +55,7 @@ def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
 def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
     """Whether a caller is an administrator of a user group that the owner of a job is in."""
     return any(
-        caller.user in expand_users(conf, admins) and owner in expand_users(conf, (group,))
+        _administers(conf, caller, admins) and owner in expand_users(conf, (group,))
         for group, admins in conf.params.user_group_admins
     )
 
@@ -58,7 +63,7 @@ def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
 def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
     """Whether a caller may open and close a host: of the cluster, or of a group or compute unit that has it."""
     return is_admin(conf, caller) or any(
-        caller.user in expand_users(conf, admins) and {host, "all"}.intersection(members(conf, group))
+        _administers(conf, caller, admins) and {host, "all"}.intersection(members(conf, group))
         for group, admins in conf.params.host_group_admins
     )
 

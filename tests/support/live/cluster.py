@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from cli.local.daemons import children, find_pid
 from cli.local.folder import Folder
@@ -38,7 +39,7 @@ class Cluster:
         self._given = {**os.environ, "PATH": f"{VENV}:{os.environ.get('PATH', os.defpath)}", **(environ or {})}
         self.environ = dict(self._given)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         self.up()
         return self
 

@@ -1,0 +1,96 @@
+"""Which agents are let in, and for whom they may speak.
+
+Rule: an agent speaks for its own host and the users there, while its host belongs to the cluster; one that has left may still say
+how the jobs end that it has. Commands are taken on the connection of the host's live stream alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from urllib.parse import unquote
+
+from config.values.names import is_within
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.rules.vouching import has_jobs, is_admin_host, is_member
+from lavad.hosts.sessions import Sessions
+from lavad.rpc.server import Call, PeerAuth
+from lavad.wire.records import Hello
+from proto.version import why_not_protocol
+
+log = logging.getLogger(__name__)
+
+
+class Admission:
+    """``master``: this master's own host."""
+
+    def __init__(self, auth: PeerAuth, cluster: Cluster, sessions: Sessions, clock: Callable[[], float], master: str) -> None:
+        self._auth = auth
+        self._cluster = cluster
+        self._sessions = sessions
+        self._clock = clock
+        self._master = master
+        self._refused: dict[str, str] = {}
+        """Host to why an agent of it was refused last, until one is let in."""
+
+    def why_not_stream(self, hello: Hello, context: Call) -> str:
+        """Why a host's stream is refused, also said in the log; "": it is let in."""
+        why = self._auth.why_not_host(context, hello.host) or self._why_not_host(hello, context) or self._why_not_twin(hello)
+        if not why:
+            self._refused.pop(hello.host, None)
+        elif self._refused.get(hello.host) != why:
+            log.warning("host %s refused: %s", hello.host, why)
+            self._refused[hello.host] = why
+        return why
+
+    def _why_not_host(self, hello: Hello, context: Call) -> str:
+        cluster, host, address = self._cluster, hello.host, address_of(context.peer())
+        addresses = cluster.conf.params.host_addresses
+        if host in cluster.host_conf or has_jobs(cluster, host):
+            pass
+        elif addresses and not is_within(address, addresses):
+            return f"host {host} joins from {address}, which LSF_HOST_ADDR_RANGE does not allow"
+        elif not is_member(cluster, host):
+            return self._not_listed(host)
+        if why := why_not_protocol(f"the agent of host {host}", hello.protocol, "lavad"):
+            return why
+        if hello.incarnation == cluster.incarnation and hello.epoch > cluster.epoch:
+            return f"the host has obeyed a newer master (epoch {hello.epoch})"
+        return ""
+
+    def _why_not_twin(self, hello: Hello) -> str:
+        """Two machines of one name would end each other's jobs: the first stays for as long as it is heard."""
+        first = self._sessions.rows.get(hello.host)
+        if first is None or first.boot_id in ("", hello.facts.boot_id):
+            return ""
+        if self._clock() - self._sessions.heard.get(hello.host, 0.0) > self._cluster.conf.params.lava_host_timeout:
+            return ""
+        return f"another machine, with another boot id, is connected as host {hello.host} from {address_of(first.peer)}"
+
+    def has_left(self, host: str) -> bool:
+        """Whether nothing that the host says is of use any more."""
+        return not is_member(self._cluster, host) and not has_jobs(self._cluster, host)
+
+    def vouched_host(self, context: Call) -> tuple[str, str]:
+        """(the host whose users the peer may speak for, why none)."""
+        host = self._auth.host_of(context)
+        if host is None:
+            return "", "only an agent may vouch for users"
+        session = self._sessions.rows.get(host)
+        if session is None or session.peer != context.peer():
+            return "", f"host {host} has no stream on this connection"
+        return (host, "") if is_member(self._cluster, host) else ("", self._not_listed(host))
+
+    def may_administer(self, host: str) -> bool:
+        """Whether administrators have their rights on the host; all hosts of a cluster on one machine are the master's own."""
+        return self._auth.local or is_admin_host(self._cluster.conf, self._master, host)
+
+    def _not_listed(self, host: str) -> str:
+        return f"host {host} is not in lsf.cluster.{self._cluster.conf.cluster}"
+
+
+def address_of(peer: str) -> str:
+    """The address in gRPC's name of a peer, ``ipv4:ADDRESS:PORT`` or ``ipv6:[ADDRESS]:PORT`` (the brackets may be escaped)."""
+    if peer.startswith("unix:"):
+        return "127.0.0.1"
+    return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]")

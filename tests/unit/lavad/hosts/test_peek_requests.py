@@ -1,0 +1,27 @@
+"""An answer about a job's output is taken from the stream that was asked, and from no other."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lavad.hosts.peek_requests import PeekRequests
+from lavad.hosts.sessions import Session
+from lavad.wire.records import Peek, PeekData
+
+
+def test_another_hosts_answer_is_not_taken() -> None:
+    async def asked() -> bytes:
+        peeks, asked, other = PeekRequests(), Session("h1", 0), Session("h2", 0)
+        reading = asyncio.ensure_future(peeks.read(asked, Peek(key=1, uid="u", user="alice", path="", offset=0)))
+        sent = await asked.outgoing.get()
+        assert sent is not None
+        question = sent.message.peek
+        peeks.answered(other, PeekData(question.id, b"forged", 6, ""))
+        peeks.answered(Session("h1", 0), PeekData(question.id, b"of a former stream", 18, ""))
+        await asyncio.sleep(0)
+        assert not reading.done()
+        peeks.answered(asked, PeekData(question.id, b"true", 4, ""))
+        peeks.answered(asked, PeekData(question.id, b"twice", 5, ""))
+        return (await reading).data
+
+    assert asyncio.run(asked()) == b"true"
