@@ -30,7 +30,7 @@ Usage: badmin [-h] [-V] command [command_options] [command_args]
     showstatus                           show the cluster in numbers
     perfmon start [period] | stop | view [-json] | setperiod period    count what the master does
     mbdrestart [-v] [-f]                 as reconfig
-    lease extend time                    for so long (30m, 2h, seconds) no job is taken for lost
+    lease extend time                    for so long (30m, 2h, seconds) no job is ended or taken for lost
     help                                 show this
     quit                                 end"""
 QUEUE_WORDS = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
@@ -153,8 +153,8 @@ def _lease(context: Context, name: str, words: list[str]) -> int:
     if len(words) != 2 or words[0] != "extend":
         raise Fail(f"{name}: say extend and a time, for instance 30m\n{USAGE}")
     seconds = _duration(words[1])
-    _client(context).change({"ask": "lease", "seconds": float(seconds)})
-    context.out(f"No job is taken for lost in the next {seconds} seconds\n")
+    answer = _client(context).change({"ask": "lease", "seconds": float(seconds)})
+    context.out(f"{answer['text']}\n")
     return 0
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from config.model.cluster import GroupConfig, HostConfig, Limit, PartitionConfig
+from config.model.params import KILL_TIME, Params
 from config.model.problems import Place, Problems
 from config.model.queue import QueueConfig
 from config.model.values import Shares
@@ -20,6 +21,25 @@ def check_queues(queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig],
         for parameter, text in _contradictions(queue, queues):
             problems.error(place(name, parameter), f"queue {name}: {text}")
     _check_guarantees(queues, hosts, place, problems)
+
+
+def check_leases(queues: Mapping[str, QueueConfig], params: Params, place: PlaceOf, problems: Problems) -> None:
+    """A queue's own lease and margin, as those of lsf.conf."""
+    for name, queue in queues.items():
+        if queue.lease is not None and queue.lease < params.lava_host_timeout:
+            text = f"LEASE {queue.lease:g} s is shorter than LAVA_HOST_TIMEOUT {params.lava_host_timeout} s"
+            problems.error(place(name, "LEASE"), f"queue {name}: {text}")
+        if queue.lease_margin is not None and queue.lease_margin < params.least_margin:
+            text = f"LEASE_MARGIN {queue.lease_margin:g} s is too short: {why_least_margin(params)}"
+            problems.error(place(name, "LEASE_MARGIN"), f"queue {name}: {text}")
+
+
+def why_least_margin(params: Params) -> str:
+    """What a margin must cover."""
+    return (
+        f"with LAVA_HOST_TIMEOUT {params.lava_host_timeout} s it is at least {params.least_margin:g} s, the masters' own lease "
+        f"({params.masters_lease:g} s) and the time in which a job is ended ({KILL_TIME:g} s)"
+    )
 
 
 def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> Iterable[tuple[str, str]]:

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 from config.lsfconf import level_of
@@ -17,11 +18,14 @@ from config.read.load import Loaded
 from config.read.load import load as load_files
 from lavad.configure.database import database_url
 from lavad.configure.resolve import resolve
+from lavad.core.site.conf import Conf
 from lavad.master.master import Master, MasterSettings, read_store
 from lavad.replica.spawn import set_title
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
-from lavad.services.loops import LeaseLost
+from lavad.run_lock import RunLock, RunLocked
+from lavad.services import masters_lease
+from lavad.services.masters_lease import LeaseLost
 from lavad.services.metrics import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
@@ -81,7 +85,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         sample=float(params.lava_sample_period),
         hang=float(params.lava_hang_time),
         metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
-        lease=max(5.0, min(20.0, float(params.lava_host_timeout))),
+        lease=params.masters_lease,
     )
 
 
@@ -108,7 +112,7 @@ def _metrics(listen: str, tls_folder: str) -> str:
     return listen
 
 
-async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -> None:
+async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, store: Store) -> None:
     """Serve the local socket; be master whenever the lease can be had, until told to end."""
     office: list[Master] = []
 
@@ -128,13 +132,12 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, store: Store) -
     lease, leasing = Lease(store.engine), Workers("lease")
     try:
         while not ended.is_set():
-            epoch = await _wait_for_lease(lease, leasing, f"{site.host}/{number}", site.lease, ended)
-            if epoch is not None and await _prepare(store, lease, leasing, epoch):
-                stored = await leasing.run(read_store, store)
-                master = Master(site, store, stored, epoch, resolve(loaded.config), sys.stderr.buffer)
-                await _hold_office(master, office, ended)
+            held = await _wait_for_lease(lease, leasing, holder, site.lease, ended)
+            if held is not None:
+                await _hold_office(_serve(site, resolve(loaded.config), store, lease, leasing, held, office), ended)
+                office.clear()
                 if ended.is_set():
-                    await leasing.run(lease.release, epoch)
+                    await leasing.run(lease.release, held.epoch)
     finally:
         watchdog.tell("STOPPING=1")
         beats.cancel()
@@ -147,58 +150,72 @@ async def _lives(office: list[Master]) -> None:
         await office[0].engine.lives()
 
 
-async def _wait_for_lease(lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event) -> int | None:
-    """The epoch once this lavad is master; None when told to end first."""
+async def _wait_for_lease(
+    lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event
+) -> masters_lease.Held | None:
+    """The lease once this lavad has it; None when told to end first."""
     while not ended.is_set():
         try:
-            epoch = await leasing.run(lease.acquire, holder, seconds)
+            held = await masters_lease.acquire(lease, leasing, holder, seconds)
         except StoreRefused as error:
             log.warning("the lease cannot be asked for: %s", error)
-            epoch = None
-        if epoch is not None:
-            return epoch
+            held = None
+        if held is not None:
+            return held
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), STANDBY_PAUSE)
     return None
 
 
-async def _prepare(store: Store, lease: Lease, leasing: Workers, epoch: int) -> bool:
-    """Bring the store up to date, as only the holder of the lease may; False: another has the lease by now.
+async def _serve(
+    site: MasterSettings, conf: Conf, store: Store, lease: Lease, leasing: Workers, held: masters_lease.Held, office: list[Master]
+) -> None:
+    """Serve as master, and hold the lease from before the store is read, which may take longer than the lease."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(masters_lease.renew(lease, leasing, held, site.lease))
+        reading = Workers("reading of the store")
+        await _prepare(store, reading, lease, leasing, held.epoch)
+        stored = await reading.run(read_store, store)
+        master = Master(site, store, stored, held.epoch, held.leases, conf, sys.stderr.buffer)
+        group.create_task(master.serve())
+        await master.ready.wait()
+        office.append(master)
+
+
+async def _prepare(store: Store, reading: Workers, lease: Lease, leasing: Workers, epoch: int) -> None:
+    """Bring the store up to date, as only the holder of the lease may; raises Fenced where another has it by now.
 
     Raises ``StoreRefused`` where another master has made the store newer than this one; the lease is free again then.
     """
     try:
-        former = await leasing.run(store.take_over, epoch)
-    except Fenced as fenced:
-        log.warning("no longer master: %s", fenced)
-        return False
+        former = await reading.run(store.take_over, epoch)
+    except Fenced:
+        raise
     except StoreError:
         await leasing.run(lease.release, epoch)
         raise
     if former is not None:
         log.info("the store was at version %s and is at %s now", former, HEAD)
-    return True
 
 
-async def _hold_office(master: Master, office: list[Master], ended: asyncio.Event) -> None:
+async def _hold_office(work: Coroutine[None, None, None], ended: asyncio.Event) -> None:
     """Serve as master; returns when told to end, or when memory must be thrown away and the store read anew."""
-    serving = asyncio.ensure_future(master.serve())
-    ready = asyncio.ensure_future(master.ready.wait())
+    serving = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(ended.wait())
-    await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
-    try:
-        if not serving.done():
-            office.append(master)
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        office.clear()
-        for task in (ready, stopping, serving):
-            task.cancel()
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (stopping, serving):
+        task.cancel()
     try:
         with contextlib.suppress(asyncio.CancelledError):
             await serving
     except* (OutcomeUnknown, LeaseLost, Fenced) as group:
-        log.warning("no longer master: %s", group.exceptions[0])
+        log.warning("no longer master: %s", _first(group))
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first exception of a group, whatever groups it is in."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def pid_file(path: Path) -> None:
@@ -223,18 +240,20 @@ def main(argv: list[str] | None = None) -> int:
             raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
         logging.getLogger().setLevel(level_of(loaded.config.lsf.get("LSF_LOG_MASK", "")))
         site = read_site(options, loaded)
+        lock = RunLock(site.rundir, site.host, options.number)
         former = os.umask(0o077)  # environments and the store's secret are in it
         store = Store.open(site.database)
         os.umask(former)
-    except (Cannot, StoreError, OSError) as error:
+    except (Cannot, RunLocked, StoreError, OSError) as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1
     status = 0
     try:
-        asyncio.run(run(site, loaded, options.number, store))
+        asyncio.run(run(site, loaded, options.number, lock.holder, store))
     except* StoreError as failure:
-        log.critical("the store failed: %s", failure.exceptions[0])
+        log.critical("the store failed: %s", _first(failure))
         status = 2
     finally:
         store.close()
+        lock.release()
     return status

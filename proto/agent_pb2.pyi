@@ -893,12 +893,12 @@ class Acks(_message.Message):
     def __init__(self, serial: _Optional[int] = ..., ended: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Echo(_message.Message):
-    __slots__ = ("sent", "lease")
+    __slots__ = ("sent", "extended")
     SENT_FIELD_NUMBER: _ClassVar[int]
-    LEASE_FIELD_NUMBER: _ClassVar[int]
+    EXTENDED_FIELD_NUMBER: _ClassVar[int]
     sent: float
-    lease: float
-    def __init__(self, sent: _Optional[float] = ..., lease: _Optional[float] = ...) -> None: ...
+    extended: float
+    def __init__(self, sent: _Optional[float] = ..., extended: _Optional[float] = ...) -> None: ...
 
 class Peek(_message.Message):
     __slots__ = ("id", "key", "uid", "user", "path", "offset", "limit", "stderr")

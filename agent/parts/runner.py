@@ -13,6 +13,7 @@ import time
 import msgspec
 
 from agent.core import checkpoint, decide
+from agent.core.lease import Granted
 from agent.core.part import Part, Request, RequestKind, Stage
 from agent.launch import build, limits, outputs
 from agent.launch.accounts import Accounts
@@ -59,7 +60,7 @@ class Runner:
         self._site = site
         self._spool = spool
         self._obeyed = spool.obeyed()
-        self._lease_base = now()
+        self._granted = Granted(now())
         self._held: dict[str, list[pb.Order]] = {}
         """Attempts whose user is being looked up, with the orders that came for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
@@ -141,7 +142,7 @@ class Runner:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
             self._held.clear()
             self.parts.end_all()
-        self._lease_base = greeted
+        self._granted = self._granted.greeted(greeted)
         self._texts.clear()
         self.parts.new_stream()
         for report in self._retold.values():
@@ -192,9 +193,13 @@ class Runner:
             self._peek(message.peek)
 
     def _echo(self, echo: pb.Echo) -> None:
-        self._lease_base = max(self._lease_base, echo.sent)
-        if echo.lease > 0:
-            self.starter.put(orders.Renew(echo.sent + echo.lease))
+        self._granted = self._granted.answered(echo.sent, echo.extended)
+        leased: dict[float, list[str]] = {}
+        for entry in self.table:
+            if entry.end is None and (deadline := self._granted.deadline(entry.order.start.lease)) is not None:
+                leased.setdefault(deadline, []).append(entry.uid)
+        for deadline, uids in leased.items():
+            self.starter.put(orders.Renew(deadline, tuple(uids)))
 
     def _obey(self, order: pb.Order) -> None:
         """One order; what cannot be carried out is refused, and prevents no other."""
@@ -271,8 +276,7 @@ class Runner:
             return
         self._held[order.uid] = []
         text = self._texts.get(order.start.text)
-        deadline = self._lease_base + order.start.lease if order.start.lease > 0 else None
-        self.starts.take(order, text, deadline, time.time())
+        self.starts.take(order, text, self._granted.deadline(order.start.lease), time.time())
 
     def _start(self, start: Ready) -> None:
         """An order whose user is known now goes to the starter, or is refused."""

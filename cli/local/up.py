@@ -84,7 +84,7 @@ def _make(folder: Folder, wanted: Wanted) -> Shape:
         "LAVA_HEARTBEAT": "1",
         "LAVA_HOST_TIMEOUT": "4",
         "LAVA_LEASE": "8",
-        "LAVA_LEASE_MARGIN": "2",
+        "LAVA_LEASE_MARGIN": "11",
         "LAVA_SAMPLE_PERIOD": "1",
     }
     if "LSB_CONFDIR" in read_lsf_conf(str(folder.conf / "lsf.conf")):

@@ -8,6 +8,9 @@ import msgspec
 
 from config.model.values import Backfill
 
+KILL_TIME = 6.0
+"""Seconds from the end of a lease until nothing of the part is left, where its shepherd is frozen and the starter ends it."""
+
 
 class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """What decisions depend on, and so is part of the configuration that is stored. Times are seconds, sizes KB."""
@@ -82,7 +85,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsf_dynamic_host_timeout: int = 0
     """Seconds after which a silent host that no file names leaves; 0: never."""
     lava_lease: int = 600
-    lava_lease_margin: int = 30
+    lava_lease_margin: int = 40
     lava_backfill: Backfill = Backfill.EASY
     lava_pack_weights: tuple[tuple[str, float], ...] = ()
     """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named."""
@@ -93,6 +96,16 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where administrators have their rights; (): on the hosts of LSF_MASTER_LIST."""
     lava_record_days: float = 1.0
     """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
+
+    @property
+    def masters_lease(self) -> float:
+        """Seconds of the masters' own lease on their store."""
+        return max(5.0, min(20.0, float(self.lava_host_timeout)))
+
+    @property
+    def least_margin(self) -> float:
+        """Seconds that a margin must have at least, so that nothing runs twice: lavad/hosts/leases.py says why."""
+        return self.masters_lease + KILL_TIME
 
     @property
     def unit_kb(self) -> int:

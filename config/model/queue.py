@@ -154,6 +154,7 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     """A job starts even if its run limit ends after the run window does."""
 
     lease: float | None = None
+    lease_margin: float | None = None
     host_timeout: float | None = None
 
 

@@ -10,7 +10,7 @@ import time
 
 import msgspec
 
-from config.check import check_groups, check_limits, check_queues, check_shares
+from config.check import check_groups, check_leases, check_limits, check_queues, check_shares
 from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
 from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
@@ -153,7 +153,7 @@ def _assembled(
         lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
         check_hosts_named(lists, known_hosts, problems)
     _check_preemption(queues, origins, problems)
-    _check_queues(queues, origins, hosts, problems)
+    _check_queues(queues, origins, hosts, params, problems)
     names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()
     check_limits(limits, queues, names, users.groups, problems)
     check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
@@ -189,13 +189,14 @@ def _check_default_queue(params: SiteParams, queues: dict[str, QueueConfig], sec
 
 
 def _check_queues(
-    queues: dict[str, QueueConfig], origins: dict[str, Row], hosts: tuple[HostConfig, ...], problems: Problems
+    queues: dict[str, QueueConfig], origins: dict[str, Row], hosts: tuple[HostConfig, ...], params: SiteParams, problems: Problems
 ) -> None:
     def place(name: str, key: str) -> Place:
         return _place(origins[name], key) if name in origins else Place("", 0)
 
     check_shares(queues, place, problems)
     check_queues(queues, hosts, place, problems)
+    check_leases(queues, params, place, problems)
 
 
 def _check_preemption(queues: dict[str, QueueConfig], origins: dict[str, Row], problems: Problems) -> None:

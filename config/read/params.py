@@ -2,6 +2,7 @@
 
 import re
 
+from config.check import why_least_margin
 from config.lsfconf import LOG_LEVELS, parse_lsf_conf
 from config.model.params import SiteParams
 from config.model.problems import Place, Problems
@@ -259,6 +260,8 @@ def params_of(fields: Fields, file: str, problems: Problems) -> SiteParams:
     if params.lava_lease < timeout:
         text = f"LAVA_LEASE {params.lava_lease} s is shorter than LAVA_HOST_TIMEOUT {timeout} s"
         problems.error(Place(file, 0), text)
+    if params.lava_lease_margin < params.least_margin:
+        problems.error(Place(file, 0), f"LAVA_LEASE_MARGIN {params.lava_lease_margin} s is too short: {why_least_margin(params)}")
     if re.search(r"://[^/@]*:[^/@]+@", params.lava_database_url):
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
         problems.warn(Place(file, 0), text)

@@ -59,12 +59,11 @@ def field_of(parameter: str) -> str:
 
 def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) -> None:
     """A parameter that is read and changes nothing here: a note where nothing is missing without it, else a warning."""
-    file = cell.place.kind
+    file, why = cell.place.kind, without_effect.BECAUSE.get(key, "")
     if key in without_effect.NEEDLESS.get(file, ()):
-        why = without_effect.BECAUSE.get(key, "")
         problems.note(cell.place, f"{owner}: {cell.name} is not needed by lava and has no effect{why and ': ' + why}")
     elif key in without_effect.MISSING.get(file, ()):
-        problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
+        problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect{why and ': ' + why}")
 
 
 def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:

@@ -30,9 +30,10 @@ NEEDLESS = {
 """They tune daemons, or name files, that lava does not have."""
 
 BECAUSE = {
+    "HOST_TIMEOUT": "a host is silent for all queues at once, after LAVA_HOST_TIMEOUT",
     "CHUNK_JOB_SIZE": "short jobs start one by one as fast as chunks of them, and none is ever in state WAIT",
 }
-"""Why one of these is not needed, where users of LSF would look for what it does."""
+"""Why one of these is not needed, or missing, where a site would look for what it does."""
 
 _CONF = "LAVA_FENCE LAVA_KEY_FILE LSB_KEEP_SYSDEF_RLIMIT LSB_MAILSIZE_LIMIT"
 _PARAMS = """
@@ -41,7 +42,7 @@ PREEMPTABLE_RESOURCES PREEMPTION_WAIT_TIME RELAX_JOB_DISPATCH_ORDER STRICT_UG_CO
 """
 _HOSTS = "EXIT_RATE"
 _USERS = "PRIORITY"
-_QUEUES = "HOST_TIMEOUT LEASE LEASE_MARGIN PRE_POST_EXEC_USER"
+_QUEUES = "HOST_TIMEOUT PRE_POST_EXEC_USER"
 _APPLICATIONS = """
 USE_PAM_CREDS
 """

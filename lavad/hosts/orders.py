@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.leases import lease_of
 from lavad.core.job.job import Array, Attempt, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.rules.effects import ChangeLimits, Effect, KillPart, StartPart
-from lavad.core.rules.run_settings import lease_of, leave_grace, limits_on, run_settings
+from lavad.core.rules.run_settings import leave_grace, limits_on, run_settings
 from lavad.hosts.joblink import credentials, token
 from lavad.hosts.sessions import Session
 from lavad.wire import encode
@@ -87,7 +88,7 @@ def start_order(
         two_phase=effect.two_phase,
         place=next(place for place, host in enumerate(hosts) if host.host == effect.host),
         expires=now + START_EXPIRES,
-        lease=lease_of(cluster, spec),
+        lease=run.lease or lease_of(cluster, spec),
         restart=job.checkpoint,
         restart_count=effect.attempt - 1,
         name=job.name,

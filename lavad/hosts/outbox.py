@@ -63,12 +63,12 @@ class Outbox:
             if job.run is not None:
                 session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == session.host])
 
-    def overdue(self, session: Session) -> None:
-        """Send orders again on which a host should have acted by now."""
+    def overdue(self, session: Session, now: float) -> None:
+        """Send orders again on which a host should have acted by ``now``, in seconds of any clock that nobody sets."""
         rows = self._cluster.jobs.rows
         self._sessions.forget_ended(session.host, self._is_live_on(session.host))
         jobs = (rows[key] for key in self._cluster.use.hosts[session.host].jobs if key in rows)
-        if count := session.resend_overdue(jobs, self._clock()):
+        if count := session.resend_overdue(jobs, now):
             log.info("host %s: orders for %d attempts are sent again", session.host, count)
 
     async def pump(self, session: Session) -> None:
@@ -90,8 +90,6 @@ class Outbox:
         failed = await self._texts_sent.send_missing(session, starts) if starts else {}
         await session.room()
         now = self._clock()
-        if starts:
-            self._sessions.renewed[session.host] = now
         orders: list[OrderMessage] = []
         size = 0
         for effect in due:

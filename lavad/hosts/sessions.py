@@ -202,10 +202,6 @@ class Sessions:
 
     def __init__(self) -> None:
         self.rows: dict[str, Session] = {}
-        self.heard: dict[str, float] = {}
-        """Host to the time of its last message (master's clock)."""
-        self.renewed: dict[str, float] = {}
-        """Host to the time when leases there were last granted or renewed."""
         self.sent: dict[str, dict[str, int]] = {}
         """Host to the attempts (uid to key of the job) whose start this master sent there; kept when the stream ends."""
 
@@ -225,8 +221,7 @@ class Sessions:
     def forget_host_left(self, host: str) -> None:
         """A host has left the cluster."""
         self.hang_up(host)
-        for known in (self.heard, self.renewed, self.sent):
-            known.pop(host, None)
+        self.sent.pop(host, None)
 
     def closed(self, session: Session) -> None:
         """A stream ended."""

@@ -10,6 +10,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from lavad.boottime import boottime
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -20,6 +21,7 @@ from lavad.core.plan.volatile import Soft, SoftUpdate, forget, update
 from lavad.core.site.conf import Conf
 from lavad.engine import Committed, Engine
 from lavad.hosts.job_text_cache import JobTextCache
+from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
@@ -40,7 +42,6 @@ from lavad.services.plans import Plans
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.unknown_users import UnknownUsers
 from lavad.services.waits import Waits
-from lavad.store.lease import Lease
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
@@ -91,10 +92,11 @@ class Master:
     """Serves until the lease is lost or the daemon is stopped."""
 
     def __init__(
-        self, site: MasterSettings, store: Store, stored: Stored, epoch: int, conf: Conf, output: BinaryIO | None
+        self, site: MasterSettings, store: Store, stored: Stored, epoch: int, leases: Leases, conf: Conf, output: BinaryIO | None
     ) -> None:
         self.site = site
         self.epoch = epoch
+        self.leases = leases
         self.conf = conf
         self.soft = Soft()
         self.ready = asyncio.Event()
@@ -119,7 +121,7 @@ class Master:
         outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
         self.perfmon = Perfmon(cluster, time.time)
         self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time)
-        self.loops = Loops(self.engine, self.sessions, store, Lease(store.engine), time.time, time.time())
+        self.loops = Loops(self.engine, self.sessions, leases, store, time.time)
         self.dispatch = Dispatch(
             self.engine,
             self.texts,
@@ -127,7 +129,6 @@ class Master:
             self.queries,
             outputs,
             self.reconfiguration,
-            self.loops,
             stored.secret,
             self.perfmon,
         )
@@ -149,6 +150,7 @@ class Master:
             self.hangs.committed,
             self.perfmon.committed,
             self.unknown_users.committed,
+            self.loops.committed,
         ):
             self.engine.listen(listener)
         if self.metrics is not None:
@@ -169,6 +171,9 @@ class Master:
         """A start that no host can be told of."""
         told = self.engine.hand_in([lambda cluster, now: Decided(events=decide_report(cluster, report, now))])
         told.add_done_callback(lambda told: told.cancelled() or told.exception())
+
+    def _silence(self, host: str) -> float:
+        return self.leases.silence(host, boottime())
 
     def publish(self, news: SoftUpdate) -> None:
         """Soft news from an agent or the scheduler."""
@@ -205,10 +210,10 @@ class Master:
                 self.sessions,
                 self.outbox,
                 self.peeks,
-                Admission(PeerAuth(is_local(self.site.address)), self.cluster, self.sessions, time.time, self.site.host),
+                Admission(PeerAuth(is_local(self.site.address)), self.cluster, self.sessions, self._silence, self.site.host),
                 self.dispatch,
                 self.publish,
-                time.time,
+                self.leases,
                 (self.site.heartbeat, self.site.sample),
             )
             # referenced, as a gRPC server that is garbage-collected stops serving
@@ -226,7 +231,7 @@ class Master:
             group.create_task(self.hangs.run())
             group.create_task(self.unknown_users.run())
             group.create_task(self.loops.advance_reservations())
-            group.create_task(self.loops.renew(self.epoch, self.site.lease))
+            group.create_task(self.loops.note_extension())
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
 

@@ -22,13 +22,15 @@ log = logging.getLogger(__name__)
 
 
 class Admission:
-    """``master``: this master's own host."""
+    """``master``: this master's own host; ``silence``: seconds since a host was heard."""
 
-    def __init__(self, auth: PeerAuth, cluster: Cluster, sessions: Sessions, clock: Callable[[], float], master: str) -> None:
+    def __init__(
+        self, auth: PeerAuth, cluster: Cluster, sessions: Sessions, silence: Callable[[str], float], master: str
+    ) -> None:
         self._auth = auth
         self._cluster = cluster
         self._sessions = sessions
-        self._clock = clock
+        self._silence = silence
         self._master = master
         self._refused: dict[str, str] = {}
         """Host to why an agent of it was refused last, until one is let in."""
@@ -63,7 +65,7 @@ class Admission:
         first = self._sessions.rows.get(hello.host)
         if first is None or first.boot_id in ("", hello.facts.boot_id):
             return ""
-        if self._clock() - self._sessions.heard.get(hello.host, 0.0) > self._cluster.conf.params.lava_host_timeout:
+        if self._silence(hello.host) > self._cluster.conf.params.lava_host_timeout:
             return ""
         return f"another machine, with another boot id, is connected as host {hello.host} from {address_of(first.peer)}"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
+from lavad.boottime import boottime
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
@@ -21,6 +22,7 @@ from lavad.core.job.resize import is_part, uid_of
 from lavad.core.lang.ids import show
 from lavad.core.plan.volatile import SoftUpdate, of_live_parts
 from lavad.engine import Decide, Engine
+from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session as HostSession
@@ -61,7 +63,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         admission: Admission,
         dispatch: Dispatch,
         publish: Callable[[SoftUpdate], None],
-        clock: Callable[[], float],
+        leases: Leases,
         periods: tuple[float, float],
     ) -> None:
         self._engine = engine
@@ -71,10 +73,11 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._admission = admission
         self._dispatch = dispatch
         self._publish = publish
-        self._clock = clock
+        self._leases = leases
         self._periods = periods
-        self._since = clock()
-        """When this master started: it does not know what an earlier master sent."""
+        rows = engine.cluster.jobs.rows
+        self._former = {run.uid for key in engine.cluster.started if (run := rows[key].run) is not None}
+        """Attempts that an earlier master dispatched: this one does not know whether it sent them."""
 
     async def Session(self, requests: AsyncIterator[FromAgent], context: Context) -> AsyncIterator[ToAgent]:
         """One host's stream, from its greeting to its end."""
@@ -82,13 +85,15 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         why = self._admission.why_not_stream(hello, context)
         if why:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        if not self._leases.answer(hello.host, boottime()):
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "another master may have taken over")
         if hello.incarnation not in ("", self._engine.cluster.incarnation):
             # it first has to give up what it has of the other store, or to find what it has kept for this one
             log.info("host %s comes from another store (%s)", hello.host, hello.incarnation)
             yield self._welcome(hello)
             return
         session = HostSession(hello.host, hello.sequence, context.peer(), hello.facts.boot_id)
-        self._sessions.heard[hello.host] = self._clock()
+        self._leases.heard(hello.host, boottime())
         self._sessions.open(session)
         session.send(self._welcome(hello))
         handed: Handed = asyncio.Queue(UNDER_WAY)
@@ -135,7 +140,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             if self._admission.has_left(session.host):
                 log.warning("host %s: the stream is closed, as it has left the cluster", session.host)
                 return
-            self._sessions.heard[session.host] = self._clock()
+            self._leases.heard(session.host, boottime())
             match decode.read(message, session.host):
                 case Reports(reports=reports):
                     session.ending.update(_ends(reports))
@@ -180,7 +185,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         known = {part.uid: part.state for part in hello.parts}
 
         def was_sent(run: Attempt) -> bool:
-            return run.dispatched < self._since or run.uid in self._sessions.sent.get(session.host, ())
+            return run.uid in self._former or run.uid in self._sessions.sent.get(session.host, ())
 
         def decide(cluster: Cluster, now: float) -> Decided:
             events = greeted(cluster, session.host, hello.facts, known, now, was_sent)
@@ -213,9 +218,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             usage=of_live_parts(self._engine.cluster, session.host, beat.usage),
         )
         self._publish(news)
-        self._sessions.renewed[session.host] = self._clock()
-        lease = self._engine.cluster.conf.params.lava_lease
-        session.send(encode.echo(beat.sent, lease))
+        if self._leases.answer(session.host, boottime()):
+            session.send(encode.echo(beat.sent, self._leases.extended_for(boottime())))
 
     async def Command(self, request: CommandFrame, context: Context) -> AsyncIterator[CommandFrame]:
         """A command of a user on an agent's host; the agent has authenticated the user."""

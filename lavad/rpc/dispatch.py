@@ -40,7 +40,6 @@ from lavad.queries.render import shown
 from lavad.replica.replicas import QueryProcess
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
 from lavad.services.lookups import Lookups
-from lavad.services.loops import Loops
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
@@ -97,7 +96,6 @@ class Dispatch:
         queries: QueryProcess,
         outputs: PeekService,
         reconfiguration: Reconfiguration,
-        loops: Loops,
         secret: bytes,
         perfmon: Perfmon,
     ) -> None:
@@ -108,7 +106,6 @@ class Dispatch:
         self._outputs = outputs
         self._lookups = Lookups(engine.cluster, outputs.reader, outputs.reads, engine.clock)
         self._reconfiguration = reconfiguration
-        self._loops = loops
         self._secret = secret
         self._perfmon = perfmon
         self._under_way = UnderWay()
@@ -284,11 +281,6 @@ class Dispatch:
     @_answer.register
     async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> Answer:
         return {"text": await self._reconfiguration.ask(caller)}
-
-    @_answer.register
-    async def _lease(self, ask: asks.Lease, caller: Caller) -> Answer:
-        self._loops.extend_leases(caller, ask.seconds)
-        return {}
 
 
 def _refusal(refusal: Refused) -> bytes:

@@ -1,30 +1,30 @@
-"""The master's periodic tasks: silent hosts, expired leases, deadlines, the masters' lease, old answers. The decisions
-themselves are in ``core.decide``."""
+"""The master's periodic tasks: silent hosts, expired leases, deadlines, old answers. The decisions themselves are in
+``core.decide``."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from time import monotonic
+from functools import partial
 
-from lavad.core import events as ev
+from lavad.boottime import boottime
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.groups import clean_groups, unused_groups
 from lavad.core.decide.control.by_time import deadlines, decay_rusage, migrations
 from lavad.core.decide.control.depart import depart, departing
-from lavad.core.decide.control.hosts import expired, is_silent, may_fence, silent
-from lavad.core.decide.control.office import check_extension
+from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.decide.control.office import note_extension
 from lavad.core.decide.reserve.reservations import turn
-from lavad.core.lang.asks import Caller, Refused
-from lavad.core.lang.states import HostState
-from lavad.engine import Decide, Engine
+from lavad.core.events import LeasesExtended
+from lavad.core.lang.asks import Refused
+from lavad.engine import Committed, Decide, Engine
+from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Sessions
 from lavad.local_time import local_time
 from lavad.store.errors import StoreRefused
-from lavad.store.lease import Lease
 from lavad.store.writer import Store
 from proto.workers import Workers
 
@@ -33,66 +33,58 @@ log = logging.getLogger(__name__)
 ANSWERS_KEPT = 86_400.0
 DAY = 86_400.0
 OVERDUE_PAUSE = 10.0
+NOTE_PAUSE = 30.0
 TOGETHER = 50
 """Hosts that are checked for overdue orders before other tasks get their turn."""
-
-
-class LeaseLost(Exception):
-    """Another master has taken over."""
 
 
 class Loops:
     """The master's periodic tasks."""
 
-    def __init__(
-        self, engine: Engine, sessions: Sessions, store: Store, lease: Lease, clock: Callable[[], float], taken_over: float
-    ) -> None:
+    def __init__(self, engine: Engine, sessions: Sessions, leases: Leases, store: Store, clock: Callable[[], float]) -> None:
         self._engine = engine
         self._sessions = sessions
+        self._leases = leases
         self._store = store
-        self._lease = lease
-        self._renewing = Workers("renewals of the lease")
         self._deleting = Workers("deletions")
         self._clock = clock
-        self._taken_over = taken_over
-        self._fenced: set[str] = set()
-        self._extended_until = 0.0
-        """No host is fenced before this time (badmin lease extend)."""
+        leases.extend(boottime(), engine.cluster.extended[1])
 
-    def extend_leases(self, caller: Caller, seconds: float) -> None:
-        """badmin lease extend: no host is fenced, and no job started elsewhere, for so long. Raises Refused."""
-        check_extension(self._engine.cluster, caller, seconds)
-        self._extended_until = self._clock() + seconds
+    def committed(self, committed: Committed) -> None:
+        """After a commit: leases that an administrator has extended are so from now on."""
+        for event in committed.events:
+            if isinstance(event, LeasesExtended) and event.by:
+                self._leases.extend(boottime(), event.seconds)
+
+    async def note_extension(self) -> None:
+        """Keep in the store what is left of an extension of the leases, for the next master."""
+        while True:
+            await asyncio.sleep(NOTE_PAUSE)
+            cluster, left = self._engine.cluster, self._leases.extended_for(boottime())
+            if left or cluster.extended[1]:
+                await self._tried(partial(_note_extension, left))
 
     async def hosts(self) -> None:
         """Find silent hosts, expired leases and hosts that leave the cluster."""
+        cluster = self._engine.cluster
         while True:
-            params = self._engine.cluster.conf.params
-            await asyncio.sleep(min(1.0, params.lava_host_timeout / 4))
-            now = self._clock()
-            for name, host in list(self._engine.cluster.hosts.rows.items()):
-                if departing(self._engine.cluster, name, now):
-                    await self._depart(name)
-                heard = self._sessions.heard.get(name, self._taken_over)
-                if host.state is HostState.OK:
-                    self._fenced.discard(name)
-                    if is_silent(self._engine.cluster, name, heard, now):
-                        log.warning("host %s: silent for %.0f s", name, now - heard)
-                        self._sessions.hang_up(name)
-                        await self._tried(_bound(silent, name))
-                elif name not in self._fenced and self._may_fence(name, now) and await self._tried(_bound(expired, name)):
-                    self._fenced.add(name)
+            await asyncio.sleep(min(1.0, cluster.conf.params.lava_host_timeout / 4))
+            for name in [name for name in cluster.hosts.rows if departing(cluster, name, self._clock())]:
+                await self._depart(name)
+            found = self._leases.look(cluster, boottime())
+            for name, seconds in found.silent:
+                log.warning("host %s: silent for %.0f s", name, seconds)
+                self._sessions.hang_up(name)
+                await self._tried(_silent(name))
+            for name, keys in found.expired:
+                await self._tried(_expired(name, keys))
 
     async def _depart(self, host: str) -> None:
-        await self._engine.ask(_bound(depart, host))
+        await self._engine.ask(lambda cluster, now: Decided(events=depart(cluster, host, now)))
         if host not in self._engine.cluster.hosts.rows:
             log.info("host %s has left the cluster", host)
             self._sessions.forget_host_left(host)
-            self._fenced.discard(host)
-
-    def _may_fence(self, host: str, now: float) -> bool:
-        renewed = max(self._sessions.renewed.get(host, 0.0), self._taken_over, self._extended_until)
-        return may_fence(self._engine.cluster, renewed, now)
+            self._leases.forget(host)
 
     async def overdue(self, outbox: Outbox) -> None:
         """Send orders again that a host has not acted on in time."""
@@ -102,7 +94,7 @@ class Loops:
             for at in range(0, len(sessions), TOGETHER):
                 async with self._engine.quiet:
                     for session in sessions[at : at + TOGETHER]:
-                        outbox.overdue(session)
+                        outbox.overdue(session, boottime())
                 await asyncio.sleep(0)
 
     async def deadlines(self) -> None:
@@ -159,27 +151,6 @@ class Loops:
             return False
         return True
 
-    async def renew(self, epoch: int, seconds: float) -> None:
-        """Hold the masters' lease; raises LeaseLost.
-
-        A refused renewal, as of a full store, is ignored while the lease is valid; a master with exclusive use of its store
-        continues in any case.
-        """
-        held_from = monotonic()
-        while True:
-            await asyncio.sleep(seconds / 4)
-            asked = monotonic()
-            try:
-                held = await self._renewing.run(self._lease.renew, epoch, seconds)
-            except StoreRefused as refusal:
-                if not self._lease.alone and asked - held_from > seconds:
-                    raise LeaseLost(f"the lease of epoch {epoch} ran out: {refusal}") from refusal
-                log.warning("the lease is not renewed: %s", refusal)
-                continue
-            if not held:
-                raise LeaseLost(f"another master has taken over from epoch {epoch}")
-            held_from = asked
-
     async def clean(self) -> None:
         """Delete old answers from the store."""
         while True:
@@ -202,5 +173,13 @@ class Loops:
             return 0
 
 
-def _bound(decide: Callable[[Cluster, str, float], list[ev.Event]], host: str) -> Callable[[Cluster, float], Decided]:
-    return lambda cluster, now: Decided(events=decide(cluster, host, now))
+def _note_extension(left: float, cluster: Cluster, now: float) -> Decided:
+    return note_extension(cluster, left, now)
+
+
+def _silent(host: str) -> Decide:
+    return lambda cluster, now: Decided(events=silent(cluster, host, now))
+
+
+def _expired(host: str, keys: list[int]) -> Decide:
+    return lambda cluster, now: Decided(events=expired(cluster, host, keys, now))

@@ -35,14 +35,15 @@ class Lease:
     def acquire(self, holder: str, seconds: float) -> int | None:
         """Take the lease if it is free, expired or this holder's own. Returns the new epoch; None: another holder has it.
 
-        ``holder`` must name one master (not just a host): the same holder is taken for a restarted one.
+        ``holder`` names one master, of which no earlier process is left (``lavad.run_lock``). The lease of a store that only
+        one process can use has no other holder.
         """
         look = sa.text(f"SELECT holder, expires, {self._now} FROM lease WHERE id = 1{self._for_update}")
         take = sa.text("UPDATE lease SET epoch = epoch + 1, holder = :holder, expires = :at RETURNING epoch")
 
         def work(connection: sa.Connection) -> int | None:
             held, expires, now = connection.execute(look).one()
-            if held not in ("", holder) and now < expires:
+            if not self.alone and held not in ("", holder) and now < expires:
                 return None
             return int(connection.execute(take, {"holder": holder, "at": now + seconds}).scalar_one())
 

@@ -88,6 +88,8 @@ def _counters(connection: sa.Connection, cluster: Cluster) -> None:
     cluster.epoch = int(meta.get("epoch", "0"))
     cluster.incarnation = meta.get("incarnation", "")
     cluster.former = json.loads(meta.get("former", "{}"))
+    at, seconds = meta.get("extended", "0 0").split()
+    cluster.extended = (float(at), float(seconds))
     cluster.next_job = int(meta.get("next_job", "1"))
     cluster.next_spec = (connection.execute(sa.select(sa.func.max(schema.specs.c.id))).scalar() or 0) + 1
     if "configured" in meta:

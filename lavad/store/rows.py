@@ -15,7 +15,17 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from lavad.core.events import Configured, ElementsKilled, Event, JobEvent, JobSubmitted, MasterStarted, StoreRestored, kind_of
+from lavad.core.events import (
+    Configured,
+    ElementsKilled,
+    Event,
+    JobEvent,
+    JobSubmitted,
+    LeasesExtended,
+    MasterStarted,
+    StoreRestored,
+    kind_of,
+)
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.lang.states import JobState
 from lavad.store import schema
@@ -164,7 +174,7 @@ def _event_row(seq: int, event: Event) -> Row:
 
 
 def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:
-    """Counters that are in no other table: next job id, newest ``Configured`` event, newest master."""
+    """What is in no other table: next job id, newest ``Configured`` event, newest master, an extension of the leases."""
     meta = dict(batch.meta)
     if submitted:
         meta["next_job"] = str(submitted[-1] + 1)
@@ -176,6 +186,8 @@ def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:
             meta["incarnation"] = event.incarnation
         elif type(event) is StoreRestored:
             meta |= {"incarnation": event.incarnation, "former": json.dumps(event.former), "next_job": str(event.next_job)}
+        elif type(event) is LeasesExtended:
+            meta["extended"] = f"{event.at!r} {event.seconds!r}"
     return sorted(meta.items())
 
 

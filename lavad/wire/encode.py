@@ -40,9 +40,9 @@ def acks(ended: Iterable[str], serial: int = 0) -> ToAgent:
     return pb.ToAgent(acks=pb.Acks(serial=serial, ended=ended))
 
 
-def echo(sent: float, lease: float) -> ToAgent:
-    """The answer to a heartbeat: parts under a lease may live on for ``lease`` seconds from ``sent``."""
-    return pb.ToAgent(echo=pb.Echo(sent=sent, lease=lease))
+def echo(sent: float, extended: float) -> ToAgent:
+    """The answer to a heartbeat: parts live on for their leases from ``sent``, and at least ``extended`` seconds."""
+    return pb.ToAgent(echo=pb.Echo(sent=sent, extended=extended))
 
 
 def peek(record: Peek) -> ToAgent:

@@ -66,6 +66,7 @@ SAMPLES: list[Event] = [
     ev.HostJoined(at=1.0, host="h1", facts=FACTS),
     ev.HostUp(at=1.0, host="h1"),
     ev.HostDown(at=1.0, host="h1"),
+    ev.LeasesExtended(at=1.0, seconds=7200.0, by="root"),
     ev.HostLeft(at=1.0, host="h1", why="it is gone"),
     ev.HostSwitched(at=1.0, host="h1", closed=True, by="root", comment="disk"),
     ev.QueueSwitched(at=1.0, queue="night", open=False, active=True, by="root"),

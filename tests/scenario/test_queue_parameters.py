@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lavad.core.decide.control.hosts import silent
 from lavad.core.lang.asks import Caller
 from lavad.core.site.pend_reason import LOAD
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.core.site.rights import is_queue_admin
+from lavad.hosts.leases import Leases
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
 
@@ -264,3 +266,17 @@ def test_memory_is_in_mb_where_no_unit_is_set(unit: str, asked: str, tmp_path: P
     site = QueueSite(tmp_path, f"HOSTS = h1\nRES_REQ = rusage[mem={asked}]", other("own", "HOSTS = h2"), lsf__conf=conf)
     assert len(site.started(*[{"q": "q"}] * 4)) == 2
     assert len(site.started(*[{"q": "own", "R": f"rusage[mem={asked}]"}] * 4)) == 2
+
+
+@PROOFS.of("LEASE", "LEASE = 90\nLEASE_MARGIN = 50", other("site"))
+def lease(site: QueueSite) -> None:
+    keys = [site.bsub(q=queue, r=True) for queue in ("q", "site")]
+    site.turn()
+    leases = Leases(taken_over=0.0)
+    for host in {next(iter(site.hosts_of(key))) for key in keys}:
+        site.apply(*silent(site.cluster, host, site.now))
+    passed = {at: {key for _, found in leases.look(site.cluster, float(at)).expired for key in found} for at in range(700)}
+    assert [min(at for at, found in passed.items() if key in found) for key in keys] == [141, 641]
+
+
+PROOFS["LEASE_MARGIN"] = PROOFS["lease"]._replace(parameters=("LEASE_MARGIN",))

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from agent.core.lease import Granted
 from lavad.core.job.job import End
 from lavad.core.job.reports import PartReport
 from lavad.core.rules.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart, TellHosts
@@ -49,7 +50,7 @@ class Part:
     def __init__(self, order: Order, deadline: float | None) -> None:
         effect = order.effect
         self.key, self.attempt, self.uid = effect.key, effect.attempt, effect.uid
-        self.slots, self.first, self.deadline = order.slots, order.first, deadline
+        self.slots, self.first, self.deadline, self.lease = order.slots, order.first, deadline, order.lease
         self.state = "prepared"
         self.left = 0.0
         self.since = 0.0
@@ -85,7 +86,7 @@ class Host:
         self._reports = 0
         self.stream: Stream | None = None
         self.upstream: Upstream | None = None
-        self.lease_base = time.now
+        self.granted = Granted(time.now)
         self.trouble = 0.0
         """How likely a start is refused."""
         self.partitioned = False
@@ -101,7 +102,7 @@ class Host:
         may = self.up and self.agent_up and not self.partitioned and (self.stream is None or not self.stream.up)
         if may and self.upstream is not None:
             self.stream = Stream(self.time)
-            self.lease_base = self.time.now
+            self.granted = self.granted.greeted(self.time.now)
             self.upstream.greet(self, self.stream)
         self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
 
@@ -119,12 +120,12 @@ class Host:
             stream.send("up", lambda: upstream.beat(self, stream, sent))
         self.time.after(HEARTBEAT, self.beat)
 
-    def echoed(self, sent: float, lease: float) -> None:
+    def echoed(self, sent: float, extended: float) -> None:
         """The master heard the heartbeat of this time: leases go on from then."""
-        self.lease_base = max(self.lease_base, sent)
+        self.granted = self.granted.answered(sent, extended)
         for part in self.parts.values():
             if part.deadline is not None:
-                part.deadline = max(part.deadline, sent + lease)
+                part.deadline = self.granted.deadline(part.lease)
                 self._mind_lease(part)
 
     def acked(self, reports: list[PartReport]) -> None:
@@ -196,7 +197,7 @@ class Host:
             older = other.key == effect.key and other.attempt < effect.attempt and other.state != "gone"
             if older:
                 self.end(other, 9)
-        part = Part(order, self.lease_base + order.lease if order.lease else None)
+        part = Part(order, self.granted.deadline(order.lease))
         self.parts[part.uid] = part
         self._mind_lease(part)
         if effect.two_phase and self.waits_for_go:

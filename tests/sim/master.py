@@ -21,11 +21,11 @@ from lavad.core.job.job import Job
 from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.states import HostState
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.effects import KillPart, SignalPart, StartPart, effects_due
 from lavad.core.site.conf import Conf
+from lavad.hosts.leases import Leases
 from lavad.hosts.sessions import Session, Sessions
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -66,9 +66,8 @@ def no_answer(answer: Answer | None, why: str) -> None:
 class Master:
     """One reign, from its start to its crash. The class variables are rules that a broken master does not keep."""
 
-    fences = True
     remembers = True
-    waits_for_lease = True
+    leases_of: type[Leases] = Leases
     answers_once = True
 
     def __init__(self, time: Timeline, disk: Disk, conf: Conf, hosts: dict[str, Host]) -> None:
@@ -83,8 +82,8 @@ class Master:
         self.streams: dict[str, Stream] = {}
         self.soft = Soft()
         self.memory = SchedulerCache()
-        self.fenced: set[str] = set()
-        self.taken_over = time.now
+        self.leases = self.leases_of(time.now)
+        self.former = {job.run.uid for job in self.cluster.jobs.rows.values() if job.run is not None}
         self.seeds = 0
         self.fail_next = False
         self.crash_in_commit = ""
@@ -221,12 +220,9 @@ class Master:
         assert job.run is not None
         session.sequence += 1
         self.sessions.sent.setdefault(effect.host, {})[effect.uid] = effect.key
-        spec = self.cluster.specs.rows[job.spec]
-        lease = self.cluster.conf.params.lava_lease if spec.rerunnable or spec.checkpoint is not None else 0.0
-        self.sessions.renewed[session.host] = self.time.now
         part = next(part for part in job.run.parts if part.host == effect.host)
         first = job.run.parts[0] is part
-        return Order(effect, part.slots, first, session.sequence, self.time.now + START_EXPIRES, lease)
+        return Order(effect, part.slots, first, session.sequence, self.time.now + START_EXPIRES, job.run.lease)
 
     # -- hosts ---------------------------------------------------------------------------------------------------------
 
@@ -240,7 +236,8 @@ class Master:
                 stream.cut()
                 return
             session = Session(host.name, high)
-            self.sessions.heard[host.name] = self.time.now
+            self.leases.answer(host.name, self.time.now)
+            self.leases.heard(host.name, self.time.now)
             self.streams[host.name] = stream
             self.sessions.open(session)
 
@@ -259,7 +256,7 @@ class Master:
         stream.send("up", arrive)
 
     def _was_sent(self, host: str) -> Callable[[Any], bool]:
-        return lambda run: run.dispatched < self.taken_over or run.uid in self.sessions.sent.get(host, ())
+        return lambda run: run.uid in self.former or run.uid in self.sessions.sent.get(host, ())
 
     def _greeted(self, host: Host, session: Session, known: dict[str, tuple[str, int, int]]) -> None:
         stream = self.streams[host.name]
@@ -281,7 +278,7 @@ class Master:
         """Reports arrive."""
         if not self.alive or self.streams.get(host.name) is not stream:
             return
-        self.sessions.heard[host.name] = self.time.now
+        self.leases.heard(host.name, self.time.now)
 
         def bound(report: PartReport) -> Decide:
             def on_cluster(cluster: Cluster, now: float) -> Decided:
@@ -305,30 +302,23 @@ class Master:
         """A heartbeat arrives."""
         if not self.alive or self.sessions.rows.get(host.name) is None or self.streams.get(host.name) is not stream:
             return
-        self.sessions.heard[host.name] = self.sessions.renewed[host.name] = self.time.now
+        self.leases.heard(host.name, self.time.now)
         self.soft.load[host.name] = dict(QUIET)
-        lease = self.cluster.conf.params.lava_lease
-        stream.send("down", lambda: host.echoed(sent, lease))
+        if self.leases.answer(host.name, self.time.now):
+            extended = self.leases.extended_for(self.time.now)
+            stream.send("down", lambda: host.echoed(sent, extended))
 
     def _watch_hosts(self) -> None:
-        params = self.cluster.conf.params
-        now = self.time.now
-        for name, row in list(self.cluster.hosts.rows.items()):
-            heard = self.sessions.heard.get(name, self.taken_over)
-            if row.state is HostState.OK:
-                self.fenced.discard(name)
-                if now - heard > params.lava_host_timeout:
-                    self.time.tell(f"master: {name} is silent")
-                    self.sessions.hang_up(name)
-                    if name in self.streams:
-                        self.streams[name].cut()
-                    self.ask(partial(_silent, name))
-            elif name not in self.fenced and self.fences:
-                granted = max(self.sessions.renewed.get(name, 0.0), self.taken_over)
-                if now > granted + params.lava_lease + params.lava_lease_margin or not self.waits_for_lease:
-                    self.time.tell(f"master: {name} is fenced")
-                    self.ask(partial(_expired, name))
-                    self.fenced.add(name)
+        found = self.leases.look(self.cluster, self.time.now)
+        for name, _ in found.silent:
+            self.time.tell(f"master: {name} is silent")
+            self.sessions.hang_up(name)
+            if name in self.streams:
+                self.streams[name].cut()
+            self.ask(partial(_silent, name))
+        for name, keys in found.expired:
+            self.time.tell(f"master: {name} is fenced")
+            self.ask(partial(_expired, name, keys))
 
     def accept(self, cluster: Cluster, plan: Plan, now: float, seed: str) -> list[ev.Event]:
         """What becomes of a plan."""
@@ -358,8 +348,8 @@ def _silent(host: str, cluster: Cluster, now: float) -> Decided:
     return Decided(events=silent(cluster, host, now))
 
 
-def _expired(host: str, cluster: Cluster, now: float) -> Decided:
-    return Decided(events=expired(cluster, host, now))
+def _expired(host: str, keys: list[int], cluster: Cluster, now: float) -> Decided:
+    return Decided(events=expired(cluster, host, keys, now))
 
 
 def _kind(effect: object) -> str:

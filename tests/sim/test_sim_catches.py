@@ -10,8 +10,11 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.control.hosts import leased_parts
 from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.lang.states import HostState
 from lavad.core.plan.plan import Plan
+from lavad.hosts.leases import Findings, Leases
 from tests.sim.agents import Host
 from tests.sim.master import Master
 from tests.sim.simulation import FAULTS, Simulation
@@ -38,8 +41,17 @@ class CommitsNothing(Master):
     remembers = False
 
 
+class NoWait(Leases):
+    """Leases that are over as soon as a host is silent."""
+
+    def look(self, cluster: Cluster, now: float) -> Findings:
+        silent = [name for name, host in cluster.hosts.rows.items() if host.state is not HostState.OK]
+        found = super().look(cluster, now)
+        return Findings(found.silent, [(name, [key for key, _, _ in leased_parts(cluster, name)]) for name in silent])
+
+
 class FencesAtOnce(Master):
-    waits_for_lease = False
+    leases_of = NoWait
 
 
 class AnswersAnew(Master):

@@ -13,7 +13,7 @@ import pytest
 from tests.sim.simulation import Simulation
 
 SEEDS = int(os.environ.get("LAVA_SIM_SEEDS", "200"))
-CHUNK = max(1, SEEDS // 20)
+CHUNK = max(1, min(50, SEEDS // 20))
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))

@@ -40,6 +40,8 @@ class Cluster:
         """Incarnations from whose backups the store was restored, with the times of the backups."""
         self.next_job = 1
         self.next_spec = 1
+        self.extended = (0.0, 0.0)
+        """badmin lease extend: (when it was asked or last noted, seconds that were left then)."""
         self.conf = Conf()
         self.queue_conf: dict[str, QueueConfig] = {}
         self.host_conf: dict[str, HostConfig] = {}
@@ -87,9 +89,9 @@ class Cluster:
         self.configure(self.conf)
         self._kept = self._single()
 
-    def _single(self) -> tuple[int, int, str, dict[str, float], int, int, Conf]:
+    def _single(self) -> tuple[int, int, str, dict[str, float], tuple[float, float], int, int, Conf]:
         """The state that is in no table."""
-        return self.version, self.epoch, self.incarnation, self.former, self.next_job, self.next_spec, self.conf
+        return self.version, self.epoch, self.incarnation, self.former, self.extended, self.next_job, self.next_spec, self.conf
 
     def configure(self, conf: Conf) -> None:
         """Take a configuration."""
@@ -163,7 +165,7 @@ class Cluster:
         self.groups.undo()
         self.reservations.undo()
         self.conditions.undone()
-        self.version, self.epoch, self.incarnation, self.former, self.next_job, self.next_spec, conf = self._kept
+        self.version, self.epoch, self.incarnation, self.former, self.extended, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:
             self.configure(conf)
         self.finished.clear()

@@ -26,6 +26,7 @@ class Snapshot(msgspec.Struct, tag=True):
     incarnation: str
     next_job: int
     next_spec: int
+    extended: tuple[float, float]
     conf: Conf
     specs: list[tuple[int, Spec]]
     hosts: list[Host]
@@ -46,6 +47,7 @@ def take(cluster: Cluster) -> Snapshot:
         incarnation=cluster.incarnation,
         next_job=cluster.next_job,
         next_spec=cluster.next_spec,
+        extended=cluster.extended,
         conf=cluster.conf,
         specs=list(cluster.specs.rows.items()),
         hosts=list(cluster.hosts.rows.values()),
@@ -63,7 +65,7 @@ def restore(snapshot: Snapshot) -> Cluster:
     """A cluster from a snapshot, indexes and all."""
     cluster = Cluster()
     cluster.configure(snapshot.conf)
-    cluster.epoch, cluster.incarnation = snapshot.epoch, snapshot.incarnation
+    cluster.epoch, cluster.incarnation, cluster.extended = snapshot.epoch, snapshot.incarnation, snapshot.extended
     for number, spec in snapshot.specs:
         cluster.specs.put(number, spec)
         cluster.spec_numbers[spec] = number

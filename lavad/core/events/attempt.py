@@ -7,6 +7,7 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of
 from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
@@ -66,6 +67,7 @@ def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
         tasks=tasks_of(spec, event.parts) if spec.roles else (),
         elastic=elastic,
         next_node_index=len(parts) if elastic else 0,
+        lease=lease_of(cluster, spec),
     )
     job = replace(
         job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known

@@ -126,6 +126,20 @@ def _host_down(cluster: Cluster, event: HostDown) -> None:
     cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.UNAVAIL, since=event.at))
 
 
+class LeasesExtended(Event, frozen=True):
+    """No lease ends, and no host is given up, for ``seconds``. Without ``by``: what is left of them, as the master noted it."""
+
+    external: ClassVar[bool] = True
+
+    seconds: float
+    by: str = ""
+
+
+@folds(LeasesExtended)
+def _leases_extended(cluster: Cluster, event: LeasesExtended) -> None:
+    cluster.extended = (event.at, event.seconds)
+
+
 class HostLeft(Event, frozen=True):
     """The host has left the cluster: the configuration no longer names it, and nothing on it is in use."""
 

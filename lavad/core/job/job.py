@@ -227,6 +227,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Notification command of that request."""
     grow_after: float = 0.0
     """No growth before this time, as the last one failed."""
+    lease: float = 0.0
+    """Seconds that it may live on without news from the master, as they were at its dispatch; 0.0: it has no lease."""
     spent: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
 

@@ -114,13 +114,6 @@ def _scaled(seconds: int | None, factor: float) -> int | None:
     return None if seconds is None else max(1, round(seconds * factor))
 
 
-def lease_of(cluster: Cluster, spec: Spec) -> float:
-    """Seconds a rerunnable or checkpointable job may live on without news from the master; 0: no lease."""
-    if not spec.rerunnable and spec.checkpoint is None:
-        return 0.0
-    return cluster.conf.params.lava_lease
-
-
 def leave_grace(cluster: Cluster, job: Job | None) -> float:
     """DJOB_RESIZE_GRACE_PERIOD of the job's application profile: seconds that a host which leaves the job has.
 

@@ -18,7 +18,7 @@ from lavad.queries.frame.formats import wrap
 from lavad.queries.frame.request import Request, Shown, err, leave, out, read_period
 
 _KINDS: dict[str, tuple[type[ev.Event], ...]] = {
-    "mbdhist": (ev.MasterStarted, ev.StoreRestored),
+    "mbdhist": (ev.MasterStarted, ev.StoreRestored, ev.LeasesExtended),
     "hhist": (ev.HostSwitched, ev.HostLeft),
     "qhist": (ev.QueueSwitched,),
 }
@@ -42,7 +42,8 @@ def show(request: Request) -> Iterator[Shown]:
     begin, end = read_period(request, options.text("t")) if "t" in options else (0.0, request.now + 1)
     found = False
     for _, event in request.view.reader.site_events([ev.kind_of(kind) for kind in kinds], begin, end):
-        if not names or _name(event) in names:
+        noted = isinstance(event, ev.LeasesExtended) and not event.by
+        if not noted and (not names or _name(event) in names):
             found = True
             yield out(wrap(f"{formats.full_time(event.at)}: {_sentence(request, event)}"))
     if not found:
@@ -112,6 +113,9 @@ def _show_status(request: Request) -> Iterator[Shown]:
         for title, value in part(request):
             yield out(f"{'    ' + title + ':':<42}{value}".rstrip() + "\n")
         yield out("\n")
+    at, seconds = request.cluster.extended
+    if seconds:
+        yield out(f"Leases of hosts are extended until {formats.full_time(at + seconds)}\n")
 
 
 def _available(request: Request) -> Iterator[tuple[str, object]]:

@@ -325,6 +325,8 @@ def cluster_sentence(event: ev.Event) -> str:
         return f"mbatchd started on host <{event.host}>."
     if isinstance(event, ev.StoreRestored):
         return f"The store was restored from a backup; job ids go on at <{event.next_job}>."
+    if isinstance(event, ev.LeasesExtended):
+        return f"Leases extended by <{event.seconds:g}> seconds by administrator <{event.by}>."
     if isinstance(event, ev.HostSwitched):
         verb = "closed" if event.closed else "opened"
         return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."

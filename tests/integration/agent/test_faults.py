@@ -179,16 +179,29 @@ def test_reports_that_were_not_acknowledged_come_again_on_the_next_stream(master
 
 
 def test_a_leased_job_dies_when_no_lease_comes(master: FakeMaster, host: AgentHost) -> None:
-    master.lease = 2.0
     order = run(master, host, "sleep 100", {"lease": 2.0})
     pid = master.wait_for(order.uid, "started").started.pid
     began = time.monotonic()
     wait_until(lambda: time.monotonic() - began > 3, 10, "more than the lease")
     assert os.path.exists(f"/proc/{pid}")
-    master.lease = 0.0
+    master.echoes = False
     end = master.wait_for(order.uid, "ended").ended
     assert end.status == 9
     assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_each_job_has_its_own_lease_and_an_extension_is_for_all(master: FakeMaster, host: AgentHost) -> None:
+    master.extended = 4.0
+    short, long = run(master, host, "sleep 100", {"lease": 1.0}), run(master, host, "sleep 100", {"lease": 60.0})
+    pids = [master.wait_for(order.uid, "started").started.pid for order in (short, long)]
+    beats = len(master.heartbeats)
+    wait_until(lambda: len(master.heartbeats) > beats + 1, 10, "an answer that extends")
+    master.echoes = False
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 2, 10, "more than the lease")
+    assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
+    assert master.wait_for(short.uid, "ended").ended.first_reason == "lease"
+    assert os.path.exists(f"/proc/{pids[1]}")
 
 
 def test_a_newer_attempt_ends_the_older_one(master: FakeMaster, host: AgentHost) -> None:

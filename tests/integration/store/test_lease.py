@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -20,7 +21,10 @@ from tests.support.wait import wait_until
 
 @pytest.fixture
 def lease(store: Store) -> Lease:  # noqa: F811
-    return Lease(store.engine)
+    """As several masters share it, on whichever database."""
+    shared = Lease(store.engine)
+    shared.alone = False
+    return shared
 
 
 def _expire(engine: sa.Engine) -> None:
@@ -65,6 +69,14 @@ def test_a_released_lease_is_free(lease: Lease) -> None:
 def test_the_same_master_started_again_gets_a_new_epoch(lease: Lease) -> None:
     assert lease.acquire("m1", 60.0) == 1
     assert lease.acquire("m1", 60.0) == 2
+
+
+def test_the_lease_of_a_store_for_one_process_waits_for_nobody(tmp_path: Path) -> None:
+    """The store is locked by its process: whoever has it open is the only one, whatever the row says."""
+    store = Store.open(f"sqlite:///{tmp_path}/lava.db")  # noqa: F811
+    lease = Lease(store.engine)
+    assert [lease.acquire(name, 60.0) for name in ("m1", "m2")] == [1, 2]
+    store.close()
 
 
 def test_of_many_that_try_at_once_one_wins(lease: Lease) -> None:

@@ -25,7 +25,9 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self.epoch = epoch
         self.acknowledges = True
         self.standby = False
-        self.lease = 0.0
+        self.echoes = True
+        """Heartbeats are answered."""
+        self.extended = 0.0
         self.hellos: list[pb.Hello] = []
         self.reports: list[pb.Report] = []
         self.heartbeats: list[pb.Heartbeat] = []
@@ -78,7 +80,8 @@ class FakeMaster(pb_grpc.AgentsServicer):
         kind = message.WhichOneof("kind")
         if kind == "heartbeat":
             self.heartbeats.append(message.heartbeat)
-            out.put(pb.ToAgent(echo=pb.Echo(sent=message.heartbeat.sent, lease=self.lease)))
+            if self.echoes:
+                out.put(pb.ToAgent(echo=pb.Echo(sent=message.heartbeat.sent, extended=self.extended)))
         elif kind == "peek":
             self.peeks.append(message.peek)
         elif kind == "reports":

@@ -106,9 +106,9 @@ CASES = [
     ),
     (
         "badmin lease extend 30m",
-        [{"ok": {}}],
+        [{"ok": {"text": "No job is ended or taken for lost in the next 1800 seconds"}}],
         0,
-        "No job is taken for lost in the next 1800 seconds\n",
+        "No job is ended or taken for lost in the next 1800 seconds\n",
         "",
     ),
     (

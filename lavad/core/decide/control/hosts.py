@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.leases import lease_of, margin_of
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
 from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
-from lavad.core.lang.states import SUSPENDED, HostState, JobState, PartState
+from lavad.core.lang.states import OVER, SUSPENDED, HostState, JobState, PartState
 from lavad.core.site.host import Facts
 from lavad.core.site.rights import may_switch_host
 
@@ -75,16 +76,16 @@ def _all_heard(cluster: Cluster, job: Job, host: str) -> bool:
     return all(cluster.hosts.rows[other].state is HostState.OK for other in others if other in cluster.hosts.rows)
 
 
-def is_silent(cluster: Cluster, host: str, heard: float, now: float) -> bool:
-    """Whether the last message (``heard``) of a host that was up is older than its timeout."""
-    row = cluster.hosts.rows.get(host)
-    return row is not None and row.state is HostState.OK and now - heard > cluster.conf.params.lava_host_timeout
-
-
-def may_fence(cluster: Cluster, renewed: float, now: float) -> bool:
-    """Whether the lease that was last renewed at ``renewed``, and the margin, have expired."""
-    params = cluster.conf.params
-    return now > renewed + params.lava_lease + params.lava_lease_margin
+def leased_parts(cluster: Cluster, host: str) -> Iterator[tuple[int, float, float]]:
+    """Jobs that may run again and have a part on the host: (key, lease, margin), in seconds."""
+    use = cluster.use.hosts.get(host)
+    for key in sorted(use.jobs) if use is not None else ():
+        job = cluster.jobs.rows[key]
+        spec, run = cluster.specs.rows[job.spec], job.run
+        if run is None or all(part.state in OVER for part in run.parts if part.host == host):
+            continue
+        if lease := run.lease or lease_of(cluster, spec):
+            yield key, lease, margin_of(cluster, spec)
 
 
 def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
@@ -105,17 +106,13 @@ def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
     return events
 
 
-def expired(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
-    """Lease and margin of a silent host have expired: its rerunnable and checkpointable jobs are fenced."""
-    events: list[ev.Event] = []
+def expired(cluster: Cluster, host: str, keys: Iterable[int], now: float) -> list[ev.Event]:
+    """The leases of these jobs on a silent host, and their margins, have passed: they are fenced."""
     row = cluster.hosts.rows.get(host)
     if row is None or row.state is HostState.OK:
         return []  # it has reconnected
-    for key in sorted(cluster.use.hosts[host].jobs):
-        spec = cluster.spec_of(key)
-        if spec.rerunnable or spec.checkpoint is not None:
-            events += fenced(cluster, key, host, now)
-    return events
+    there = {key for key, _, _ in leased_parts(cluster, host)}
+    return [event for key in keys if key in there for event in fenced(cluster, key, host, now)]
 
 
 @decides(Hosts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.lang.asks import Caller, Refused
+from lavad.core.decide.base.decisions import decides
+from lavad.core.lang.asks import Caller, Lease, Refused
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import is_admin
 
@@ -31,9 +32,18 @@ def check_reconfig(cluster: Cluster, caller: Caller) -> None:
         raise Refused("User permission denied")
 
 
-def check_extension(cluster: Cluster, caller: Caller, seconds: float) -> None:
-    """Whether the caller may extend the leases by ``seconds``; raises Refused."""
+@decides(Lease)
+def extend_leases(cluster: Cluster, ask: Lease, caller: Caller, now: float) -> Decided:
+    """badmin lease extend: never shorter than what was granted before, as hosts may count on that already."""
     if not is_admin(cluster.conf, caller):
         raise Refused("User permission denied")
-    if not 0 < seconds <= MAX_EXTENSION:
-        raise Refused(f"{seconds:g}: a lease is extended by up to {MAX_EXTENSION:g} seconds")
+    if not 0 < ask.seconds <= MAX_EXTENSION:
+        raise Refused(f"{ask.seconds:g}: a lease is extended by up to {MAX_EXTENSION:g} seconds")
+    seconds = max(ask.seconds, cluster.extended[1])
+    text = f"No job is ended or taken for lost in the next {seconds:g} seconds"
+    return Decided(events=[ev.LeasesExtended(at=now, seconds=seconds, by=caller.user)], answer={"text": text})
+
+
+def note_extension(cluster: Cluster, left: float, now: float) -> Decided:
+    """What is left of an extension: the next master begins with it, as nobody can tell how long there was none."""
+    return Decided(events=[ev.LeasesExtended(at=now, seconds=left)] if left != cluster.extended[1] else [])

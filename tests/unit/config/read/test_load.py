@@ -53,7 +53,7 @@ def test_a_parameter_that_is_not_set_has_lsfs_default(tmp_path):
     assert (params.max_jobid, params.max_job_array_size, params.clean_period) == (999_999, 1000, 3600)
     assert (params.lsf_unit_for_limits, params.lsb_bsub_parse_script, params.lsb_stdout_direct) == ("KB", False, False)
     assert (params.abs_runlimit, params.parallel_sched_by_slot, params.lsf_root_user) == (False, False, False)
-    assert (params.lava_host_timeout, params.lava_lease, params.lava_lease_margin) == (60, 600, 30)
+    assert (params.lava_host_timeout, params.lava_lease, params.lava_lease_margin) == (60, 600, 40)
     assert (params.lava_output_days, params.lava_mpi_interface) == (7.0, "")
 
 
@@ -152,6 +152,10 @@ def test_users_groups_limits_applications(folder):
         ("lsf.conf", "LSF_UNIT_FOR_LIMITS=miles\n", 1, "not a unit", True),
         ("lsf.conf", "LSF_CONFDIR=/no/such\n", 0, "is not a folder", False),
         ("lsf.conf", "LAVA_LEASE=5\n", 0, "shorter than LAVA_HOST_TIMEOUT", True),
+        ("lsf.conf", "LAVA_LEASE_MARGIN=25\n", 0, "LAVA_LEASE_MARGIN 25 s is too short: with LAVA_HOST_TIMEOUT 60 s", True),
+        ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nLEASE = 30\nEnd Queue", 3, "shorter than LAVA_HOST_TIMEOUT 60 s", True),
+        ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nLEASE_MARGIN = 25\nEnd Queue", 3, "it is at least 26 s", True),
+        ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nHOST_TIMEOUT = 90\nEnd Queue", 3, "after LAVA_HOST_TIMEOUT", False),
         ("lsf.conf", "LAVA_DATABASE_URL=postgresql://u:p@h/d\n", 0, "password", False),
         ("lsb.params", "Begin Parameters\nMAX_JOBID = ten\nEnd Parameters", 2, "not a whole number", True),
         ("lsb.params", "Begin Parameters\nDEFAULT_QUEUE = nosuch\nEnd Parameters", 2, "no queue nosuch", True),

@@ -82,7 +82,7 @@ IMPT_JOBBKLG   = 50
 MAX_RSCHED_TIME = 20
 DEFAULT_HOST_SPEC = Pent
 LEASE          = 5m
-LEASE_MARGIN   = 10
+LEASE_MARGIN   = 50
 HOST_TIMEOUT   = 30
 DESCRIPTION    = For big jobs, \
  on two lines.
@@ -141,6 +141,7 @@ EXPECTED = {
     "ignore_deadline": True,
     "default_host_spec": "Pent",
     "lease": 300,
+    "lease_margin": 50,
     "host_timeout": 30,
 }
 

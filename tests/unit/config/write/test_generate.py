@@ -18,7 +18,7 @@ def test_a_written_cluster_loads_without_a_problem(tmp_path):
     assert (config.name, config.admins) == ("mine", ("ann", "bob"))
     assert [(host.name, host.slots, host.batch) for host in config.hosts] == [("host1", 4, True), ("host2", None, True)]
     assert config.default_host is None
-    assert (config.params.lava_lease, config.params.lava_lease_margin) == (10, 30)
+    assert (config.params.lava_lease, config.params.lava_lease_margin) == (10, 40)
     assert (config.params.lsb_sharedir, config.params.lsf_root_user) == ("/a b/#c", True)
     assert (confdir / "lsf.conf").read_text().count("LAVA_LEASE=") == 1
 

@@ -12,6 +12,7 @@ from lavad.core.job.reports import PartReport, RefusedReport
 from lavad.core.job.spec import JobText
 from lavad.engine import Engine
 from lavad.hosts.job_text_cache import JobTextCache
+from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import OVERDUE, Session, Sessions
 from lavad.rpc.agents import Agents
@@ -63,7 +64,7 @@ class Bench:
 
     def after(self, seconds: float) -> list[int]:
         self.world.now += seconds
-        self.outbox.overdue(self.session)
+        self.outbox.overdue(self.session, self.world.now)
         return self.told()
 
 
@@ -117,7 +118,7 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
     async def kills(*reports: PartReport) -> list[str]:
         engine = Engine(bench.world.cluster, cast(Any, None), clock, {})
         none = cast(Any, None)
-        agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, clock, (1.0, 1.0))
+        agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, Leases(0.0), (1.0, 1.0))
         await agents._end_unknown(bench.session, reports)
         sent = bench.session.outgoing
         orders = [] if sent.empty() else sent.get_nowait().message.orders.orders  # type: ignore[union-attr]

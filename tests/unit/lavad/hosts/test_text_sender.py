@@ -155,7 +155,7 @@ def test_while_the_store_is_away_nothing_is_refused_and_the_stream_lives() -> No
     bench.stored.away = False
     for _ in range(3):
         bench.world.now += hosts.OVERDUE
-        bench.outbox.overdue(stream)
+        bench.outbox.overdue(stream, bench.world.now)
     asyncio.run(bench.outbox._send(stream, stream.take_due()))
     assert [order.key for order in texts_and_orders(stream)[1]] == bench.keys
 

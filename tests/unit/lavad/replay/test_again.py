@@ -147,7 +147,7 @@ class Site:
         cluster, now = self.master.cluster, self.master.now
         if cluster.hosts.rows[host].state.name == "OK":
             self.commit(*silent(cluster, host, now))
-            self.commit(*expired(cluster, host, now))
+            self.commit(*expired(cluster, host, cluster.use.hosts[host].jobs, now))
         else:
             self.commit(ev.HostUp(at=now, host=host))
 

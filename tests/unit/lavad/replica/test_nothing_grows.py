@@ -119,7 +119,7 @@ def test_what_was_sent_for_attempts_that_were_requeued_is_forgotten() -> None:
     world.now += 100.0
     world.step()
     outbox.greeted(session)
-    outbox.overdue(session)
+    outbox.overdue(session, world.now)
     assert (len(session._sent), len(sessions.sent["h1"])) == (1, 0)
     sessions.forget_host_left("h1")
     assert not sessions.sent

@@ -32,7 +32,6 @@ from lavad.hosts.sessions import Sessions
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
 from lavad.rpc.dispatch import Dispatch
-from lavad.services.loops import Loops
 from lavad.services.perfmon import Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits
@@ -80,8 +79,7 @@ async def made(folder: Path) -> tuple[Engine, Dispatch, Store]:
     """A master in office without its daemons."""
     url = f"sqlite:///{folder}/lava.db"
     store = Store.open(url)
-    lease = Lease(store.engine)
-    epoch = lease.acquire("me", 1000.0)
+    epoch = Lease(store.engine).acquire("me", 1000.0)
     cluster, reader = load(store), Reader.open(url)
     engine = Engine(cluster, store, time.time, {})
     sessions = Sessions()
@@ -95,7 +93,6 @@ async def made(folder: Path) -> tuple[Engine, Dispatch, Store]:
         Rendered(cluster, reader),  # type: ignore[arg-type]
         outputs,
         Reconfiguration(engine, str(folder / "none"), time.time),
-        Loops(engine, sessions, store, lease, time.time, time.time()),
         b"secret",
         Perfmon(cluster, time.time),
     )

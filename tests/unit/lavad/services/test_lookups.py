@@ -17,9 +17,8 @@ from lavad.core.decide.control.office import take_office
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.site.conf import Conf
 from lavad.engine import Engine
-from lavad.hosts.sessions import Sessions
 from lavad.services.lookups import Lookups
-from lavad.services.loops import Loops
+from lavad.services.masters_lease import acquire, renew
 from lavad.store.lease import Lease
 from lavad.store.read import Find, Reader
 from lavad.store.writer import Store
@@ -83,14 +82,14 @@ def test_a_dozen_slow_reads_delay_their_own_user_only(store: Store, tmp_path: Pa
     async def story() -> None:
         cluster = Cluster()
         lease = Renewed(store.engine)
-        epoch = lease.acquire("here", 20.0)
-        assert epoch is not None
+        leasing = Workers("lease")
+        held = await acquire(lease, leasing, "here", 20.0)
+        assert held is not None
         engine = Engine(cluster, store, lambda: 1000.0, {})
         running = [asyncio.create_task(engine.run())]
-        fresh = ev.MasterStarted(at=1.0, epoch=epoch, incarnation="i", host="h")
+        fresh = ev.MasterStarted(at=1.0, epoch=held.epoch, incarnation="i", host="h")
         await engine.ask(lambda cluster, now: take_office(cluster, now, fresh, Conf()))
-        loops = Loops(engine, Sessions(), store, lease, lambda: 1000.0, 1000.0)
-        running.append(asyncio.create_task(loops.renew(epoch, 0.04)))
+        running.append(asyncio.create_task(renew(lease, leasing, held, 0.04)))
         reader = cast(Reader, Slow(Reader.open(f"sqlite:///{tmp_path}/lava.db"), hang))
         lookups = Lookups(cluster, reader, Workers("reads", 4, 2), lambda: 1000.0)
         dozen = [asyncio.create_task(lookups.finished(Select(), ALICE)) for _ in range(12)]

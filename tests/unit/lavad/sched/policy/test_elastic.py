@@ -148,7 +148,7 @@ def test_a_silent_host_of_a_leased_job_is_fenced_and_has_left() -> None:
     started(world, key)
     lost = run_of(world, key).parts[1].host
     world.apply(*silent(world.cluster, lost, world.now))
-    world.apply(*expired(world.cluster, lost, world.now))
+    world.apply(*expired(world.cluster, lost, [key], world.now))
     check_invariants(world.cluster)
     assert lost not in slots(world, key)
     assert not world.cluster.use.hosts[lost].jobs

@@ -128,21 +128,21 @@ def test_an_expired_lease_fences_what_has_one(bench: Bench, option: dict[str, An
     bench.step()
     bench.start(key)
     bench.take(silent(bench.cluster, "h1", bench.now))
-    bench.take(expired(bench.cluster, "h1", bench.now))
+    bench.take(expired(bench.cluster, "h1", [key], bench.now))
     assert bench.job(key).state is (JobState.PEND if option else JobState.UNKWN)
 
 
 def test_a_host_that_greeted_meanwhile_is_not_fenced(bench: Bench) -> None:
-    bench.placed(rerunnable=True)
-    assert expired(bench.cluster, "h1", bench.now) == []
-    assert expired(bench.cluster, "nosuch", bench.now) == []
+    key = bench.placed(rerunnable=True)
+    assert expired(bench.cluster, "h1", [key], bench.now) == []
+    assert expired(bench.cluster, "nosuch", [key], bench.now) == []
 
 
 def test_a_killed_job_on_a_lost_host_ends_when_it_is_fenced(bench: Bench) -> None:
     key = bench.placed("UNKWN", rerunnable=True)
     bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
     assert bench.job(key).state is JobState.ZOMBI
-    bench.take(expired(bench.cluster, "h1", bench.now))
+    bench.take(expired(bench.cluster, "h1", [key], bench.now))
     assert bench.finished(key).state is JobState.EXIT
 
 

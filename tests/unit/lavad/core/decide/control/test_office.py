@@ -6,8 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
-from lavad.core.decide.control.office import MAX_EXTENSION, check_extension, check_reconfig, configure, take_office
-from lavad.core.lang.asks import Refused
+from lavad.core.decide.control.office import (
+    MAX_EXTENSION,
+    check_reconfig,
+    configure,
+    extend_leases,
+    note_extension,
+    take_office,
+)
+from lavad.core.lang.asks import Lease, Refused
 from tests.support.worlds.bench import ADMIN, ALICE, Bench
 
 
@@ -35,8 +42,19 @@ def test_only_administrators_reconfigure(bench: Bench) -> None:
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, MAX_EXTENSION + 1, float("nan")])
 def test_a_lease_is_extended_by_a_day_at_most(bench: Bench, seconds: float) -> None:
-    check_extension(bench.cluster, ADMIN, MAX_EXTENSION)
+    assert extend_leases(bench.cluster, Lease(seconds=MAX_EXTENSION), ADMIN, bench.now).events
     with pytest.raises(Refused, match="is extended by up to"):
-        check_extension(bench.cluster, ADMIN, seconds)
+        extend_leases(bench.cluster, Lease(seconds=seconds), ADMIN, bench.now)
     with pytest.raises(Refused, match="User permission denied"):
-        check_extension(bench.cluster, ALICE, 60.0)
+        extend_leases(bench.cluster, Lease(seconds=60.0), ALICE, bench.now)
+
+
+def test_an_extension_is_never_shorter_than_what_hosts_count_on(bench: Bench) -> None:
+    """What is left is noted for the next master, down to nothing; until then nobody shortens it."""
+    bench.take(extend_leases(bench.cluster, Lease(seconds=3600.0), ADMIN, bench.now).events)
+    bench.take(extend_leases(bench.cluster, Lease(seconds=60.0), ADMIN, bench.now).events)
+    assert bench.cluster.extended == (bench.now, 3600.0)
+    bench.take(note_extension(bench.cluster, 0.0, bench.now).events)
+    assert note_extension(bench.cluster, 0.0, bench.now).events == []
+    bench.take(extend_leases(bench.cluster, Lease(seconds=60.0), ADMIN, bench.now).events)
+    assert bench.cluster.extended == (bench.now, 60.0)

@@ -168,7 +168,7 @@ def test_a_rerunnable_gang_that_loses_a_host_runs_again(bench: Bench, first: int
     if before:
         bench.ended(key, "h1", first)
     bench.take(silent(bench.cluster, "h2", bench.now))
-    bench.take(expired(bench.cluster, "h2", bench.now))
+    bench.take(expired(bench.cluster, "h2", [key], bench.now))
     if not before:
         assert kills(bench, key) == ["h1"]
         bench.ended(key, "h1", first)
@@ -182,7 +182,7 @@ def test_an_end_that_is_known_stays_when_the_host_is_lost_before_gone(bench: Ben
     key = bench.placed(rerunnable=True)
     bench.ended(key, "h1", 0, gone=False)
     bench.take(silent(bench.cluster, "h1", bench.now))
-    bench.take(expired(bench.cluster, "h1", bench.now))
+    bench.take(expired(bench.cluster, "h1", [key], bench.now))
     assert bench.finished(key).state is JobState.DONE
 
 
