@@ -60,5 +60,7 @@ class Reply(Piece, total=False):
 
     ok: Answer
     refused: str
+    retry: int
+    """Seconds after which the command asks again by itself."""
     standby: bool
     later: bool

@@ -163,7 +163,9 @@ def _piece(answer: Reply) -> tuple[str, str]:
 
 def _refusal(answer: Reply) -> Fail:
     if "refused" in answer:
-        return Refused(str(answer["refused"]), int(answer.get("exit", 255)))
+        refused = Refused(str(answer["refused"]), int(answer.get("exit", 255)))
+        refused.retry = int(answer.get("retry") or 0)
+        return refused
     return Fail("lavad sent an answer that this command does not understand")
 
 
@@ -175,7 +177,7 @@ class Client:
         self._given = context.environ.get("LAVA_SOCKET", "")
         self._rundir = conf.get("LAVA_RUNDIR") or RUNDIR
         most = self.context.environ.get("LSB_NTRIES") or conf.get("LSB_NTRIES", "")
-        self._tries = int(most) if most.isascii() and most.isdigit() else 0
+        self.tries = int(most) if most.isascii() and most.isdigit() else 0
         """How many rounds of tries there are; 0: no limit."""
         self._socket: Socket | None = None
         self._path = ""
@@ -225,7 +227,7 @@ class Client:
         self._frame, self._sent = frame, False
         while not self._sent_round(receiver, patience):
             tries += 1
-            if tries == self._tries:
+            if tries == self.tries:
                 raise Fail("batch system daemon not responding")
             now = time.monotonic()
             if told is None or now - told >= TELL_EVERY:

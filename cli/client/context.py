@@ -27,7 +27,9 @@ class Fail(Exception):
 
 
 class Refused(Fail):
-    """The master refuses, in LSF's words."""
+    """The master refuses, in LSF's words. ``retry``: seconds after which it may be asked again, 0: it need not be."""
+
+    retry = 0
 
 
 class Context:

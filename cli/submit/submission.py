@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 
 from cli.client.client import Client
-from cli.client.context import Context, Fail
+from cli.client.context import Context, Fail, Refused
 from cli.submit.submit_options import propagated
 from proto.options import OPTIONS
 
@@ -142,13 +143,27 @@ def site_of(context: Context, conf: dict[str, str], command: str) -> Site | None
 
 def send(context: Context, client: Client, frame: Frame) -> Answer:
     """Submit and print what LSF prints; the answer."""
-    ok = client.change(frame)
+    ok = _accepted(context, client, frame)
     for notice in ok.get("notices") or ():
         context.err(f"{notice}\n")
     if "BSUB_QUIET" not in context.environ:
         kind = "default queue" if ok.get("default") else "queue"
         context.out(f"Job <{ok['job']}> is submitted to {kind} <{ok['queue']}>.\n")
     return ok
+
+
+def _accepted(context: Context, client: Client, frame: Frame) -> Answer:
+    """The answer; where the user has too many jobs, it is asked again at intervals, LSB_NTRIES times if that is set."""
+    tries = 0
+    while True:
+        try:
+            return client.change(frame)
+        except Refused as refused:
+            tries += 1
+            if not refused.retry or tries == client.tries:
+                raise
+            context.err(f"{refused}. Retrying in {refused.retry} seconds...\n")
+            time.sleep(refused.retry)
 
 
 def wait_for(context: Context, client: Client, job: int) -> int:

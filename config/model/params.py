@@ -31,6 +31,9 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """(steps, seconds): the priority of a pending job grows by `steps` every so many seconds."""
     max_pend_jobs: int | None = None
     max_pend_slots: int | None = None
+    max_user_records: int = 100_000
+    """Live jobs, arrays and elements with a record of their own that a user may have (``lavad.core.cluster.records``)."""
+    sub_try_interval: int = 60
     max_job_msg_num: int = 128
     job_dep_last_sub: bool = False
     job_group_clean: bool = False
@@ -95,6 +98,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lava_admin_hosts: tuple[str, ...] = ()
     """Where administrators have their rights; (): on the hosts of LSF_MASTER_LIST."""
     lava_record_days: float = 1.0
+    lava_query_time: int = 300
+    """Seconds after which a query is ended."""
     """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
 
     @property

@@ -13,7 +13,7 @@ from lavad.store.errors import StoreCorrupt
 from lavad.store.read import Reader
 from proto.workers import Workers
 
-KEPT_BYTES = 64 << 20
+KEPT_BYTES = 32 << 20
 """Of texts, and of environments, that are kept; a larger one is kept alone."""
 OVERHEAD = 1024
 """Bytes of an entry beside its long fields."""

@@ -1,10 +1,19 @@
-"""The query process: applies committed events and renders the text of listings."""
+"""The query process: applies committed events and renders the text of listings, of each user in turn.
+
+Rule: what is short is answered at once; what may take long is answered by a fork (``long_query``), one of each user at a time.
+"""
 
 from __future__ import annotations
 
+import select
 import sys
+import time
 import traceback
+from collections import deque
+from collections.abc import Callable
 
+from lavad.processes.long_query import LongQuery
+from lavad.queries.cost import is_short
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
 from lavad.replica import protocol as feed
@@ -13,9 +22,12 @@ from lavad.replica.spawn import child_socket, set_title
 from lavad.store.read import Reader
 
 PIECE = 64 * 1024
+MOST_LONG = 3
+"""Long queries that run at a time."""
+FAILED = "internal error, see the log of lavad"
 
 
-def answer(replica: Replica, reader: Reader, ask: feed.Ask) -> None:
+def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
     """Render one query and send it piece by piece."""
     view = View(
         cluster=replica.cluster,
@@ -34,33 +46,129 @@ def answer(replica: Replica, reader: Reader, ask: feed.Ask) -> None:
             pieces.append((kind, text))
             size += len(text)
             if size >= PIECE:
-                replica.send(feed.Answer(number=ask.number, pieces=pieces))
+                send(feed.Answer(number=ask.number, pieces=pieces))
                 pieces, size = [], 0
     except Ended:
         raise
+    except MemoryError:
+        pieces, code = [("err", f"{ask.query.command}: The query needs too much memory\n")], 255
     except Exception as error:
         # a query that fails must not end the process that answers all others
         print(f"query {ask.query.command} {ask.query.options} {ask.query.words} failed: {error!r}", file=sys.stderr)  # noqa: T201
         traceback.print_exc()
-        pieces.append(("err", f"{ask.query.command}: internal error, see the log of lavad\n"))
+        pieces.append(("err", f"{ask.query.command}: {FAILED}\n"))
         code = 255
-    replica.send(feed.Answer(number=ask.number, pieces=pieces, exit=code))
+    send(feed.Answer(number=ask.number, pieces=pieces, exit=code))
+
+
+class Queries:
+    """All queries that wait, by user, and the long ones that run."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._reader: Reader | None = None
+        self._short: dict[str, deque[feed.Ask]] = {}
+        self._long: dict[str, deque[feed.Ask]] = {}
+        self._running: dict[int, LongQuery] = {}
+
+    def serve(self) -> None:
+        """Until the master ends; raises Ended."""
+        while True:
+            self._wait()
+            for ask in self._replica.take_asks():
+                short = is_short(self._replica.cluster, ask.query, ask.caller)
+                (self._short if short else self._long).setdefault(ask.caller.user, deque()).append(ask)
+            for number in self._replica.take_dropped():
+                self._drop(number)
+            for number, count in self._replica.take_taken():
+                if number in self._running:
+                    self._running[number].taken(count)
+            self._pass_on()
+            self._start_long()
+            self._answer_one()
+
+    def _wait(self) -> None:
+        """Until the master or a long query says something, a query is due, or one has run too long."""
+        poll = select.poll()
+        poll.register(self._replica.link, select.POLLIN)
+        for query in self._running.values():
+            poll.register(query.socket, select.POLLIN)
+        now = time.monotonic()
+        ends = [query.deadline - now for query in self._running.values()]
+        timeout = 0.0 if self._short else max(0.0, min(ends)) if ends else None
+        poll.poll(None if timeout is None else int(timeout * 1000) + bool(timeout))
+        self._replica.wait(0)
+
+    def _drop(self, number: int) -> None:
+        if number in self._running:
+            self._running.pop(number).end()
+        for lane in (self._short, self._long):
+            for user, asks in [*lane.items()]:
+                lane[user] = deque(ask for ask in asks if ask.number != number)
+                if not lane[user]:
+                    del lane[user]
+
+    def _pass_on(self) -> None:
+        """Send on what the long queries have rendered, and end those that have run too long."""
+        for number, query in [*self._running.items()]:
+            frames, ended = query.read()
+            for frame in frames:
+                self._replica.send_frame(frame)
+            why = ""
+            if ended:
+                why = "" if query.gone() else FAILED
+            elif time.monotonic() >= query.deadline:
+                query.end()
+                seconds = self._replica.cluster.conf.params.lava_query_time
+                why = f"The query took longer than {seconds} seconds (LAVA_QUERY_TIME) and was ended"
+            else:
+                continue
+            del self._running[number]
+            if why:
+                text = f"{query.ask.query.command}: {why}\n"
+                self._replica.send(feed.Answer(number=number, pieces=[("err", text)], exit=255))
+
+    def _start_long(self) -> None:
+        busy = {query.ask.caller.user for query in self._running.values()}
+        for user in [user for user in self._long if user not in busy]:
+            if len(self._running) >= MOST_LONG:
+                return
+            ask = _next(self._long, user)
+            limit = self._replica.cluster.conf.params.lava_query_time
+            self._running[ask.number] = LongQuery(ask, self._render_in_child, limit)
+
+    def _render_in_child(self, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
+        # connections to a database are not shared with the parent
+        answer(self._replica, Reader.open(self._replica.site.database), ask, send)
+
+    def _answer_one(self) -> None:
+        """The next short query, of the user whose last one is longest ago."""
+        if not self._short:
+            return
+        ask = _next(self._short, next(iter(self._short)))
+        if self._reader is None:
+            self._reader = Reader.open(self._replica.site.database)
+        self._replica.send(feed.Begun(number=ask.number))
+        answer(self._replica, self._reader, ask, self._replica.send)
+
+
+def _next(lane: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:
+    """The user's next query; the user's others go behind all other users'."""
+    asks = lane.pop(user)
+    ask = asks.popleft()
+    if asks:
+        lane[user] = asks
+    return ask
 
 
 def main() -> int:
     """Entry point: the socket to the master is file descriptor 3."""
     set_title("lava-query")
-    replica = Replica(child_socket())
-    reader: Reader | None = None
     try:
-        while True:
-            replica.wait(None)
-            while replica.asks:
-                if reader is None:
-                    reader = Reader.open(replica.site.database)
-                answer(replica, reader, replica.asks.popleft())
+        Queries(Replica(child_socket())).serve()
     except (Ended, KeyboardInterrupt):
-        return 0
+        pass
+    return 0
 
 
 if __name__ == "__main__":

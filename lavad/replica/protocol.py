@@ -55,6 +55,25 @@ class Drop(msgspec.Struct, tag=True):
     number: int
 
 
+class Taken(msgspec.Struct, tag=True):
+    """The caller of a query has taken so many frames of its answer."""
+
+    number: int
+    count: int
+
+
+class Ping(msgspec.Struct, tag=True):
+    """Is answered with the same, by a replica that is not stuck."""
+
+    number: int
+
+
+class Begun(msgspec.Struct, tag=True):
+    """The replica renders this query, which ends with its answer; nothing else is done meanwhile."""
+
+    number: int
+
+
 class ReplicaSettings(msgspec.Struct, tag=True):
     """Settings of the master that a replica needs."""
 
@@ -73,7 +92,8 @@ class Answer(msgspec.Struct, tag=True):
     exit: int | None = None
 
 
-ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | ReplicaSettings
+ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Taken | Ping | ReplicaSettings
+FromReplica = Plan | Answer | Begun | Ping
 
 
 class Whys(msgspec.Struct, frozen=True):
@@ -113,7 +133,9 @@ class _Told(msgspec.Struct, tag="Told"):
 
 encoder = msgspec.msgpack.Encoder()
 to_replica: msgspec.msgpack.Decoder[ToReplica | _Told] = msgspec.msgpack.Decoder(ToReplica | _Told)
-from_replica: msgspec.msgpack.Decoder[_Planned | Answer] = msgspec.msgpack.Decoder(_Planned | Answer)
+from_replica: msgspec.msgpack.Decoder[_Planned | Answer | Begun | Ping] = msgspec.msgpack.Decoder(
+    _Planned | Answer | Begun | Ping
+)
 
 
 def frame(message: msgspec.Struct) -> bytes:
@@ -132,7 +154,7 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(size)
 
 
-def decode_answer(body: bytes) -> Plan | Answer:
+def decode_answer(body: bytes) -> FromReplica:
     """A frame from a replica."""
     message = from_replica.decode(body)
     return replace(message.plan, why=message.whys.unpack()) if isinstance(message, _Planned) else message

@@ -31,6 +31,8 @@ class Replica:
         self.soft = Soft()
         self.site = feed.ReplicaSettings(master="", lsf={}, database="", confdir="")
         self.asks: deque[feed.Ask] = deque()
+        self._dropped: list[int] = []
+        self._taken: list[tuple[int, int]] = []
         self.plan_done = -1
         self.plan_kept = False
         """Whether the recorded inputs of that plan are stored."""
@@ -85,6 +87,11 @@ class Replica:
             self.asks.append(message)
         elif isinstance(message, feed.Drop):
             self.asks = deque(ask for ask in self.asks if ask.number != message.number)
+            self._dropped.append(message.number)
+        elif isinstance(message, feed.Taken):
+            self._taken.append((message.number, message.count))
+        elif isinstance(message, feed.Ping):
+            self.send(message)
         elif isinstance(message, feed.PlanDone):
             self.plan_done, self.plan_kept = message.version, message.kept
         elif isinstance(message, Snapshot):
@@ -93,9 +100,28 @@ class Replica:
         elif isinstance(message, feed.ReplicaSettings):
             self.site = message
 
+    def take_asks(self) -> list[feed.Ask]:
+        """The queries that have come."""
+        asks, self.asks = list(self.asks), deque()
+        return asks
+
+    def take_dropped(self) -> list[int]:
+        """The numbers of queries whose callers have gone."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
+
+    def take_taken(self) -> list[tuple[int, int]]:
+        """(number of a query, frames that its caller has taken)."""
+        taken, self._taken = self._taken, []
+        return taken
+
     def send(self, message: msgspec.Struct) -> None:
         """Send one message to the master; raises Ended if it is gone."""
+        self.send_frame(feed.frame(message))
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send an encoded message; raises Ended if the master is gone."""
         try:
-            self.link.sendall(feed.frame(message))
+            self.link.sendall(frame)
         except OSError:
             raise Ended from None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import BinaryIO
@@ -16,7 +18,6 @@ import msgspec
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import take
 from lavad.core.lang.asks import Caller, Query, Refused
-from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Committed
 from lavad.replica import protocol as feed
@@ -30,8 +31,14 @@ PAUSE = 0.5
 LAZY = 0.05
 """Seconds by which a lazy replica may be behind; a request to it brings it up to date first."""
 
-MOST_UNREAD = 256 << 20
+MOST_UNREAD = 32 << 20
 """Characters of unread answers that are kept for one user."""
+TOLD = 4
+"""Frames after which the replica hears that a reader has taken them: it renders only so far ahead."""
+ALIVE = 20.0
+"""Seconds after which a caller whose query takes long hears that it is not forgotten."""
+SILENT, LOADING = 30.0, 20
+"""Seconds in which the query process answers, even while a short query is rendered; how many times that at its start."""
 
 
 class ReplicaProcess:
@@ -76,12 +83,17 @@ class ReplicaProcess:
         elif len(self._late) == 1:
             asyncio.get_running_loop().call_later(LAZY, self._flush)
 
+    def kill(self) -> None:
+        """End the process, as it hangs; another is started."""
+        if self.there.is_set():
+            os.kill(self.pid, signal.SIGKILL)
+
     def _flush(self) -> None:
         late, self._late = self._late, []
         if self._writer is not None and late:
             self._writer.write(b"".join(late))
 
-    async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
+    async def run(self, took: Callable[[feed.FromReplica], Awaitable[None]], ended: Callable[[], None]) -> None:
         """Start the process, pass its messages to ``took``, and restart it when it dies."""
         while True:
             process, link = spawn(self.module, self._output)
@@ -113,9 +125,15 @@ class ReplicaProcess:
 class _Open:
     """An open query, and the pieces of its answer that are not read yet."""
 
-    def __init__(self, uid: int) -> None:
-        self.uid = uid
-        self.pieces: asyncio.Queue[feed.Answer | Refused] = asyncio.Queue()
+    def __init__(self, ask: feed.Ask) -> None:
+        self.ask = ask
+        self.uid = ask.caller.uid
+        self.passed = False
+        """Whether a piece of its answer has come."""
+        self.read = 0
+        """Frames that its caller has read since the replica was told so."""
+        self.pieces: asyncio.Queue[feed.Answer | Refused | None] = asyncio.Queue()
+        """None: the query is to be sent again."""
 
     def end(self, why: str) -> int:
         """Drop the unread pieces and end the answer; how many characters were dropped."""
@@ -126,14 +144,15 @@ class _Open:
         return size
 
 
-def _size(piece: feed.Answer | Refused) -> int:
-    return 0 if isinstance(piece, Refused) else sum(len(text) for _, text in piece.pieces)
+def _size(piece: feed.Answer | Refused | None) -> int:
+    return sum(len(text) for _, text in piece.pieces) if isinstance(piece, feed.Answer) else 0
 
 
 class QueryProcess:
     """The replica that renders listings.
 
-    It does not wait for slow clients: unread answers are kept here, up to a limit for each user.
+    It does not wait for slow clients: unread answers are kept here, up to a limit for each user. A query that it hangs or dies
+    with gets an error; the others are sent again to the next process.
     """
 
     def __init__(self, process: ReplicaProcess, clock: Callable[[], float], most: int = MOST_UNREAD) -> None:
@@ -144,36 +163,87 @@ class QueryProcess:
         self._most = most
         self._unread: Counter[int] = Counter()
         """User to the number of characters of answers not read yet."""
+        self._begun = 0
+        """The query that the process renders by itself now; 0: none."""
+        self._pinged = 0
+        """Number of the last ping that was answered."""
 
     async def run(self) -> None:
         """Serve for ever."""
-        await self.process.run(self._took, self._ended)
+        watching = asyncio.create_task(self._watch())
+        try:
+            await self.process.run(self._took, self._ended)
+        finally:
+            watching.cancel()
 
-    async def _took(self, message: Plan | feed.Answer) -> None:
-        query = self._open.get(message.number) if isinstance(message, feed.Answer) else None
-        if query is None or not isinstance(message, feed.Answer):
+    async def _watch(self) -> None:
+        """End the process where it does not answer; a new one has longer, as it reads all live records first."""
+        number, pid, first, since = 0, 0, 0, 0
+        while True:
+            await self.process.there.wait()
+            number += 1
+            if pid != self.process.pid:
+                pid, first = self.process.pid, number
+            self.process.send(feed.Ping(number=number))
+            await asyncio.sleep(SILENT)
+            since = 0 if self._pinged >= number or pid != self.process.pid else since + 1
+            if since >= (1 if self._pinged >= first else LOADING):
+                log.error("the query process (pid %d) has not answered for %g seconds; it is ended", pid, since * SILENT)
+                self.process.kill()
+
+    async def _took(self, message: feed.FromReplica) -> None:
+        if isinstance(message, feed.Ping):
+            self._pinged = message.number
+        elif isinstance(message, feed.Begun):
+            self._begun = message.number
+        elif isinstance(message, feed.Answer):
+            self._take(message)
+
+    def _take(self, message: feed.Answer) -> None:
+        if message.number == self._begun and message.exit is not None:
+            self._begun = 0
+        query = self._open.get(message.number)
+        if query is None:
             return
+        query.passed = True
+        if message.exit is not None:
+            del self._open[message.number]
         self._unread[query.uid] += _size(message)
         query.pieces.put_nowait(message)
         if self._unread[query.uid] > self._most:
-            del self._open[message.number]
+            self._open.pop(message.number, None)
             self._unread[query.uid] -= query.end("Output dropped: the client reads too slowly.")
 
     def _ended(self) -> None:
-        for query in self._open.values():
-            self._unread[query.uid] -= query.end("The query was interrupted; try again")
+        """The process is gone: the query that it died with is over, and those that have got nothing yet are sent again."""
+        begun, self._begun = self._begun, 0
+        for number, query in self._open.items():
+            if number == begun:
+                command = query.ask.query.command
+                self._unread[query.uid] -= query.end(f"{command}: The query ended the process that answers queries")
+            elif query.passed:
+                self._unread[query.uid] -= query.end("The query was interrupted; try again")
+            else:
+                query.pieces.put_nowait(None)
 
     async def answer(self, query: Query, caller: Caller) -> AsyncIterator[Piece]:
-        """The pieces of the answer, last the exit status."""
-        await self.process.there.wait()  # a message sent earlier would be dropped, and its caller would wait for ever
+        """The pieces of the answer, last the exit status; an empty one now and then while there is nothing to say."""
         self._next += 1
         number = self._next
-        opened = self._open[number] = _Open(caller.uid)
-        self.process.send(feed.Ask(number=number, query=query, caller=caller, now=self._clock()))
+        ask = feed.Ask(number=number, query=query, caller=caller, now=self._clock())
+        opened = self._open[number] = _Open(ask)
+        await self._send(opened)
         answered = False
         try:
             while not answered:
-                answer = await opened.pieces.get()
+                try:
+                    answer = await asyncio.wait_for(opened.pieces.get(), ALIVE)
+                except TimeoutError:
+                    yield {"out": ""}
+                    continue
+                if answer is None:
+                    await self._send(opened)
+                    continue
                 if isinstance(answer, Refused):
                     raise answer
                 self._unread[opened.uid] -= _size(answer)
@@ -182,6 +252,8 @@ class QueryProcess:
                     yield {"out": text} if kind == "out" else {"err": text}
                 if answer.exit is not None:
                     yield {"exit": answer.exit}
+                else:
+                    self._has_read(opened)
         finally:
             self._open.pop(number, None)
             self._unread[opened.uid] -= opened.end("")
@@ -189,6 +261,16 @@ class QueryProcess:
                 del self._unread[opened.uid]
             if not answered:
                 self.process.send(feed.Drop(number=number))
+
+    async def _send(self, query: _Open) -> None:
+        await self.process.there.wait()  # a message sent earlier would be dropped, and its caller would wait for ever
+        self.process.send(query.ask)
+
+    def _has_read(self, query: _Open) -> None:
+        query.read += 1
+        if query.read >= TOLD:
+            self.process.send(feed.Taken(number=query.ask.number, count=query.read))
+            query.read = 0
 
 
 class Publisher:

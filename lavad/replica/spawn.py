@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 CHILD_FD = 3
 _PR_SET_NAME = 15
-_PR_SET_PDEATHSIG = 1
+DEATH_SIGNAL = 1
 
 
 def set_title(name: str) -> None:
@@ -23,7 +23,7 @@ def set_title(name: str) -> None:
 def child_socket() -> socket.socket:
     """A replica's end of its socket pair. It ends with its master."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
     return socket.socket(fileno=CHILD_FD)
 
 

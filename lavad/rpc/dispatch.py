@@ -285,4 +285,5 @@ class Dispatch:
 
 def _refusal(refusal: Refused) -> bytes:
     # what a caller sent may stand in it
-    return _encode({"refused": shown(refusal.text), "exit": refusal.exit_code})
+    answer: dict[str, str | int] = {"refused": shown(refusal.text), "exit": refusal.exit_code}
+    return _encode(answer | {"retry": refusal.retry} if refusal.retry else answer)

@@ -42,7 +42,7 @@ class Plans:
         """Serve for ever."""
         await self._scheduler.run(self._take, lambda: None)
 
-    async def _take(self, plan: Plan | feed.Answer) -> None:
+    async def _take(self, plan: feed.FromReplica) -> None:
         if not isinstance(plan, Plan):
             return
         for seen in self._seen:

@@ -7,6 +7,7 @@ memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from config.model.cluster import HostConfig
@@ -14,6 +15,7 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
+from lavad.core.cluster.records import units_of, units_of_spec
 from lavad.core.cluster.usage_index import UsageIndex
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
@@ -25,7 +27,7 @@ from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
 
-KEPT_SPECS = 1000
+KEPT_SPECS = 200
 
 
 class Cluster:
@@ -56,6 +58,8 @@ class Cluster:
         self.idle_specs: dict[int, None] = {}
         self.by_user: dict[str, dict[int, None]] = {}
         """User to the keys of live jobs and arrays, oldest first."""
+        self.records: Counter[str] = Counter()
+        """User to the units of memory (``cluster.records``) of live jobs, arrays and their specs."""
         self.started: dict[int, None] = {}
         """Keys of jobs with an attempt."""
         self.suspended: dict[int, None] = {}
@@ -176,6 +180,7 @@ class Cluster:
             self.spec_numbers.pop(old, None)
 
     def _job_moved(self, old: Job | None, new: Job | None) -> None:
+        self._weigh(old, new)
         self._account(old, new)
         if old is not None:
             self._unindex(old)
@@ -269,7 +274,20 @@ class Cluster:
                 del self.elements[job.key & 0xFFFFFFFF]
         self._drop_user_key(spec.user, job.key)
 
+    def _weigh(self, old: Job | Array | None, new: Job | Array | None) -> None:
+        if old is not None and new is not None and _is_as_large(old, new):
+            return
+        for record, sign in ((old, -1), (new, 1)):
+            if record is not None:
+                self._count_units(self.specs.rows[record.spec].user, sign * units_of(record))
+
+    def _count_units(self, user: str, units: int) -> None:
+        self.records[user] += units
+        if not self.records[user]:
+            del self.records[user]
+
     def _array_moved(self, old: Array | None, new: Array | None) -> None:
+        self._weigh(old, new)
         if old is not None:
             spec = self.specs.rows[old.spec]
             self.use.array(old, spec, -1)
@@ -328,6 +346,9 @@ class Cluster:
 
     def _retain(self, old: int | None, new: int | None) -> None:
         if new is not None:
+            if new not in self.spec_jobs:
+                spec = self.specs.rows[new]
+                self._count_units(spec.user, units_of_spec(spec))
             self.spec_jobs[new] = self.spec_jobs.get(new, 0) + 1
             self.idle_specs.pop(new, None)
         if old is not None:
@@ -336,6 +357,8 @@ class Cluster:
                 self.spec_jobs[old] = left
             else:
                 del self.spec_jobs[old]
+                spec = self.specs.rows[old]
+                self._count_units(spec.user, -units_of_spec(spec))
                 self._retire(old)
 
     def _retire(self, spec: int) -> None:
@@ -345,6 +368,13 @@ class Cluster:
             oldest = next(iter(self.idle_specs))
             del self.idle_specs[oldest]
             self.specs.drop(oldest)
+
+
+def _is_as_large(old: Job | Array, new: Job | Array) -> bool:
+    """Whether nothing of a record has changed that its units depend on, as at most changes of state."""
+    if old.name is not new.name or old.messages is not new.messages or old.depend is not new.depend:
+        return False
+    return not isinstance(old, Array) or (isinstance(new, Array) and len(old.pending.parts) == len(new.pending.parts))
 
 
 def _stands(array: Array) -> tuple[float, float]:

@@ -23,10 +23,12 @@ class Caller(msgspec.Struct, frozen=True):
 class Refused(Exception):
     """A request is refused; the text is what the user reads (LSF's words)."""
 
-    def __init__(self, text: str, exit_code: int = 255) -> None:
+    def __init__(self, text: str, exit_code: int = 255, retry: int = 0) -> None:
         super().__init__(text)
         self.text = text
         self.exit_code = exit_code
+        self.retry = retry
+        """Seconds after which the command tries again by itself; 0: it does not."""
 
 
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import Meta
 
 MAX_INT32 = 2**31 - 1
-MAX_IDS = 100_000
+MAX_IDS = 20_000
 """Job ids in one request."""
 MAX_COMMAND = 2**20
 MAX_SCRIPT = 16 << 20
@@ -58,7 +58,7 @@ Seconds = Annotated[float, Meta(ge=-1e15, le=1e15)]
 
 LARGE = 64 << 10
 """Bytes of a frame that every kind of ask may have."""
-LISTS = 1536 << 10
+LISTS = 512 << 10
 """Bytes of a frame that names jobs: ``MAX_IDS`` of them with their indices."""
 LARGEST = 16 << 20
 """Bytes of a frame that carries a script, an environment or files."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from lavad.core.lang.ranges import MAX_INDEX, Ranges
+from lavad.core.lang.text_cache import text_cache
 from lavad.core.lang.windows import WindowError, parse_windows
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _ref(token: Token, index: str | None) -> JobRef:
     return JobRef(name=name.removesuffix("*"), prefix=prefix, indices=indices, same_index=same)
 
 
-@lru_cache(maxsize=1024)
+@text_cache
 def parse(text: str) -> Tree | Question:
     from lark.exceptions import LarkError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -14,6 +13,7 @@ from lavad.core.lang import dependency
 from lavad.core.lang.dependency import Answer, JobCounts, Question, Tree
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState
+from lavad.core.lang.text_cache import text_cache
 from lavad.core.lang.windows import Local, is_open, parse_windows
 
 MANY = 8
@@ -39,7 +39,7 @@ class Memo:
         """Jobs that can never satisfy it."""
 
 
-@lru_cache(maxsize=4096)
+@text_cache
 def read(text: str) -> tuple[Tree | Question, dict[Question, int]]:
     """A condition's tree, and the number of each of its questions."""
     tree = dependency.parse(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.resreq.sections import RusageItem
 from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
+from lavad.core.lang.text_cache import text_cache
 
 LEAVE_GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL on a host that leaves a job, where DJOB_RESIZE_GRACE_PERIOD does not say otherwise."""
@@ -123,7 +123,7 @@ def leave_grace(cluster: Cluster, job: Job | None) -> float:
     return LEAVE_GRACE if app is None or app.djob_resize_grace_period is None else app.djob_resize_grace_period
 
 
-@lru_cache(maxsize=4096)
+@text_cache
 def requested_mem(resreq: str) -> float:
     """MB of memory that a requirement reserves: what its first rusage with memory says; 0.0 for none."""
     try:

@@ -70,7 +70,7 @@ class Captured:
         self.cluster = Cluster(folder / "cluster", hosts=3, options=("--conf", str(conf)))
 
     def __enter__(self) -> Captured:
-        _make_users()
+        make_users()
         self.folder.chmod(0o755)
         self.outputs.mkdir()
         self.outputs.chmod(0o777)
@@ -291,7 +291,7 @@ def _job_ids(text: str) -> list[str]:
     return re.findall(r"^Job <(\d+)>", text, re.MULTILINE)
 
 
-def _make_users() -> None:
+def make_users() -> None:
     """Those that are missing. One process at a time: two useradd at once give one name two numbers."""
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

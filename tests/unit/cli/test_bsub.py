@@ -33,6 +33,21 @@ def test_a_submission_is_told_as_lsf_tells_it(caller: Caller):
         assert caller.run("bsub", "true", BSUB_QUIET="1") == (0, "", "")
 
 
+FULL = [{"refused": "Pending job threshold reached", "exit": 255, "retry": 1}]
+
+
+def test_a_user_with_too_many_jobs_is_asked_to_wait(caller: Caller):
+    again = "Pending job threshold reached. Retrying in 1 seconds...\n"
+    with ScriptedMaster(caller.socket, FULL, SUBMITTED) as master:
+        assert caller.run("bsub", "true") == (0, "Job <103> is submitted to default queue <normal>.\n", again)
+    assert len({ask["uuid"] for ask in master.asks}) == 2
+    caller.socket.unlink()
+    with ScriptedMaster(caller.socket, FULL) as master:
+        ran = caller.run("bsub", "true", LSB_NTRIES="2")
+    assert ran == (255, "", f"{again}Pending job threshold reached. Job not submitted.\n")
+    assert len(master.asks) == 2
+
+
 def test_the_ask_carries_where_the_user_is(caller: Caller):
     ask = ask_of(caller, "-n", "2", "-R", "a", "-R", "b", "-H", "sleep", "a b")
     assert ask["command"] == 'sleep "a b"'

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.room import FULL, has_room
 from lavad.core.decide.base.select import DENIED, FINISHED, UNKNOWN, Found, Target, select
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Select
-from lavad.core.lang.ids import key_of
+from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.site.rights import may_control
 from proto.answers import Result
@@ -36,18 +37,20 @@ def decide_each(
     *,
     before: list[ev.Event] | None = None,
     by_element: bool = False,
+    splits: bool = False,
 ) -> Decided:
     """Call ``on_job`` or ``on_elements`` for every target that the caller may control; they return events, or why not.
 
     ``before``: list in which they put events that must come first (new specs). ``by_element``: each untouched element counts
-    as a job for the size of a chunk.
+    as a job for the size of a chunk; ``splits``: so it does where not all elements of its array are meant, as they then get
+    records of their own.
     """
     targets = select(cluster, jobs, caller)
     if len(jobs.ids) > 1:
         targets = _distinct(targets)
     if not targets:
         return Decided(answer={"results": [], "none": UNKNOWN})
-    chunks = _Chunks(targets, caller, on_job, on_elements, [] if before is None else before, by_element)
+    chunks = _Chunks(targets, caller, on_job, on_elements, [] if before is None else before, by_element, splits)
     return chunks.next_chunk(cluster, now, _Progress())
 
 
@@ -72,6 +75,7 @@ class _Chunks:
         on_elements: OnElements,
         before: list[ev.Event],
         by_element: bool,
+        splits: bool,
     ) -> None:
         self._targets = targets
         self._caller = caller
@@ -79,6 +83,7 @@ class _Chunks:
         self._on_elements = on_elements
         self._before = before
         self._by_element = by_element
+        self._splits = splits
 
     def next_chunk(self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[Result], ...] = ()) -> Decided:
         """Decide the next chunk. The object keeps no progress, so that a chunk that could not be stored can be decided again."""
@@ -91,8 +96,9 @@ class _Chunks:
         while room > 0 and at < len(self._targets):
             found = self._targets[at]
             target = Target(shown=str(found), keys=[found]) if isinstance(found, int) else found
-            due, rest = self._cut(rest or target, room)
-            room -= max(1, len(due.keys) + (len(due.untouched) if self._by_element else bool(due.untouched)))
+            one_by_one = self._one_by_one(cluster, rest or target)
+            due, rest = self._cut(rest or target, room, one_by_one)
+            room -= max(1, len(due.keys) + (len(due.untouched) if one_by_one else bool(due.untouched)))
             why, did = self._act(cluster, due, now, allowed, events)
             refusal, done = refusal or why, done or did
             if rest is None:
@@ -106,10 +112,17 @@ class _Chunks:
             return Decided(events=all_events, more=lambda cluster, now: self.next_chunk(cluster, now, next_progress, results))
         return Decided(events=all_events, answer={"results": [result for some in results for result in some]})
 
-    def _cut(self, target: Target, room: int) -> tuple[Target, Target | None]:
+    def _one_by_one(self, cluster: Cluster, target: Target) -> bool:
+        """Whether each untouched element counts."""
+        array = cluster.arrays.rows.get(target.array)
+        if not self._splits or array is None:
+            return self._by_element
+        return len(target.untouched) < len(array.pending) + len(array.held)
+
+    def _cut(self, target: Target, room: int, one_by_one: bool) -> tuple[Target, Target | None]:
         """(what of a target belongs to this chunk, the rest of it)."""
-        untouched, left = target.untouched.first(room) if self._by_element else (target.untouched, EMPTY)
-        room -= len(untouched) if self._by_element else 0
+        untouched, left = target.untouched.first(room) if one_by_one else (target.untouched, EMPTY)
+        room -= len(untouched) if one_by_one else 0
         if not left and len(target.keys) <= room:
             return target, None
         due = Target(shown="", keys=target.keys[:room], array=target.array, untouched=untouched, why=target.why)
@@ -125,7 +138,7 @@ class _Chunks:
         keys, untouched = _still_live(cluster, target)
         if untouched:
             array = cluster.arrays.rows[target.array]
-            answer = self._on_elements(array, untouched, now) if self._may_control(cluster, array, allowed) else DENIED
+            answer = self._of_elements(cluster, array, untouched, now) if self._may_control(cluster, array, allowed) else DENIED
             refusal, done = _collect(answer, events)
         for key in keys:
             job = cluster.jobs.rows[key]
@@ -133,6 +146,14 @@ class _Chunks:
             why, did = _collect(answer, events)
             refusal, done = refusal or why, done or did
         return refusal if keys or untouched else FINISHED, done
+
+    def _of_elements(self, cluster: Cluster, array: Array, untouched: Ranges, now: float) -> list[ev.Event] | str:
+        """What is done to untouched elements, or why not: their owner may have no more records."""
+        answer = self._on_elements(array, untouched, now)
+        if isinstance(answer, str):
+            return answer
+        split = sum(1 for event in answer if isinstance(event, ev.JobEvent) and index_of(event.key))
+        return answer if has_room(cluster, cluster.specs.rows[array.spec].user, split) else FULL
 
     def _may_control(self, cluster: Cluster, job: Job | Array, allowed: dict[int, bool]) -> bool:
         may = allowed.get(job.spec)

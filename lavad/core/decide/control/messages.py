@@ -6,6 +6,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.base.room import check_room
 from lavad.core.decide.base.select import get_target
 from lavad.core.job.job import Message
 from lavad.core.lang.asks import Caller, Post, Refused
@@ -13,6 +14,7 @@ from lavad.core.lang.asks import Caller, Post, Refused
 MAX_NUMBER = 127
 MAX_TEXT = 512
 MAX_BODY = 64 << 10
+MOST_ELEMENTS = 10_000
 
 
 @decides(Post)
@@ -24,9 +26,13 @@ def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
     if len(ask.text) > MAX_TEXT or len(ask.body) > MAX_BODY:
         raise Refused(f"The message is too long: at most {MAX_TEXT} characters, and {MAX_BODY} of attached data")
     target = get_target(cluster, ask.job, caller)
+    if len(target.keys) + len(target.untouched) > MOST_ELEMENTS and "[" in ask.job:
+        raise Refused(f"{ask.job}: At most {MOST_ELEMENTS} elements get a message at a time")
     message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, body=ask.body)
     whole = target.array and "[" not in ask.job
     keys = [target.array, *target.keys] if whole else list(target.keys)
     if not whole and target.array:
         keys += [index << 32 | target.array for index in target.untouched]
+    record = cluster.get(keys[0])
+    check_room(cluster, cluster.specs.rows[record.spec].user, len(keys))
     return Decided(events=[ev.MessagePosted(at=now, key=key, message=message) for key in keys], answer={"job": ask.job})

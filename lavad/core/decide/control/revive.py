@@ -11,6 +11,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.room import FULL, has_room
 from lavad.core.decide.base.select import DENIED, FINISHED
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.submit import spec_number
@@ -68,6 +69,8 @@ def _part(
             why = f"{spec.queue}: No such queue"
         if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
             why = FINISHED  # earlier elements were ended meanwhile, so that the array's record is out of date
+        if not why and not has_room(cluster, spec.user, AT_ONCE):
+            why = FULL
         lines.append({"id": show(job.key), "ok": not why, "why": why})
         if not why:
             events.append(_revived(cluster, ask, job, finished, caller, now, specs))

@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from itertools import islice
 
+from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.records import CHARS, units_of_spec
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.resolve import NOTHING, StoredJobs
+from lavad.core.decide.base.room import check_room
 from lavad.core.decide.base.select import Target, get_target
 from lavad.core.decide.modify.change import Change
 from lavad.core.decide.modify.running import modify_running, why_not_running
@@ -20,6 +23,8 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import WAITING
 
 MOST_ELEMENTS = 10_000
+LONG = 8
+"""Units of a spec that count as one more: a change to an ordinary one is never refused."""
 
 
 def modify(
@@ -42,8 +47,21 @@ def modify(
                 raise Refused("The command, files and mail of an element are its array's: modify the whole array")
         elif isinstance(record, Job) and not why:
             new_text = modify_running(change, record)
+    _check_growth(cluster, records, change.decided)
     change.decided.texts.append((int(ask.job.partition("[")[0]), new_text))
     return change.decided
+
+
+def _check_growth(cluster: Cluster, records: list[Job | Array], decided: Decided) -> None:
+    """Whether the owner may have the records that untouched elements get, and longer names and requirements; raises Refused."""
+    units = sum(isinstance(record, Job) and record.key not in cluster.jobs.rows for record in records)
+    for event in decided.events:
+        if isinstance(event, ev.SpecAdded):
+            units += units_of_spec(event.value) // LONG
+        elif isinstance(event, ev.JobModified):
+            units += len(event.name) // CHARS
+    if units:
+        check_room(cluster, cluster.specs.rows[records[0].spec].user, units)
 
 
 def _records(cluster: Cluster, target: Target, elements: bool) -> list[Job | Array]:

@@ -61,7 +61,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
             done += answer
         return done
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events, splits=True)
 
 
 class _Room:

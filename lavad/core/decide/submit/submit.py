@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.records import CHARS, READ_CHARS
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.resolve import NOTHING, Resolved, StoredJobs, resolve
+from lavad.core.decide.base.room import check_room, full, units_of_new
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
@@ -145,7 +147,9 @@ def _check_pending_limits(cluster: Cluster, draft: JobDraft, name: ArraySpec | s
     own = sections.get(draft.spec.user, sections.get("default"))
     for most in (cluster.conf.params.max_pend_jobs, own):
         if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
-            raise Refused("Pending job threshold reached")
+            raise full(cluster)
+    units = 1 + len(draft.name) // CHARS + (len(draft.condition) // READ_CHARS)
+    check_room(cluster, draft.spec.user, units + units_of_new(cluster, draft.spec))
 
 
 def _submitted(

@@ -60,7 +60,7 @@ def compile_select(expr: Expr | None, local_type: str = "") -> Callable[[Values]
     return lambda values: _truth(test(values))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=128)
 def _compiled(expr: Expr, local_type: str) -> _Test:
     return _compile(expr, local_type)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.ways import ways
+from lavad.core.lang.text_cache import text_cache
 
 DEFAULT_ORDER = "order[r15s:pg]"
 
 
-@lru_cache(maxsize=4096)
+@text_cache
 def shown(queue: str, job: str) -> str:
     """The combined requirement of a queue and a job, with the defaults written out."""
     try:
@@ -20,7 +19,7 @@ def shown(queue: str, job: str) -> str:
     return _text(req)
 
 
-@lru_cache(maxsize=4096)
+@text_cache
 def chosen(queue: str, job: str, way: int) -> str:
     """The alternative (number ``way``) of the combined requirement that the job was placed by."""
     try:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from functools import lru_cache
 
 import msgspec
 
 from lavad.core.lang.resreq import sections
 from lavad.core.lang.resreq.grammar import COMPARISONS, Affinity, Expr, ResReqError, parse_affinity, parse_select
 from lavad.core.lang.resreq.sections import Cu, Order, Rusage, RusageItem, Span
+from lavad.core.lang.text_cache import text_cache
 
 __all__ = [
     "BUILT_IN",
@@ -101,7 +101,7 @@ class ResReq(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-@lru_cache(maxsize=4096)
+@text_cache
 def parse(text: str, unit_mb: float = 1.0) -> ResReq:
     """`unit_mb`: MB in the unit of a plain amount of memory (LSF_UNIT_FOR_LIMITS); the result is in MB. Raises ResReqError."""
     if len(text) > MAX_TEXT:

@@ -11,10 +11,9 @@ import msgspec
 import pytest
 
 from lavad.core.lang.asks import Caller, Query, Refused
-from lavad.core.plan.plan import Plan
 from lavad.replica import protocol as feed
 from lavad.replica.replica import Replica as Folds
-from lavad.replica.replicas import QueryProcess
+from lavad.replica.replicas import TOLD, QueryProcess
 from proto.answers import Piece
 
 ALICE, BOB = (Caller(user=name, uid=uid, host="h1") for name, uid in (("alice", 1000), ("bob", 1001)))
@@ -27,13 +26,13 @@ class Replica:
         self.there = asyncio.Event()
         self.there.set()
         self.sent: list[msgspec.Struct] = []
-        self.says: Callable[[Plan | feed.Answer], Awaitable[None]] | None = None
+        self.says: Callable[[feed.FromReplica], Awaitable[None]] | None = None
         self.dies: Callable[[], None] = lambda: None
 
     def send(self, message: msgspec.Struct) -> None:
         self.sent.append(message)
 
-    async def run(self, took: Callable[[Plan | feed.Answer], Awaitable[None]], ended: Callable[[], None]) -> None:
+    async def run(self, took: Callable[[feed.FromReplica], Awaitable[None]], ended: Callable[[], None]) -> None:
         self.says, self.dies = took, ended
 
     async def said(self, number: int, size: int, last: bool = False) -> None:
@@ -84,6 +83,60 @@ def test_a_query_whose_caller_has_gone_is_not_rendered() -> None:
         ours.sendall(feed.frame(feed.Drop(number=1)))
         assert replica.wait(10)
         assert [ask.number for ask in replica.asks] == [2]
+
+
+def test_the_others_of_a_query_that_ends_the_process_are_sent_again() -> None:
+    async def story() -> None:
+        replica = Replica()
+        queries = QueryProcess(replica, lambda: 0.0)  # type: ignore[arg-type]
+        await queries.run()
+        bad, good = (queries.answer(Query(command="bjobs"), caller) for caller in (ALICE, BOB))
+        ended, answered = (asyncio.ensure_future(anext(one)) for one in (bad, good))
+        await asyncio.sleep(0)
+        assert replica.says is not None
+        await replica.says(feed.Begun(number=1))
+        replica.dies()
+        with pytest.raises(Refused, match="bjobs: The query ended the process that answers queries"):
+            await ended
+        await asyncio.sleep(0)
+        assert [message.number for message in replica.sent if isinstance(message, feed.Ask)] == [1, 2, 2]
+        await replica.said(2, 5)
+        assert await answered == {"out": "xxxxx"}
+
+    asyncio.run(story())
+
+
+def test_a_query_that_was_answered_does_not_end_the_process() -> None:
+    async def story() -> None:
+        replica = Replica()
+        queries = QueryProcess(replica, lambda: 0.0)  # type: ignore[arg-type]
+        await queries.run()
+        answer = queries.answer(Query(command="bjobs"), ALICE)
+        first = asyncio.ensure_future(anext(answer))
+        await asyncio.sleep(0)
+        assert replica.says is not None
+        await replica.says(feed.Begun(number=1))
+        await replica.said(1, 5, last=True)
+        replica.dies()
+        assert await first == {"out": "xxxxx"}
+        assert [piece async for piece in answer] == [{"exit": 0}]
+
+    asyncio.run(story())
+
+
+def test_the_process_hears_how_far_a_reader_is() -> None:
+    async def story() -> None:
+        replica = Replica()
+        queries = QueryProcess(replica, lambda: 0.0)  # type: ignore[arg-type]
+        await queries.run()
+        answer = await asked(queries, ALICE)
+        for _ in range(2 * TOLD):
+            await replica.said(1, 5)
+        for _ in range(2 * TOLD):
+            await anext(answer)
+        assert [m.count for m in replica.sent if isinstance(m, feed.Taken)] == [TOLD, TOLD]
+
+    asyncio.run(story())
 
 
 def test_a_query_process_that_dies_ends_the_queries() -> None:

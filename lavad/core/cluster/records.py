@@ -1,0 +1,51 @@
+"""How much of the masters' memory a live record takes, in units of one plain job (about 500 bytes in each of three processes).
+
+Rule: a record's units follow from the record alone, so that ``Cluster.records`` (the sum of each user) is derived state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
+
+CHARS = 512
+"""Characters of names and messages in a unit."""
+READ_CHARS = 16
+"""Characters of a requirement or a condition in a unit: the scheduler keeps what they are read as."""
+MESSAGE = 128
+"""Characters that a message takes besides its text."""
+PER_RANGE = 8
+"""Spans of indices in a unit."""
+
+
+def units_of(record: Job | Array) -> int:
+    """Of a job, an element with a record of its own, or an array."""
+    chars = len(record.name)
+    for message in record.messages:
+        chars += MESSAGE + len(message.text) + len(message.body)
+    units = 1 + chars // CHARS
+    if record.depend is not None:
+        units += (len(record.depend.text) + sum(map(len, record.depend.ids))) // READ_CHARS
+    if isinstance(record, Array):
+        units += (len(record.spec_text) // CHARS) + (len(record.indices.parts) + len(record.pending.parts)) // PER_RANGE
+    return units
+
+
+def units_of_spec(spec: Spec) -> int:
+    """Of a class of equal jobs, beside those of its jobs."""
+    return 2 + len(spec.resreq) // READ_CHARS + _chars(msgspec.structs.astuple(spec)) // CHARS
+
+
+def _chars(value: Any) -> int:
+    """Characters of all texts in a record."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, tuple):
+        return sum(_chars(one) for one in value)
+    if isinstance(value, msgspec.Struct):
+        return _chars(msgspec.structs.astuple(value))
+    return 0

@@ -1,0 +1,96 @@
+"""MAX_USER_RECORDS: how many live records a user may have, and what makes records."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.cluster.records import units_of, units_of_spec
+from lavad.core.decide.base.room import FULL
+from lavad.core.decide.control.control import kill
+from lavad.core.decide.control.messages import post
+from lavad.core.decide.modify.modify import modify
+from lavad.core.decide.modify.switch import switch
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Kill, Modify, Post, Refused, Select, Switch
+from lavad.core.site.conf import Params
+from tests.support.worlds.bench import ALICE, BOB, LOCAL, Bench
+
+MOST = 1000
+
+
+@pytest.fixture
+def bench(bench: Bench) -> Bench:
+    bench.configure(params=Params(max_user_records=MOST, max_job_array_size=10**6, sub_try_interval=7))
+    return bench
+
+
+def fill(bench: Bench, left: int) -> None:
+    """Jobs of alice until she may have ``left`` records more."""
+    key = bench.bsub()["job"]
+    job = bench.job(key)
+    while bench.cluster.records["alice"] < MOST - left:
+        key += 1
+        bench.cluster.next_job = key + 1
+        bench.cluster.jobs.put(key, type(job)(key=key, spec=job.spec, name="n", submitted=job.submitted))
+    assert bench.cluster.records["alice"] == MOST - left
+
+
+def refused(bench: Bench, **options: str) -> Refused:
+    with pytest.raises(Refused, match=f"^{FULL}$") as caught:
+        bench.bsub(ALICE, **options)
+    return caught.value
+
+
+def test_a_submission_beyond_it_is_refused_and_tried_again(bench: Bench) -> None:
+    fill(bench, 2)
+    bench.bsub()
+    bench.bsub()
+    assert refused(bench).retry == 7
+    bench.bsub(BOB)
+    assert bench.asked(kill, Kill(jobs=Select(ids=["1"])))[0][1] == ""
+    bench.bsub()
+
+
+def test_an_array_is_one_record_until_its_elements_differ(bench: Bench) -> None:
+    bench.bsub(J="a[1-1000000]")
+    assert bench.cluster.records["alice"] == 1 + units_of_spec(bench.cluster.spec_of(1))
+    left = MOST - bench.cluster.records["alice"]
+    answer = bench.asked(switch, Switch(queue="night", jobs=Select(ids=["1[1-500]"])))
+    assert answer == [("1[1-500]", "")]
+    taken = bench.cluster.records["alice"]
+    assert MOST - left + 500 <= taken <= MOST - left + 520
+    assert bench.asked(switch, Switch(queue="night", jobs=Select(ids=["1[1001-1500]"]))) == [("1[1001-1500]", FULL)]
+    assert bench.cluster.records["alice"] == taken
+    bench.bsub(J="b[1-1000000]")
+
+
+def test_a_message_and_a_change_of_elements_make_records(bench: Bench) -> None:
+    bench.bsub(J="a[1-1000000]")
+    with pytest.raises(Refused, match=FULL):
+        post(bench.cluster, Post(job="1[1-5000]", text="t"), ALICE, bench.now)
+    with pytest.raises(Refused, match=FULL):
+        modify(bench.cluster, Modify(job="1[1-5000]", options={"P": "x"}), JobText(command="c"), ALICE, bench.now, LOCAL)
+    bench.take(post(bench.cluster, Post(job="1[1-5]", text="t"), ALICE, bench.now))
+    assert len(bench.cluster.elements[1]) == 5
+
+
+def test_long_names_requirements_and_conditions_count_for_more(bench: Bench) -> None:
+    bench.bsub()
+    one = bench.cluster.records["alice"]
+    bench.bsub(J="n" * 4000)
+    named = bench.cluster.records["alice"] - one
+    assert named == units_of(bench.job(2)) == 8
+    fill(bench, 100)
+    refused(bench, R=" && ".join(["select[mem>1"] + ["mem>1"] * 500) + "]")
+    refused(bench, w=" && ".join(["done(1)"] * 500))
+    bench.bsub(R="select[mem>1]")
+
+
+def test_a_batch_that_is_undone_counts_nothing(bench: Bench) -> None:
+    bench.bsub()
+    bench.cluster.forget_changes()
+    before = dict(bench.cluster.records)
+    bench.bsub(R="select[mem>5]")
+    bench.asked(kill, Kill(jobs=Select(ids=["1"])))
+    bench.cluster.undo_changes()
+    assert bench.cluster.records == before

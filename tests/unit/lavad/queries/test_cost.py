@@ -1,0 +1,48 @@
+"""Which queries are answered at once, and which get a process of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.lang.asks import OptionValue, Query
+from lavad.core.site.conf import Params
+from lavad.queries.cost import FEW, is_short
+from tests.support.worlds.bench import ALICE, BOB, Bench
+
+
+@pytest.fixture
+def full() -> Bench:
+    """Alice has an array (job 1) and very many elements of it, bob one job."""
+    bench = Bench()
+    bench.configure(params=Params(max_job_array_size=10**6))
+    bench.bsub(J="a[1-100000]")
+    bench.bsub(BOB)
+    return bench
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "words", "of_alice", "of_bob"),
+    [
+        ("bjobs", {}, [], False, True),
+        ("bjobs", {"l": True, "q": "normal"}, [], False, True),
+        ("bjobs", {"u": "all"}, [], False, False),
+        ("bjobs", {"wu": "all"}, [], False, False),
+        ("bjobs", {"a": True}, [], False, False),
+        ("bjobs", {"u": "all"}, ["2"], True, True),
+        ("bjobs", {}, ["1"], False, False),
+        ("bjobs", {}, ["1[1-50]"], True, True),
+        ("bjobs", {}, ["0"], False, True),
+        ("bjobs", {}, ["7"] * (FEW + 1), False, False),
+        ("bjobs", {}, ["nonsense"], True, True),
+        ("bhosts", {"l": True}, [], True, True),
+        ("bqueues", {}, [], True, True),
+        ("bacct", {}, [], False, False),
+        ("bhist", {}, ["2"], False, False),
+    ],
+)
+def test_what_is_short(
+    full: Bench, command: str, options: dict[str, OptionValue], words: list[str], of_alice: bool, of_bob: bool
+) -> None:
+    query = Query(command=command, options=options, words=words)
+    assert is_short(full.cluster, query, ALICE) is of_alice
+    assert is_short(full.cluster, query, BOB) is of_bob
