@@ -3,7 +3,8 @@
 A request about many jobs is decided in chunks, one in each turn, so that other callers do not wait for all of it.
 
 Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers get
-the reason. An unknown outcome, or an exception of ``apply``, ends the daemon; a restart reads the stored state.
+the reason; so is what cannot be applied, and its caller alone is refused. An unknown outcome ends the daemon, and so does a fault
+that memory cannot be restored after; a restart reads the stored state.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from typing import Protocol
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
 from lavad.core.events.apply import apply
+from lavad.core.events.base import IllegalMove
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Refused
+from lavad.core.lang.asks import Faulty, Overtaken, Refused
 from lavad.core.lang.windows import local_of
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
@@ -96,6 +99,7 @@ class _Remainder:
 
 _Decision = list[Answer] | Refused | _Remainder
 _NONE: Mapping[str, bytes] = {}
+_INTERNAL = "lavad: internal error: {}; its log says more"
 
 
 class _Waiting:
@@ -228,12 +232,18 @@ class Engine:
 
     async def _turn(self, requests: list[_Request], known: Mapping[str, bytes] = _NONE) -> bool:
         """Decide and commit; False if nothing could be written. ``known``: answers that the store has to repeated requests."""
-        why = ""
+        why, fault = "", False
         turn = _Turn()
-        answers = self._decide_all(requests, turn, known)
-        self._settle(turn)
-        if turn.events:
+        failed: Exception | None = None
+        try:
+            answers = self._decide_all(requests, turn, known)
+            self._settle(turn)
             batch = batch_of(self.cluster, turn.events)
+        except Exception as error:
+            failed = error
+        if failed is not None:
+            return await self._without_fault(requests, known, failed)
+        if turn.events:
             batch.cycles = turn.cycles
             batch.texts, batch.envs, batch.answers = turn.texts, turn.envs, [*turn.answers.items()]
             decided = [request for request, _ in answers]
@@ -246,8 +256,9 @@ class Engine:
                 why = self._undo(f"The master's store refused the change: {error}")
                 if len(decided) > 1:
                     return await self._by_halves(decided, known)
+                fault = True
             if why:
-                refusal = Refused(why)
+                refusal = Faulty(why) if fault else Refused(why)
                 answers = [(request, answer if isinstance(answer, Refused) else refusal) for request, answer in answers]
             else:
                 self._tell(batch)
@@ -283,6 +294,19 @@ class Engine:
         committed = [await self._turn(requests[:half], known), await self._turn(requests[half:], known)]
         return any(committed)
 
+    async def _without_fault(self, requests: list[_Request], known: Mapping[str, bytes], error: Exception) -> bool:
+        """Undo the turn, and refuse the request at fault alone; after a fold that failed midway only if memory is sound then."""
+        if not requests:
+            raise error
+        self._undo("")
+        if not isinstance(error, IllegalMove):
+            check_invariants(self.cluster)
+        if len(requests) > 1:
+            return await self._by_halves(requests, known)
+        log.error("an ask of %s could not be applied", requests[0].user or "the master", exc_info=error)
+        _resolve(requests[0], Faulty(_INTERNAL.format(type(error).__name__)))
+        return False
+
     def _settle(self, turn: _Turn) -> None:
         """Judge the dependency conditions that the changes affect; each judgement may make another due."""
         left = SETTLED
@@ -311,7 +335,7 @@ class Engine:
         """Decide and apply; a refusal fails its own caller only."""
         if request.after is not None and (request.after in turn.refused or _has_failed(request.after)):
             turn.refused.add(request.answer)
-            return Refused("Refused: an earlier request of this connection failed.")
+            return Overtaken("Refused: an earlier request of this connection failed.")
         now = self.clock()
         answered = list(request.answered)
         for at, decide in enumerate(request.decides):
@@ -324,7 +348,7 @@ class Engine:
                 turn.refused.add(request.answer)
                 # a decision changes nothing, so an error in it fails only its own caller
                 log.exception("an ask could not be decided")
-                return Refused(f"lavad: internal error: {type(error).__name__}; its log says more")
+                return Faulty(_INTERNAL.format(type(error).__name__))
             for event in decided.events:
                 apply(self.cluster, event)
             turn.events += decided.events

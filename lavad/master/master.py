@@ -216,6 +216,8 @@ class Master:
                 self.leases,
                 (self.site.heartbeat, self.site.sample),
             )
+            if self.metrics is not None:
+                self.metrics.set_aside = lambda: agents.set_aside
             # referenced, as a gRPC server that is garbage-collected stops serving
             self.server = await serve(agents, self.site.address, self.site.tls_folder)
             group.create_task(self.loops.hosts())

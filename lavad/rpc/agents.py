@@ -15,13 +15,12 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
 from lavad.core.decide.control.strays import Stray, tell_strays
-from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
 from lavad.core.lang.ids import show
 from lavad.core.plan.volatile import SoftUpdate, of_live_parts
-from lavad.engine import Decide, Engine
+from lavad.engine import Engine
 from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
@@ -29,23 +28,18 @@ from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
 from lavad.rpc.admission import Admission
 from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.report_stream import ReportStream
 from lavad.wire import decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
 from lavad.wire.records import Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
 from proto import agent_pb2_grpc
-from proto.answers import Answer
 from proto.version import PROTOCOL
 
 log = logging.getLogger(__name__)
 
-UNDER_WAY = 64
-"""Messages of reports of one host that may wait for their commit; more stay in the stream."""
-ACK_PAUSE = 0.02
-"""Seconds for which acknowledgements are collected, as nobody waits for them."""
 STALE_SHOWN = 20
 """How many attempts that are ended a line of the log names."""
-Handed = asyncio.Queue[tuple[asyncio.Future[list[Answer]], Sequence[PartReport]]]
 
 if TYPE_CHECKING:
     Context = grpc.aio.ServicerContext[FromAgent, ToAgent]
@@ -75,6 +69,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._publish = publish
         self._leases = leases
         self._periods = periods
+        self.set_aside = 0
+        """Reports that could not be recorded."""
         rows = engine.cluster.jobs.rows
         self._former = {run.uid for key in engine.cluster.started if (run := rows[key].run) is not None}
         """Attempts that an earlier master dispatched: this one does not know whether it sent them."""
@@ -96,9 +92,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._leases.heard(hello.host, boottime())
         self._sessions.open(session)
         session.send(self._welcome(hello))
-        handed: Handed = asyncio.Queue(UNDER_WAY)
-        reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, handed)))
-        acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, handed)))
+        reports = ReportStream(self._engine, session.host, self._set_aside)
+        reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, reports)))
+        acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, reports)))
         pumping = asyncio.create_task(self._serve(session, self._outbox.pump(session)))
         try:
             while (sent := await session.outgoing.get()) is not None:
@@ -112,6 +108,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 task.cancel()
             session.abandon()
             log.info("host %s: stream ended", session.host)
+
+    def _set_aside(self) -> None:
+        self.set_aside += 1
 
     def _welcome(self, hello: Hello) -> ToAgent:
         cluster = self._engine.cluster
@@ -133,35 +132,32 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         finally:
             session.close()
 
-    async def _read(self, session: HostSession, hello: Hello, requests: AsyncIterator[FromAgent], handed: Handed) -> None:
+    async def _read(self, session: HostSession, hello: Hello, requests: AsyncIterator[FromAgent], reports: ReportStream) -> None:
         await self._greet(session, hello)
-        last: asyncio.Future[list[Answer]] | None = None
         async for message in requests:
             if self._admission.has_left(session.host):
                 log.warning("host %s: the stream is closed, as it has left the cluster", session.host)
                 return
             self._leases.heard(session.host, boottime())
-            match decode.read(message, session.host):
-                case Reports(reports=reports):
-                    session.ending.update(_ends(reports))
-                    last = self._engine.hand_in([_decision(report) for report in reports], after=last)
-                    await handed.put((last, reports))
+            try:
+                found = decode.read(message, session.host)
+            except Exception:
+                # what one message says must not end the stream, on which it would come again
+                log.exception("host %s: a message that is not understood: %s", session.host, message.WhichOneof("kind"))
+                continue
+            match found:
+                case Reports(reports=told):
+                    session.ending.update(_ends(told))
+                    await reports.take(told)
                 case Heartbeat() as beat:
                     self._heartbeat(session, beat)
                 case PeekData() as data:
                     self._peeks.answered(session, data)
 
-    async def _acknowledge(self, session: HostSession, handed: Handed) -> None:
-        """Acknowledge committed reports to the host, in the order of its reports."""
+    async def _acknowledge(self, session: HostSession, reports: ReportStream) -> None:
+        """Acknowledge settled reports to the host, in their order."""
         while True:
-            committed, reports = await handed.get()
-            await committed
-            await asyncio.sleep(ACK_PAUSE)
-            done = list(reports)
-            while not handed.empty():
-                committed, reports = handed.get_nowait()
-                await committed
-                done += reports
+            done = await reports.settled()
             await self._end_unknown(session, done)
             session.ending.difference_update(_ends(done))
             session.send(_acks(done))
@@ -230,10 +226,6 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
                 yield encode.command_frame(frame)
-
-
-def _decision(report: PartReport) -> Decide:
-    return lambda cluster, now: Decided(events=decide_report(cluster, report, now))
 
 
 def _stray(part: PartStatus) -> Stray:

@@ -67,6 +67,8 @@ class Metrics:
 
     def __init__(self, cluster: Cluster, idle_gpus: Callable[[], float] = lambda: 0.0) -> None:
         self._cluster = cluster
+        self.set_aside: Callable[[], int] = lambda: 0
+        """How many reports of hosts could not be recorded."""
         self._idle_gpus = idle_gpus
         self.submitted: dict[Labels, int] = defaultdict(int)
         self.ended: dict[Labels, int] = defaultdict(int)
@@ -196,6 +198,7 @@ class Metrics:
         idle = CounterMetricFamily("lava_gpu_held_idle_seconds", "GPU seconds held by jobs that have not started")
         idle.add_metric((), self._idle_gpus())
         yield idle
+        yield _counts("lava_reports_set_aside", "Reports of hosts that could not be recorded", (), {(): self.set_aside()})
         yield _counts("lava_commits", "Transactions of the store", (), {(): self.commits})
         ranks = GaugeMetricFamily("lava_job_ranks", "Slots of parallel jobs that run", labels=("job", *_JOB))
         for key, (labels, count) in list(self.ranks.items()):

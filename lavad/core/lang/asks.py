@@ -31,6 +31,14 @@ class Refused(Exception):
         """Seconds after which the command tries again by itself; 0: it does not."""
 
 
+class Faulty(Refused):
+    """lavad cannot decide, apply or store this request, a fault of its own: another try does no better."""
+
+
+class Overtaken(Refused):
+    """Refused because an earlier request of the same caller was."""
+
+
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
     """A request; ``uuid`` makes a retry safe: the answer is stored with it."""
 

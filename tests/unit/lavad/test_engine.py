@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.events.base import FOLDS
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Refused
+from lavad.core.lang.asks import Faulty, Refused
 from lavad.core.site.conf import Conf, Params
 from lavad.engine import Committed, Engine
 from lavad.store.errors import OutcomeUnknown, StoreFull, StoreRefused
@@ -248,9 +250,49 @@ def test_a_caller_that_went_away_harms_nobody(office: Office) -> None:
     office.check()
 
 
-def test_an_illegal_event_ends_the_master_with_its_story(office: Office) -> None:
-    def wrong(cluster: Cluster, now: float) -> Decided:
-        return Decided(events=[ev.JobHeld(at=now, key=77)])
+def illegal(cluster: Cluster, now: float) -> Decided:
+    """A job, and then an event that no job allows."""
+    return Decided(events=[*bsub(cluster, now).events, ev.JobHeld(at=now, key=77)])
 
-    with pytest.raises(Exception, match="77"):
-        office.serve(lambda engine: engine.ask(wrong))
+
+def test_an_illegal_event_refuses_its_caller_and_tells_its_story(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing of the ask stays, and whoever shared its turn gets what they asked for, however often it is sent again."""
+
+    async def work(engine: Engine) -> list[Any]:
+        return [await gather(*(engine.ask(ask) for ask in (bsub, bsub, illegal, bsub))) for _ in range(3)]
+
+    for answers in office.serve(work):
+        assert [type(answer) for answer in answers] == [dict, dict, Faulty, dict]
+        assert "IllegalMove" in str(answers[2])
+    assert caplog.text.count("job 77 is not live") == 3
+    assert len(office.cluster.jobs.rows) == 9
+    office.check()
+
+
+@pytest.mark.parametrize("spoiled", [False, True], ids=["undone", "ends the master"])
+def test_a_fold_that_fails_midway(office: Office, monkeypatch: pytest.MonkeyPatch, spoiled: bool) -> None:
+    """Where memory is sound without the turn the caller is refused."""
+    fold = FOLDS[ev.JobSubmitted]
+
+    def half(cluster: Cluster, event: Any) -> None:
+        fold(cluster, event)
+        if event.name == "bad":
+            cluster.next_job += 5
+            if spoiled:
+                cluster.spec_jobs[event.spec] += 1
+            raise KeyError("halfway")
+
+    def bad(cluster: Cluster, now: float) -> Decided:
+        decided = bsub(cluster, now)
+        return replace(decided, events=[replace(one, name="bad") if hasattr(one, "name") else one for one in decided.events])
+
+    monkeypatch.setitem(cast(dict[Any, Any], FOLDS), ev.JobSubmitted, half)
+    asks = (bsub, bad, bsub)
+    if spoiled:
+        with pytest.raises(AssertionError):
+            office.serve(lambda engine: gather(*(engine.ask(ask) for ask in asks)))
+        return
+    first, wrong, last = office.serve(lambda engine: gather(*(engine.ask(ask) for ask in asks)))
+    assert (first, last) == ({"job": 1}, {"job": 2})
+    assert isinstance(wrong, Faulty)
+    office.check()

@@ -1,0 +1,91 @@
+"""The reports of one host: decided in their order, acknowledged once committed. One that cannot be recorded keeps no other.
+
+Rule: a report that lavad cannot decide, apply or store is tried TRIES times and then set aside: a line of the log has all of it,
+the part counts as lost where the report would have ended it, and the host forgets it. Where the store takes nothing at all, the
+stream ends, and the host sends everything again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.report.report import decide_report
+from lavad.core.job.job import End
+from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
+from lavad.core.lang.asks import Faulty, Overtaken
+from lavad.core.lang.ids import show
+from lavad.engine import Decide, Engine
+from proto.answers import Answer
+
+UNDER_WAY = 64
+"""Messages of reports of one host that may wait for their commit; more stay in the stream."""
+ACK_PAUSE = 0.02
+"""Seconds for which acknowledgements are collected, as nobody waits for them."""
+TRIES = 3
+PAUSE = 0.5
+"""Seconds between two tries."""
+log = logging.getLogger(__name__)
+
+
+class ReportStream:
+    """Takes reports, and returns those that need not be sent again. ``aside``: called with each that is set aside."""
+
+    def __init__(self, engine: Engine, host: str, aside: Callable[[], None]) -> None:
+        self._engine = engine
+        self._host = host
+        self._aside = aside
+        self._handed: asyncio.Queue[tuple[asyncio.Future[list[Answer]], Sequence[PartReport]]] = asyncio.Queue(UNDER_WAY)
+        self._last: asyncio.Future[list[Answer]] | None = None
+
+    async def take(self, reports: Sequence[PartReport]) -> None:
+        """Reports of one message; waits while many are under way."""
+        self._last = self._engine.hand_in([_decision(report) for report in reports], after=self._last)
+        await self._handed.put((self._last, reports))
+
+    async def settled(self) -> list[PartReport]:
+        """The next reports that are committed or set aside, in their order. Raises Refused where the store takes nothing."""
+        done = await self._settle(*await self._handed.get())
+        await asyncio.sleep(ACK_PAUSE)
+        while not self._handed.empty():
+            done += await self._settle(*self._handed.get_nowait())
+        return done
+
+    async def _settle(self, committed: asyncio.Future[list[Answer]], reports: Sequence[PartReport]) -> list[PartReport]:
+        try:
+            await committed
+        except (Faulty, Overtaken):
+            for report in reports:
+                await self._one(report)
+            if self._handed.empty():
+                self._last = None  # nothing is under way any more that could be overtaken
+        return list(reports)
+
+    async def _one(self, report: PartReport) -> None:
+        """Record one report by itself, or set it aside."""
+        for last in range(TRIES):
+            if last:
+                await asyncio.sleep(PAUSE)
+            try:
+                await self._engine.ask(_decision(report))
+                return
+            except Faulty as fault:
+                why = fault.text
+        log.error("host %s: a report about job %s is set aside: %s: %r", self._host, show(report.key), why, report)
+        self._aside()
+        if isinstance(report, EndedReport | GoneReport | RefusedReport):
+            await self._lose(report)
+
+    async def _lose(self, report: PartReport) -> None:
+        lost = End(at=self._engine.clock(), lost=f"what host {self._host} reported of its end could not be recorded")
+        ended = EndedReport(host=self._host, key=report.key, uid=report.uid, attempt=report.attempt, end=lost, gone=True)
+        try:
+            await self._engine.ask(_decision(ended))
+        except Faulty as fault:
+            log.error("job %s stays as it is: its end cannot be recorded: %s", show(report.key), fault.text)
+
+
+def _decision(report: PartReport) -> Decide:
+    return lambda cluster, now: Decided(events=decide_report(cluster, report, now))
