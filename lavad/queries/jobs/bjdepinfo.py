@@ -8,7 +8,7 @@ from lavad.core.events.records import stands
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.dependency import parse, questions_of
+from lavad.core.lang.dependency import Question, parse, questions_of
 from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id
@@ -19,6 +19,8 @@ from lavad.local_time import local_time
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.store.read import Find
 
+MOST_ELEMENTS = 1000
+"""Of more elements of one array than these, which a condition names, the array is shown."""
 HEADER = "{:<14} {:<14} {:<14} {:<12} {}\n"
 
 
@@ -72,9 +74,9 @@ class Relations:
         return key
 
     def row(self, key: int) -> Job | Array | None:
-        """The record, live or finished."""
+        """The record, live or finished; of an element that waits untouched, that of its array."""
         live = self.cluster.jobs.rows.get(key) or self.cluster.arrays.rows.get(job_of(key))
-        if live is not None:
+        if isinstance(live, Job) or (live is not None and (not key >> 32 or _waits(live, key >> 32))):
             return live
         found = self.request.view.finished_jobs(Find(keys=(key,)))
         if key >> 32 or (found and not found[0].key >> 32):
@@ -88,6 +90,8 @@ class Relations:
             return row.state.name, row.name
         if row is None:
             return "-", "-"
+        if key >> 32:
+            return (JobState.PEND if key >> 32 in row.pending else JobState.PSUSP).name, f"{row.name}[{key >> 32}]"
         if row.done + row.exited == len(row.indices):
             return (JobState.EXIT if row.exited else JobState.DONE).name, row.name
         running = self.cluster.use.array_running.get(row.job, 0)
@@ -108,7 +112,9 @@ class Relations:
 
     def _parents(self, key: int) -> list[int]:
         depend = self.depend(key)
-        return sorted({job for ids in depend.ids for job in ids}) if depend is not None else []
+        if depend is None:
+            return []
+        return sorted({one for question, jobs in _questions(depend) for job in jobs for one in _named(question, job, key)})
 
     def _children(self, key: int) -> list[int]:
         named = self.cluster.conditions.named.get(job_of(key), ())
@@ -143,8 +149,29 @@ def show_conditions(request: Request) -> Iterator[Shown]:
     yield out(f"Dependencies of job {request.words[0]}\n")
     yield out("DEPENDENCY  JOBID  JOB_STATUS   DEPENDENCY_STATUS\n")
     local = local_of(local_time(request.now))
-    for question, ids in zip(questions_of(parse(depend.text)), depend.ids, strict=False):
-        for job in ids:
+    for question, jobs in _questions(depend):
+        for job in jobs:
             met = answer_of(request.cluster, question, (job,), local)
-            state, _ = relations.facts(job)
-            yield out(f"{question.function:<11} {show_key(job):<7} {state:<12} {'true' if met else 'false'}\n")
+            for one in _named(question, job, key):
+                state, _ = relations.facts(one)
+                yield out(f"{question.function:<11} {show_key(one):<7} {state:<12} {'true' if met else 'false'}\n")
+
+
+def _questions(depend: Depend) -> Iterator[tuple[Question, tuple[int, ...]]]:
+    """Each question of a condition, with the jobs that it is about."""
+    return zip(questions_of(parse(depend.text)), depend.ids, strict=False)
+
+
+def _named(question: Question, job: int, key: int) -> list[int]:
+    """The elements of a job that a question of the job ``key`` names; the job where it names none, or very many."""
+    if question.ref.same_index and key >> 32:
+        return [key_of(job, key >> 32)]
+    indices = question.ref.indices
+    if not indices or len(indices) > MOST_ELEMENTS:
+        return [job]
+    return [key_of(job, index) for index in indices]
+
+
+def _waits(array: Array, index: int) -> bool:
+    """Whether an element still waits in its array, without a record of its own."""
+    return index in array.pending or index in array.held

@@ -82,6 +82,18 @@ def test_parents_that_are_over_and_arrays_have_a_state(family: QueryCluster) -> 
     assert [row[2] for row in rows(family, "5")] == ["PSUSP", "PEND"]
 
 
+def test_an_element_that_a_condition_names_stands_with_its_own_state(family: QueryCluster) -> None:
+    family.submit(7, name="of-two", dependency="ended(4[1]) || done(4[3])", parents=(4, 4))
+    assert rows(family, "7") == [["7", "4[1]", "PEND", "right[1]", "1"], ["7", "4[3]", "PEND", "right[3]", "1"]]
+    family.start(element(4, 1), "11:37:00")
+    family.finish(element(4, 1), "11:38:00", status=256)
+    assert [row[1:4] for row in rows(family, "7")] == [["4[1]", "EXIT", "right[1]"], ["4[3]", "PEND", "right[3]"]]
+    out, err, status = family.ask("bjdep", "7")
+    assert (out.splitlines()[2:], err, status) == (
+        ["ended       4[1]    EXIT         true", "done        4[3]    PEND         false"], "", 0
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("words", "options", "err"),
     [
