@@ -12,7 +12,7 @@ from config.model.values import Limits
 from lavad.core.job.job import End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
-from lavad.core.lang.states import SignalKind, TermReason
+from lavad.core.lang.states import JobState, SignalKind, TermReason
 
 VERSION = "10.1"
 Field = str | int | float | None
@@ -140,10 +140,15 @@ def killed_waiting(key: int, at: float, by: str, uid: int) -> str:
     return record("JOB_SIGNAL", at, [job_of(key), uid, 0, "KILL", index_of(key), by])
 
 
+def requeue_name(state: JobState) -> str:
+    """LSF's name for a requeue, by the state that the job returns to."""
+    return "REQUEUE_PSUSP" if state is JobState.PSUSP else "REQUEUE_PEND"
+
+
 def signal_name(pending: PendingSignal) -> str:
-    """``KILL``, ``STOP``, ``REQUEUE`` …; a number without a name as it is."""
+    """``KILL``, ``STOP``, ``REQUEUE_PEND`` …; a number without a name as it is."""
     if pending.kind is SignalKind.REQUEUE:
-        return "REQUEUE"
+        return requeue_name(pending.state)
     if not pending.signal:
         return "KILL"
     try:

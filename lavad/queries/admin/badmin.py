@@ -77,12 +77,13 @@ _BASE_DAEMONS = {
     "resstartup": "Start up RES on",
     "resshutdown": "Shut down RES on",
     "resrestart": "Restart RES on",
-    "limlock": "Lock LIM on",
-    "limunlock": "Unlock LIM on",
 }
 _DENIED_BATCH = "Host control failed.: User permission denied"
-_DENIED_BASE = "ls_limcontrol: Operation permission denied by LIM"
-_DAEMON_COMMANDS = frozenset({*_BATCH_DAEMONS, *_BASE_DAEMONS})
+_DENIED_LOCK = "Operation permission denied by LIM"
+_DENIED_BASE = f"ls_limcontrol: {_DENIED_LOCK}"
+_LOCKED_BY = "lava does it with badmin hclose and hopen"
+_LOCKS = ("limlock", "limunlock")
+_DAEMON_COMMANDS = frozenset({*_BATCH_DAEMONS, *_BASE_DAEMONS, *_LOCKS})
 
 
 def _show_daemons(request: Request, what: str, words: list[str]) -> Iterator[Shown]:
@@ -90,15 +91,15 @@ def _show_daemons(request: Request, what: str, words: list[str]) -> Iterator[Sho
 
     Never done: lava's daemons are services of the host, which its service manager starts and stops.
     """
+    allowed = is_admin(request.cluster.conf, request.caller)
+    if what in _LOCKS:  # of the host that the caller is on, which LSF does not name
+        raise Refused(f"failed: {_LOCKED_BY if allowed else _DENIED_LOCK}")
     if what in _BATCH_DAEMONS:
         verb, denied = _BATCH_DAEMONS[what], _DENIED_BATCH
         instead = "Host control failed.: lava leaves it to the service lava-agent of the host"
     else:
         verb, denied = _BASE_DAEMONS[what], _DENIED_BASE
         instead = "ls_limcontrol: lava leaves it to the service lava-agent of the host"
-        if what in ("limlock", "limunlock"):
-            instead = "ls_limcontrol: lava does it with badmin hclose and hopen"
-    allowed = is_admin(request.cluster.conf, request.caller)
     if not words:
         words = [request.caller.host]
     for name in hostfacts.named(request, words):

@@ -17,7 +17,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import index_of, show
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.pend_reason import text as reason_text
-from lavad.lsb.write import signal_name
+from lavad.lsb.write import requeue_name, signal_name
 from lavad.queries.facts import jobfacts, paragraphs, resources, slot_reservations, tasks
 from lavad.queries.frame.view import View
 
@@ -250,7 +250,7 @@ def _modified(_: HistoryFormatter, event: ev.JobModified) -> list[str]:
 
 @tells(ev.JobRevived)
 def _revived(_: HistoryFormatter, event: ev.JobRevived) -> list[str]:
-    return [f"Job has been requeued by user or administrator <{event.by}>;"]
+    return [f"Signal <{requeue_name(event.job.state)}> requested by user or administrator <{event.by}>;"]
 
 
 @tells(ev.MessagePosted)

@@ -13,6 +13,7 @@ from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.hosts import hostgpus
 
 HEADER = "HOST_NAME      type    model  cpuf ncpus maxmem maxswp server RESOURCES\n"
+WIDE = "HOST_NAME                       type       model  cpuf ncpus maxmem maxswp server RESOURCES\n"
 DEFAULT = "host_name type model cpuf ncpus maxmem maxswp server resources"
 _LONG = "type             model  cpuf ncpus ndisks maxmem maxswp maxtmp rexpri server\n"
 _THRESHOLDS = "  r15s   r1m  r15m   ut    pg    io   ls   it   tmp   swp   mem"
@@ -42,7 +43,7 @@ def show(request: Request) -> Iterator[Shown]:
             yield out(_record(request, name))
         return
     if "noheader" not in options:
-        yield out(HEADER)
+        yield out(WIDE if "w" in options else HEADER)
     for name in names:
         yield out(_row(request, name, "w" in options))
 
@@ -64,7 +65,7 @@ def _row(request: Request, name: str, wide: bool) -> str:
     view = request.view
     facts = hostfacts.host_of(view, name).facts
     kind, model = hostfacts.type_of(view, name), hostfacts.model_of(view, name)
-    lead = f"{name:<11} {kind:>7} {model:>8}" if wide else f"{name:<11.11} {kind:>7.7} {model:>8.8}"
+    lead = f"{name:<26} {kind:>9} {model:>11}" if wide else f"{name:<11.11} {kind:>7.7} {model:>8.8}"
     known = hostfacts.host_of(view, name).joined or facts.max_mem
     cpus = str(facts.ncpus) if known else "-"
     server = "Yes" if hostfacts.conf_of(view, name).server else "No"

@@ -31,8 +31,8 @@ _STATIC = (
     ("cpuf", "Numeric", "Dec", "CPU factor"),
     ("ngpus", "Numeric", "Dec", "Number of GPUs"),
     ("rexpri", "Numeric", "N/A", "Remote execution priority"),
-    ("slots", "Numeric", "Dec", "Available slots (MBD slots resource)"),
-    ("maxslots", "Numeric", "Dec", "Available MXJ slots (MBD MXJ resource)"),
+    ("slots", "Numeric", "Dec", "Available slots (MBD slots resource)", 0, False),
+    ("maxslots", "Numeric", "Dec", "Available MXJ slots (MBD MXJ resource)", 0, False),
     ("server", "Boolean", "N/A", "LSF server host"),
 )
 _STRINGS = (
@@ -75,6 +75,8 @@ class Known(NamedTuple):
     interval: int = 0
     built_in: bool = True
     dynamic: bool = False
+    consumable: bool = False
+    """What rusage[] may name; LSF releases it when a job is suspended."""
 
 
 def _resources(request: Request, long: bool) -> Iterator[Shown]:
@@ -97,11 +99,11 @@ def _resources(request: Request, long: bool) -> Iterator[Shown]:
 
 def _record(row: Known) -> str:
     """-l: a paragraph."""
-    yes = [("Yes" if value else "No") for value in (row.built_in, row.dynamic, False)]
+    yes = [("Yes" if value else "No") for value in (row.built_in, row.dynamic, row.consumable, row.consumable)]
     return (
         f"RESOURCE_NAME:  {row.name}\nDESCRIPTION: {row.words}\n"
-        f"{'TYPE':<7} {'ORDER':>5}  {'INTERVAL':>9} {'BUILTIN':>8} {'DYNAMIC':>8} {'RELEASE':>8}\n"
-        f"{row.kind:<7} {row.order:>5}  {row.interval:>9} {yes[0]:>8} {yes[1]:>8} {yes[2]:>8}\n"
+        f"{'TYPE':<7} {'ORDER':>5}  {'INTERVAL':>9} {'BUILTIN':>8} {'DYNAMIC':>8} {'RELEASE':>8} {'CONSUMABLE':>11}\n"
+        f"{row.kind:<7} {row.order:>5}  {row.interval:>9} {yes[0]:>8} {yes[1]:>8} {yes[2]:>8} {yes[3]:>11}\n"
     )
 
 
@@ -121,9 +123,10 @@ def _all_resources(request: Request) -> list[Known]:
                 resource.interval,
                 False,
                 bool(resource.interval),
+                numeric and resource.consumable,
             )
         )
-    indices = [Known(*row, _INTERVALS.get(row[0], 15), True, True) for row in _BUILT_IN]
+    indices = [Known(*row, _INTERVALS.get(row[0], 15), True, True, True) for row in _BUILT_IN]
     view = request.view
     gpus = any(hostfacts.host_of(view, name).facts.gpus for name in hostfacts.all_hosts(view))
     static = [Known(*row) for row in _STATIC if gpus or row[0] != "ngpus" or "ngpus" in request.words]

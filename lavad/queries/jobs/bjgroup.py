@@ -18,7 +18,10 @@ COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """A line for each group; -N counts slots instead of jobs, -s sorts by depth."""
+    """A line for each group; -N counts slots instead of jobs, -s sorts by hierarchy, as in IBM's examples.
+
+    A word with -s shows the group and those below it; with a slash at its end the group alone.
+    """
     options = request.options()
     counts = _counts(request, "N" in options)
     owners = _owners(request)
@@ -28,8 +31,9 @@ def show(request: Request) -> Iterator[Shown]:
     asked = {word: read_path(word) for word in request.words}
     if not asked or any(path in names for path in asked.values()):
         yield out(HEADER)
-    for name in sorted(names, key=lambda name: (name.count("/"), name) if "s" in options else (0, name)):
-        if not asked or name in asked.values():
+    with_below = [path for word, path in asked.items() if "s" in options and not word.endswith("/")]
+    for name in sorted(names, key=lambda name: (0, name.split("/")) if "s" in options else (name.count("/"), name.split("/"))):
+        if not asked or name in asked.values() or any(name.startswith(f"{path}/") for path in with_below):
             yield out(_row(request, name, counts.get(name, Counter())))
     for word, path in asked.items():
         if path not in names:

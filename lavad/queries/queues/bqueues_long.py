@@ -27,7 +27,7 @@ def record(row: QueueRow, deep: bool = False) -> str:
         [
             f"QUEUE: {conf.name}\n  -- {conf.description}{_default(row)}\n\nPARAMETERS/STATISTICS\n{_HEADER}{line}\n",
             *_intervals(row),
-            *_limits(conf),
+            *_limits(row),
             f"\nSCHEDULING PARAMETERS\n{table}",
             queuefacts.exception_table(row.view, conf.name, row.now),
             queuefacts.owned_line(row.view, conf.name),
@@ -70,9 +70,10 @@ def _intervals(row: QueueRow) -> Iterator[str]:
     yield f"Interval for a host to accept two jobs is {turns * params.mbd_sleep_time} seconds\n"
 
 
-def _limits(conf: QueueConfig) -> Iterator[str]:
-    """The maxima alone, or under titles where there are defaults too."""
-    host = conf.default_host_spec
+def _limits(row: QueueRow) -> Iterator[str]:
+    """The maxima alone, or under titles where there are defaults too; times are those of a host or model, the master at last."""
+    conf = row.conf
+    host = conf.default_host_spec or row.view.params.default_host_spec or row.view.master
     defaults = paragraphs.limit_tables(conf.defaults, host, host)
     maxima = paragraphs.limit_tables(conf.limits, host, host)
     if defaults:

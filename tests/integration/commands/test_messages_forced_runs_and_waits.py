@@ -86,7 +86,7 @@ def test_finished_jobs_are_requeued(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.wait_end(array) == ["DONE"] * 2
     assert sorted(mark.read_text().split()) == ["1", "2", "2"]
     assert len(mark.read_text().splitlines()) == 5
-    assert "Job has been requeued by user or administrator" in cluster.run(f"bhist -l {job}").stdout
+    assert "Signal <REQUEUE_PEND> requested by user or administrator" in cluster.run(f"bhist -l {job}").stdout
 
 
 def test_a_running_job_is_switched(cluster: Cluster) -> None:

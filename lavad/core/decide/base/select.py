@@ -22,6 +22,8 @@ from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.core.site.rights import is_admin, may_control
 
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING, "susp": SUSPENDED}
+MOST_LINES = 100
+"""Elements of index lists in one request that are answered one by one, as LSF does; longer lists get one answer each."""
 FINISHED = "Job has already finished"
 UNKNOWN = "No matching job found"
 DENIED = "User permission denied"
@@ -56,10 +58,17 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     if len(wanted.ids) > MAX_IDS:
         raise Refused(f"More than {MAX_IDS} job IDs in one request")
     targets: list[Found] = []
-    named = 0
+    named, lines = 0, MOST_LINES
     try:
         for text, job, elements in parse_job_ids(wanted.ids):
-            found = _all_matching(cluster, wanted, caller) if job == 0 else [find_target(cluster, job, elements, text)]
+            found: list[Found]
+            if job == 0:
+                found = _all_matching(cluster, wanted, caller)
+            elif elements is not None and 1 < len(elements) <= lines:
+                found = [find_target(cluster, job, Ranges.span(at, at), f"{job}[{at}]") for at in elements]
+                lines -= len(elements)
+            else:
+                found = [find_target(cluster, job, elements, text)]
             named += sum(1 if isinstance(one, int) else len(one.keys) for one in found)
             if named > MAX_KEYS:
                 raise Refused(f"More than {MAX_KEYS} jobs and elements in one request")

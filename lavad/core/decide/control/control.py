@@ -164,7 +164,9 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
         spec = cluster.specs.rows[job.spec]
         if job.state not in STARTED:
             return NOT_STARTED
-        if spec.checkpoint is None and not spec.rerunnable:
+        queue = cluster.queue_conf.get(spec.queue)
+        in_rerunnable_queue = queue is not None and queue.rerunnable and not spec.never_rerun
+        if spec.checkpoint is None and not spec.rerunnable and not in_rerunnable_queue:
             return "Job is not checkpointable or rerunnable"
         if job.run is not None and job.run.is_ending:
             return "Job is being migrated or ended already"

@@ -32,14 +32,15 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
     if ask.queue not in cluster.queue_conf:
         raise Refused(f"{ask.queue}: No such queue")
     events: list[ev.Event] = []
-    known: dict[int, Spec | str] = {}
+    known: dict[tuple[int, bool], Spec | str] = {}
 
     def move(record: Job | Array, key: int, now: float) -> list[ev.Event] | str:
         if ask.queue not in cluster.queue_conf:
             return f"{ask.queue}: No such queue"
-        spec = known.get(record.spec)
+        started = isinstance(record, Job) and record.run is not None
+        spec = known.get((record.spec, started))
         if spec is None:
-            spec = known[record.spec] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller)
+            spec = known[record.spec, started] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller, started)
         if isinstance(spec, str):
             return spec
         number = spec_number(cluster, spec, events, now)
@@ -89,12 +90,16 @@ class _Room:
         return moved
 
 
-def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller) -> Spec | str:
-    """The spec of a job once it is in another queue, or why it may not go there."""
+def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: bool) -> Spec | str:
+    """The spec of a job once it is in another queue, or why it may not go there.
+
+    A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself.
+    """
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
         choose_queue(cluster, (name,), draft, caller)
-        draft.spec = replace(old, queue=name)
+        reruns = cluster.queue_conf[name].rerunnable and not old.never_rerun and not started
+        draft.spec = replace(old, queue=name, rerunnable=old.rerunnable or reruns)
         check_against_queue(draft, cluster.queue_conf[name])
     except Refused as refusal:
         return refusal.text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from config.model.cluster import UserConfig
 from lavad.core import events as ev
 from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.ranges import Ranges
@@ -126,6 +128,27 @@ def test_job_groups() -> None:
         ["/risk/a", "1", "1", "0"],
         ["/risk/b", "1", "0", "1"],
     ]
+
+
+def test_two_orders_of_job_groups() -> None:
+    c = QueryCluster()
+    for job, group in enumerate(("/X/Y", "/A/B", "/A"), 1):
+        c.submit(job, group=group)
+    listed = lambda *words, **options: [row.split()[0] for row in c.ask("bjgroup", *words, **options)[0].splitlines()[1:]]  # noqa: E731
+    assert listed() == ["/A", "/X", "/A/B", "/X/Y"]
+    assert listed(s=True) == ["/A", "/A/B", "/X", "/X/Y"]
+    assert listed("/A", s=True) == ["/A", "/A/B"]
+    assert listed("/A/", s=True) == listed("/A") == ["/A"]
+
+
+def test_members_of_a_group_each_have_its_limit() -> None:
+    """``GROUP@`` in lsb.users."""
+    c = QueryCluster()
+    users = (UserConfig(name="ug@", max_jobs=20), UserConfig(name="default", max_jobs=100))
+    conf = msgspec.structs.replace(c.cluster.conf, user_groups=(("ug", ("alice", "bob")),), users=users)
+    c.feed(ev.Configured(at=at("11:39:00"), conf=conf))
+    found = {row.split()[0]: row.split()[2] for row in c.ask("busers", "all", noheader=True)[0].splitlines()}
+    assert found == {"alice": "20", "bob": "20", "default": "100", "ug": "100"}
 
 
 def test_users_see_who_they_are() -> None:

@@ -165,7 +165,9 @@ def test_fields_and_json_of_load_and_hosts() -> None:
     assert table == "HOST_NAME status mem    ut\nol1       ok     23500M 64%\n"
     hosts = json.loads(c.ask("lshosts", json=True)[0])
     assert (hosts["COMMAND"], hosts["HOSTS"]) == ("lshosts", 3)
-    assert hosts["RECORDS"][1]["RESOURCES"] == "(cs fs)"
+    assert hosts["RECORDS"][1]["RESOURCES"] == "(fs cs)"  # the order of lsf.shared
+    assert c.ask("lshosts", "ol2", w=True)[0].splitlines()[0].split() == c.ask("lshosts", "ol2")[0].splitlines()[0].split()
+    assert c.ask("lshosts", "ol2", w=True)[0].splitlines()[1].startswith("ol2                            linux     IntelI5 ")
     assert json.loads(c.ask("lsload", "ol1", json=True)[0])["RECORDS"][0]["r1m"] == "1.4"
     every = json.loads(c.ask("lsload", "ol1", json=True, o="*")[0])["RECORDS"][0]
     assert {"HOST_NAME", "status", "r15s", "mem"} <= set(every)
@@ -183,6 +185,8 @@ def test_daemons_are_left_to_the_service_manager() -> None:
     assert c.ask("badmin", "limshutdown", "ol1", caller=ALICE)[1:] == (
         "Shut down LIM on <ol1> ...... ls_limcontrol: Operation permission denied by LIM\n", 255
     )  # fmt: skip
+    assert c.ask("badmin", "limlock", caller=ALICE)[1:] == ("failed: Operation permission denied by LIM\n", 255)
+    assert "badmin hclose" in c.ask("badmin", "limlock", caller=ADMIN)[1]
     assert "service lava-agent" in c.ask("badmin", "hshutdown", "ol2", caller=ADMIN)[1]
     assert c.ask("badmin", "hrestart", "nosuch")[1:] == ("nosuch: Bad host name, host group name or cluster name\n", 255)
 
@@ -235,8 +239,14 @@ def test_resources_at_length_and_in_lsfs_order() -> None:
     c = QueryCluster(architectures=(("IntelI5", "x86_64"),))
     assert c.ask("lsinfo", "mem", l=True)[0] == (
         "RESOURCE_NAME:  mem\nDESCRIPTION: Available memory (Mbytes)\n"
-        "TYPE    ORDER   INTERVAL  BUILTIN  DYNAMIC  RELEASE\nNumeric   Dec         15      Yes      Yes       No\n"
+        "TYPE    ORDER   INTERVAL  BUILTIN  DYNAMIC  RELEASE  CONSUMABLE\n"
+        "Numeric   Dec         15      Yes      Yes      Yes         Yes\n"
     )
+    facts = {name: c.ask("lsinfo", name, l=True)[0].splitlines()[-1].split()[3:] for name in ("ncpus", "slots", "cs", "lic")}
+    assert facts == {
+        "ncpus": ["Yes", "No", "No", "No"], "slots": ["No", "No", "No", "No"],
+        "cs": ["No", "No", "No", "No"], "lic": ["No", "No", "Yes", "Yes"],
+    }  # fmt: skip
     names = [row.split()[0] for row in c.ask("lsinfo", r=True)[0].splitlines()]
     places = [names.index(name) for name in ("mem", "scratch", "ncpus", "server", "fs", "type", "hname", "lic")]
     assert places == sorted(places)

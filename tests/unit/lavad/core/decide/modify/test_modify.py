@@ -8,13 +8,14 @@ import pytest
 
 from config.model.queue import QueueConfig
 from config.model.values import TaskLimit
+from lavad.core.decide.control.control import migrate
 from lavad.core.decide.control.queues import switch_queues
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.position import move
 from lavad.core.decide.modify.switch import switch
 from lavad.core.job.job import Array
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Caller, Modify, Move, OptionValue, Queues, Refused, Select, Switch
+from lavad.core.lang.asks import Caller, Migrate, Modify, Move, OptionValue, Queues, Refused, Select, Switch
 from lavad.core.lang.ids import key_of
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, LOCAL, Bench
 
@@ -190,6 +191,28 @@ def test_started_jobs_are_held_to_the_user_limit_of_the_queue_first(bench: Bench
     assert bench.asked(switch, ask) == [(str(keys[0]), room), (str(keys[1]), slots), (str(keys[2]), room)]
     bench.queues(QueueConfig(name="normal"), QueueConfig(name="other", ujob_limit=3))
     assert [why for _, why in bench.asked(switch, ask)] == ["", "", slots]
+
+
+@pytest.mark.parametrize(("state", "made"), [("PEND", True), ("RUN", False)])
+def test_a_job_that_comes_to_a_rerunnable_queue(bench: Bench, state: str, made: bool) -> None:
+    """One that waits becomes rerunnable; one that runs has no lease and may be migrated, but never runs again by itself."""
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="fair", rerunnable=True))
+    key = bench.placed(state)
+    assert bench.asked(migrate, Migrate(jobs=Select(ids=[str(key)])))[0][1] != ""
+    bench.asked(switch, Switch(queue="fair", jobs=Select(ids=[str(key)])))
+    assert bench.cluster.spec_of(key).rerunnable == made
+    if state == "RUN":
+        assert bench.asked(migrate, Migrate(jobs=Select(ids=[str(key)]))) == [(str(key), "")]
+
+
+def test_elements_that_are_named_are_answered_one_by_one(bench: Bench) -> None:
+    """As in LSF; an index list of more than a hundred gets one answer."""
+    job, large = bench.bsub(J="a[1-4]")["job"], bench.bsub(J="b[1-200]")["job"]
+    ids = [f"{job}[2-3,9]", f"{large}[1-98]"]
+    answer = bench.asked(switch, Switch(queue="night", jobs=Select(ids=ids)))
+    wanted = [(f"{job}[2]", ""), (f"{job}[3]", ""), (f"{job}[9]", "No matching job found"), (f"{large}[1-98]", "")]
+    assert answer == wanted
+    assert bench.cluster.spec_of(key_of(large, 98)).queue == "night"
 
 
 def test_no_such_queue(bench: Bench) -> None:
