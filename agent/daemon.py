@@ -15,7 +15,7 @@ from functools import partial
 
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
-from agent.master.channel import NotMaster
+from agent.master.channel import NotMaster, stamp
 from agent.master.link import Session, open_session
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
@@ -45,6 +45,7 @@ SEND_PAUSE = 0.002
 CLEAN_PAUSE = 3600.0
 DAY = 86400.0
 CHECKPOINT_PAUSE = 0.5
+CERTIFICATE_PAUSE = 5.0
 
 
 class Daemon:
@@ -225,7 +226,13 @@ class Daemon:
         self._to_send.set()
         pause = welcome.heartbeat or 5.0
         limit = max(SILENCE_LIMIT, 5 * pause)
-        work = [self._receive(session), self._send(session), self._beat(pause), self._watch_for_silence(limit)]
+        work = [
+            self._receive(session),
+            self._send(session),
+            self._beat(pause),
+            self._watch_for_silence(limit),
+            self._watch_certificate(),
+        ]
         tasks = [asyncio.create_task(one) for one in work]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -270,6 +277,15 @@ class Daemon:
                 self._heartbeats.append(pb.Heartbeat(sent=now(), load=load, usage=self._monitor.unsent()))
                 self._to_send.set()
             await asyncio.sleep(pause)
+
+    async def _watch_certificate(self) -> None:
+        """Return when the certificate was replaced: the stream is made anew with it; jobs do not notice."""
+        former = stamp(self._site)
+        while True:
+            await asyncio.sleep(CERTIFICATE_PAUSE)
+            if (found := stamp(self._site)) and found != former:
+                break
+        log.info("the certificate was replaced: the stream is made anew")
 
     async def _watch_for_silence(self, seconds: float) -> None:
         left = seconds

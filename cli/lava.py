@@ -44,8 +44,14 @@ def parser() -> argparse.ArgumentParser:
     certs = commands.add_parser("certs", help="make certificates for the masters and hosts of a site")
     certs.add_argument("--out", required=True, help="folder for the authority, keys and certificates")
     certs.add_argument("--cluster", default="lava")
-    certs.add_argument("--master", nargs="+", required=True, help="names and addresses of the masters, as agents dial them")
+    certs.add_argument("--master", nargs="+", default=[], help="names and addresses of the masters, as agents dial them")
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
+    certs.add_argument(
+        "--renew", nargs="*", metavar="NAME", help="new keys and certificates for these (master, hosts), or for all"
+    )
+    certs.add_argument(
+        "--revoke", nargs="+", default=[], metavar="HOST", help="put all certificates of these hosts on the list ca.crl"
+    )
     commands.add_parser("run", help="submit a job file: lava's own, or a manifest of a training job", add_help=False)
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
@@ -111,14 +117,21 @@ def _exec_lavad(name: str, module: str, argv: list[str]) -> int:
 
 
 def _certs(options: argparse.Namespace) -> int:
-    from cli.local.certs import make  # cryptography takes its time to load
+    from cli.local import certs  # cryptography takes its time to load
 
+    folder = Path(options.out)
     try:
-        made = make(Path(options.out), options.cluster, options.master, options.hosts)
+        if not (options.master or options.hosts or options.revoke or options.renew is not None):
+            raise ValueError("say --master, --hosts, --renew or --revoke")
+        if options.revoke:
+            print(certs.revoke(folder, options.cluster, options.revoke))
+        made = certs.renew(folder, options.cluster, options.renew) if options.renew is not None else []
+        made += certs.make(folder, options.cluster, options.master, options.hosts)
     except (OSError, ValueError) as error:
         print(f"lava certs: {error}", file=sys.stderr)
         return 1
-    print("\n".join(f"{options.out}/{name}.crt" for name in made))
+    for name in made:
+        print(f"{options.out}/{name}.crt")
     return 0
 
 

@@ -13,6 +13,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 
 from config.lsfconf import level_of
+from config.model.params import SiteParams
 from config.model.problems import report
 from config.read.load import Loaded
 from config.read.load import load as load_files
@@ -21,6 +22,7 @@ from lavad.configure.resolve import resolve
 from lavad.core.site.conf import Conf
 from lavad.master.master import Master, MasterSettings, read_store
 from lavad.replica.spawn import set_title
+from lavad.rpc.certificates import BadCertificates, Certificates
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
 from lavad.run_lock import RunLock, RunLocked
@@ -80,6 +82,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         database=database,
         address=listen,
         tls_folder=params.lava_tls_dir,
+        certificates=_certificates(listen, params),
         lsf=loaded.config.lsf,
         heartbeat=float(params.lava_heartbeat),
         sample=float(params.lava_sample_period),
@@ -98,6 +101,14 @@ def _refuse_to_leave_a_store(database: str, spooldir: str) -> None:
 
 def _name(number: int) -> str:
     return "lavad" if number == 1 else f"lavad-{number}"
+
+
+def _certificates(listen: str, params: SiteParams) -> Certificates | None:
+    """Those of LAVA_TLS_DIR; None where agents come in through a socket of this machine."""
+    try:
+        return None if is_local(listen) else Certificates(params.lava_tls_dir, params.lava_cert_warn_days)
+    except BadCertificates as error:
+        raise Cannot(str(error)) from None
 
 
 def _metrics(listen: str, tls_folder: str) -> str:

@@ -60,14 +60,13 @@ async def connect(target: str, site: Site) -> Link:
         except localsocket.NotPrivate as e:
             raise NotMaster(str(e)) from None
         return Link(grpc.aio.insecure_channel(through, options=_OPTIONS), folder)
-    folder_of_keys = site.conf.get("LAVA_TLS_DIR", "")
-    if not folder_of_keys:
+    if not files_of(site):
         raise NotMaster("not dialled without LAVA_TLS_DIR: anybody could listen there")
     try:
         async with asyncio.timeout(READING):
-            ca, key, cert = await _certificates.run(_credentials, folder_of_keys, site.host)
+            ca, key, cert = await _certificates.run(_credentials, site)
     except TimeoutError:
-        raise NotMaster(f"{folder_of_keys}: the certificates cannot be read") from None
+        raise NotMaster(f"{site.conf['LAVA_TLS_DIR']}: the certificates cannot be read") from None
     except OSError as e:
         raise NotMaster(f"{e.filename}: {e.strerror}") from None
     credentials = grpc.ssl_channel_credentials(ca, key, cert)
@@ -77,9 +76,27 @@ async def connect(target: str, site: Site) -> Link:
     return Link(grpc.aio.secure_channel(target, credentials, options=options))
 
 
-def _credentials(folder: str, host: str) -> tuple[bytes, bytes, bytes]:
+def files_of(site: Site) -> tuple[str, ...]:
+    """The files of this agent's certificate; () where it has none."""
+    folder = site.conf.get("LAVA_TLS_DIR", "")
+    return tuple(os.path.join(folder, name) for name in ("ca.crt", f"{site.host}.key", f"{site.host}.crt")) if folder else ()
+
+
+def stamp(site: Site) -> tuple[tuple[int, int], ...]:
+    """Changes when the files of the certificate are replaced."""
     found = []
-    for name in ("ca.crt", f"{host}.key", f"{host}.crt"):
-        with open(os.path.join(folder, name), "rb") as file:
+    for path in files_of(site):
+        try:
+            stat = os.stat(path)
+        except OSError:
+            return ()
+        found.append((stat.st_mtime_ns, stat.st_ino))
+    return tuple(found)
+
+
+def _credentials(site: Site) -> tuple[bytes, bytes, bytes]:
+    found = []
+    for path in files_of(site):
+        with open(path, "rb") as file:
             found.append(file.read())
     return found[0], found[1], found[2]

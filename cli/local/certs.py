@@ -1,4 +1,5 @@
-"""``lava certs``: a certificate authority of the site's own, and a certificate for the masters and for each host's agent.
+"""``lava certs``: a certificate authority of the site's own, certificates for the masters and each host's agent, their renewal,
+and the list of those that hold no more (``ca.crl``).
 
 lavad reads the role from the common name: ``master``, or ``agent:HOST``. Keys are P-256 (gRPC takes no
 Ed25519 certificates) and readable by their owner only. Keep ``ca.key`` off the hosts: whoever has it can be any host.
@@ -6,6 +7,7 @@ Ed25519 certificates) and readable by their owner only. Keep ``ca.key`` off the 
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
 from datetime import UTC, datetime, timedelta
@@ -14,14 +16,20 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_DAYS, MEMBER_DAYS = 3650, 825
+MASTER, REVOKED, ISSUED = "master", "ca.crl", "issued"
+Authority = tuple[ec.EllipticCurvePrivateKey, str]
+"""Its key and name."""
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+    """In one step, as a daemon may be reading it."""
+    new = path.with_name(f"{path.name}.new")
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)
+    new.replace(path)
 
 
 def _keep(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
@@ -47,7 +55,7 @@ def _builder(subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, days: i
     )
 
 
-def _authority(folder: Path, cluster: str) -> tuple[ec.EllipticCurvePrivateKey, str]:
+def _authority(folder: Path, cluster: str) -> Authority:
     """(key, name) of the authority in the folder; made where it is missing. Raises ValueError for a key of another kind."""
     issuer = f"lava {cluster} authority"
     path = folder / "ca.key"
@@ -55,7 +63,8 @@ def _authority(folder: Path, cluster: str) -> tuple[ec.EllipticCurvePrivateKey, 
         key = serialization.load_pem_private_key(path.read_bytes(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError(f"{path}: not a P-256 key")
-        return key, issuer
+        made = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+        return key, str(made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(issuer, issuer, key, AUTHORITY_DAYS)
     certificate = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True).sign(key, hashes.SHA256())
@@ -78,16 +87,84 @@ def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> li
     host. Gives the names of those made. Raises OSError, ValueError.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    authority, issuer = _authority(folder, cluster)
-    wanted = [("master", "master", masters), *((host, f"agent:{host}", [host]) for host in hosts)]
+    authority = _authority(folder, cluster)
+    wanted = [(MASTER, _names(masters))] if masters else []
+    wanted += [(host, _names([host])) for host in hosts]
     made = []
-    for name, role, addresses in wanted:
-        if (folder / f"{name}.crt").exists():
-            continue
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(role, issuer, key, MEMBER_DAYS)
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        builder = builder.add_extension(_names(addresses), critical=False)
-        _keep(folder, name, key, builder.sign(authority, hashes.SHA256()))
-        made.append(name)
+    for name, addresses in wanted:
+        if not (folder / f"{name}.crt").exists():
+            _issue(folder, authority, name, addresses)
+            made.append(name)
     return made
+
+
+def renew(folder: Path, cluster: str, names: list[str]) -> list[str]:
+    """Write new keys and certificates in the place of those named, or of all, for the same names and addresses; gives the names.
+
+    The former ones hold until they end. Raises OSError, ValueError.
+    """
+    authority = _authority(folder, cluster)
+    there = sorted(path.stem for path in folder.glob("*.crt") if path.stem != "ca")
+    for name in names or there:
+        former = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
+        addresses = former.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        _issue(folder, authority, name, addresses)
+    return names or there
+
+
+def revoke(folder: Path, cluster: str, hosts: list[str]) -> Path:
+    """Add all certificates that these hosts ever got, and that have not ended, to the list of the revoked; removes their files.
+
+    Gives the list's path: it goes to LAVA_TLS_DIR of the masters. Raises OSError, ValueError.
+    """
+    key, issuer = _authority(folder, cluster)
+    if MASTER in hosts:
+        raise ValueError("agents read no list of the revoked: where a master's key was stolen, make a new authority")
+    path = folder / REVOKED
+    now = datetime.now(UTC)
+    former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
+    serials = {serial for name, serial in _issued(folder) if name in hosts}
+    for host in hosts:
+        if not any(name == host for name, _ in _issued(folder)):
+            raise ValueError(f"{host}: no certificate was made for it in {folder}")
+    builder = x509.CertificateRevocationListBuilder().issuer_name(_name(issuer)).last_update(now)
+    builder = builder.next_update(now + timedelta(days=AUTHORITY_DAYS))
+    for entry in former:
+        builder = builder.add_revoked_certificate(entry)
+    for serial in sorted(serials - {entry.serial_number for entry in former}):
+        builder = builder.add_revoked_certificate(
+            x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
+        )
+    _write(path, builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), 0o644)
+    for host in hosts:
+        for suffix in ("crt", "key"):
+            (folder / f"{host}.{suffix}").unlink(missing_ok=True)
+    return path
+
+
+def _issue(folder: Path, authority: Authority, name: str, addresses: x509.SubjectAlternativeName) -> None:
+    signing, issuer = authority
+    role, use = (
+        (MASTER, ExtendedKeyUsageOID.SERVER_AUTH) if name == MASTER else (f"agent:{name}", ExtendedKeyUsageOID.CLIENT_AUTH)
+    )
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(role, issuer, key, MEMBER_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=True)
+    builder = builder.add_extension(addresses, critical=False)
+    certificate = builder.sign(signing, hashes.SHA256())
+    with (folder / ISSUED).open("a") as file:
+        file.write(f"{certificate.serial_number:x} {name}\n")
+    _keep(folder, name, key, certificate)
+
+
+def _issued(folder: Path) -> list[tuple[str, int]]:
+    """(name, serial number) of each certificate that was made here, also before the list of them was kept."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for line in (folder / ISSUED).read_text().splitlines():
+            serial, name = line.split()
+            found.append((name, int(serial, 16)))
+    for path in folder.glob("*.crt"):
+        found.append((path.stem, x509.load_pem_x509_certificate(path.read_bytes()).serial_number))
+    return found

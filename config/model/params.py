@@ -254,6 +254,8 @@ class SiteParams(Params, frozen=True):
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_port: int = 16879
     lava_tls_dir: str = ""
+    lava_cert_warn_days: int = 30
+    """Days before the end of a certificate from which on it is told of."""
     lava_tls_master_name: str = ""
     """The name in the masters' certificate, where agents dial them by another."""
     lava_fence: str = ""

@@ -187,6 +187,7 @@ LSF_CONF: Table = {
     "LAVA_PORT": v.number(0, 65535),
     "LAVA_TLS_DIR": v.text,
     "LAVA_TLS_MASTER_NAME": v.text,
+    "LAVA_CERT_WARN_DAYS": v.number(0, 3650),
     "LAVA_FENCE": v.text,
     "LAVA_KEY_FILE": v.text,
     "LAVA_MAX_SCRIPT": v.number(1, 12),

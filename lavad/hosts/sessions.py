@@ -41,7 +41,7 @@ class Sent(NamedTuple):
 class Session:
     """One host's stream. On a new stream nothing was sent yet, so all due effects are sent again."""
 
-    def __init__(self, host: str, sequence: int, peer: str = "", boot_id: str = "") -> None:
+    def __init__(self, host: str, sequence: int, peer: str = "", boot_id: str = "", certificate: bytes = b"") -> None:
         self.host = host
         self.sequence = sequence
         """Highest start-order number the agent has seen."""
@@ -49,6 +49,8 @@ class Session:
         self.peer = peer
         """The connection, in gRPC's words."""
         self.boot_id = boot_id
+        self.certificate = certificate
+        """PEM; b"" where there is none, on one machine."""
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, SentText] = OrderedDict()

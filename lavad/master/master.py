@@ -31,6 +31,8 @@ from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import spawn
 from lavad.rpc.admission import Admission
 from lavad.rpc.agents import Agents
+from lavad.rpc.certificate_watch import CertificateWatch
+from lavad.rpc.certificates import Certificates, certificate_of
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.hang_monitor import Hangs
@@ -45,7 +47,6 @@ from lavad.services.waits import Waits
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
-from proto.localsocket import is_local
 from proto.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -64,6 +65,8 @@ class MasterSettings(msgspec.Struct):
     database: str
     address: str
     tls_folder: str = ""
+    certificates: Certificates | None = None
+    """None: agents come in through a socket of this machine."""
     lsf: dict[str, str] = {}
     heartbeat: float = 10.0
     sample: float = 10.0
@@ -135,10 +138,30 @@ class Master:
         self.unknown_users = UnknownUsers(self.engine)
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
-        self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds) if site.metrics else None
+        self._admit()
+        ends = (lambda: {}) if self.watch is None else self.watch.ends
+        self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds, ends) if site.metrics else None
+        self.page: Server | None = None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
         self._listen()
+
+    def _admit(self) -> None:
+        """Who is let in, and by which certificates."""
+        site, certificates = self.site, self.site.certificates
+
+        def why_not(pem: bytes) -> str:
+            return "" if certificates is None else certificates.why_not(certificate_of(pem), time.time())
+
+        def reloaded() -> None:
+            if self.page is not None:
+                self.page.reload()
+
+        auth = PeerAuth(certificates is None, why_not)
+        self.admission = Admission(auth, self.cluster, self.sessions, self._silence, site.host, time.time)
+        self.watch: CertificateWatch | None = None
+        if certificates is not None:
+            self.watch = CertificateWatch(certificates, self.sessions, self.admission, self.publish, time.time, reloaded)
 
     def _listen(self) -> None:
         """Who hears of every commit, in this order."""
@@ -161,7 +184,9 @@ class Master:
     def _soft_now(self) -> SoftUpdate:
         usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
         soft = self.soft
-        return SoftUpdate(load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises)
+        return SoftUpdate(
+            load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises, notices=soft.notices
+        )
 
     def _forget(self, committed: Committed) -> None:
         """Drop the soft state of what is over."""
@@ -188,12 +213,13 @@ class Master:
 
     async def serve(self) -> None:
         """Run everything; ends with the first part that fails."""
-        page = Server(self.metrics, self.site.metrics, self.site.tls_folder) if self.metrics is not None else None
+        if self.metrics is not None:
+            self.page = Server(self.metrics, self.site.metrics, self.site.tls_folder)
         try:
             await self._serve()
         finally:
-            if page is not None:
-                await Workers("page of metrics").run(page.close)
+            if self.page is not None:
+                await Workers("page of metrics").run(self.page.close)
             if self.server is not None:
                 await self.server.close()
 
@@ -210,7 +236,7 @@ class Master:
                 self.sessions,
                 self.outbox,
                 self.peeks,
-                Admission(PeerAuth(is_local(self.site.address)), self.cluster, self.sessions, self._silence, self.site.host),
+                self.admission,
                 self.dispatch,
                 self.publish,
                 self.leases,
@@ -219,7 +245,10 @@ class Master:
             if self.metrics is not None:
                 self.metrics.set_aside = lambda: agents.set_aside
             # referenced, as a gRPC server that is garbage-collected stops serving
-            self.server = await serve(agents, self.site.address, self.site.tls_folder)
+            certificates = self.site.certificates
+            self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
+            if self.watch is not None:
+                group.create_task(self.watch.run())
             group.create_task(self.loops.hosts())
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())

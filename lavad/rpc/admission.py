@@ -20,30 +20,47 @@ from proto.version import why_not_protocol
 
 log = logging.getLogger(__name__)
 
+LATELY = 60.0
+"""Seconds; an agent that is refused tries again every few."""
+MOST_REFUSED = 1000
+
 
 class Admission:
     """``master``: this master's own host; ``silence``: seconds since a host was heard."""
 
     def __init__(
-        self, auth: PeerAuth, cluster: Cluster, sessions: Sessions, silence: Callable[[str], float], master: str
+        self,
+        auth: PeerAuth,
+        cluster: Cluster,
+        sessions: Sessions,
+        silence: Callable[[str], float],
+        master: str,
+        clock: Callable[[], float],
     ) -> None:
         self._auth = auth
         self._cluster = cluster
         self._sessions = sessions
         self._silence = silence
         self._master = master
-        self._refused: dict[str, str] = {}
-        """Host to why an agent of it was refused last, until one is let in."""
+        self._clock = clock
+        self._refused: dict[str, tuple[str, float]] = {}
+        """Host to why an agent of it was refused last, and when."""
 
     def why_not_stream(self, hello: Hello, context: Call) -> str:
         """Why a host's stream is refused, also said in the log; "": it is let in."""
         why = self._auth.why_not_host(context, hello.host) or self._why_not_host(hello, context) or self._why_not_twin(hello)
-        if not why:
-            self._refused.pop(hello.host, None)
-        elif self._refused.get(hello.host) != why:
-            log.warning("host %s refused: %s", hello.host, why)
-            self._refused[hello.host] = why
+        if why:
+            if self._refused.get(hello.host, ("", 0.0))[0] != why:
+                log.warning("host %s refused: %s", hello.host, why)
+            self._refused[hello.host] = (why, self._clock())
+            if len(self._refused) > MOST_REFUSED:
+                del self._refused[next(iter(self._refused))]
         return why
+
+    def refused_lately(self) -> list[str]:
+        """A line for each host whose agent was refused and has not given up."""
+        since = self._clock() - LATELY
+        return [f"host {host} refused: {why}" for host, (why, at) in self._refused.items() if at > since]
 
     def _why_not_host(self, hello: Hello, context: Call) -> str:
         cluster, host, address = self._cluster, hello.host, address_of(context.peer())
@@ -75,9 +92,9 @@ class Admission:
 
     def vouched_host(self, context: Call) -> tuple[str, str]:
         """(the host whose users the peer may speak for, why none)."""
-        host = self._auth.host_of(context)
-        if host is None:
-            return "", "only an agent may vouch for users"
+        host, why = self._auth.identify(context)
+        if why:
+            return "", f"only an agent may vouch for users: {why}"
         session = self._sessions.rows.get(host)
         if session is None or session.peer != context.peer():
             return "", f"host {host} has no stream on this connection"

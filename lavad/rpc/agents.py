@@ -29,6 +29,7 @@ from lavad.hosts.sessions import Sessions
 from lavad.rpc.admission import Admission
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.report_stream import ReportStream
+from lavad.rpc.server import certificate_in
 from lavad.wire import decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
@@ -88,7 +89,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             log.info("host %s comes from another store (%s)", hello.host, hello.incarnation)
             yield self._welcome(hello)
             return
-        session = HostSession(hello.host, hello.sequence, context.peer(), hello.facts.boot_id)
+        session = HostSession(hello.host, hello.sequence, context.peer(), hello.facts.boot_id, certificate_in(context))
         self._leases.heard(hello.host, boottime())
         self._sessions.open(session)
         session.send(self._welcome(hello))

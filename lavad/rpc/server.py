@@ -5,8 +5,7 @@ folder that only this account and root can enter.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 import grpc
@@ -30,15 +29,6 @@ class CannotListen(Exception):
     """The address or the certificates cannot be used; one line."""
 
 
-def credentials(folder: str) -> grpc.ServerCredentials:
-    """TLS credentials from ``master.key``, ``master.crt`` and ``ca.crt`` in a folder; clients must have one too."""
-    try:
-        parts = [Path(folder, name).read_bytes() for name in ("master.key", "master.crt", "ca.crt")]
-    except OSError as error:
-        raise CannotListen(f"LAVA_TLS_DIR: {error}") from None
-    return grpc.ssl_server_credentials([(parts[0], parts[1])], parts[2], require_client_auth=True)
-
-
 class Listener:
     """The server; ``close`` ends it and its streams."""
 
@@ -55,8 +45,8 @@ class Listener:
             self._folder = -1
 
 
-async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folder: str) -> Listener:
-    """Start serving on ``address``: ``unix:`` and a path, else with the certificates of ``tls_folder``. Raises CannotListen."""
+async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, secure: grpc.ServerCredentials | None) -> Listener:
+    """Start serving on ``address``: ``unix:`` and a path, else over TLS for clients with a certificate. Raises CannotListen."""
     server = grpc.aio.server(options=OPTIONS)
     agent_pb2_grpc.add_AgentsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
     folder = -1
@@ -64,8 +54,10 @@ async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, tls_folde
         if localsocket.is_local(address):
             folder, through = localsocket.make(address)
             port = server.add_insecure_port(through)
+        elif secure is None:
+            raise CannotListen(f"cannot listen on {address}: there are no certificates")
         else:
-            port = server.add_secure_port(address, credentials(tls_folder))
+            port = server.add_secure_port(address, secure)
     except (OSError, RuntimeError, localsocket.NotPrivate) as error:
         raise CannotListen(f"cannot listen on {address}: {error}") from None
     if not port:
@@ -88,23 +80,34 @@ class Call(Protocol):
 
 
 class PeerAuth:
-    """``local``: peers come through the socket of this machine, as only this account and root can; else certificates decide."""
+    """``local``: peers come through the socket of this machine, as only this account and root can; else certificates decide.
 
-    def __init__(self, local: bool) -> None:
+    ``why_not``: why a certificate (PEM) that the authority has signed does not hold, "": it holds.
+    """
+
+    def __init__(self, local: bool, why_not: Callable[[bytes], str] = lambda pem: "") -> None:
         self.local = local
+        self._why_not = why_not
 
     def why_not_host(self, context: Call, host: str) -> str:
         """Why the peer is not the agent of ``host``; "": it is."""
-        known = self.host_of(context)
-        if known is None:
-            return "the peer names no host" if self.local else "no certificate of an agent"
+        known, why = self.identify(context)
+        if why:
+            return why
         return "" if known == host else f"the peer is host {known}, and says that it is {host}"
 
-    def host_of(self, context: Call) -> str | None:
-        """The host whose agent the peer is, None if it is none."""
+    def identify(self, context: Call) -> tuple[str, str]:
+        """(the host whose agent the peer is, why it is none)."""
         if self.local:
-            return str(dict(context.invocation_metadata() or ()).get("lava-host", "")) or None
+            host = str(dict(context.invocation_metadata() or ()).get("lava-host", ""))
+            return host, "" if host else "the peer names no host"
         for name in context.auth_context().get("x509_common_name", ()):
-            if name.startswith(ROLE):
-                return str(name[len(ROLE) :].decode())
-        return None
+            if name.startswith(ROLE) and name != ROLE:
+                why = self._why_not(certificate_in(context))
+                return ("", why) if why else (name[len(ROLE) :].decode(), "")
+        return "", "no certificate of an agent"
+
+
+def certificate_in(context: Call) -> bytes:
+    """The certificate with which a peer came, b"" if there is none."""
+    return next(iter(context.auth_context().get("x509_pem_cert", ())), b"")

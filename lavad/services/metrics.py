@@ -7,10 +7,12 @@ by default; on addresses other than loopback only over TLS, for clients with a c
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIServer
 
@@ -31,6 +33,7 @@ from lavad.engine import Committed
 log = logging.getLogger(__name__)
 
 BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
+REVOKED = "ca.crl"
 LISTED = 1000
 """Parallel jobs that have a rank count of their own; more would make the page long."""
 _JOB = ("kind", "queue")
@@ -65,11 +68,17 @@ class Spread:
 class Metrics:
     """The metrics of one active master; they start at 0 with it."""
 
-    def __init__(self, cluster: Cluster, idle_gpus: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        idle_gpus: Callable[[], float] = lambda: 0.0,
+        certificate_ends: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
         self._cluster = cluster
         self.set_aside: Callable[[], int] = lambda: 0
         """How many reports of hosts could not be recorded."""
         self._idle_gpus = idle_gpus
+        self._certificate_ends = certificate_ends
         self.submitted: dict[Labels, int] = defaultdict(int)
         self.ended: dict[Labels, int] = defaultdict(int)
         self.restarted: dict[Labels, int] = defaultdict(int)
@@ -219,6 +228,10 @@ class Metrics:
         for state, count in states.items():
             hosts.add_metric((state,), count)
         yield hosts
+        ends = GaugeMetricFamily("lava_certificate_end_seconds", "When a certificate ends, since the epoch", labels=("name",))
+        for name, end in self._certificate_ends().items():
+            ends.add_metric((name,), end)
+        yield ends
 
 
 def labels_of(spec: Spec | None) -> Labels:
@@ -254,6 +267,7 @@ class Server:
     """Serves the page in a thread of its own; if the port is in use, that is logged and lavad runs without the page."""
 
     def __init__(self, metrics: Metrics, address: str, tls_folder: str) -> None:
+        self._tls_folder = tls_folder
         self._server: WSGIServer | None = None
         self._thread: threading.Thread | None = None
         host, port = split_address(address)
@@ -273,6 +287,21 @@ class Server:
             log.error("LAVA_METRICS_ADDRESS %s: %s", address, error.strerror or error)
         else:
             log.info("metrics at %s:%d", host, port)
+            if isinstance(self._server.socket, ssl.SSLSocket):
+                self._refuse_revoked(self._server.socket.context)
+
+    def reload(self) -> None:
+        """Use the certificates that are in the folder now, for connections from now on."""
+        if self._server is not None and isinstance(self._server.socket, ssl.SSLSocket):
+            context = self._server.socket.context
+            context.load_cert_chain(f"{self._tls_folder}/master.crt", f"{self._tls_folder}/master.key")
+            self._refuse_revoked(context)
+
+    def _refuse_revoked(self, context: ssl.SSLContext) -> None:
+        revoked = Path(self._tls_folder, REVOKED)
+        if revoked.exists():
+            context.load_verify_locations(cafile=revoked)
+            context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
 
     def close(self) -> None:
         """Stop serving."""

@@ -84,6 +84,8 @@ class Soft:
         """Job key to a pend reason of its own."""
         self.promises: dict[int, ReservedStart] = {}
         """Waiting job to the start that its slot reservation promises."""
+        self.notices: tuple[str, ...] = ()
+        """What administrators should know: certificates that end soon, agents that are refused."""
 
 
 class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
@@ -94,6 +96,7 @@ class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
     why: dict[int, WhyClass] | None = None
     why_job: dict[int, int] | None = None
     promises: dict[int, ReservedStart] | None = None
+    notices: tuple[str, ...] | None = None
 
 
 def update(soft: Soft, news: SoftUpdate) -> None:
@@ -107,6 +110,8 @@ def update(soft: Soft, news: SoftUpdate) -> None:
         soft.why_job = news.why_job
     if news.promises is not None:
         soft.promises = news.promises
+    if news.notices is not None:
+        soft.notices = news.notices
 
 
 def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iterable[int]) -> None:

@@ -117,6 +117,8 @@ def _show_status(request: Request) -> Iterator[Shown]:
     at, seconds = request.cluster.extended
     if seconds:
         yield out(f"Leases of hosts are extended until {formats.full_time(at + seconds)}\n")
+    for notice in request.view.soft.notices:
+        yield out(f"    Warning: {notice}\n")
 
 
 def _available(request: Request) -> Iterator[tuple[str, object]]:

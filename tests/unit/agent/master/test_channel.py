@@ -11,7 +11,11 @@ import pytest
 
 from agent.launch.site import Site
 from agent.master.channel import NotMaster, connect
+from agent.master.link import open_session
+from cli.local import certs
+from proto import agent_pb2 as pb
 from proto import localsocket
+from tests.support.daemons.fake_master import FakeMaster
 
 
 def _site(folder: Path, **conf: str) -> Site:
@@ -84,3 +88,31 @@ def test_the_listener_makes_its_folder_for_itself_alone(tmp_path: Path) -> None:
         assert (tmp_path / "run" / "master" / "lavad-2.sock").is_socket()
     finally:
         os.close(folder)
+
+
+def test_a_node_cannot_be_the_master_with_its_own_certificate(tmp_path: Path) -> None:
+    certs.make(tmp_path, "c1", ["127.0.0.1"], ["127.0.0.1", "h1"])
+    site = _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))
+    assert _greeted(tmp_path, "master", site) == ""
+    assert "UNAVAILABLE" in _greeted(tmp_path, "127.0.0.1", site)
+
+
+def _greeted(tls: Path, name: str, site: Site) -> str:
+    """Why no master is found where somebody listens with this certificate, "" if one is."""
+    folder = tls / f"as-{name}"
+    folder.mkdir()
+    for file, source in (("ca.crt", "ca.crt"), ("master.crt", f"{name}.crt"), ("master.key", f"{name}.key")):
+        (folder / file).write_bytes((tls / source).read_bytes())
+    master = FakeMaster(tls=folder)
+
+    async def greet() -> None:
+        session = await open_session(master.address, site, pb.Hello(host="h1"))
+        await session.close()
+
+    try:
+        asyncio.run(greet())
+    except NotMaster as why:
+        return str(why)
+    finally:
+        master.stop()
+    return ""

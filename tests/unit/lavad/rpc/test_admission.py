@@ -22,7 +22,7 @@ class Door:
         self.bench = Bench()
         self.bench.configure(hosts=tuple(HostConfig(name) for name in listed or ("h1", "h2")))
         self.sessions = Sessions()
-        self.admission = Admission(PeerAuth(False), self.bench.cluster, self.sessions, self._silence, "m")
+        self.admission = Admission(PeerAuth(False), self.bench.cluster, self.sessions, self._silence, "m", lambda: self.bench.now)
         self.heard: dict[str, float] = {}
 
     def _silence(self, host: str) -> float:
@@ -95,6 +95,9 @@ def test_a_refusal_that_repeats_is_logged_once(caplog: pytest.LogCaptureFixture)
     door = Door()
     for _ in range(3):
         door.why("h3")
+    assert door.admission.refused_lately() == ["host h3 refused: host h3 is not in lsf.cluster.lava"]
+    door.bench.now += 61
+    assert door.admission.refused_lately() == []
     assert caplog.messages == ["host h3 refused: host h3 is not in lsf.cluster.lava"]
 
 
@@ -105,7 +108,7 @@ def test_commands_are_taken_on_the_connection_of_the_hosts_stream_alone() -> Non
     assert door.vouched("agent:h1", HERE) == ("h1", "")
     assert door.vouched("agent:h1", THERE) == ("", "host h1 has no stream on this connection")
     assert door.vouched("agent:h2", HERE) == ("", "host h2 has no stream on this connection")
-    assert door.vouched("master", HERE) == ("", "only an agent may vouch for users")
+    assert door.vouched("master", HERE) == ("", "only an agent may vouch for users: no certificate of an agent")
     door.sessions.hang_up("h1")
     assert door.vouched("agent:h1", HERE) == ("", "host h1 has no stream on this connection")
 
@@ -114,7 +117,7 @@ def test_administrators_have_their_rights_on_the_masters_host_and_on_one_machine
     door = Door()
     assert door.admission.may_administer("m")
     assert not door.admission.may_administer("h1")
-    local = Admission(PeerAuth(True), door.bench.cluster, door.sessions, lambda host: 0.0, "m")
+    local = Admission(PeerAuth(True), door.bench.cluster, door.sessions, lambda host: 0.0, "m", lambda: 0.0)
     assert local.may_administer("h1")
 
 

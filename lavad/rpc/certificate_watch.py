@@ -1,0 +1,73 @@
+"""Takes up new certificates, ends the streams of those that hold no more, and says which end soon and who is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from lavad.core.plan.volatile import SoftUpdate
+from lavad.hosts.sessions import Sessions
+from lavad.rpc.admission import Admission
+from lavad.rpc.certificates import Certificate, Certificates, certificate_of
+from proto.workers import Workers
+
+log = logging.getLogger(__name__)
+
+PAUSE = 2.0
+"""Seconds between two looks at the files."""
+
+
+class CertificateWatch:
+    """Of a master that serves over TLS. ``reloaded`` is called when other certificates are in force."""
+
+    def __init__(
+        self,
+        certificates: Certificates,
+        sessions: Sessions,
+        admission: Admission,
+        publish: Callable[[SoftUpdate], None],
+        clock: Callable[[], float],
+        reloaded: Callable[[], None],
+    ) -> None:
+        self._certificates = certificates
+        self._sessions = sessions
+        self._admission = admission
+        self._publish = publish
+        self._clock = clock
+        self._reloaded = reloaded
+        self._files = Workers("certificates")
+        self._said: tuple[str, ...] = ()
+        self._warned: set[str] = set()
+
+    async def run(self) -> None:
+        """Look every few seconds."""
+        while True:
+            if await self._files.run(self._certificates.reload):
+                self._reloaded()
+            self.look()
+            await asyncio.sleep(PAUSE)
+
+    def look(self) -> None:
+        """End streams whose certificate holds no more; publish what an administrator should know."""
+        now = self._clock()
+        for session in list(self._sessions.rows.values()):
+            if why := self._certificates.why_not(certificate_of(session.certificate), now):
+                log.warning("host %s: the stream is closed: %s", session.host, why)
+                self._sessions.hang_up(session.host)
+        ending = self._certificates.ending(self._peers(), now)
+        for line in ending:
+            if line not in self._warned:
+                log.warning("%s", line)
+        self._warned = set(ending)
+        said = (*ending, *self._admission.refused_lately())
+        if said != self._said:
+            self._said = said
+            self._publish(SoftUpdate(notices=said))
+
+    def ends(self) -> dict[str, float]:
+        """When each certificate ends, by the name in it."""
+        return self._certificates.ends(self._peers())
+
+    def _peers(self) -> list[Certificate]:
+        return [certificate_of(session.certificate) for session in list(self._sessions.rows.values())]

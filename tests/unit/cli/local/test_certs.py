@@ -1,0 +1,98 @@
+"""``lava certs``: a certificate says one role and serves for that alone; it is renewed for the same names, revoked for good."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from cli.lava import main
+from cli.local import certs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An authority with the certificates of the masters and two hosts."""
+    certs.make(tmp_path, "c1", ["m.example.org", "10.0.0.1"], ["a", "b"])
+    return tmp_path
+
+
+def _read(folder: Path, name: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
+
+
+def _revoked(folder: Path) -> set[int]:
+    return {entry.serial_number for entry in x509.load_pem_x509_crl((folder / "ca.crl").read_bytes())}
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "use"),
+    [("master", "master", ExtendedKeyUsageOID.SERVER_AUTH), ("a", "agent:a", ExtendedKeyUsageOID.CLIENT_AUTH)],
+)
+def test_a_certificate_is_for_one_role(folder: Path, name: str, role: str, use: x509.ObjectIdentifier) -> None:
+    found = _read(folder, name)
+    assert [one.value for one in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)] == [role]
+    assert list(found.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [use]
+    assert found.extensions.get_extension_for_class(x509.ExtendedKeyUsage).critical
+    assert not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    found.verify_directly_issued_by(_read(folder, "ca"))
+
+
+def test_what_is_there_is_not_made_again(folder: Path) -> None:
+    former = _read(folder, "a")
+    assert certs.make(folder, "c1", ["other"], ["a", "c"]) == ["c"]
+    assert _read(folder, "a") == former
+
+
+def test_a_renewed_certificate_has_the_same_names_another_key_and_number(folder: Path) -> None:
+    former = _read(folder, "master")
+    assert certs.renew(folder, "forgotten", []) == ["a", "b", "master"]
+    found = _read(folder, "master")
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["m.example.org"]
+    assert names.get_values_for_type(x509.IPAddress) == [ipaddress.ip_address("10.0.0.1")]
+    assert (found.subject, found.issuer) == (former.subject, former.issuer)
+    assert found.serial_number != former.serial_number
+    assert found.public_key() != former.public_key()
+    assert (folder / "master.key").stat().st_mode & 0o777 == 0o600
+    found.verify_directly_issued_by(_read(folder, "ca"))
+
+
+def test_all_certificates_that_a_host_ever_got_are_revoked_and_stay_so(folder: Path) -> None:
+    former = _read(folder, "a").serial_number
+    certs.renew(folder, "c1", ["a"])
+    newer = _read(folder, "a").serial_number
+    assert certs.revoke(folder, "c1", ["a"]) == folder / "ca.crl"
+    assert _revoked(folder) == {former, newer}
+    assert not (folder / "a.crt").exists()
+    assert not (folder / "a.key").exists()
+    certs.make(folder, "c1", [], ["a"])
+    assert _read(folder, "a").serial_number not in _revoked(folder)
+    other = _read(folder, "b").serial_number
+    certs.revoke(folder, "c1", ["b"])
+    assert _revoked(folder) == {former, newer, other}
+    signed = x509.load_pem_x509_crl((folder / "ca.crl").read_bytes())
+    assert signed.is_signature_valid(_read(folder, "ca").public_key())  # type: ignore[arg-type]
+
+
+def test_a_certificate_of_before_the_list_of_those_made_is_revoked_too(folder: Path) -> None:
+    (folder / "issued").unlink()
+    serial = _read(folder, "b").serial_number
+    certs.revoke(folder, "c1", ["b"])
+    assert _revoked(folder) == {serial}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--revoke", "master"], "agents read no list of the revoked: where a master's key was stolen, make a new authority"),
+        (["--revoke", "nobody"], "nobody: no certificate was made for it in "),
+        ([], "say --master, --hosts, --renew or --revoke"),
+    ],
+)
+def test_what_cannot_be_done_is_said(folder: Path, words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["certs", "--out", str(folder), *words]) == 1
+    assert capsys.readouterr().err.startswith(f"lava certs: {why}")
