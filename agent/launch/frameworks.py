@@ -7,6 +7,7 @@ them in (agent/starter/process/ports.py).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
@@ -76,7 +77,7 @@ def ports(launch: Launch, start: pb.Start, uid: str) -> PortsSpec:
     first = FIRST_PORT + zlib.crc32(uid.encode()) % PORTS
     asked = PortsSpec(start.place, len(start.hosts), count, first, FIRST_PORT, PORTS)
     if launch.kind == "horovod" and start.place == 0:
-        return asked._replace(serve=1, address=address_of(start.hosts, 0))
+        return asked._replace(serve=1, address=address_of(start.hosts, 0), key=_rendezvous_key(start))
     return asked
 
 
@@ -169,11 +170,17 @@ def _jax(_: Launch, start: pb.Start, world: _World) -> dict[str, str]:
     }
 
 
+def _rendezvous_key(start: pb.Start) -> str:
+    """What the ranks show at their meeting point: known to this attempt alone, and of no use for anything else."""
+    return hashlib.sha256(f"rendezvous {start.token}".encode()).hexdigest()
+
+
 def _horovod(_: Launch, start: pb.Start, world: _World) -> dict[str, str]:
     return {
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": address_of(start.hosts, 0),
+        # the ranks ask for http://ADDR:PORT/SCOPE/NAME, and can send the key in no other way
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": f"{address_of(start.hosts, 0)}:{mark(0, 1)}/{_rendezvous_key(start)}",
         "HOROVOD_GLOO_RENDEZVOUS_PORT": mark(0, 1),
         "HOROVOD_HOSTNAME": start.hosts[start.place].host,
         "HOROVOD_RANK": str(world.rank),

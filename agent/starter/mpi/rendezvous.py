@@ -1,11 +1,13 @@
-"""The HTTP key-value server by which the ranks of a Horovod job find each other: GET, PUT and DELETE of ``/scope/key``.
+"""The HTTP key-value server by which the ranks of a Horovod job find each other: GET, PUT and DELETE of ``/KEY:port/scope/key``.
 
-Rule: it runs in the shepherd's loop, and what clients send is bounded. A scope is dropped when every key in it was deleted:
-each rank deletes its own once it is connected to all others, so that the scope can be used again.
+Rule: it runs in the shepherd's loop, and what clients send is bounded. Only who knows this attempt's KEY is answered: the ranks
+have it in their environment, and put their port behind it as behind every address. A scope is dropped when every key in it was
+deleted: each rank deletes its own once it is connected to all others, so that the scope can be used again.
 """
 
 from __future__ import annotations
 
+import hmac
 import re
 import socket
 
@@ -18,7 +20,14 @@ MAX_CONNECTIONS = 4096
 
 _FIRST = re.compile(rb"(GET|PUT|DELETE) (/\S*) HTTP/1\.[01]")
 _LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,10})[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 413: "Content Too Large", 507: "Insufficient Storage"}
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    413: "Content Too Large",
+    507: "Insufficient Storage",
+}
 
 
 class _Caller:
@@ -66,8 +75,9 @@ class Values:
 class Rendezvous:
     """Serves on a bound socket until closed; connections to other addresses of the host than ``address`` are refused."""
 
-    def __init__(self, sock: socket.socket, address: str, watch: Watch) -> None:
+    def __init__(self, sock: socket.socket, address: str, key: str, watch: Watch) -> None:
         self._listener = sock
+        self._key = key.encode()
         self._addresses = (address, f"::ffff:{address}")
         self._watch = watch
         self._values = Values()
@@ -124,12 +134,15 @@ class Rendezvous:
         first = _FIRST.match(received)
         if first is None:
             return 400, b""
+        shown, _, path = bytes(first[2])[1:].partition(b"/")
+        if not hmac.compare_digest(shown.partition(b":")[0], self._key):
+            return 403, b""
         length = _LENGTH.search(bytes(received[:end]).replace(b"\r\n", b"\n"))
         size = int(length[1]) if length else 0
         if size > MAX_BODY:
             return 413, b""
         body = bytes(received[end + 4 : end + 4 + size])
-        return self._values.request(first[1], bytes(first[2]), body) if len(body) == size else None
+        return self._values.request(first[1], b"/" + path, body) if len(body) == size else None
 
     def _send(self, caller: _Caller) -> None:
         try:

@@ -58,7 +58,7 @@ class PartResources:
         if part.ports:
             self._ports = Ports(part.ports)
             if part.ports.serve is not None:
-                self._rendezvous = Rendezvous(self._ports.keep(part.ports.serve), part.ports.address, self._watch)
+                self._rendezvous = Rendezvous(self._ports.keep(part.ports.serve), part.ports.address, part.ports.key, self._watch)
         gang = is_gang(spec)
         writes_elsewhere = part.link is not None and part.link.ranks and part.link.place > 0
         self.files = prepare.open_files(spec, with_output=not writes_elsewhere)

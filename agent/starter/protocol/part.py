@@ -139,6 +139,8 @@ class PortsSpec(NamedTuple):
     """Which of the ports (from 0) the shepherd serves itself, as the meeting point of Horovod's ranks; None: none."""
     address: str = ""
     """The address that meeting point is reached at."""
+    key: str = ""
+    """What begins the path of every request there."""
 
 
 class BlaunchSpec(NamedTuple):

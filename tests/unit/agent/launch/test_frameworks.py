@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 
@@ -54,7 +55,7 @@ WORKERS = ["10.0.0.1:@LAVA_PORT_0_0@", "10.0.0.1:@LAVA_PORT_0_1@", "10.0.0.2:@LA
 HOROVOD = {
     "HOROVOD_CONTROLLER": "gloo",
     "HOROVOD_CPU_OPERATIONS": "gloo",
-    "HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1",
+    "HOROVOD_GLOO_RENDEZVOUS_ADDR": f"10.0.0.1:@LAVA_PORT_0_1@/{hashlib.sha256(b'rendezvous ').hexdigest()}",
     "HOROVOD_GLOO_RENDEZVOUS_PORT": "@LAVA_PORT_0_1@",
     "HOROVOD_GLOO_IFACE": "eth0",
     "HOROVOD_SIZE": "3",

@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from agent.starter.mpi.rendezvous import MAX_BODY, Rendezvous, Values
 from agent.starter.system.watch import Watch
 
+SECRET = "k" * 64
+
 
 @pytest.fixture
 def port() -> Iterator[int]:
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     watch = Watch()
-    server = Rendezvous(sock, "127.0.0.1", watch)
+    server = Rendezvous(sock, "127.0.0.1", SECRET, watch)
     over = threading.Event()
 
     def serve() -> None:
@@ -35,13 +37,21 @@ def port() -> Iterator[int]:
     server.close()
 
 
-def ask(port: int, verb: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+def ask(port: int, verb: str, path: str, body: bytes | None = None, key: str | None = None) -> tuple[int, bytes]:
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    link.request(verb, path, body)
+    link.request(verb, f"/{SECRET}:{port}{path}" if key is None else f"{key}{path}", body)
     answer = link.getresponse()
     found = (answer.status, answer.read())
     link.close()
     return found
+
+
+@pytest.mark.parametrize("key", ["", "/", "/wrong:1", f"/{'k' * 63}:1", f"/:{'k' * 64}", f"/x/{'k' * 64}:1"])
+def test_who_does_not_know_the_key_is_told_nothing_and_changes_nothing(port: int, key: str) -> None:
+    assert ask(port, "PUT", "/global/0", b"true") == (200, b"")
+    for verb, body in (("GET", None), ("PUT", b"forged"), ("DELETE", None)):
+        assert ask(port, verb, "/global/0", body, key=key) == (403, b"")
+    assert ask(port, "GET", "/global/0") == (200, b"true")
 
 
 def test_ranks_meet(port: int) -> None:
@@ -61,7 +71,7 @@ def test_ranks_meet(port: int) -> None:
 def test_strangers_are_bounded(port: int) -> None:
     assert ask(port, "POST", "/global/0", b"x")[0] == 400
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    link.putrequest("PUT", "/global/0")
+    link.putrequest("PUT", f"/{SECRET}:{port}/global/0")
     link.putheader("Content-Length", str(MAX_BODY + 1))
     link.endheaders()
     assert link.getresponse().status == 413
