@@ -123,18 +123,19 @@ def _site(options: argparse.Namespace) -> Site:
 def _log_to(path: str | None) -> None:
     import logging
 
+    from proto.logs import log_to
+
     form = "%(asctime)s %(levelname)s %(message)s"
-    level = logging.INFO
     # A line for each job: what the format does not show is not looked up.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     if path:
-        logging.basicConfig(filename=path, level=level, format=form)
+        log_to(path, form)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
         os.dup2(fd, 2)
         os.close(fd)
     else:
-        logging.basicConfig(level=level, format=form)
+        log_to(sys.stderr, form)
 
 
 def _write_pid(path: str) -> None:

@@ -35,6 +35,7 @@ from lavad.store.lease import Lease
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
 from proto.localsocket import address, is_local
+from proto.logs import log_to
 from proto.workers import Workers
 
 log = logging.getLogger("lavad")
@@ -244,7 +245,7 @@ def main(argv: list[str] | None = None) -> int:
         descriptor = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO, stream=sys.stderr)
+    log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         loaded = load_files(options.conf)
         if loaded.has_errors:

@@ -13,7 +13,7 @@ import resource
 import socket
 import struct
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -56,6 +56,57 @@ def peer_uid(sock: Any) -> int:
 
 class NameUnknown(Exception):
     """The directory cannot say now what the name of a caller is; the text is for them."""
+
+
+class CallerReader(asyncio.StreamReader):
+    """Reads one connection, and tells at once when its other end is gone: whoever waits for an answer is waited for no more.
+
+    No command closes its sending side alone, so the end of what it sends is its end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(loop=asyncio.get_running_loop())
+        self._gone = False
+        self._answering: asyncio.Task[object] | None = None
+
+    def feed_eof(self) -> None:
+        """The caller has closed the connection, or died."""
+        super().feed_eof()
+        self._lost()
+
+    def set_exception(self, exc: Exception) -> None:
+        """The connection is broken."""
+        super().set_exception(exc)
+        self._lost()
+
+    def _lost(self) -> None:
+        self._gone = True
+        if self._answering is not None:
+            self._answering.cancel()
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """While an ask is answered: the present task is cancelled when the caller goes. ConnectionResetError if it has gone."""
+        if self._gone:
+            raise ConnectionResetError("the caller has gone")
+        self._answering = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._answering = None
+
+
+Serve = Callable[[CallerReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def listen(path: str, serve: Serve, backlog: int) -> asyncio.Server:
+    """Listen on a socket; ``serve`` has a task for each connection."""
+
+    def connection() -> asyncio.StreamReaderProtocol:
+        # StreamReaderProtocol calls it with the reader that it is given here
+        return asyncio.StreamReaderProtocol(CallerReader(), serve)  # type: ignore[arg-type]
+
+    return await asyncio.get_running_loop().create_unix_server(connection, path, backlog=backlog)
 
 
 class Callers:

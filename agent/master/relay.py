@@ -18,7 +18,7 @@ from agent.launch.site import Site
 from agent.master.link import Session, metadata
 from proto import agent_pb2 as pb
 from proto import callers
-from proto.callers import Callers, NameUnknown
+from proto.callers import CallerReader, Callers, NameUnknown
 from proto.unixpath import reachable
 
 _LATER = (
@@ -46,7 +46,7 @@ class Relay:
         path = self._site.socket
         temporary = f"{path}.{os.getpid()}"
         with reachable(temporary) as short:
-            self._server = await asyncio.start_unix_server(self._serve, short, backlog=1024)
+            self._server = await callers.listen(short, self._serve, 1024)
         os.chmod(temporary, 0o666)
         os.rename(temporary, path)
 
@@ -59,7 +59,7 @@ class Relay:
             except FileNotFoundError:
                 pass
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: CallerReader, writer: asyncio.StreamWriter) -> None:
         try:
             uid = callers.peer_uid(writer.get_extra_info("socket"))
             with self.callers.let_in(uid) as welcome:
@@ -73,11 +73,12 @@ class Relay:
                     return
                 async with aclosing(self.callers.frames(reader, uid)) as frames:
                     async for body in frames:
-                        if body is None:
-                            writer.write(callers.pack(callers.TOO_LARGE))
-                        elif not await self._pass_on(pb.CommandFrame(user=user, uid=uid, frame=body), writer):
-                            return
-                        await writer.drain()
+                        with reader.answering():
+                            if body is None:
+                                writer.write(callers.pack(callers.TOO_LARGE))
+                            elif not await self._pass_on(pb.CommandFrame(user=user, uid=uid, frame=body), writer):
+                                return
+                            await writer.drain()
         except OSError:
             pass
         finally:

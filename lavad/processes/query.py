@@ -20,6 +20,7 @@ from lavad.replica import protocol as feed
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
 from lavad.store.read import Reader
+from proto.logs import indented
 
 PIECE = 64 * 1024
 MOST_LONG = 3
@@ -55,7 +56,7 @@ def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed
     except Exception as error:
         # a query that fails must not end the process that answers all others
         print(f"query {ask.query.command} {ask.query.options} {ask.query.words} failed: {error!r}", file=sys.stderr)  # noqa: T201
-        traceback.print_exc()
+        print(indented(traceback.format_exc()), file=sys.stderr)  # noqa: T201
         pieces.append(("err", f"{ask.query.command}: {FAILED}\n"))
         code = 255
     send(feed.Answer(number=ask.number, pieces=pieces, exit=code))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from lavad.core.lang.asks import Caller
 from lavad.rpc.dispatch import Dispatch
 from proto import callers
-from proto.callers import Callers, NameUnknown
+from proto.callers import CallerReader, Callers, NameUnknown
 from proto.unixpath import reachable
 
 BACKLOG = 512
@@ -36,11 +36,11 @@ class LocalServer:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
         with reachable(new) as short:
-            self._server = await asyncio.start_unix_server(self._serve, short, backlog=BACKLOG)
+            self._server = await callers.listen(short, self._serve, BACKLOG)
         os.chmod(new, 0o666)
         os.replace(new, self._path)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: CallerReader, writer: asyncio.StreamWriter) -> None:
         try:
             uid = callers.peer_uid(writer.get_extra_info("socket"))
             with self._callers.let_in(uid) as welcome:
@@ -54,7 +54,8 @@ class LocalServer:
                     return
                 async with contextlib.aclosing(self._callers.frames(reader, uid)) as frames:
                     async for body in frames:
-                        await self._answer(body, caller, writer)
+                        with reader.answering():
+                            await self._answer(body, caller, writer)
         except ConnectionError:
             pass
         finally:

@@ -18,6 +18,7 @@ from agent.starter.protocol.codec import Json, text
 from agent.starter.protocol.orders import Begin, FindFolders, Read, ToShepherd, Write, write_order
 from agent.starter.system import apart, kernel
 from agent.starter.system.cgroup import Groups
+from agent.starter.system.stdio import one_line
 from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
@@ -125,7 +126,7 @@ def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str, oom_score
         shepherd.Shepherd(mine, _END, host).run()
         code = 0
     except BaseException:
-        traceback.print_exc(file=sys.stderr)
+        sys.stderr.write(f"lava-shepherd {os.getpid()} failed: {one_line(traceback.format_exc())}\n")
     finally:
         os._exit(code)
 

@@ -54,6 +54,7 @@ from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.supervisor.user_requests import failed
 from agent.starter.system import kernel, proctree
 from agent.starter.system.notify import Notify
+from agent.starter.system.stdio import one_line
 from agent.starter.system.watch import Wake, Watch
 from agent.starter.wire.frames import MAX_FRAME, FrameError
 
@@ -355,5 +356,5 @@ def key_of(user: User | None, tls: bool) -> ShepherdKey:
 def log(text: str) -> None:
     """One line to the log (standard error)."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
-    sys.stderr.write(f"{stamp} lava-starter: {text}\n")
+    sys.stderr.write(f"{stamp} lava-starter: {one_line(text)}\n")
     sys.stderr.flush()

@@ -11,6 +11,8 @@ import os
 from agent.starter.protocol.part import OutputFile
 
 MAX_LINE = 64 * 1024
+LONGEST_LINE = 16_384
+"""Characters of a line of the log."""
 
 
 AWAY = frozenset(
@@ -121,3 +123,9 @@ class Lines:
         last = lines.pop()
         text = b"".join(self._label + line + b"\n" for line in lines)
         return text + self._label + last + b"\n" if last else text
+
+
+def one_line(text: str) -> str:
+    """A text for the log, with plain characters only. As ``proto.logs.escaped``, which is not imported here."""
+    text = text[:LONGEST_LINE]
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)

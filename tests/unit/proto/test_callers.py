@@ -6,10 +6,12 @@ import asyncio
 import os
 import pwd
 import threading
+from pathlib import Path
 
 import pytest
 
-from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, Callers, NameUnknown, pack
+from proto import callers
+from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, CallerReader, Callers, NameUnknown, pack
 from proto.names import NoAnswer
 
 ALICE, BOB = 1000, 1001
@@ -135,3 +137,43 @@ def test_many_commands_of_one_user_are_one_question() -> None:
 
     asyncio.run(story())
     assert directory.asked == [ALICE]
+
+
+def test_an_answer_is_made_no_more_when_its_caller_has_gone(tmp_path: Path) -> None:
+    """While it waits, before it begins, and not where the caller is there."""
+
+    async def story() -> None:
+        begun, ended = asyncio.Queue[bytes](), asyncio.Queue[bytes]()
+        limits = Callers()
+
+        async def serve(reader: CallerReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                async for body in limits.frames(reader, 1):
+                    assert body is not None
+                    with reader.answering():
+                        begun.put_nowait(body)
+                        if body != b"short":
+                            await asyncio.Event().wait()
+                        writer.write(pack(body))
+            finally:
+                ended.put_nowait(b"")
+                writer.close()
+
+        path = str(tmp_path / "s")
+        server = await callers.listen(path, serve, 10)
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(pack(b"short"))
+        assert await asyncio.wait_for(reader.readexactly(9), 10) == pack(b"short")
+        writer.write(pack(b"long"))
+        assert [await begun.get(), await begun.get()] == [b"short", b"long"]
+        assert ended.empty()
+        writer.close()
+        await asyncio.wait_for(ended.get(), 10)
+        for _ in range(20):
+            _, writer = await asyncio.open_unix_connection(path)
+            writer.write(pack(b"long"))
+            writer.close()
+            await asyncio.wait_for(ended.get(), 10)
+        server.close()
+
+    asyncio.run(story())
