@@ -142,6 +142,7 @@ class _Turn:
         self.events: list[Event] = []
         self.texts: list[tuple[int, JobText]] = []
         self.envs: list[tuple[str, bytes]] = []
+        self.attached: list[tuple[int, int, str]] = []
         self.cycles: list[RecordedCycle] = []
         self.answers: dict[str, bytes] = {}
         self.refused: set[asyncio.Future[list[Answer]]] = set()
@@ -244,7 +245,7 @@ class Engine:
         if failed is not None:
             return await self._without_fault(requests, known, failed)
         if turn.events:
-            batch.cycles = turn.cycles
+            batch.cycles, batch.attached = turn.cycles, turn.attached
             batch.texts, batch.envs, batch.answers = turn.texts, turn.envs, [*turn.answers.items()]
             decided = [request for request, _ in answers]
             try:
@@ -353,6 +354,7 @@ class Engine:
                 apply(self.cluster, event)
             turn.events += decided.events
             turn.texts += decided.texts
+            turn.attached += decided.attached
             turn.cycles += decided.cycles
             if decided.more is not None:
                 return _Remainder([decided.more, *request.decides[at + 1 :]], answered)

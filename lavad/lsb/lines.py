@@ -271,8 +271,9 @@ def _job_message(_: Lines, event: ev.MessagePosted) -> str:
     """JOB_EXT_MSG."""
     uid = uid_of(event.message.by)
     message = event.message
+    size = message.size or len(message.body)
     fields: list[Field] = [
-        job_of(event.key), index_of(event.key), message.number, uid, len(message.body), int(message.at), int(bool(message.body)),
+        job_of(event.key), index_of(event.key), message.number, uid, size, int(message.at), int(size > 0),
         message.text, message.by,
     ]  # fmt: skip
     return record("JOB_EXT_MSG", event.at, fields)

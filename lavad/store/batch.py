@@ -49,6 +49,8 @@ class Batch(msgspec.Struct):
     """Hash of an environment and its msgpack; stored once."""
     answers: Sequence[tuple[str, bytes]] = ()
     """Client uuid and the answer as JSON."""
+    attached: Sequence[tuple[int, int, str]] = ()
+    """Key of a job, number of its message, and the data attached to it."""
     cycles: Sequence[RecordedCycle] = ()
     meta: dict[str, str] = {}
     epoch: int = 0

@@ -96,6 +96,12 @@ class Reader:
         rows = self._by_key(schema.texts, schema.texts.c.job, jobs)
         return {job: codec.decode_text(job, data) for job, data in rows}
 
+    def attached(self, key: int, number: int) -> str:
+        """The data attached to a message of a job; "" for none."""
+        table = schema.attachments.c
+        found = self._one(sa.select(table.data).where(table.id == codec.row_id(key), table.number == number))
+        return bytes(found).decode() if found is not None else ""
+
     def env(self, name: str) -> dict[str, str] | None:
         """The environment of this hash."""
         data = self._one(sa.select(schema.blobs.c.data).where(schema.blobs.c.hash == name))

@@ -71,6 +71,7 @@ class Statements:
         self.array = upsert(schema.arrays, dialect)
         self.spec = insert(schema.specs, dialect)
         self.text = upsert(schema.texts, dialect)
+        self.attached = upsert(schema.attachments, dialect)
         self.env = insert_once(schema.blobs, dialect)
         self.host = upsert(schema.hosts, dialect)
         gone = sa.delete(schema.hosts).where(schema.hosts.c.name == sa.bindparam("name"))
@@ -121,6 +122,7 @@ class Rows:
             (to.job, self._live(batch.jobs) + self._finished(batch.finished)),
             (to.array, arrays),
             (to.text, [(job, encode(text)) for job, text in batch.texts]),
+            (to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]),
             (to.env, list(batch.envs)),
             (to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]),
             (to.host_gone, [(host.name,) for gone, host in batch.hosts if gone]),

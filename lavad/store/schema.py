@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -101,6 +101,15 @@ texts = sa.Table(
     sa.Column("job", _ID, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
+
+attachments = sa.Table(
+    "attachments",
+    metadata,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""Data attached to messages (``bpost -a``): ``id`` as in ``jobs``."""
 
 blobs = sa.Table(
     "blobs",

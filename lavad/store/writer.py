@@ -230,6 +230,8 @@ def _forget_job(connection: sa.Connection, job: int) -> None:
     rows = schema.jobs.c.id.between(job << 32, job << 32 | 0xFFFFFFFF)
     connection.execute(schema.jobs.delete().where(rows))
     connection.execute(schema.arrays.delete().where(schema.arrays.c.job == job))
+    attached = schema.attachments.c.id.between(job << 32, job << 32 | 0xFFFFFFFF)
+    connection.execute(schema.attachments.delete().where(attached))
     connection.execute(schema.texts.delete().where(schema.texts.c.job == job))
 
 

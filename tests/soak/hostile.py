@@ -47,7 +47,7 @@ KINDS: dict[str, Callable[[], Frame]] = {
     "elements": lambda: {"ask": "requeue", "states": ["DONE"], "jobs": {"ids": ["1[1-2147483646]"]}},
     "messages": lambda: {
         "ask": "post",
-        "job": str(random.randrange(1, 5000)),
+        "job": str(random.randrange(1, 100)),
         "text": "t" * 500,
         "number": random.randrange(128),
         "body": "b" * 65_000,

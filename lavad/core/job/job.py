@@ -258,7 +258,11 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     at: float
     by: str = ""
     body: str = ""
-    """The attached data (``bpost -a``), as text."""
+    """In records of older versions: the attached data."""
+    attached: int = 0
+    """The key under which the store holds the data attached to it (``bpost -a``); 0: there is none."""
+    size: int = 0
+    """Characters of that data."""
 
 
 class Job(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -158,6 +158,10 @@ class FileLog:
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         return {job: self._texts[job] for job in jobs if job in self._texts}
 
+    def attached(self, key: int, number: int) -> str:
+        """The log has none."""
+        return ""
+
     def env(self, digest: str) -> dict[str, str] | None:
         """None: a file keeps no environments."""
 

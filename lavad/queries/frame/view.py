@@ -31,6 +31,9 @@ class Reader(Protocol):
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         """The texts of many jobs and arrays by id; those without one are left out."""
 
+    def attached(self, key: int, number: int) -> str:
+        """The data attached to a message of a job; "" for none."""
+
     def env(self, digest: str) -> dict[str, str] | None:
         """The environment kept under this hash."""
 

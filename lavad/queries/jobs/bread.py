@@ -51,9 +51,11 @@ def show(request: Request) -> Iterator[Shown]:
     if "a" in options:
         if owner != request.caller.user:
             raise Refused(f"{word}: User permission denied")
-        if not messages[-1].body:
+        last = messages[-1]
+        data = request.view.reader.attached(last.attached, last.number) if last.attached else last.body
+        if not data:
             raise Refused(f"{word}: No data is attached to the message")
-        yield out(messages[-1].body)
+        yield out(data)
         return
     yield out(f"Messages posted to jobID {word}\n")
     for message in messages:

@@ -49,6 +49,7 @@ def test_a_newer_store_is_refused(store: Store, store_url: str) -> None:  # noqa
 def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: Store, store_url: str) -> None:  # noqa: F811
     with store.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE reservations")
+        connection.exec_driver_sql("DROP TABLE attachments")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
     store.close()
     standby = Store.open(store_url)

@@ -37,6 +37,7 @@ class MemoryReader:
         self.by_job: dict[int, list[tuple[int, Event]]] = {}
         self.kept_texts: dict[int, JobText] = {}
         self.envs: dict[str, dict[str, str]] = {}
+        self.attachments: dict[tuple[int, int], str] = {}
         self.finished: dict[int, Job] = {}
         self.arrays: dict[int, Array] = {}
         self.all_specs: dict[int, Spec] = {}
@@ -64,6 +65,10 @@ class MemoryReader:
 
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         return {job: self.kept_texts[job] for job in jobs if job in self.kept_texts}
+
+    def attached(self, key: int, number: int) -> str:
+        """As of the real one."""
+        return self.attachments.get((key, number), "")
 
     def env(self, digest: str) -> dict[str, str] | None:
         return self.envs.get(digest)

@@ -19,6 +19,8 @@ class Decided(msgspec.Struct):
     events: list[Event] = []
     answer: Answer = {}
     texts: list[tuple[int, JobText]] = []
+    attached: list[tuple[int, int, str]] = []
+    """Data attached to messages: key of the job, number of the message, data. It stays in the store."""
     cycles: list[RecordedCycle] = []
     """Accepted plans with the inputs that they were made from."""
     more: Callable[[Cluster, float], Decided] | None = None

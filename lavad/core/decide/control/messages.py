@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -15,6 +17,8 @@ MAX_NUMBER = 127
 MAX_TEXT = 512
 MAX_BODY = 64 << 10
 MOST_ELEMENTS = 10_000
+MOST_ATTACHED = 100
+"""Elements that get attached data at a time: each has a copy of its own."""
 
 
 @decides(Post)
@@ -28,11 +32,18 @@ def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
     target = get_target(cluster, ask.job, caller)
     if len(target.keys) + len(target.untouched) > MOST_ELEMENTS and "[" in ask.job:
         raise Refused(f"{ask.job}: At most {MOST_ELEMENTS} elements get a message at a time")
-    message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, body=ask.body)
     whole = target.array and "[" not in ask.job
     keys = [target.array, *target.keys] if whole else list(target.keys)
     if not whole and target.array:
         keys += [index << 32 | target.array for index in target.untouched]
     record = cluster.get(keys[0])
     check_room(cluster, cluster.specs.rows[record.spec].user, len(keys))
-    return Decided(events=[ev.MessagePosted(at=now, key=key, message=message) for key in keys], answer={"job": ask.job})
+    if ask.body and not whole and len(keys) > MOST_ATTACHED:
+        raise Refused(f"{ask.job}: Data is attached to at most {MOST_ATTACHED} elements at a time")
+    holders = {key: (target.array if whole else key) if ask.body else 0 for key in keys}
+    message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, size=len(ask.body))
+    return Decided(
+        events=[ev.MessagePosted(at=now, key=key, message=replace(message, attached=holders[key])) for key in keys],
+        attached=[(holder, ask.number, ask.body) for holder in dict.fromkeys(holders.values()) if holder],
+        answer={"job": ask.job},
+    )

@@ -1,0 +1,54 @@
+"""bpost: the message goes into the job's record, what is attached to it into the store alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.control.messages import MAX_BODY, MOST_ATTACHED, MOST_ELEMENTS, post
+from lavad.core.lang.asks import Post, Refused
+from lavad.core.lang.ids import key_of
+from lavad.core.site.conf import Params
+from tests.support.worlds.bench import ALICE, Bench
+
+
+@pytest.fixture
+def bench() -> Bench:
+    made = Bench()
+    made.configure(params=Params(max_job_array_size=10**6, max_user_records=10**6))
+    return made
+
+
+def posted(bench: Bench, job: str, number: int = 0, body: str = "") -> Decided:
+    decided = post(bench.cluster, Post(job=job, text="t", number=number, body=body), ALICE, bench.now)
+    bench.take(decided)
+    return decided
+
+
+def test_attached_data_is_in_no_record(bench: Bench) -> None:
+    bench.bsub()
+    decided = posted(bench, "1", 3, "d" * MAX_BODY)
+    assert decided.attached == [(1, 3, "d" * MAX_BODY)]
+    (message,) = bench.job(1).messages
+    assert (message.attached, message.size, message.body) == (1, MAX_BODY, "")
+    assert len(msgspec.msgpack.encode(bench.job(1))) < 300
+    assert sum(len(msgspec.msgpack.encode(event)) for event in decided.events) < 300
+
+
+def test_a_whole_array_shares_one_copy_and_elements_have_their_own(bench: Bench) -> None:
+    bench.bsub(J="a[1-1000000]")
+    posted(bench, "1[7]")
+    assert posted(bench, "1", 1, "all").attached == [(1, 1, "all")]
+    assert [m.attached for m in bench.job(key_of(1, 7)).messages] == [0, 1]
+    assert posted(bench, "1[8-9]", 1, "two").attached == [(key_of(1, 8), 1, "two"), (key_of(1, 9), 1, "two")]
+    with pytest.raises(Refused, match=f"at most {MOST_ATTACHED} elements"):
+        posted(bench, f"1[1-{MOST_ATTACHED + 1}]", 1, "many")
+    with pytest.raises(Refused, match=f"At most {MOST_ELEMENTS} elements"):
+        posted(bench, f"1[1-{MOST_ELEMENTS + 1}]")
+
+
+def test_one_without_data_takes_none(bench: Bench) -> None:
+    bench.bsub()
+    assert posted(bench, "1").attached == []
+    assert bench.job(1).messages[0].attached == 0
