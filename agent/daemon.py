@@ -19,6 +19,7 @@ from agent.master.channel import NotMaster, stamp
 from agent.master.link import Session, open_session
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
+from agent.monitor.health import Health
 from agent.parts import output_retention
 from agent.parts.control import now
 from agent.parts.entry import adopted
@@ -65,6 +66,7 @@ class Daemon:
         self._runner = Runner(site, self._spool, self._monitor, accounts, Outgoing())
         self._relay = Relay(site)
         self._cleaning = Workers("old output")
+        self._health = Health(site.conf, site.root, (accounts.why_away, self._monitor.why_unwell))
         self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._sample_pause = SAMPLE_PAUSE
         self._starter_there = asyncio.Event()
@@ -91,6 +93,7 @@ class Daemon:
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
         work.append(self._clean())
         work.append(self._elims.run())
+        work.append(self._health.run())
         work.append(self._beats())
         self._notify.tell("READY=1")
         tasks = [asyncio.create_task(one) for one in work]
@@ -270,11 +273,14 @@ class Daemon:
                 if not await session.send(message):
                     return
 
+    def _heartbeat(self, load: dict[str, float]) -> pb.Heartbeat:
+        return pb.Heartbeat(sent=now(), load=load, usage=self._monitor.unsent(), health=self._health.line())
+
     async def _beat(self, pause: float) -> None:
         while True:
             load = await self._monitor.load() | self._elims.values()
             if not self._heartbeats:
-                self._heartbeats.append(pb.Heartbeat(sent=now(), load=load, usage=self._monitor.unsent()))
+                self._heartbeats.append(self._heartbeat(load))
                 self._to_send.set()
             await asyncio.sleep(pause)
 
@@ -309,7 +315,7 @@ class Daemon:
             if usage:
                 self._inbox.put_nowait(partial(runner.sampled, usage))
             if early and usage and self._relay.session is not None:
-                self._heartbeats.append(pb.Heartbeat(sent=now(), usage=self._monitor.unsent()))
+                self._heartbeats.append(self._heartbeat({}))
                 self._to_send.set()
 
     async def _checkpoints(self) -> None:

@@ -127,7 +127,7 @@ class PartStatus(_message.Message):
     def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., state: _Optional[str] = ..., pid: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("sent", "load", "usage")
+    __slots__ = ("sent", "load", "usage", "health")
     class LoadEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -138,10 +138,12 @@ class Heartbeat(_message.Message):
     SENT_FIELD_NUMBER: _ClassVar[int]
     LOAD_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
     sent: float
     load: _containers.ScalarMap[str, float]
     usage: _containers.RepeatedCompositeFieldContainer[Usage]
-    def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ...) -> None: ...
+    health: str
+    def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ..., health: _Optional[str] = ...) -> None: ...
 
 class TaskUsage(_message.Message):
     __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem", "gpu_util", "wait_pid", "waits")

@@ -6,6 +6,7 @@ Rule: while the directory gives no answer, a user who was known before holds on.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import grp
 import logging
 import os
@@ -17,6 +18,8 @@ from proto.workers import Workers
 KEPT = 60.0
 WAIT = 20.0
 """Seconds that a start waits for the directory."""
+AGAIN = 5.0
+"""Seconds after which a directory that gave no answer is asked again."""
 log = logging.getLogger("lava-agent")
 
 
@@ -26,6 +29,8 @@ class Accounts:
     def __init__(self, wait: float = WAIT) -> None:
         self._known: dict[str, tuple[float, User]] = {}
         self._wait = wait
+        self._away = ""
+        self._asking_again: asyncio.Task[None] | None = None
         self.directory = Workers("directory of users", 4, 1)
         """Of calls about one user there is one at a time, so that a name that hangs leaves threads for the others."""
 
@@ -50,14 +55,35 @@ class Accounts:
             async with asyncio.timeout(self._wait):
                 user = await self.directory.run(look_up, name, who=name)
         except (NoAnswer, TimeoutError) as error:
+            why = str(error) or f"no answer for {self._wait:.0f} s"
+            self._is_away(name, why)
             known = self._known.get(name)
             if known is None:
-                raise NoAnswer(str(error) or f"no answer for {self._wait:.0f} s") from None
+                raise NoAnswer(why) from None
             log.warning("user %s cannot be looked up now: what was known before is used", name)
             return known[1]
         if user is None:
             self._known.pop(name, None)
         return user
+
+    def why_away(self) -> str:
+        """Why users cannot be looked up now, "" when they can."""
+        return self._away
+
+    def _is_away(self, name: str, why: str) -> None:
+        """Ask for a user again and again, until the directory answers."""
+        self._away = f"users cannot be looked up: {why}"
+        if self._asking_again is None:
+            self._asking_again = asyncio.create_task(self._ask_again(name))
+
+    async def _ask_again(self, name: str) -> None:
+        while True:
+            await asyncio.sleep(AGAIN)
+            with contextlib.suppress(NoAnswer):
+                await self.directory.run(look_up, name)
+                break
+        log.info("users can be looked up again")
+        self._away, self._asking_again = "", None
 
 
 def look_up(name: str) -> User | None:

@@ -35,7 +35,7 @@ def programs(folder: str, as_root: bool) -> list[str]:
     """The elims of a folder; run as root, only what nobody but root can write or put in the place of another."""
     try:
         names = sorted(os.listdir(folder)) if folder else []
-        closed = not names or not as_root or _only_root_writes(folder)
+        closed = not names or not as_root or only_root_writes(folder)
     except OSError:
         return []
     found = []
@@ -45,14 +45,15 @@ def programs(folder: str, as_root: bool) -> list[str]:
             continue
         if not os.path.isfile(path) or not os.access(path, os.X_OK):
             continue
-        if not closed or (as_root and not _only_root_writes(path)):
+        if not closed or (as_root and not only_root_writes(path)):
             log.error("elim %s: is not run, as others than root may write it", path)
             continue
         found.append(path)
     return found
 
 
-def _only_root_writes(path: str) -> bool:
+def only_root_writes(path: str) -> bool:
+    """Whether a file or folder belongs to root, and nobody else may write it."""
     try:
         state = os.stat(path)
     except OSError:  # it has just gone

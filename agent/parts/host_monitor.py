@@ -22,6 +22,8 @@ WAIT = 2.0
 """Seconds that a heartbeat waits for the load, and a greeting for the facts of the host."""
 OLD = 30.0
 """Seconds after which the log says that the load is old."""
+UNWELL = 120.0
+"""Seconds after which the host is not well."""
 log = logging.getLogger("lava-agent")
 
 
@@ -95,6 +97,10 @@ class HostMonitor:
     def load_age(self) -> float:
         """Seconds since the load was measured."""
         return monotonic() - self._load_at
+
+    def why_unwell(self) -> str:
+        """The load cannot be measured: what hangs (a file system, the kernel) would hold up jobs, too."""
+        return "its load cannot be measured: a look at this host hangs" if self.load_age() > UNWELL else ""
 
     async def _measure(self) -> None:
         try:

@@ -38,6 +38,8 @@ class HostConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     thresholds: Thresholds = Thresholds()
     mig: int | None = None
     """Migration threshold in seconds."""
+    exit_rate: float | None = None
+    """EXIT_RATE: how many jobs may end badly within JOB_EXIT_RATE_DURATION; None: GLOBAL_EXIT_RATE."""
     affinity: bool = True
     """Whether jobs with affinity[] may run here."""
 

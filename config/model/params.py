@@ -55,6 +55,13 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     detect_idle_job_after: int = 1200
     job_action_warning_time: int | None = None
 
+    # --- hosts on which jobs fail
+    global_exit_rate: int | None = None
+    job_exit_rate_duration: int = 300
+    exit_rate_type: tuple[str, ...] = ("JOBEXIT_NONLSF",)
+    lava_host_refusals: int = 3
+    lava_host_retry: int = 300
+
     # --- placing
     parallel_sched_by_slot: bool = False
     resource_reserve_per_task: bool = False
@@ -251,6 +258,9 @@ class SiteParams(Params, frozen=True):
     lava_sample_period: int = 10
     lava_metrics_address: str = ""
     lava_hang_time: int = 600
+    lava_health: str = ""
+    lava_health_period: int = 60
+    lava_health_timeout: int = 30
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_port: int = 16879
     lava_tls_dir: str = ""

@@ -26,7 +26,7 @@ HOST: Table = {
 }
 
 
-KEPT = ("dispatch_window", "mig")
+KEPT = ("dispatch_window", "mig", "exit_rate")
 """Of these columns; the others are only checked."""
 
 

@@ -37,6 +37,7 @@ from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch
+from lavad.services.host_watch import HostWatch
 from lavad.services.loops import Loops
 from lavad.services.metrics import Metrics, Server
 from lavad.services.perfmon import Perfmon
@@ -136,6 +137,7 @@ class Master:
             self.perfmon,
         )
         self.unknown_users = UnknownUsers(self.engine)
+        self.host_watch = HostWatch(self.engine, time.time)
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self._admit()
@@ -174,6 +176,7 @@ class Master:
             self.perfmon.committed,
             self.unknown_users.committed,
             self.loops.committed,
+            self.host_watch.committed,
         ):
             self.engine.listen(listener)
         if self.metrics is not None:
@@ -241,6 +244,7 @@ class Master:
                 self.publish,
                 self.leases,
                 (self.site.heartbeat, self.site.sample),
+                self.host_watch,
             )
             if self.metrics is not None:
                 self.metrics.set_aside = lambda: agents.set_aside
@@ -261,6 +265,7 @@ class Master:
             group.create_task(self.reconfiguration.run())
             group.create_task(self.hangs.run())
             group.create_task(self.unknown_users.run())
+            group.create_task(self.host_watch.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())
             self.ready.set()

@@ -30,6 +30,7 @@ from lavad.rpc.admission import Admission
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.report_stream import ReportStream
 from lavad.rpc.server import certificate_in
+from lavad.services.host_watch import HostWatch
 from lavad.wire import decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
@@ -60,7 +61,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         publish: Callable[[SoftUpdate], None],
         leases: Leases,
         periods: tuple[float, float],
+        watch: HostWatch,
     ) -> None:
+        self._watch = watch
         self._engine = engine
         self._sessions = sessions
         self._outbox = outbox
@@ -215,6 +218,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             usage=of_live_parts(self._engine.cluster, session.host, beat.usage),
         )
         self._publish(news)
+        self._watch.heard(session.host, beat.health)
         if self._leases.answer(session.host, boottime()):
             session.send(encode.echo(beat.sent, self._leases.extended_for(boottime())))
 

@@ -84,6 +84,7 @@ class Metrics:
         self.restarted: dict[Labels, int] = defaultdict(int)
         self.dispatched: dict[Labels, int] = defaultdict(int)
         self.hung: dict[Labels, int] = defaultdict(int)
+        self.refusals: dict[Labels, int] = defaultdict(int)
         self.waited: dict[Labels, Spread] = defaultdict(Spread)
         self.prepared: dict[Labels, Spread] = defaultdict(Spread)
         self.launched: dict[Labels, Spread] = defaultdict(Spread)
@@ -101,6 +102,7 @@ class Metrics:
             ev.JobRequeued: self._job_requeued,
             ev.JobRevived: self._job_requeued,
             ev.RanksSuspected: self._ranks_suspected,
+            ev.PartRefused: self._part_refused,
         }
         for job in cluster.jobs.rows.values():
             self._list(job)
@@ -145,6 +147,9 @@ class Metrics:
         if event.attempt == 1:
             self.waited[labels].add(max(0.0, event.at - job.submitted))
         self._list(job)
+
+    def _part_refused(self, event: ev.PartRefused, _: dict[int, Job]) -> None:
+        self.refusals[(event.host, event.code)] += 1
 
     def _list(self, job: Job) -> None:
         if job.run is not None and job.outcome is None and len(self.ranks) < LISTED:
@@ -196,6 +201,7 @@ class Metrics:
         yield _counts("lava_jobs_ended", "Jobs and elements that ended", (*_JOB, "state"), self.ended)
         yield _counts("lava_jobs_restarted", "Attempts that were over and whose job waited again", _JOB, self.restarted)
         yield _counts("lava_jobs_dispatched", "Attempts sent to hosts", _JOB, self.dispatched)
+        yield _counts("lava_host_refusals", "Jobs that a host refused to start", ("host", "code"), self.refusals)
         yield _counts("lava_hangs", "Times that ranks of a job were named as hanging", _JOB, self.hung)
         yield _spreads("lava_job_wait_seconds", "From submission to the first dispatch", self.waited)
         yield _spreads("lava_gang_prepare_seconds", "From dispatch until all hosts are ready", self.prepared)

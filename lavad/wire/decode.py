@@ -44,7 +44,8 @@ def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None
             return Reports(tuple(report(one, host) for one in message.reports.reports))
         case "heartbeat":
             beat = message.heartbeat
-            return Heartbeat(sent=beat.sent, load=dict(beat.load), usage=tuple(usage(one) for one in beat.usage))
+            used = tuple(usage(one) for one in beat.usage)
+            return Heartbeat(sent=beat.sent, load=dict(beat.load), usage=used, health=beat.health)
         case "peek":
             return record_of(PeekData, message.peek)
     return None

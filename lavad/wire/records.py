@@ -48,11 +48,12 @@ class Welcome(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """``sent``: on the agent's own clock; ``load``: load index to value."""
+    """``sent``: on the agent's own clock; ``load``: load index to value; ``health``: what is wrong with the host."""
 
     sent: float
     load: dict[str, float]
     usage: tuple[PartUsage, ...]
+    health: str = ""
 
 
 class Peek(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,6 @@ def test_slots_thresholds_windows_and_users_of_hosts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "said"),
     [
-        ("lsb__hosts", "Begin Host\nHOST_NAME EXIT_RATE\ndefault 10\nEnd Host\n", "lsb.hosts:3: host default: EXIT_RATE is not"),
         ("lsb__hosts", "Begin Host\nHOST_NAME CHKPNT\ndefault C\nEnd Host\n", "lsb.hosts:3: host default: CHKPNT is not needed"),
         ("lsb__users", "Begin User\nUSER_NAME PRIORITY\nann 10\nEnd User\n", "lsb.users:3: user ann: PRIORITY is not supported"),
     ],

@@ -156,7 +156,7 @@ def _host_left(cluster: Cluster, event: HostLeft) -> None:
 
 
 class HostSwitched(Event, frozen=True):
-    """An administrator opened or closed a host."""
+    """An administrator, or the master by itself, opened or closed a host."""
 
     external: ClassVar[bool] = True
 
@@ -164,13 +164,16 @@ class HostSwitched(Event, frozen=True):
     closed: bool
     by: str
     comment: str = ""
+    cause: str = ""
+    """Of a host that the master has closed by itself: for what (``core.decide.control.faulty_hosts``)."""
 
 
 @folds(HostSwitched)
 def _host_switched(cluster: Cluster, event: HostSwitched) -> None:
     host = _host(cluster, event.host)
-    closed_by = event.by if event.closed else ""
-    cluster.hosts.put(event.host, replace(host, closed=event.closed, closed_by=closed_by, comment=event.comment))
+    by, cause = (event.by, event.cause) if event.closed else ("", "")
+    row = replace(host, closed=event.closed, closed_by=by, closed_for=cause, comment=event.comment)
+    cluster.hosts.put(event.host, row)
 
 
 def _host(cluster: Cluster, name: str) -> Host:

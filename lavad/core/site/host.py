@@ -49,8 +49,10 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     state: HostState = HostState.UNAVAIL
     since: float = 0.0
     closed: bool = False
-    """By an administrator (badmin hclose)."""
+    """By an administrator (badmin hclose), or by the master."""
     closed_by: str = ""
+    closed_for: str = ""
+    """By the master: for what (``core.decide.control.faulty_hosts``); "": by somebody else."""
     comment: str = ""
     joined: float = 0.0
     """First seen; 0: only configured so far."""

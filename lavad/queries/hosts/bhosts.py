@@ -27,9 +27,10 @@ def show(request: Request) -> Iterator[Shown]:
     if not request.words:
         names = [name for name in names if hostfacts.conf_of(request.view, name).server]
     if "x" in options:
-        # no EXIT_RATE is watched, so no host is an exception
-        yield out("There is no exceptional host found\n")
-        return
+        names = [name for name in names if hostfacts.host_of(request.view, name).closed_for]
+        if not names:
+            yield out("There is no exceptional host found\n")
+            return
     if not names:
         raise Refused("No suitable host found" if "R" in options else "No host found")
     if "e" in options:
