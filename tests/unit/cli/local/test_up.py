@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.local.folder import Folder
+from cli.local.folder import Folder, Shape
 from cli.local.up import copy_conf
 from config.read.load import load
 
@@ -28,3 +28,14 @@ def test_the_files_of_lsfs_own_places_are_taken(named: bool, tmp_path: Path) -> 
     loaded = load(str(folder.conf))
     assert loaded.problems == ()
     assert [(queue.name, queue.ujob_limit) for queue in loaded.config.queues] == [("own", 5)]
+
+
+def test_a_cluster_of_the_first_version_is_known_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    assert folder.find_shape() is None
+    folder.shape_file.write_text('{"hosts": ["host1"], "slots": 2, "ports": [4001, 4002], "database": "postgres", "gpus": 0}')
+    shape = folder.find_shape()
+    assert shape == Shape(["host1"], 2, 2, "postgres", 0)
+    folder.keep_shape(shape)
+    assert folder.find_shape() == shape
+    assert folder.master_names(shape.masters) == ["lavad", "lavad-2"]

@@ -200,6 +200,16 @@ def _without_reservations(cluster: Cluster, now: float) -> Decided:
     return Decided(events=[ev.AdvanceReservationEnded(at=now, name=name) for name in cluster.reservations.rows])
 
 
+def test_what_perfmon_counts_is_shown_to_anyone(tmp_path: Path) -> None:
+    async def told() -> list[dict[str, Any]]:
+        _, dispatch, store = await made(tmp_path)
+        answer = await answered(dispatch, b'{"ask": "perfmon", "what": "view"}', CALLERS["nobody"])
+        store.close()
+        return answer
+
+    assert "ok" in asyncio.run(told())[0]
+
+
 def test_every_ask_has_its_rule_and_every_call_too() -> None:
     assert set(RULES) == set(KINDS)
     calls = [method.name for service in agent_pb2.DESCRIPTOR.services_by_name.values() for method in service.methods]
