@@ -7,7 +7,7 @@ with the machine, as the attempts are, and is never waited for. Nobody else may 
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import os
 
 import msgspec
@@ -19,6 +19,7 @@ from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
 
 COMPACT_AT = 16 << 20
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Obeyed(msgspec.Struct, frozen=True):
@@ -94,12 +95,27 @@ class Spool:
 
     def obey(self, obeyed: Obeyed) -> None:
         """Safe on disk on return: an older master is never obeyed again, after a power cut either."""
+        data = msgspec.json.encode(obeyed)
         temporary = self._state + ".new"
-        with open(temporary, "w", encoding="utf-8", opener=_private) as file:
-            json.dump(msgspec.to_builtins(obeyed), file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self._state)
+        try:
+            with open(temporary, "wb", opener=_private) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self._state)
+        except OSError as e:
+            if e.errno not in FULL or not os.path.exists(self._state):
+                raise
+            self._obey_in_place(data)
+
+    def _obey_in_place(self, data: bytes) -> None:
+        """On a full disk: into the sector that the file has, which is written whole or not at all."""
+        fd = os.open(self._state, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.pwrite(fd, data.ljust(os.fstat(fd).st_size), 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
     def load(self) -> dict[str, Saved]:
         """All parts that were not forgotten; then the journal is begun anew with them."""

@@ -199,6 +199,7 @@ LSF_CONF: Table = {
     "LAVA_FENCE": v.text,
     "LAVA_KEY_FILE": v.text,
     "LAVA_MAX_SCRIPT": v.number(1, 12),
+    "LAVA_OUTPUTDIR": v.text,
     "LAVA_OUTPUT_DAYS": v.real(),
     "LAVA_JOB_PIDS": v.number(0),
     "LAVA_RECORD_DAYS": v.real(),

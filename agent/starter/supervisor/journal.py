@@ -1,11 +1,13 @@
 """The starter's journal: the parts that it accepted, their shepherds, and the ends that the master has not acknowledged.
 
-Rule: a batch of parts is on disk before any of them starts; an end file is believed only about its own shepherd's parts. A
-full disk refuses new parts and nothing else: if another entry cannot be written, ``rewrite`` makes up for it later.
+Rule: a batch of parts is on disk before any of them starts; an end file is believed only about its own shepherd's parts. A full
+disk changes nothing until RESERVE is used up; then it refuses new parts and nothing else: if another entry cannot be written,
+``rewrite`` makes up for it later.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -14,7 +16,13 @@ from agent.starter.process import account
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
+from agent.starter.system import kernel
 from agent.starter.system.stdio import append
+
+RESERVE = 1 << 20
+"""Bytes set aside for entries, about ten thousand parts, and as many for the next journal."""
+END_RESERVE = 64 << 10
+"""Bytes set aside for the ends in an end file, about a hundred that the master has not acknowledged."""
 
 
 class FormerShepherd(NamedTuple):
@@ -50,6 +58,14 @@ class Journal:
         """The path of a shepherd's end file."""
         return os.path.join(self.ends, f"{number}.end")
 
+    def empty_ends(self, number: int) -> bool:
+        """Empty a shepherd's end file; whether there is room set aside in it again. OSError."""
+        fd = os.open(self.end_path(number), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            return kernel.reserve(fd, 0, END_RESERVE)
+        finally:
+            os.close(fd)
+
     def load(self) -> FormerState:
         """Read journal and end files; a last line cut off by a crash is ignored."""
         former = FormerState()
@@ -81,7 +97,10 @@ class Journal:
         """Replace the journal by one with these parts and their ends, so that older end files are not needed; OSError."""
         os.makedirs(self.ends, mode=0o700, exist_ok=True)
         new = self._path + ".new"
-        with open(new, "wb") as f:
+        # not truncated: it has blocks of its own since the last time
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as f:
+            if os.fstat(f.fileno()).st_size:
+                f.truncate(0)
             f.write(text({"boot": boot, "seq": seq}) + b"\n")
             for part in parts:
                 f.write(text(_entry_of(part)) + b"\n")
@@ -94,6 +113,15 @@ class Journal:
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self.size = os.fstat(self._fd).st_size
         self.incomplete = False
+        self._reserve(new)
+
+    def _reserve(self, new: str) -> None:
+        """Room for what comes, and for the journal that takes this one's place."""
+        kernel.reserve(self._fd, self.size, RESERVE)
+        with contextlib.suppress(OSError):
+            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            kernel.reserve(fd, 0, RESERVE)
+            os.close(fd)
 
     def drop_former_ends(self) -> None:
         """Remove all end files; the ends in them are in the new journal."""
@@ -123,6 +151,10 @@ class Journal:
     def lost(self, part: Part) -> None:
         """Write that a part was lost, which no end file says."""
         self._append({"over": part.uid, "state": part.state.value, "why": _why(part)})
+
+    def ended(self, part: Part) -> None:
+        """Write the end of a part whose shepherd may have no room for it."""
+        self._append(_entry_of(part))
 
     def wrote(self, part: Part) -> None:
         """Write that the part's report was written into the user's file, or could not be."""

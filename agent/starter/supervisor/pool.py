@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from agent.starter.protocol.orders import write_order
 from agent.starter.supervisor import shepherd_handle
-from agent.starter.supervisor.journal import Journal
+from agent.starter.supervisor.journal import END_RESERVE, Journal
 from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
-from agent.starter.system import proctree
+from agent.starter.system import kernel, proctree
 from agent.starter.system.cgroup import NOWHERE, Groups, Places
 from agent.starter.system.watch import Watch
 from agent.starter.wire import frames
@@ -89,6 +89,7 @@ class Pool:
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
             end_fd = os.open(self._journal.end_path(shepherd.number), flags, 0o600)
+            shepherd.has_room = kernel.reserve(end_fd, 0, END_RESERVE)
             try:
                 pid = os.fork()
                 if pid == 0:
@@ -116,7 +117,7 @@ class Pool:
         if not shepherd.pid:
             return
         if shepherd.end_bytes and not shepherd.kept:
-            os.truncate(self._journal.end_path(shepherd.number), 0)
+            shepherd.has_room = self._journal.empty_ends(shepherd.number)
             shepherd.end_bytes = 0
         if shepherd.end_bytes > MAX_END_FILE:
             self.retire(shepherd)

@@ -53,6 +53,7 @@ class ShepherdHandle:
         "doomed",
         "end_bytes",
         "groups",
+        "has_room",
         "idle_since",
         "kept",
         "key",
@@ -76,6 +77,8 @@ class ShepherdHandle:
         """Requests that it has not answered, by their id."""
         self.idle_since = 0.0
         self.end_bytes = 0
+        self.has_room = True
+        """There are blocks set aside in its end file; else the journal has its ends too."""
         self.doomed = False
 
     def send(self, order: ToShepherd) -> None:

@@ -167,6 +167,8 @@ class Supervisor:
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
         part.state = PartState.GONE if report.gone else PartState.ENDED
+        if not shepherd.has_room:
+            self.journal.ended(part)
         self._report(report)
         if part.state is PartState.GONE:
             self._free(shepherd, part)

@@ -20,6 +20,7 @@ _CALL_NUMBER = {"x86_64": 247, "aarch64": 95, "riscv64": 95}.get(platform.machin
 _RUSAGE = struct.Struct("=qqqqq")
 _SIGINFO = struct.Struct("=iiiiiii")
 _NOTHING = bytes(128)
+_FALLOC_FL_KEEP_SIZE = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _syscall = _libc.syscall
@@ -44,6 +45,14 @@ NO_CHILD: Ended = (-1, 0, 0.0, 0.0, 0)
 def become_subreaper() -> None:
     """Make this process the parent of all orphans below it (PR_SET_CHILD_SUBREAPER)."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def reserve(fd: int, offset: int, size: int) -> bool:
+    """Set blocks aside behind the end of a file, for what is written there on a full disk; False where that fails."""
+    done: int = _libc.fallocate(
+        ctypes.c_int(fd), ctypes.c_int(_FALLOC_FL_KEEP_SIZE), ctypes.c_int64(offset), ctypes.c_int64(size)
+    )
+    return done == 0
 
 
 def boottime() -> float:

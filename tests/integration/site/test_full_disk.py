@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.parts.spool import Obeyed, Spool
 from tests.support.daemons.starters import Rig
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=False)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", str(folder)], check=False)
     if done.returncode:
         pytest.skip("this machine does not let root mount a tmpfs")
     yield folder
@@ -57,6 +58,25 @@ def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> 
         cluster.wait_for(later, "DONE")
 
 
+def test_a_starter_whose_disk_is_full_starts_and_ends_parts_in_the_room_that_it_has_set_aside(small_disk: Path) -> None:
+    """Also after it was killed on the full disk, and what it has kept there is the truth."""
+    rig = Rig(small_disk).start()
+    try:
+        _fill(small_disk / "filler")
+        for number in range(40):
+            assert os.waitstatus_to_exitcode(rig.run(f"u{number}", "exit 7")["status"]) == 7
+        rig.order(rig.part("kept", "sleep 1000", stdout=None))
+        rig.pid_of("kept")
+        rig.kill()
+        rig.start()
+        states = {uid: part["state"] for uid, part in rig.known().items()}
+        assert states.pop("kept") == "lost"
+        assert states == {f"u{number}": "gone" for number in range(40)}
+        assert os.waitstatus_to_exitcode(rig.run("later", "exit 8")["status"]) == 8
+    finally:
+        rig.stop()
+
+
 def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(small_disk: Path) -> None:
     """Nothing that runs is touched by it; what was written while there was no room is not in the way of what comes later."""
     rig = Rig(small_disk).start()
@@ -68,7 +88,9 @@ def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(sm
         _fill(small_disk / "filler")
         for uid in rig.known().keys() - {"runs"}:
             rig.send({"do": "forget", "uids": [uid]})
-        refused = [f"refused {number} " + "x" * 200 for number in range(40)]
+        refused = [f"refused {number} " + "x" * 200 for number in range(6000)]
+        assert rig.sock is not None
+        rig.sock.settimeout(60)
         rig.order(*(rig.part(uid, "true") for uid in refused))
         assert "journal" in rig.report(refused[0], "refused")["reason"]
         (small_disk / "filler").unlink()
@@ -82,3 +104,16 @@ def test_a_starter_whose_disk_is_full_goes_on_and_refuses_what_it_cannot_keep(sm
         assert {uid: part["state"] for uid, part in rig.known().items()} == {"runs": "gone", "later": "gone", "kept": "lost"}
     finally:
         rig.stop()
+
+
+def test_an_agent_obeys_a_new_master_on_a_full_disk(small_disk: Path) -> None:
+    """What it obeyed stays safe on disk, shorter or longer than before."""
+    spool = Spool(str(small_disk))
+    spool.obey(Obeyed("a long name of a store", 9))
+    _fill(small_disk / "filler")
+    for obeyed in (Obeyed("a long name of a store", 10), Obeyed("b", 2), Obeyed("another long name of a store", 2**60)):
+        spool.obey(obeyed)
+        assert Spool(str(small_disk)).obeyed() == obeyed
+    (small_disk / "filler").unlink()
+    spool.obey(Obeyed("c", 3))
+    assert Spool(str(small_disk)).obeyed() == Obeyed("c", 3)
