@@ -18,7 +18,8 @@ from lavad.core.events import Event, IllegalMove, JobRevived, JobSubmitted
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import index_of, job_of, show
-from lavad.store import schema
+from lavad.local_time import local_time
+from lavad.store import prune, schema
 from lavad.store.codec import decode_job, encode
 from lavad.store.connect import Found, Query, connect, make_engine, one_snapshot
 from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
@@ -99,10 +100,12 @@ def _check_rows(connection: sa.Connection, checked: Checked) -> None:
         check_invariants(rows)
     except BrokenInvariant as error:
         checked.problems.append(f"live records: {error}")
-    first, count = connection.execute(sa.select(sa.func.min(schema.events.c.seq), sa.func.count())).one()
-    if (first or 1) != 1:
-        checked.notes.append(f"events before {first} are gone: the rows are not compared with the events")
+    since = prune.kept_since(lambda query: connection.execute(query).all())
+    if since:
+        day = local_time(since).strftime("%b %d %Y")
+        checked.notes.append(f"events from before {day} were removed: the rows are not compared with the events")
         return
+    count = connection.execute(sa.select(sa.func.count()).select_from(schema.events)).scalar_one()
     if count != rows.version:
         checked.problems.append(f"events: {rows.version - count} of {rows.version} are missing")
         return

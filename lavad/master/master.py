@@ -42,6 +42,7 @@ from lavad.services.loops import Loops
 from lavad.services.metrics import Metrics, Server
 from lavad.services.perfmon import Perfmon
 from lavad.services.plans import Plans
+from lavad.services.pruning import Pruning
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.unknown_users import UnknownUsers
 from lavad.services.waits import Waits
@@ -138,6 +139,8 @@ class Master:
         )
         self.unknown_users = UnknownUsers(self.engine)
         self.host_watch = HostWatch(self.engine, time.time)
+        shared = site.lsf.get("LSB_SHAREDIR", "")
+        self.pruning = Pruning(self.engine, store, reader, self.dispatch.lookups, epoch, shared, time.time)
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self._admit()
@@ -256,7 +259,7 @@ class Master:
             group.create_task(self.loops.hosts())
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())
-            group.create_task(self.loops.clean())
+            group.create_task(self.pruning.run())
             group.create_task(self.loops.forget_cycles())
             group.create_task(self.loops.windows())
             group.create_task(self.loops.migrations())

@@ -6,13 +6,13 @@ off by a crash is removed first.
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
 import sys
 from pathlib import Path
 
+from lavad.lsb import position
 from lavad.lsb.lines import Earlier, Lines
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import child_socket, set_title
@@ -31,7 +31,6 @@ class Log:
         self.folder = folder
         self.reader = reader
         self.paths = {name: folder / name for name in ("lsb.events", "lsb.acct")}
-        self._mark = folder / ".lava.position"
         self.restored = max((seq for seq, _ in reader.site_events(["StoreRestored"], 0.0, float("inf"))), default=0)
         """The number of the event by which the store was last restored from a backup; 0: never."""
         self.seq = self._recovered()
@@ -40,10 +39,7 @@ class Log:
     def _recovered(self) -> int:
         """The position to continue from; lines written after the last saved position are removed."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            mark: dict[str, int] = json.loads(self._mark.read_text())
-        except (OSError, ValueError):
-            mark = {"seq": 0, "restored": self.restored}
+        mark = position.read(self.folder) or {"restored": self.restored}
         for name, path in self.paths.items():
             size = int(mark.get(name, 0))
             path.touch()
@@ -51,7 +47,7 @@ class Log:
                 os.truncate(path, size)
         if int(mark.get("restored", 0)) != self.restored:
             return self.restored - 1  # the numbers up to there were given to other events before
-        return int(mark["seq"])
+        return int(mark.get("seq", 0))
 
     def advance(self) -> bool:
         """Write new events; whether there may be more."""
@@ -63,10 +59,7 @@ class Log:
         self._append(self.paths["lsb.acct"], lines.accounts)
         self.seq = rows[-1][0]
         self._rotate()
-        sizes = {name: path.stat().st_size for name, path in self.paths.items()}
-        part = self._mark.with_suffix(".new")
-        part.write_text(json.dumps({"seq": self.seq, "restored": self.restored, **sizes}))
-        part.replace(self._mark)
+        position.save(self.folder, self.seq, self.paths.values(), restored=self.restored)
         return len(rows) == AT_ONCE
 
     def _append(self, path: Path, lines: list[str]) -> None:
@@ -99,7 +92,7 @@ def main() -> int:
     set_title("lava-eventlog")
     link = child_socket()
     site = _site(link)
-    folder = Path(site.lsf["LSB_SHAREDIR"]) / site.cluster / "logdir"
+    folder = position.folder_of(site.lsf["LSB_SHAREDIR"], site.cluster)
     try:
         log = Log(folder, Reader.open(site.database))
         while True:

@@ -18,6 +18,7 @@ from config.read.load import load
 from lavad.configure.database import database_url
 from lavad.core.events import AnyEvent
 from lavad.core.plan.cycle_record import RecordedCycle
+from lavad.local_time import local_time
 from lavad.store.read import Reader
 
 AT_ONCE = 5_000
@@ -53,6 +54,13 @@ _header = msgspec.json.Decoder(_Header)
 
 def of_store(reader: Reader) -> Iterator[Item]:
     """The contents of a store at the time of the call."""
+    since = reader.kept_since()
+    if since:
+        day = local_time(since).strftime("%b %d %Y")
+        raise HistoryError(
+            f"the store no longer has all events from before {day} (LAVA_HISTORY_DAYS), and a replay needs every one: "
+            "export histories with --export, or set LAVA_HISTORY_DAYS=0"
+        )
     top = reader.version()
     cycles = _cycles(reader, top)
     following = next(cycles, None)

@@ -104,7 +104,7 @@ class Dispatch:
         self._waits = waits
         self._queries = queries
         self._outputs = outputs
-        self._lookups = Lookups(engine.cluster, outputs.reader, outputs.reads, engine.clock)
+        self.lookups = Lookups(engine.cluster, outputs.reader, outputs.reads, engine.clock)
         self._reconfiguration = reconfiguration
         self._secret = secret
         self._perfmon = perfmon
@@ -194,18 +194,21 @@ class Dispatch:
         name = hashlib.sha256(packed).hexdigest()
         self._texts.seen_env(name, env)
         ask = replace(ask, env={}, env_hash=name)
+        return await self.lookups.held(self._submit_with(ask, caller, (name, packed)))
+
+    async def _submit_with(self, ask: asks.Submit, caller: Caller, env: tuple[str, bytes]) -> Answer:
         source = await self._restart_source(ask, caller) if ask.restart_of else None
 
         async def decided(known: StoredJobs) -> Answer:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
 
-            return await self._engine.ask(decide, ask.uuid, caller.user, (name, packed))
+            return await self._engine.ask(decide, ask.uuid, caller.user, env)
 
-        return await self._lookups.tried(decided, caller)
+        return await self.lookups.tried(decided, caller)
 
     async def _restart_source(self, ask: asks.Submit, caller: Caller) -> RestartSource:
-        finished = await self._lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
+        finished = await self.lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
         texts = await self._texts.texts([ask.restart_of])
         return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 
@@ -221,13 +224,16 @@ class Dispatch:
 
             return await self._engine.ask(decide, ask.uuid, caller.user)
 
-        return await self._lookups.tried(decided, caller)
+        return await self.lookups.tried(decided, caller)
 
     @_answer.register
     async def _requeue(self, ask: asks.Requeue, caller: Caller) -> Answer:
         if {"DONE", "EXIT"}.isdisjoint(ask.states):
             return await self._decide(ask, caller)
-        finished = await self._lookups.finished(ask.jobs, caller)
+        return await self.lookups.held(self._requeue_finished(ask, caller))
+
+    async def _requeue_finished(self, ask: asks.Requeue, caller: Caller) -> Answer:
+        finished = await self.lookups.finished(ask.jobs, caller)
 
         def decide(cluster: Cluster, now: float) -> Decided:
             return revive.revive(cluster, ask, finished, caller, now, control.requeue(cluster, ask, caller, now))
@@ -247,7 +253,7 @@ class Dispatch:
 
             return await self._engine.ask(decide, user=caller.user)
 
-        return await self._lookups.tried(decided, caller)
+        return await self.lookups.tried(decided, caller)
 
     @_answer.register
     async def _attach(self, ask: asks.Attach, caller: Caller) -> Answer:

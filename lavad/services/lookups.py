@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
 from lavad.core.decide.control.revive import FinishedJobs
+from lavad.core.job.depend import Ended
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.job_names import ArrayError, keys_named, parse_job_id
@@ -15,6 +18,7 @@ from lavad.store.read import Find, Reader
 from proto.answers import Answer
 from proto.workers import Workers
 
+T = TypeVar("T")
 TRIES = 20
 """Attempts: a job may end between the lookup and the decision, which then needs another lookup."""
 
@@ -27,9 +31,32 @@ class Lookups:
         self._reader = reader
         self._reads = reads
         self._clock = clock
+        self._kept_since = 0.0
+        self._open: set[asyncio.Task[object]] = set()
+
+    async def held(self, work: Coroutine[object, None, T]) -> T:
+        """Carry out ``work``, to its end even if the caller goes away; jobs that it finds stay in the store until then."""
+        task = asyncio.ensure_future(work)
+        self._open.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._open.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may be left who would see it
+
+    async def forget(self, before: float) -> None:
+        """Find no longer what was over before this time; returns when all that may have found some of it are through."""
+        self._kept_since = max(self._kept_since, before)
+        if self._open:
+            await asyncio.wait(set(self._open))
 
     async def tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
         """The answer of ``decided``, called with all jobs that it needs from the store; raises Refused."""
+        return await self.held(self._tried(decided, caller))
+
+    async def _tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
         known = StoredJobs()
         for _ in range(TRIES):
             try:
@@ -56,6 +83,8 @@ class Lookups:
             name, queue = jobs.name or None, jobs.queue or None
             found = self._reader.finished_jobs(Find(user=user, name=name, queue=queue, since=since))
             found = found if jobs.ids else found[-1:]
+        due = self._reader.due({job_of(job.key) for job in found}, self._kept_since)
+        found = [job for job in found if job_of(job.key) not in due]
         ids = {job_of(job.key) for job in found if job.key >> 32}
         arrays = {job: array for job in ids if (array := self._reader.finished_array(job)) is not None}
         numbers = {job.spec for job in found} | {array.spec for array in arrays.values()}
@@ -65,7 +94,14 @@ class Lookups:
         since = self._clock() - self._cluster.conf.params.clean_period
         user = None if is_admin(self._cluster.conf, caller) else caller.user
         for name in missing.names:
-            known.names[name] = self._reader.ids_named(name, user, since)
+            ids = self._reader.ids_named(name, user, since)
+            due = self._reader.due(ids, self._kept_since)
+            known.names[name] = tuple(job for job in ids if job not in due)
         jobs = {*missing.jobs, *(job for name in missing.names for job in known.names[name])}
-        known.jobs.update(self._reader.ended_of(sorted(jobs)))
-        known.elements.update(self._reader.ended_of(missing.elements))
+        known.jobs.update(self._ended_of(jobs))
+        known.elements.update(self._ended_of(missing.elements))
+
+    def _ended_of(self, jobs: Iterable[int]) -> dict[int, Ended | None]:
+        wanted = set(jobs)
+        due = self._reader.due(wanted, self._kept_since)
+        return dict.fromkeys(due) | self._reader.ended_of(sorted(wanted - due))

@@ -1,4 +1,4 @@
-"""The master's periodic tasks: silent hosts, expired leases, deadlines, old answers. The decisions themselves are in
+"""The master's periodic tasks: silent hosts, expired leases, deadlines. The decisions themselves are in
 ``core.decide``."""
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from proto.workers import Workers
 
 log = logging.getLogger(__name__)
 
-ANSWERS_KEPT = 86_400.0
 DAY = 86_400.0
 OVERDUE_PAUSE = 10.0
 NOTE_PAUSE = 30.0
@@ -150,12 +149,6 @@ class Loops:
             log.warning("%s", refusal)
             return False
         return True
-
-    async def clean(self) -> None:
-        """Delete old answers from the store."""
-        while True:
-            await asyncio.sleep(3600)
-            await self._forgotten(self._store.purge, self._clock() - ANSWERS_KEPT)
 
     async def forget_cycles(self) -> None:
         """Delete records of old scheduling cycles from the store, a few at a time."""

@@ -69,6 +69,8 @@ def _sqlite(url: URL, read_only: bool) -> sa.Engine:
     def connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+        if not read_only:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of an empty file only, and before its first page is written
         connection.execute("PRAGMA query_only=ON" if read_only else "PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA cache_size=-16000")

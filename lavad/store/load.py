@@ -105,7 +105,7 @@ def _specs(connection: sa.Connection, cluster: Cluster, numbers: set[int]) -> No
     wanted = sorted(numbers)
     for at in range(0, len(wanted), _CHUNK):
         number_in = schema.specs.c.id.in_(wanted[at : at + _CHUNK])
-        query = sa.select(schema.specs).where(number_in).order_by(schema.specs.c.id)
+        query = sa.select(schema.specs.c.id, schema.specs.c.data).where(number_in).order_by(schema.specs.c.id)
         for number, data in connection.execute(query):
             spec = codec.decode_spec(number, data)
             cluster.specs.put(number, spec)

@@ -7,7 +7,7 @@ What it reads is what was committed when the call was made; live jobs are asked 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -20,7 +20,7 @@ from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.states import JobState
 from lavad.core.plan.cycle_record import RecordedCycle
-from lavad.store import codec, schema
+from lavad.store import codec, prune, schema
 from lavad.store.accounting import Asked, Sums, pages, sums
 from lavad.store.connect import Found, Query, make_engine
 from lavad.store.ended import ended_of, ids_named
@@ -204,6 +204,26 @@ class Reader:
         query = sa.select(schema.cycles).where(schema.cycles.c.version > version)
         return [RecordedCycle(*row) for row in self._rows(query.order_by(schema.cycles.c.version).limit(limit))]
 
+    def kept_since(self) -> float:
+        """The time up to which history may be gone; 0.0: all is there."""
+        return prune.kept_since(self._rows)
+
+    def due(self, jobs: Collection[int], before: float) -> set[int]:
+        """Which of these jobs and arrays finished before this time."""
+        return prune.due(self._rows, jobs, before) if before else set()
+
+    def nth_newest(self, count: int) -> float:
+        """When the job finished that as many have finished after; 0.0: there are not so many."""
+        return prune.nth_newest(self._rows, count)
+
+    def specs_named(self, before: float) -> Iterator[set[int]]:
+        """The specs that jobs and events from before this time name, in pages."""
+        return prune.specs_named(self._rows, before)
+
+    def event_time(self, seq: int) -> float:
+        """When the event of this number happened; 0.0: there is none."""
+        return float(self._one(sa.select(_events.at).where(_events.seq == seq)) or 0.0)
+
     def version(self) -> int:
         """Number of the newest event."""
         return int(self._one(sa.select(sa.func.max(_events.seq))) or 0)
@@ -216,7 +236,7 @@ class Reader:
         keys = list(wanted)
         rows: list[Any] = []
         for at in range(0, len(keys), _CHUNK):
-            rows += self._rows(sa.select(table).where(key.in_(keys[at : at + _CHUNK])))
+            rows += self._rows(sa.select(key, table.c.data).where(key.in_(keys[at : at + _CHUNK])))
         return rows
 
     def _arrays(self, jobs: list[int]) -> list[int]:

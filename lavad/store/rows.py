@@ -118,10 +118,10 @@ class Rows:
         arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
         return [
             (to.event, _event_rows(batch)),
-            (to.spec, [(number, encode(spec)) for number, spec in batch.specs]),
+            (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
             (to.job, self._live(batch.jobs) + self._finished(batch.finished)),
             (to.array, arrays),
-            (to.text, [(job, encode(text)) for job, text in batch.texts]),
+            (to.text, [(job, encode(text), text.env or None) for job, text in batch.texts]),
             (to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]),
             (to.env, list(batch.envs)),
             (to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -87,20 +87,31 @@ sa.Index(
     sqlite_where=arrays.c.finished_at.is_(None),
     postgresql_where=arrays.c.finished_at.is_(None),
 )
+_OVER = arrays.c.finished_at.is_not(None)
+sa.Index("arrays_finished", arrays.c.finished_at, sqlite_where=_OVER, postgresql_where=_OVER)
 
 specs = sa.Table(
     "specs",
     metadata,
     sa.Column("id", _ID, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("retired", sa.Double),
 )
+"""``retired``: when it was seen that the master no longer has the spec in memory, so that nothing new names it."""
+_CURRENT = specs.c.retired.is_(None)
+_RETIRED = specs.c.retired.is_not(None)
+sa.Index("specs_current", specs.c.id, sqlite_where=_CURRENT, postgresql_where=_CURRENT)
+sa.Index("specs_retired", specs.c.id, sqlite_where=_RETIRED, postgresql_where=_RETIRED)
 
 texts = sa.Table(
     "texts",
     metadata,
     sa.Column("job", _ID, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("env", sa.Text),
+    sa.Index("texts_env", "env"),
 )
+"""``env``: the hash of the environment that the text names."""
 
 attachments = sa.Table(
     "attachments",

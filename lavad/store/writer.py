@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import sqlalchemy as sa
 
@@ -20,6 +22,7 @@ from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreCorru
 from lavad.store.rows import Rows, Statements
 from lavad.store.upgrade import migrate, open_schema
 
+T = TypeVar("T")
 _MAX_NAMES = 100_000
 _AT_ONCE = 2_000
 
@@ -92,9 +95,23 @@ class Store:
             found = self._ask(query)
         return bytes(found[0][0]) if found else None
 
-    def purge(self, before: float) -> int:
-        """Delete the answers given before this time; returns their number."""
-        return self._delete(schema.answers.delete().where(schema.answers.c.at < before))
+    def change(self, epoch: int, work: Callable[[sa.Connection], T]) -> T:
+        """Carry out ``work`` in one transaction of the master of this epoch; raises as ``commit``."""
+        with self._busy:
+            transaction = self._begin(epoch)
+            try:
+                found = work(self.connection())
+            except sa.exc.DBAPIError as error:
+                raise self._lost(error, transaction) from error
+            except BaseException:
+                transaction.rollback()
+                raise
+            try:
+                transaction.commit()
+            except sa.exc.DBAPIError as error:
+                self._drop()
+                raise at_commit(error) from error
+            return found
 
     def purge_cycles(self, before: float) -> int:
         """Delete some of the recorded inputs of plans from before this time; returns their number, 0: none left.

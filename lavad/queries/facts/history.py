@@ -5,11 +5,13 @@ Rule: times are whole seconds between events, as LSF counts them, so the columns
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from lavad.core import events as ev
-from lavad.core.lang.ids import index_of
+from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import FINAL, JobState
+from lavad.queries.frame import formats
+from lavad.queries.frame.request import Request, Shown, err
 
 COLUMNS = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 _COLUMN = {JobState.ZOMBI: "UNKWN", JobState.WAIT: "PEND"}
@@ -100,3 +102,10 @@ class Times:
     def total(self) -> int:
         """Seconds from submission to the end, or to now."""
         return sum(self.seconds.values())
+
+
+def gone_since(request: Request, ids: Collection[int] | None) -> Iterator[Shown]:
+    """Where jobs were asked for by ids that may have been in the store: up to when the store has forgotten jobs."""
+    since = request.view.reader.kept_since() if ids else 0.0
+    if since and any(0 < job_of(key) < request.cluster.next_job for key in ids or ()):
+        yield err(f"Jobs that ended before {formats.full_time(since)} are no longer kept (LAVA_HISTORY_DAYS)")

@@ -213,6 +213,10 @@ class FileLog:
             and all(window is None or (at and window[0] <= at <= window[1]) for window, at in times)
         )
 
+    def kept_since(self) -> float:
+        """All that the file has is there."""
+        return 0.0
+
     def events_between(self, begin: float, end: float) -> list[tuple[int, ev.Event]]:
         return [row for row in self._events if begin <= row[1].at <= end]
 

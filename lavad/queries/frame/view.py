@@ -61,6 +61,9 @@ class Reader(Protocol):
     def sums(self, asked: Asked) -> Sums:
         """Accounting of finished jobs."""
 
+    def kept_since(self) -> float:
+        """The time up to which history may be gone; 0.0: all is there."""
+
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         """Finished jobs by id, page by page."""
 

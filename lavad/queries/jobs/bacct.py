@@ -13,6 +13,7 @@ from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
 from lavad.queries.facts import jobfacts, lsf_log, paragraphs, queuefacts, resources
+from lavad.queries.facts.history import gone_since
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
 from lavad.queries.frame.request import Options, Request, Shown, out, read_period
@@ -34,7 +35,10 @@ def show(request: Request) -> Iterator[Shown]:
         yield out(BRIEF)
         yield from report.each(report.brief)
         yield out(RULE)
-    yield out(report.summary(report.sums()))
+    sums = report.sums()
+    yield out(report.summary(sums))
+    if not sums.done + sums.exited:
+        yield from gone_since(request, report.keys)
 
 
 class _Report:

@@ -13,7 +13,7 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
 from lavad.queries.facts import jobfacts, lsf_log, paragraphs, resources
-from lavad.queries.facts.history import COLUMNS, History, Times
+from lavad.queries.facts.history import COLUMNS, History, Times, gone_since
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.facts.sentences import HistoryFormatter, cluster_sentence
 from lavad.queries.frame import formats
@@ -47,6 +47,7 @@ def show(request: Request) -> Iterator[Shown]:
     first = next(rows, None)
     if first is None:
         yield out("No matching job found\n")
+        yield from gone_since(request, wanted.ids)
         yield leave(255)
     elif options.any("l", "b", "UF"):
         factor = jobfacts.asked_cpu_factor(request, options)

@@ -21,7 +21,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf
-from lavad.store import schema
+from lavad.store import prune, schema
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreCorrupt, StoreFull, StoreHeld, StoreRefused
 from lavad.store.lease import Lease
@@ -64,8 +64,8 @@ def test_a_batch_is_there_after_a_restart(store: Store, store_url: str) -> None:
     assert (loaded.version, loaded.next_job, loaded.next_spec) == (2, 2, 2)
     assert again.find_answer("u-1") == b"{}"
     assert again.find_answer("u-2") is None
-    assert again.purge(before=1.0) == 0
-    assert again.purge(before=1e12) == 1
+    assert again.change(0, lambda connection: prune.drop_answers(connection, before=1.0)) == 0
+    assert again.change(0, lambda connection: prune.drop_answers(connection, before=1e12)) == 1
     assert again.find_answer("u-1") is None
     again.close()
 

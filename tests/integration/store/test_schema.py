@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -13,6 +14,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import lavad.store
+from lavad.core.job.spec import JobText
 from lavad.devtools import private_postgres
 from lavad.store import schema
 from lavad.store.connect import parse_url
@@ -48,20 +50,26 @@ def test_a_newer_store_is_refused(store: Store, store_url: str) -> None:  # noqa
 
 def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: Store, store_url: str) -> None:  # noqa: F811
     with store.engine.begin() as connection:
-        connection.exec_driver_sql("DROP TABLE reservations")
-        connection.exec_driver_sql("DROP TABLE attachments")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
+        for index in ("texts_env", "specs_current", "specs_retired", "arrays_finished"):
+            connection.exec_driver_sql(f"DROP INDEX {index}")
+        connection.exec_driver_sql("ALTER TABLE specs DROP COLUMN retired")
+        connection.exec_driver_sql("ALTER TABLE texts DROP COLUMN env")
+        text = msgspec.msgpack.encode(JobText(command="true", env="abc"))
+        connection.execute(sa.text("INSERT INTO texts (job, data) VALUES (7, :data)"), {"data": text})
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0007'")
     store.close()
     standby = Store.open(store_url)
     lease = Lease(standby.engine)
     with pytest.raises(Fenced):
         standby.take_over(epoch=7)
-    assert _version(standby) == "0005"
+    assert _version(standby) == "0007"
     epoch = lease.acquire("m2", 20.0)
     assert epoch is not None
-    assert standby.take_over(epoch) == "0005"
+    assert standby.take_over(epoch) == "0007"
     assert _version(standby) == schema.HEAD
     assert standby.take_over(epoch) is None
+    with standby.engine.begin() as connection:
+        assert connection.exec_driver_sql("SELECT env FROM texts WHERE job = 7").scalar() == "abc"
     with standby.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(StoreRefused, match="newer than this lavad"):

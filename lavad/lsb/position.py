@@ -1,0 +1,42 @@
+"""How far lsb.events and lsb.acct are written: a file beside them, which is saved only after both are on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+NAME = ".lava.position"
+
+
+def folder_of(shared: str, cluster: str) -> Path:
+    """Where the files of a cluster are, below LSB_SHAREDIR."""
+    return Path(shared) / cluster / "logdir"
+
+
+def read(folder: Path) -> dict[str, int]:
+    """``seq``: the number of the newest event written; the name of each file: its size then. Empty where there is none."""
+    try:
+        found: dict[str, int] = json.loads((folder / NAME).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def save(folder: Path, seq: int, files: Iterable[Path], restored: int = 0) -> None:
+    """Everything that was written to the files is on disk on return, and so is the position.
+
+    ``restored``: the number of the event by which the store was last restored from a backup.
+    """
+    sizes = {}
+    for path in files:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            sizes[path.name] = os.fstat(file.fileno()).st_size
+    part = folder / (NAME + ".new")
+    with part.open("w") as file:
+        json.dump({"seq": seq, "restored": restored, **sizes}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(folder / NAME)
