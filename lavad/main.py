@@ -27,6 +27,7 @@ from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
 from lavad.run_lock import RunLock, RunLocked
 from lavad.services import masters_lease
+from lavad.services.audit_file import SYSLOG
 from lavad.services.masters_lease import LeaseLost
 from lavad.services.metrics import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
@@ -88,6 +89,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         heartbeat=float(params.lava_heartbeat),
         sample=float(params.lava_sample_period),
         hang=float(params.lava_hang_time),
+        audit=_audit(params.lava_audit, params.lsf_logdir, params.lava_spooldir),
         metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
         lease=params.masters_lease,
     )
@@ -110,6 +112,13 @@ def _certificates(listen: str, params: SiteParams) -> Certificates | None:
         return None if is_local(listen) else Certificates(params.lava_tls_dir, params.lava_cert_warn_days)
     except BadCertificates as error:
         raise Cannot(str(error)) from None
+
+
+def _audit(named: str, logs: str, spool: str) -> str:
+    """Where the audit goes: LAVA_AUDIT, else ``lava.audit`` beside the logs, or with what must survive a restart."""
+    if named.upper() == "N":
+        return ""
+    return named if named in (SYSLOG,) or named.startswith("/") else f"{logs or spool}/{named or 'lava.audit'}"
 
 
 def _metrics(listen: str, tls_folder: str) -> str:

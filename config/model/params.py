@@ -108,6 +108,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lava_query_time: int = 300
     """Seconds after which a query is ended."""
     """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
+    lava_audit: str = ""
+    """Where the audit file is, ``syslog``, or ``N`` for none."""
     lava_history_days: float = 90.0
     """For how long the store keeps what is over; 0: for good."""
     lava_history_jobs: int = 0

@@ -203,6 +203,7 @@ LSF_CONF: Table = {
     "LAVA_OUTPUT_DAYS": v.real(),
     "LAVA_JOB_PIDS": v.number(0),
     "LAVA_RECORD_DAYS": v.real(),
+    "LAVA_AUDIT": v.text,
     "LAVA_HISTORY_DAYS": v.real(),
     "LAVA_HISTORY_JOBS": v.number(0, 2_000_000_000),
     "LAVA_MPI_INTERFACE": v.text,

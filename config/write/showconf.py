@@ -21,10 +21,11 @@ def showconf(config: ClusterConfig, host: str, at: str, daemon: str = "mbd") -> 
     shown.setdefault("LSF_LOGDIR", params.lsf_logdir)
     shown["LSF_UNIT_FOR_LIMITS"] = params.lsf_unit_for_limits
     heading = f"{daemon.upper()} configuration at {at} on {host}"
-    return [heading, *(f" {name} = {_safe(name, shown[name])}" for name in sorted(shown) if shown[name])]
+    return [heading, *(f" {name} = {safe(name, shown[name])}" for name in sorted(shown) if shown[name])]
 
 
-def _safe(name: str, value: str) -> str:
+def safe(name: str, value: str) -> str:
+    """A parameter's value without secrets, on one line."""
     if name.endswith(SECRET):
         return "(not shown)"
     return _URL_PASSWORD.sub(r"\1:***@", value).replace("\n", " ")

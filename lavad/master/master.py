@@ -11,6 +11,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from lavad.boottime import boottime
+from lavad.configure.difference import differences
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -35,6 +36,8 @@ from lavad.rpc.certificate_watch import CertificateWatch
 from lavad.rpc.certificates import Certificates, certificate_of
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.server import Listener, PeerAuth, serve
+from lavad.services.audit import Audit
+from lavad.services.audit_file import AuditFile
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.host_watch import HostWatch
@@ -74,6 +77,8 @@ class MasterSettings(msgspec.Struct):
     sample: float = 10.0
     hang: float = 600.0
     """Seconds until a rank that hangs is named; 0: never."""
+    audit: str = ""
+    """Path of the audit file, or ``syslog``; "": none."""
     metrics: str = ""
     """Prometheus listen address, "": none."""
     lease: float = 20.0
@@ -125,7 +130,10 @@ class Master:
         self.peeks = PeekRequests()
         outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
         self.perfmon = Perfmon(cluster, time.time)
-        self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time)
+        self.audit_file = AuditFile(site.audit) if site.audit else None
+        write = self.audit_file.put if self.audit_file is not None else _nowhere
+        self.audit = Audit(write, lambda: cluster.conf, time.time)
+        self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time, self.audit)
         self.loops = Loops(self.engine, self.sessions, leases, store, time.time)
         self.dispatch = Dispatch(
             self.engine,
@@ -136,6 +144,7 @@ class Master:
             self.reconfiguration,
             stored.secret,
             self.perfmon,
+            self.audit,
         )
         self.unknown_users = UnknownUsers(self.engine)
         self.host_watch = HostWatch(self.engine, time.time)
@@ -215,7 +224,10 @@ class Master:
     async def take_office(self) -> None:
         """The first commit of this master: its epoch, and the configuration if the files have changed."""
         fresh = ev.MasterStarted(at=time.time(), epoch=self.epoch, incarnation=secrets.token_hex(8), host=self.site.host)
+        former = self.cluster.conf
         await self.engine.ask(lambda cluster, now: take_office(cluster, now, fresh, self.conf))
+        if self.cluster.version > 2:
+            self.audit.configured(None, "the master started", differences(former, self.cluster.conf))
 
     async def serve(self) -> None:
         """Run everything; ends with the first part that fails."""
@@ -228,6 +240,9 @@ class Master:
                 await Workers("page of metrics").run(self.page.close)
             if self.server is not None:
                 await self.server.close()
+            self.audit.flush()
+            if self.audit_file is not None:
+                await Workers("end of the audit file").run(self.audit_file.close)
 
     async def _serve(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -260,6 +275,7 @@ class Master:
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())
             group.create_task(self.pruning.run())
+            group.create_task(self.audit.run())
             group.create_task(self.loops.forget_cycles())
             group.create_task(self.loops.windows())
             group.create_task(self.loops.migrations())
@@ -285,3 +301,7 @@ class Master:
             finally:
                 link.close()
                 process.kill()
+
+
+def _nowhere(_: dict[str, object]) -> None:
+    """LAVA_AUDIT=N."""

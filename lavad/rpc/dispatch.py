@@ -39,6 +39,7 @@ from lavad.local_time import local_time
 from lavad.queries.render import shown
 from lavad.replica.replicas import QueryProcess
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
+from lavad.services.audit import Audit
 from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
@@ -98,6 +99,7 @@ class Dispatch:
         reconfiguration: Reconfiguration,
         secret: bytes,
         perfmon: Perfmon,
+        audit: Audit,
     ) -> None:
         self._engine = engine
         self._texts = texts
@@ -109,10 +111,12 @@ class Dispatch:
         self._secret = secret
         self._perfmon = perfmon
         self._under_way = UnderWay()
+        self._audit = audit
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
         large = [LARGE] if len(frame) > bounds.LARGE else []
+        ask: asks.Ask | None = None
         try:
             if len(caller.user.encode(errors="surrogatepass")) > MAX_USER:
                 raise Refused("Bad request: the name of the user is too long")
@@ -131,10 +135,12 @@ class Dispatch:
                     async for piece in self._pieces(ask, caller):
                         yield piece
         except Refused as refusal:
+            self._audit.refused(ask, caller, refusal.text)
             yield _refusal(refusal)
         except Exception as error:
             # without an answer the command would ask again for ever
             log.exception("an ask could not be answered")
+            self._audit.refused(ask, caller, f"internal error: {type(error).__name__}")
             yield _refusal(Refused(f"lavad: internal error: {type(error).__name__}; its log says more"))
 
     async def _pieces(self, ask: asks.Ask, caller: Caller) -> AsyncIterator[bytes]:
@@ -143,10 +149,16 @@ class Dispatch:
             async for piece in self._queries.answer(ask, caller):
                 yield _encode(piece)
         elif isinstance(ask, asks.Peek):
+            shown = False
             async for piece in self._outputs.answer(ask, caller):
+                if not shown:
+                    self._audit.answered(ask, caller, {})
+                shown = True
                 yield _encode(piece)
         else:
-            yield _encode({"ok": await self._change(ask, caller)})
+            answer = await self._change(ask, caller)
+            self._audit.answered(ask, caller, answer)
+            yield _encode({"ok": answer})
 
     async def _change(self, ask: asks.Ask, caller: Caller) -> Answer:
         if ask.again and ask.uuid:

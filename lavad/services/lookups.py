@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
@@ -83,7 +83,7 @@ class Lookups:
             name, queue = jobs.name or None, jobs.queue or None
             found = self._reader.finished_jobs(Find(user=user, name=name, queue=queue, since=since))
             found = found if jobs.ids else found[-1:]
-        due = self._reader.due({job_of(job.key) for job in found}, self._kept_since)
+        due = self._due({job_of(job.key) for job in found})
         found = [job for job in found if job_of(job.key) not in due]
         ids = {job_of(job.key) for job in found if job.key >> 32}
         arrays = {job: array for job in ids if (array := self._reader.finished_array(job)) is not None}
@@ -95,13 +95,17 @@ class Lookups:
         user = None if is_admin(self._cluster.conf, caller) else caller.user
         for name in missing.names:
             ids = self._reader.ids_named(name, user, since)
-            due = self._reader.due(ids, self._kept_since)
+            due = self._due(ids)
             known.names[name] = tuple(job for job in ids if job not in due)
         jobs = {*missing.jobs, *(job for name in missing.names for job in known.names[name])}
         known.jobs.update(self._ended_of(jobs))
         known.elements.update(self._ended_of(missing.elements))
 
+    def _due(self, jobs: Collection[int]) -> set[int]:
+        """Which of these jobs are about to leave the store."""
+        return self._reader.due(jobs, self._kept_since) if self._kept_since else set()
+
     def _ended_of(self, jobs: Iterable[int]) -> dict[int, Ended | None]:
         wanted = set(jobs)
-        due = self._reader.due(wanted, self._kept_since)
+        due = self._due(wanted)
         return dict.fromkeys(due) | self._reader.ended_of(sorted(wanted - due))

@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 from config.model.problems import report
 from config.read.load import load as load_files
+from lavad.configure.difference import differences
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import check_reconfig, configure
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.windows import is_open, local_of, parse_windows
 from lavad.engine import Engine
 from lavad.local_time import local_time
+from lavad.services.audit import Audit
 from proto.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -25,16 +27,17 @@ TIME_PAUSE = 10.0
 class Reconfiguration:
     """Reads the files of one configuration folder."""
 
-    def __init__(self, engine: Engine, confdir: str, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, confdir: str, clock: Callable[[], float], audit: Audit) -> None:
         self._engine = engine
         self._confdir = confdir
+        self._audit = audit
         self._reading = Workers("configuration")
         self._clock = clock
 
     async def ask(self, caller: Caller) -> str:
         """badmin reconfig: read the whole configuration, or change nothing. Returns a text for the caller; raises Refused."""
         check_reconfig(self._engine.cluster, caller)
-        await self._read()
+        await self._read(caller, "badmin reconfig")
         return "Reconfiguration initiated"
 
     async def run(self) -> None:
@@ -46,15 +49,17 @@ class Reconfiguration:
             now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
             if windows and seen and seen[0] == windows and seen != now:
                 try:
-                    await self._read()
+                    await self._read(None, "a time window")
                 except Refused as refusal:
                     log.warning("configuration by time: %s", refusal)
             seen = now
             await asyncio.sleep(TIME_PAUSE)
 
-    async def _read(self) -> None:
+    async def _read(self, caller: Caller | None, why: str) -> None:
         loaded = await self._reading.run(load_files, self._confdir)
         if loaded.has_errors:
             raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
         conf = resolve(loaded.config)
+        former = self._engine.cluster.conf
         await self._engine.ask(lambda cluster, now: configure(cluster, now, conf))
+        self._audit.configured(caller, why, differences(former, conf))

@@ -10,7 +10,7 @@ import os
 import resource
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from lavad.hosts.sessions import Sessions
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
 from lavad.rpc.dispatch import Dispatch
+from lavad.services.audit import Audit
 from lavad.services.perfmon import Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits
@@ -75,7 +76,7 @@ class Rendered:
             yield piece
 
 
-async def made(folder: Path) -> tuple[Engine, Dispatch, Store]:
+async def made(folder: Path, write: Callable[[dict[str, object]], None] = lambda _: None) -> tuple[Engine, Dispatch, Store]:
     """A master in office without its daemons."""
     url = f"sqlite:///{folder}/lava.db"
     store = Store.open(url)
@@ -86,15 +87,17 @@ async def made(folder: Path) -> tuple[Engine, Dispatch, Store]:
     outputs = PeekService(cluster, sessions, PeekRequests(), reader, Workers("reads"))
     texts = JobTextCache(reader)
     engine.on_text(texts.seen)
+    audit = Audit(write, lambda: cluster.conf, time.time)
     dispatch = Dispatch(
         engine,
         texts,
         Waits(cluster),
         Rendered(cluster, reader),  # type: ignore[arg-type]
         outputs,
-        Reconfiguration(engine, str(folder / "none"), time.time),
+        Reconfiguration(engine, str(folder / "none"), time.time, audit),
         b"secret",
         Perfmon(cluster, time.time),
+        audit,
     )
     started = ev.MasterStarted(at=time.time(), epoch=epoch or 0, incarnation="i", host="h1")
     world = World()
