@@ -110,6 +110,22 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
     lava_audit: str = ""
     """Where the audit file is, ``syslog``, or ``N`` for none."""
+    secure_job_info_level: int = 0
+    """Of whose jobs users see what: 0 (everything of all) to 5; ``queries.facts.visibility`` has the table."""
+    secure_infodir_user_access: str = "N"
+    """Whether bhist and bacct show everything (N), nothing (Y), or what the level says (G) to those whom it restricts."""
+    enable_job_info_by_admin_role: tuple[str, ...] = ()
+    """Administrators (usergroup, queue, cluster) who see the jobs that they administer in any case."""
+    max_job_num: int = 0
+    """Finished jobs after which lsb.events becomes lsb.events.1; 0: by its size alone."""
+    acct_archive_size: int = 0
+    """KB after which lsb.acct becomes lsb.acct.1; 0: any size."""
+    acct_archive_age: int = 0
+    """Days, as ``acct_archive_size``."""
+    max_acct_archive_file: int = 0
+    """Files lsb.acct.N that are kept; 0: all."""
+    lava_event_files: int = 0
+    """Files lsb.events.N that are kept; 0: all."""
     lava_history_days: float = 90.0
     """For how long the store keeps what is over; 0: for good."""
     lava_history_jobs: int = 0
@@ -179,7 +195,6 @@ class SiteParams(Params, frozen=True):
     sbd_sleep_time: int = 30
     mbd_refresh_time: int = 5
     job_scheduling_interval: float = 1.0
-    max_job_num: int = 1000
     max_sbd_fail: int = 3
     sub_try_interval: int = 60
     pend_reason_update_interval: int = 60

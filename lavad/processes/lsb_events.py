@@ -10,9 +10,11 @@ import os
 import select
 import socket
 import sys
+import time
 from pathlib import Path
 
-from lavad.lsb import position
+from lavad.core.events import Configured
+from lavad.lsb import archive, position
 from lavad.lsb.lines import Earlier, Lines
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import child_socket, set_title
@@ -35,6 +37,9 @@ class Log:
         """The number of the event by which the store was last restored from a backup; 0: never."""
         self.seq = self._recovered()
         self.earlier = Earlier()
+        self.finished = 0
+        """Jobs that have finished since the last lsb.events was moved away."""
+        self.params = reader.params()
 
     def _recovered(self) -> int:
         """The position to continue from; lines written after the last saved position are removed."""
@@ -58,6 +63,8 @@ class Log:
         self._append(self.paths["lsb.events"], lines.events)
         self._append(self.paths["lsb.acct"], lines.accounts)
         self.seq = rows[-1][0]
+        self.finished += len(lines.accounts)
+        self.params = next((event.conf.params for _, event in reversed(rows) if isinstance(event, Configured)), self.params)
         self._rotate()
         position.save(self.folder, self.seq, self.paths.values(), restored=self.restored)
         return len(rows) == AT_ONCE
@@ -68,10 +75,13 @@ class Log:
                 file.write("".join(lines))
 
     def _rotate(self) -> None:
-        for path in self.paths.values():
-            if path.stat().st_size > LARGEST:
-                path.replace(path.with_name(path.name + ".1"))
-                path.touch()
+        params = self.params
+        events, accounts = self.paths["lsb.events"], self.paths["lsb.acct"]
+        if self.finished >= params.max_job_num > 0 or events.stat().st_size > LARGEST:
+            self.finished = 0
+            archive.rotate(events, params.lava_event_files)
+        if archive.is_due(accounts, time.time(), params.acct_archive_size << 10, params.acct_archive_age):
+            archive.rotate(accounts, params.max_acct_archive_file)
 
 
 def _site(link: socket.socket) -> feed.ReplicaSettings:

@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from lavad.core.events import Event
+from lavad.core.events import Configured, Event
 from lavad.core.job.depend import Ended
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.states import JobState
 from lavad.core.plan.cycle_record import RecordedCycle
+from lavad.core.site.conf import Conf, Params
 from lavad.store import codec, prune, schema
 from lavad.store.accounting import Asked, Sums, pages, sums
 from lavad.store.connect import Found, Query, make_engine
@@ -203,6 +204,13 @@ class Reader:
         """The next ``limit`` recorded plans that were made after this version."""
         query = sa.select(schema.cycles).where(schema.cycles.c.version > version)
         return [RecordedCycle(*row) for row in self._rows(query.order_by(schema.cycles.c.version).limit(limit))]
+
+    def params(self) -> Params:
+        """The parameters of the configuration in force."""
+        seq = self._one(sa.select(schema.meta.c.value).where(schema.meta.c.name == "configured"))
+        rows = self._history(_events.seq == int(seq)) if seq is not None else []
+        event = rows[0][1] if rows else None
+        return event.conf.params if isinstance(event, Configured) else Conf().params
 
     def kept_since(self) -> float:
         """The time up to which history may be gone; 0.0: all is there."""

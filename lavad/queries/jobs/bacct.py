@@ -12,7 +12,7 @@ from lavad.core.lang.job_names import ArrayError, keys_named
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
-from lavad.queries.facts import jobfacts, lsf_log, paragraphs, queuefacts, resources
+from lavad.queries.facts import jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
 from lavad.queries.facts.history import gone_since
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
@@ -93,11 +93,15 @@ class _Report:
         if anybody:
             del wanted["reservation"]
         none = self.options.any("sla", "Lp")
-        if not (wanted or exceptional or anybody or none):
+        restricted = visibility.history_is_restricted(self.request)
+        if not (wanted or exceptional or anybody or none or restricted):
             return None
+        detail = self.options.any("l", "UF")
 
         def test(job: Job) -> bool:
             spec = self.view.spec(job)
+            if restricted and not visibility.sees(self.request, spec, detail):
+                return False
             fits = not none and all(getattr(spec, field) in values for field, values in wanted.items())
             fits = fits and (bool(spec.reservation) or not anybody)
             return fits and (not exceptional or bool(queuefacts.job_exceptions(job, self.view, now)))

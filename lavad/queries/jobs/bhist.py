@@ -12,7 +12,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
-from lavad.queries.facts import jobfacts, lsf_log, paragraphs, resources
+from lavad.queries.facts import jobfacts, lsf_log, paragraphs, resources, visibility
 from lavad.queries.facts.history import COLUMNS, History, Times, gone_since
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.facts.sentences import HistoryFormatter, cluster_sentence
@@ -182,13 +182,22 @@ def _show_by_time(request: Request, window: tuple[float, float]) -> Iterator[Sho
     """-t: a paragraph an event of jobs, hosts and queues, in order."""
     formatters: dict[int, HistoryFormatter] = {}
     found = False
+    restricted = visibility.history_is_restricted(request)
     for _, event in request.view.reader.events_between(*window):
+        if restricted and isinstance(event, ev.JobEvent) and not _may_see(request, event, formatters):
+            continue
         for sentence in _sentences(request, event, formatters):
             found = True
             yield out(wrap(f"{formats.full_time(event.at)}: {sentence}"))
     if not found:
         yield out("No matching event found\n")
         yield leave(255)
+
+
+def _may_see(request: Request, event: ev.JobEvent, formatters: dict[int, HistoryFormatter]) -> bool:
+    if event.key not in formatters:
+        formatters[event.key] = _formatter(request, event)
+    return visibility.sees(request, request.view.spec(formatters[event.key].job), detail=True)
 
 
 def _sentences(request: Request, event: ev.Event, formatters: dict[int, HistoryFormatter]) -> list[str]:

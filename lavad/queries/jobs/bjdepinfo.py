@@ -16,6 +16,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.lang.windows import local_of
 from lavad.core.rules.dependency_eval import answer_of
 from lavad.local_time import local_time
+from lavad.queries.facts import visibility
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.store.read import Find
 
@@ -69,7 +70,8 @@ class Relations:
         except ArrayError as error:
             raise Refused(str(error)) from None
         key = key_of(job, indices.min() if indices else 0)
-        if self.row(key) is None:
+        row = self.row(key)
+        if row is None or not visibility.sees(self.request, self.request.view.spec(row), detail=True):
             raise Refused(f"Job <{word}> is not found")
         return key
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import index_of, job_of
-from lavad.queries.facts import jobfacts, queuefacts, resources
+from lavad.queries.facts import jobfacts, queuefacts, resources, visibility
 from lavad.queries.frame import columns, formats
 from lavad.queries.frame.columns import Custom, Named
 from lavad.queries.frame.request import Request, Shown, out
@@ -166,6 +166,13 @@ for _names, _width, _value in _TABLE:
     FIELDS.update(dict.fromkeys(_names.split(), _field))
 
 
+_OF_SUMMARY = (
+    "jobid", "jobindex", "stat", "user", "queue", "job_name", "proj_name", "pids", "from_host", "exec_host", "nexec_host",
+    "first_host", "submit_time", "start_time", "time_left", "finish_time", "%complete", "cpu_used", "slots", "mem", "swap",
+    "forward_cluster", "forward_time", "run_time",
+)  # fmt: skip
+SUMMARY = frozenset(name for name, field in FIELDS.items() if field.name in _OF_SUMMARY)
+"""Fields that are summary information: others are ``-`` where no more may be seen."""
 DEFAULT = "jobid user stat queue from_host exec_host job_name submit_time"
 _BATCH = 500
 
@@ -174,11 +181,16 @@ def _rows(request: Request, form: Form, custom: Custom, jobs: Iterator[Job]) -> 
     values = [(FIELDS[column.name].value, column.unit) for column in custom.columns]
     needs_text = any(v.reads_text(FIELDS[column.name].value) for column in custom.columns)
     row = Row(request, form.hms, form.factor)
+    summary = [column.name in SUMMARY for column in custom.columns]
+    hides = visibility.is_restricted(request.cluster.conf, request.caller)
     while batch := list(islice(jobs, _BATCH)):
         texts = request.view.texts(batch) if needs_text else {}
         for job in batch:
             row.take(job, texts.get(job.key, NO_TEXT))
-            yield [value(row, unit) for value, unit in values]
+            cells = [value(row, unit) for value, unit in values]
+            if hides and not visibility.sees(request, row.spec, detail=True):
+                cells = [cell if shown else "-" for cell, shown in zip(cells, summary, strict=True)]
+            yield cells
 
 
 def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:

@@ -18,7 +18,7 @@ from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import FINAL, WAITING, JobState
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
-from lavad.queries.facts import queuefacts, reasons, slot_reservations
+from lavad.queries.facts import queuefacts, reasons, slot_reservations, visibility
 from lavad.queries.facts.jobset import STOPPED, UNFINISHED, Test, Wanted
 from lavad.queries.frame.request import Options, Request
 
@@ -77,9 +77,18 @@ def read_wanted(request: Request, options: Options) -> Wanted:
         states=states,
         users=_users(request, options, ids is not None),
         ids=ids,
-        spec_test=_spec_test(request, options),
+        spec_test=_seen(request, options, _spec_test(request, options)),
         job_test=_job_test(request, options),
     )
+
+
+def _seen(request: Request, options: Options, test: Callable[[int], bool] | None) -> Callable[[int], bool] | None:
+    """``test``, and that the caller may see the jobs as the options show them."""
+    command = request.query.command
+    if command == "bhist" and not visibility.history_is_restricted(request):
+        return test
+    detail = options.any("l", "UF") or options.any(*(("b",) if command == "bhist" else ("N",)))
+    return visibility.tested(request, detail or command == "bread", test)
 
 
 def _users(request: Request, options: Options, by_id: bool) -> frozenset[str] | None:

@@ -11,6 +11,7 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import FINAL
+from lavad.queries.facts import visibility
 from lavad.queries.facts.jobset import UNFINISHED, JobSet
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Options, Request, Shown, out
@@ -29,7 +30,7 @@ def _messages(request: Request, unknown: str) -> tuple[str, str, tuple[Message, 
     except ArrayError as error:
         raise Refused(f"{error}.") from None
     row = Relations(request).row(key_of(job, indices.min() if indices else 0))
-    if row is None:
+    if row is None or not visibility.sees(request, request.view.spec(row), detail=True):
         raise Refused(unknown)
     return word, request.view.spec(row).user, row.messages
 
