@@ -51,7 +51,7 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     from agent.daemon import Daemon
     from agent.launch import launchers
 
-    _log_to(options.log)
+    _log_to(_log_file(options))
     site = _site(options)
     os.makedirs(site.output_dir, mode=0o755, exist_ok=True)
     if options.pidfile:
@@ -120,22 +120,32 @@ def _site(options: argparse.Namespace) -> Site:
     )
 
 
-def _log_to(path: str | None) -> None:
-    import logging
+def _log_file(options: argparse.Namespace) -> str:
+    """--log, else a file in LSF_LOGDIR, else "": standard error."""
+    from config.lsfconf import read_lsf_conf
 
+    folder = read_lsf_conf(os.path.join(options.conf, "lsf.conf")).get("LSF_LOGDIR", "")
+    return options.log or (f"{folder}/lava-agent.log.{options.host}" if folder else "")
+
+
+def _log_to(path: str) -> None:
+    import logging
+    import signal
+
+    from proto import logfile
     from proto.logs import log_to
 
     form = "%(asctime)s %(levelname)s %(message)s"
     # A line for each job: what the format does not show is not looked up.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    log_to(sys.stderr, form)
     if path:
-        log_to(path, form)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-        os.dup2(fd, 2)
-        os.close(fd)
-    else:
-        log_to(sys.stderr, form)
+        try:
+            logfile.follow(path)
+        except OSError as e:
+            logging.getLogger("lava-agent").warning("no log in %s: %s; standard error is the log", path, e.strerror)
 
 
 def _write_pid(path: str) -> None:

@@ -35,6 +35,7 @@ from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
+from proto import logfile
 from proto.localsocket import address, is_local
 from proto.logs import log_to
 from proto.workers import Workers
@@ -246,20 +247,29 @@ def pid_file(path: Path) -> None:
     new.replace(path)
 
 
+def _log_in(folder: str, name: str) -> None:
+    if folder:
+        try:
+            logfile.follow(f"{folder}/{name}", inherited=True)
+        except OSError as error:
+            log.warning("LSF_LOGDIR: %s; standard error is the log", error)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point; exit 1 with one line where the daemon cannot start."""
     options = arguments(argv)
     set_title("lavad")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if options.log:
-        descriptor = os.open(options.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
+        logfile.follow(options.log, inherited=True)
     log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         loaded = load_files(options.conf)
         if loaded.has_errors:
             raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
         logging.getLogger().setLevel(level_of(loaded.config.lsf.get("LSF_LOG_MASK", "")))
+        if not options.log:
+            _log_in(loaded.config.lsf.get("LSF_LOGDIR", ""), f"{_name(options.number)}.log.{options.host}")
         site = read_site(options, loaded)
         lock = RunLock(site.rundir, site.host, options.number)
         former = os.umask(0o077)  # environments and the store's secret are in it

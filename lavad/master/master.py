@@ -105,8 +105,7 @@ class Master:
         self, site: MasterSettings, store: Store, stored: Stored, epoch: int, leases: Leases, conf: Conf, output: BinaryIO | None
     ) -> None:
         self.site = site
-        self.epoch = epoch
-        self.leases = leases
+        self.epoch, self.leases = epoch, leases
         self.conf = conf
         self.soft = Soft()
         self.ready = asyncio.Event()
@@ -131,8 +130,7 @@ class Master:
         outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
         self.perfmon = Perfmon(cluster, time.time)
         self.audit_file = AuditFile(site.audit) if site.audit else None
-        write = self.audit_file.put if self.audit_file is not None else _nowhere
-        self.audit = Audit(write, lambda: cluster.conf, time.time)
+        self.audit = Audit(self._write_audit, lambda: cluster.conf, time.time)
         self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time, self.audit)
         self.loops = Loops(self.engine, self.sessions, leases, store, time.time)
         self.dispatch = Dispatch(
@@ -148,8 +146,9 @@ class Master:
         )
         self.unknown_users = UnknownUsers(self.engine)
         self.host_watch = HostWatch(self.engine, time.time)
-        shared = site.lsf.get("LSB_SHAREDIR", "")
-        self.pruning = Pruning(self.engine, store, reader, self.dispatch.lookups, epoch, shared, time.time)
+        self.pruning = Pruning(
+            self.engine, store, reader, self.dispatch.lookups, epoch, site.lsf.get("LSB_SHAREDIR", ""), time.time
+        )
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self._admit()
@@ -202,6 +201,10 @@ class Master:
         return SoftUpdate(
             load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises, notices=soft.notices
         )
+
+    def _write_audit(self, entry: dict[str, object]) -> None:
+        if self.audit_file is not None:
+            self.audit_file.put(entry)
 
     def _forget(self, committed: Committed) -> None:
         """Drop the soft state of what is over."""
@@ -301,7 +304,3 @@ class Master:
             finally:
                 link.close()
                 process.kill()
-
-
-def _nowhere(_: dict[str, object]) -> None:
-    """LAVA_AUDIT=N."""

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import BinaryIO
 
+from proto import logfile
+
 CHILD_FD = 3
 _PR_SET_NAME = 15
 DEATH_SIGNAL = 1
@@ -24,6 +26,7 @@ def child_socket() -> socket.socket:
     """A replica's end of its socket pair. It ends with its master."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    logfile.follow_parent()
     return socket.socket(fileno=CHILD_FD)
 
 

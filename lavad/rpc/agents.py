@@ -84,6 +84,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         hello = decode.hello(await anext(aiter(requests)))
         why = self._admission.why_not_stream(hello, context)
         if why:
+            self._dispatch.audit.host_refused(hello.host, context.peer(), why)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
         if not self._leases.answer(hello.host, boottime()):
             await context.abort(grpc.StatusCode.UNAVAILABLE, "another master may have taken over")
@@ -226,6 +227,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         """A command of a user on an agent's host; the agent has authenticated the user."""
         host, why = self._admission.vouched_host(context)
         if why:
+            self._dispatch.audit.host_refused(host, context.peer(), why)
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
         caller = decode.caller(request, host, self._admission.may_administer(host))
         with contextlib.suppress(asyncio.CancelledError):

@@ -111,7 +111,7 @@ class Dispatch:
         self._secret = secret
         self._perfmon = perfmon
         self._under_way = UnderWay()
-        self._audit = audit
+        self.audit = audit
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
@@ -135,12 +135,12 @@ class Dispatch:
                     async for piece in self._pieces(ask, caller):
                         yield piece
         except Refused as refusal:
-            self._audit.refused(ask, caller, refusal.text)
+            self.audit.refused(ask, caller, refusal.text)
             yield _refusal(refusal)
         except Exception as error:
             # without an answer the command would ask again for ever
             log.exception("an ask could not be answered")
-            self._audit.refused(ask, caller, f"internal error: {type(error).__name__}")
+            self.audit.refused(ask, caller, f"internal error: {type(error).__name__}")
             yield _refusal(Refused(f"lavad: internal error: {type(error).__name__}; its log says more"))
 
     async def _pieces(self, ask: asks.Ask, caller: Caller) -> AsyncIterator[bytes]:
@@ -152,12 +152,12 @@ class Dispatch:
             shown = False
             async for piece in self._outputs.answer(ask, caller):
                 if not shown:
-                    self._audit.answered(ask, caller, {})
+                    self.audit.answered(ask, caller, {})
                 shown = True
                 yield _encode(piece)
         else:
             answer = await self._change(ask, caller)
-            self._audit.answered(ask, caller, answer)
+            self.audit.answered(ask, caller, answer)
             yield _encode({"ok": answer})
 
     async def _change(self, ask: asks.Ask, caller: Caller) -> Answer:

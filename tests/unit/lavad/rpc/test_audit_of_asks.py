@@ -48,7 +48,7 @@ async def sent(folder: Path, asked: list[tuple[Caller, dict[str, Any]]]) -> list
     entries.clear()
     for number, (caller, ask) in enumerate(asked):
         await answered(dispatch, msgspec.json.encode(ask | {"uuid": f"u-{number}"}), caller)
-    dispatch._audit.flush()
+    dispatch.audit.flush()
     running.cancel()
     store.close()
     return entries

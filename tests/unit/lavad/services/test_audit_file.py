@@ -11,6 +11,7 @@ import pytest
 from lavad.configure.difference import differences
 from lavad.core.site.conf import Conf, Params
 from lavad.services import audit_file
+from lavad.services.audit import BURST, Audit
 from lavad.services.audit_file import AuditFile
 from tests.support.wait import wait_until
 
@@ -81,3 +82,20 @@ def test_a_change_of_the_configuration_has_old_and_new_values_without_secrets() 
     queue = old.queues[0]
     more = Conf(queues=(queue, msgspec.structs.replace(queue, name="night", priority=7)))
     assert ("queues[night].priority", "", "7") in list(differences(Conf(queues=(queue,)), more))
+
+
+def test_hosts_that_are_not_let_in_and_floods_of_them() -> None:
+    entries: list[dict[str, object]] = []
+    now = [1000.0]
+    audit = Audit(entries.append, Conf, lambda: now[0])
+    for _ in range(100):
+        audit.host_refused("node7", "ipv4:10.0.0.7:4711", "no certificate of an agent")
+    assert [entry["ask"] for entry in entries] == ["session"] * BURST
+    assert (entries[0]["host"], entries[0]["address"]) == ("node7", "ipv4:10.0.0.7:4711")
+    audit.flush()
+    assert (entries[-1]["host"], entries[-1]["more_like_this"]) == ("node7", 100 - BURST)
+    now[0] += 1000.0
+    audit.flush()
+    audit.flush()
+    assert len(entries) == BURST + 1
+    assert not audit._refusals, "who was not refused lately is forgotten"

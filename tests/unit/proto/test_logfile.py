@@ -1,0 +1,55 @@
+"""The log of a daemon and its child processes is found again under its name after it was moved away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.wait import wait_until
+
+ROOT = Path(__file__).parents[3]
+CHILD = "from proto import logfile; logfile.follow_parent(); print('child', flush=True); input(); print('child', flush=True)"
+DAEMON = f"""
+import subprocess, sys
+from proto import logfile
+logfile.follow(sys.argv[1], inherited=True)
+child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdin=subprocess.PIPE, text=True)
+print("daemon", child.pid, flush=True)
+input()
+print("daemon again", flush=True)
+child.communicate("\\n")
+"""
+
+
+def test_a_moved_log_is_begun_anew_by_all_processes(tmp_path: Path) -> None:
+    path, moved = tmp_path / "lavad.log", tmp_path / "lavad.log.1"
+    daemon = subprocess.Popen([sys.executable, "-c", DAEMON, str(path)], stdin=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        wait_until(lambda: path.exists() and {"daemon", "child"} <= set(path.read_text().split()), 30)
+        child = next(int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith("daemon"))
+        path.rename(moved)
+        for pid in (daemon.pid, child):
+            os.kill(pid, signal.SIGHUP)
+        wait_until(path.exists, 30)
+        wait_until(lambda: all(os.readlink(f"/proc/{pid}/fd/1") == str(path) for pid in (daemon.pid, child)), 30)
+        daemon.communicate("\n", timeout=30)
+    finally:
+        daemon.kill()
+    assert path.read_text().splitlines() == ["daemon again", "child"]
+    assert "again" not in moved.read_text()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "lavad.log").symlink_to(tmp_path / "elsewhere")
+    daemon = subprocess.run(
+        [sys.executable, "-c", DAEMON, str(tmp_path / "lavad.log")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert daemon.returncode != 0
+    assert not (tmp_path / "elsewhere").exists()
