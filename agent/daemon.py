@@ -70,6 +70,8 @@ class Daemon:
         self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._sample_pause = SAMPLE_PAUSE
         self._starter_there = asyncio.Event()
+        self._starter_changed = asyncio.Event()
+        """Its protocol is another than the one that the master was told."""
         self._to_send = asyncio.Event()
         self._heartbeats: list[pb.Heartbeat] = []
         self._last_heard = 0.0
@@ -152,6 +154,8 @@ class Daemon:
                 continue
             async for report in link.reports():
                 if isinstance(report, Hello):
+                    if report.protocol != runner.starter.protocol:
+                        self._starter_changed.set()
                     log.info("starter %d, %d parts", report.pid, len(report.parts))
                     self._inbox.put_nowait(partial(runner.starter_connected, link, report))
                     self._starter_there.set()
@@ -194,6 +198,7 @@ class Daemon:
     async def _try(self, target: str) -> Session | None:
         facts = await self._monitor.facts()
         await self._finish_turn()
+        self._starter_changed.clear()
         greeted = now()
         try:
             session = await open_session(target, self._site, self._runner.hello(facts))
@@ -237,6 +242,7 @@ class Daemon:
             self._watch_certificate(),
         ]
         tasks = [asyncio.create_task(one) for one in work]
+        tasks.append(asyncio.create_task(self._starter_changed.wait()))  # type: ignore[arg-type]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

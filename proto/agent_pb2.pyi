@@ -61,7 +61,7 @@ class Gpu(_message.Message):
     def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "topology")
+    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "starter", "topology")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_MEM_FIELD_NUMBER: _ClassVar[int]
     MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
@@ -76,6 +76,7 @@ class Facts(_message.Message):
     NCORES_FIELD_NUMBER: _ClassVar[int]
     NPROCS_FIELD_NUMBER: _ClassVar[int]
     NTHREADS_FIELD_NUMBER: _ClassVar[int]
+    STARTER_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
     max_mem: int
@@ -91,8 +92,9 @@ class Facts(_message.Message):
     ncores: int
     nprocs: int
     nthreads: int
+    starter: int
     topology: str
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "parts")

@@ -11,9 +11,9 @@ OLDEST = 1
 """The oldest one that this lava works with: that of the release before. Those that name none are 1."""
 
 
-def why_not_protocol(who: str, theirs: int, me: str) -> str:
+def why_not_protocol(who: str, theirs: int, me: str, oldest: int = OLDEST) -> str:
     """Why ``who`` cannot be worked with, in one line that names both; "" if it can. ``theirs`` is 0 where none was named."""
     theirs = theirs or 1
-    if theirs < OLDEST:
-        return f"{who} speaks protocol {theirs}, {me} of lava {VERSION} speaks {OLDEST} to {PROTOCOL}: upgrade {who}"
+    if theirs < oldest:
+        return f"{who} speaks protocol {theirs}, {me} of lava {VERSION} speaks {oldest} to {PROTOCOL}: upgrade {who}"
     return ""

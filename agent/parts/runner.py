@@ -73,7 +73,7 @@ class Runner:
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
         waiting = self.starter.waiting()
-        self.starter.up(link, hello.seq, hello.keeps_templates)
+        self.starter.up(link, hello.seq, hello.protocol)
         self.parts.starter_connected(hello, waiting)
         self.starts.high = max(self.starts.high, hello.seq >> SEQUENCE_BITS)
 
@@ -105,6 +105,7 @@ class Runner:
 
     def hello(self, facts: pb.Facts) -> pb.Hello:
         """The greeting: everything that is here."""
+        facts.starter = self.starter.protocol
         past = [uid for uid in self._retold if uid not in self.table]
         ended = [
             pb.PartStatus(key=one.key, attempt=one.attempt, uid=uid, state="ended") for uid in past if (one := self._retold[uid])

@@ -14,6 +14,7 @@ import msgspec
 from agent.starter.protocol.codec import Json
 from agent.starter.protocol.orders import Forget, Order, Start
 from agent.starter.protocol.part import PartSpec, write_part
+from agent.starter_client.older import for_protocol_1
 from agent.starter_client.starterlink import StarterLink, encode
 from agent.starter_client.starts import SEQUENCE_BITS
 from agent.starter_client.templates import Templates
@@ -39,13 +40,13 @@ class Outgoing:
         self._forgotten: list[str] = []
         self._failed: list[tuple[str, str]] = []
         self._templates = Templates()
-        self._keeps = False
-        """The starter keeps templates; to one that does not, each order brings its own, and scripts stand in the parts."""
+        self.protocol = 1
+        """The starter's. To one of 1 each order brings its own templates, and scripts stand in the parts."""
 
-    def up(self, link: StarterLink, sequence: int, keeps: bool) -> None:
-        """A starter greeted with its high-water mark; ``keeps``: as ``Hello.keeps_templates``."""
+    def up(self, link: StarterLink, sequence: int, protocol: int) -> None:
+        """A starter greeted with its high-water mark and its protocol."""
         self._link = link
-        self._keeps = keeps
+        self.protocol = protocol
         self._templates.forget()
         self.sequence = max(self.sequence, sequence)
         self._pack()  # what was ordered for a part since is of no use before its start
@@ -117,9 +118,11 @@ class Outgoing:
             self._send(self._link, highest, bodies)
 
     def _encoded(self, template: PartSpec, part: PartSpec) -> bytes:
-        if not self._keeps and part.jobfile is not None:
+        older = self.protocol < 2
+        if older and part.jobfile is not None:
             part = part._replace(jobfile=part.jobfile._replace(text=part.script))
-        body = encode(write_part(part, template, self._templates.name_of(template)))
+        written = write_part(part, template, self._templates.name_of(template))
+        body = encode(for_protocol_1(written) if older else written)
         if len(body) > LARGEST_PART:
             raise ValueError(f"its description has {len(body)} bytes, at most {LARGEST_PART}")
         return body
@@ -131,5 +134,5 @@ class Outgoing:
         parts = tuple(cast(Json, msgspec.Raw(body)) for body in bodies)
         link.put(Start(self.sequence, parts, templates, tuple(self._templates.dropped)))
         self._templates.sent()
-        if not self._keeps:
+        if self.protocol < 2:
             self._templates.forget()

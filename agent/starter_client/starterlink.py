@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from agent.starter.protocol.codec import Json, ProtocolError, text
 from agent.starter.protocol.orders import Greet, Order, write_order
 from agent.starter.protocol.reports import Report, find_report
+from agent.starter.protocol.version import PROTOCOL
 from agent.starter.wire.frames import FrameError, FrameReader, frame
 from proto.unixpath import reachable
 
@@ -103,6 +104,6 @@ async def connect(path: str) -> StarterLink:
             if loop.time() > deadline:
                 raise
             await asyncio.sleep(0.02)
-    link.put(Greet())
+    link.put(Greet(PROTOCOL))
     link.flush()
     return link

@@ -17,6 +17,7 @@ from errno import EACCES, EPERM, EPROTOTYPE
 from cli.client.context import Context, Fail, Refused
 from cli.client.frames import LARGEST_ANSWER, LARGEST_ASK, decode, pack
 from config.lsfconf import find_envdir, read_lsf_conf
+from proto.version import PROTOCOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ class Client:
         told = None
         pause = FIRST_PAUSE
         tries = 0
-        self._frame, self._sent = frame, False
+        self._frame, self._sent = {**frame, "v": PROTOCOL}, False
         while not self._sent_round(receiver, patience):
             tries += 1
             if tries == self.tries:

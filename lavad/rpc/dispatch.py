@@ -46,6 +46,7 @@ from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
 from proto.answers import Answer
 from proto.callers import LATER
+from proto.version import PROTOCOL, why_not_protocol
 
 _decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())
 _MOST_BYTES = {str(kind.__struct_config__.tag): kind.most_bytes for kind in asks.Ask.__subclasses__()}
@@ -67,6 +68,7 @@ class _Kind(msgspec.Struct):
     """What kind of ask a frame is, without decoding the rest."""
 
     ask: str
+    v: int = 1
 
 
 _kind = msgspec.json.Decoder(_Kind)
@@ -79,11 +81,24 @@ def decoded(frame: bytes) -> asks.Ask:
     try:
         if len(frame) > bounds.LARGE and len(frame) > _MOST_BYTES.get(_kind.decode(frame).ask, bounds.LARGE):
             raise Refused("Bad request: the frame is too large")
-        return _decoder.decode(frame)
+        ask = _decoder.decode(frame)
+        if why := why_not_protocol("the command", ask.v, "lavad"):
+            raise Refused(f"Bad request: {why}")
+        return ask
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         found = _LIMIT.match(str(error))
         why = f"{found[2] or 'frame'} is too long (at most {found[1]})" if found is not None else str(error)
+        why += _newer(frame)
         raise Refused(f"Bad request: {why}") from None
+
+
+def _newer(frame: bytes) -> str:
+    """What is said besides of a request that does not read because it is of a newer command."""
+    try:
+        theirs = _kind.decode(frame).v
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    return f" (the command speaks protocol {theirs}, lavad {PROTOCOL}: upgrade lavad first)" if theirs > PROTOCOL else ""
 
 
 class Dispatch:

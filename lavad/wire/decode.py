@@ -63,6 +63,7 @@ def facts(message: pb.Facts) -> Facts:
         Facts,
         message,
         ncpus=message.ncpus or 1,
+        starter=message.starter or 1,
         type=message.type or "UNKNOWN",
         model=message.model or "UNKNOWN",
         cpu_factor=message.cpu_factor or 1.0,

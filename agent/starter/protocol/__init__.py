@@ -7,7 +7,8 @@
 into JSON objects and back. A frame (wire/frames.py) is one object; its kind stands under "do" in an order and "is" in a report.
 
 A starter outlives its agent, so an agent may meet a starter of another version: a key that is not known is ignored, one
-that is missing has its default, a report of an unknown kind is ignored and an unknown order ends the connection.
+that is missing has its default, a report or an order of an unknown kind is passed over. Both say their ``version`` first;
+the agent sends an older starter what that one reads.
 Shepherds are forks of the starter that they talk to, always of its version.
 
 Times: ``at`` and ``started`` are seconds since the epoch, ``deadline`` seconds of CLOCK_BOOTTIME, ``starttime`` clock ticks

@@ -23,6 +23,9 @@ order = Kinds("do")
 class Greet(NamedTuple):
     """The first order of a connection: the agent is there. Answered by ``Hello``."""
 
+    protocol: int = 1
+    """Of ``version.py``."""
+
 
 @order("list")
 class List(NamedTuple):
@@ -273,6 +276,12 @@ def is_about(what: ToPart, uid: str) -> bool:
 def read_order(obj: Json) -> Order | ToShepherd:
     """The order that an object is; ProtocolError when it is none."""
     found: Order | ToShepherd = order.get(obj)
+    return found
+
+
+def find_order(obj: Json) -> Order | ToShepherd | None:
+    """As ``read_order``, None where its kind is not known."""
+    found: Order | ToShepherd | None = order.find(obj)
     return found
 
 

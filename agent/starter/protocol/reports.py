@@ -344,8 +344,8 @@ class Hello(NamedTuple):
     seq: int
     """The highest ``Start.seq`` so far."""
     parts: tuple[PartStatus, ...]
-    keeps_templates: bool = False
-    """A template is known as long as the connection lasts, and the script of a job is taken from it."""
+    protocol: int = 1
+    """Of ``version.py``. From 2 on a template is known as long as the connection lasts, and a job's script is taken from it."""
 
 
 @report("list")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from agent.starter.protocol.codec import Json, ProtocolError
-from agent.starter.protocol.orders import Greet, Order, ToShepherd, read_order
+from agent.starter.protocol.orders import Greet, Order, ToShepherd, find_order
 from agent.starter.protocol.reports import FromStarter, Hello, PartReport, Refused, Reports, write_report
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
@@ -79,15 +79,25 @@ class AgentSide:
             if orders is None:
                 self._drop(pipe, "")
                 return
-            for order in map(read_order, orders):
+            for frame in orders:
+                order = find_order(frame)
                 if pipe is not self._agent and not isinstance(order, Greet):
                     raise ProtocolError("the first frame is not hello")
+                if order is None:
+                    self._pass_over(frame)
+                    continue
                 self._current = pipe
                 self._carry_out(order)
                 if pipe.closed:
                     return
         except (FrameError, ProtocolError) as e:
             self._drop(pipe, f"{type(e).__name__}: {e}")
+
+    def _pass_over(self, frame: Json) -> None:
+        kind = frame.get("do")
+        if not isinstance(kind, str):
+            raise ProtocolError("a frame that is no order")
+        self._log(f"an order of a newer agent that this starter does not know: {kind[:40]!r}")
 
     def _carry_out(self, order: Order | ToShepherd) -> None:
         try:

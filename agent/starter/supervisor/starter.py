@@ -44,6 +44,7 @@ from agent.starter.protocol.reports import (
     Started,
     Wrote,
 )
+from agent.starter.protocol.version import PROTOCOL
 from agent.starter.supervisor import leftovers
 from agent.starter.supervisor.agentside import AgentSide
 from agent.starter.supervisor.journal import Journal
@@ -171,7 +172,7 @@ class Starter:
                 self._start(order)
             case orders.Greet():
                 self._templates.clear()
-                self._agent.welcome(Hello(self._boot, os.getpid(), self._seq, self._list(), keeps_templates=True))
+                self._agent.welcome(Hello(self._boot, os.getpid(), self._seq, self._list(), PROTOCOL))
             case orders.List():
                 self._agent.answer(Listed(self._list()))
             case orders.Forget(uids):

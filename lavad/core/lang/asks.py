@@ -47,6 +47,8 @@ class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_un
     uuid: b.Uuid = ""
     again: bool = False
     """A retry: the caller asked this before and got no answer."""
+    v: b.Signed = 1
+    """The command's protocol (proto/version.py)."""
 
 
 OptionValue = str | bool | list[str]

@@ -39,6 +39,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     nthreads: int = 0
     topology: str = ""
     """Sockets, NUMA nodes, cores and threads, as ``core.lang.topology`` reads them; "": not known."""
+    starter: int = 1
+    """The protocol of its starter, whose shepherds speak with each other: a job's hosts must have the same."""
 
 
 class Host(msgspec.Struct, frozen=True, omit_defaults=True):

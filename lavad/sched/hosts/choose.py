@@ -1,6 +1,7 @@
 """Which hosts a job gets, with how many slots each: span[], same[], cu[] and what is reserved once a job.
 
-Rule: hosts are taken in the order in which they are offered, the best first; a job gets at least its minimum, or nothing.
+Rule: hosts are taken in the order in which they are offered, the best first; a job gets at least its minimum, or nothing. The
+hosts of a job have starters of one protocol, as their shepherds speak with each other.
 """
 
 from __future__ import annotations
@@ -42,6 +43,16 @@ def choose(state: CycleState, need: Need, offers: Iterable[Offer], most: int) ->
 
 
 def _chosen(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
+    if not state.cache.mixed or need.one_slot:
+        return _fitting(state, need, offers, most)
+    groups: dict[int, list[Offer]] = {}
+    for offer in offers:
+        groups.setdefault(offer[0].host.facts.starter, []).append(offer)
+    found = [_fitting(state, need, group, most) for group in groups.values()]
+    return max(found, key=lambda chosen: sum(count for _, count in chosen), default=[])
+
+
+def _fitting(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:
     if need.shape is PLAIN:
         return _spread(need, offers, need.slots, most)
     best: list[Offer] = []

@@ -122,7 +122,7 @@ class ElasticGrowth:
         candidates = list(Candidates(state, need, get_eligible(state, need)))
         offers = [(row, units(state, need, row)[0]) for row in candidates if row.name not in own or row.name in staying]
         offers = [(row, count) for row, count in offers if count]
-        if need.shape.same and (first := state.cache.by_name.get(run.parts[0].host)) is not None:
+        if (need.shape.same or state.cache.mixed) and (first := state.cache.by_name.get(run.parts[0].host)) is not None:
             offers = [offer for offer in offers if _same(state, need, offer[0], first)]
         if need.one_host:
             offers = [offer for offer in offers if offer[0].name == run.parts[0].host]
@@ -133,6 +133,8 @@ class ElasticGrowth:
 
 
 def _same(state: CycleState, need: Need, row: Row, first: Row) -> bool:
+    if row.host.facts.starter != first.host.facts.starter:
+        return False
     here, there = (read_values(one, state.cluster, state.soft) for one in (row, first))
     return all(here.get(name) == there.get(name) for name in need.shape.same)
 

@@ -107,6 +107,8 @@ class SchedulerCache:
         """Last cycle in which a host had more free, or another state, than before."""
         self.load_changed = 0
         """Last cycle in which a load was other than before."""
+        self.mixed = False
+        """Hosts that are up have starters of different protocols."""
         self.retry_blocked = False
         """Something is reserved, suspended or preempted: blocked classes are looked at again in each cycle."""
         self.rules = Rules(Conf())
@@ -168,7 +170,7 @@ class SchedulerCache:
 
     def _renew_rows(self, ledger: Ledger, soft: Soft, local: Local) -> None:
         uses, loads = ledger.cluster.use.hosts, soft.load
-        renewed = False
+        renewed = others = False
         for row, host in zip(self.rows, map(ledger.cluster.hosts.rows.__getitem__, self.by_name), strict=True):
             use, load = uses.get(row.name), loads.get(row.name)
             seen = row.seen
@@ -180,6 +182,9 @@ class SchedulerCache:
                 self.load_changed = self.cycle
             if row.host is not host:
                 self.state_seen += 1
+                others = True
+                if row.host.facts.starter != host.facts.starter:
+                    self.improved = self.cycle  # it may go together with others now
             if row.renew(ledger, host, use, load):
                 self.improved = self.cycle
             if self.columns is not None:
@@ -188,6 +193,8 @@ class SchedulerCache:
         for name in self.host_windows:
             if name in self.by_name:
                 self._renew_code(self.by_name[name], local)
+        if others:
+            self.mixed = len({row.host.facts.starter for row in self.rows if row.host.state is HostState.OK}) > 1
         self.rows_seen += renewed
 
     def _renew_code(self, row: Row, local: Local) -> None:

@@ -8,39 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
+from tests.support.live.work import Work, is_alive
 from tests.support.wait import wait_until
-
-
-class Work:
-    """Jobs that write a line when they begin and end when they are told to."""
-
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self.cluster = cluster
-        self.folder = folder
-
-    def submit(self, name: str, options: str = "", code: int = 0) -> int:
-        wait = f"while [ ! -e {self.folder}/end.{name} ]; do sleep 0.1; done"
-        script = self.folder / f"{name}.sh"
-        script.write_text(f"echo $$ >>{self.folder}/{name}\n{wait}\nexit {code}\n")
-        return self.cluster.submit(f"-o /dev/null {options} sh {script}", cwd=self.folder)
-
-    def end(self, name: str) -> None:
-        (self.folder / f"end.{name}").touch()
-
-    def pids(self, name: str) -> list[int]:
-        """The processes that ever began it."""
-        path = self.folder / name
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-    def began(self, name: str, times: int = 1) -> list[int]:
-        return wait_until(lambda: self.pids(name) if len(self.pids(name)) == times else [], 30, f"{name} to begin {times} times")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 class Drill(Work):
@@ -48,6 +17,7 @@ class Drill(Work):
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         super().__init__(cluster, folder)
+        self.cluster = cluster
         self.here = ("--dir", str(folder / "cluster"))
         self.file = str(folder / "backup")
         cluster.run("badmin qinact night")

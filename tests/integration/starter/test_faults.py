@@ -269,13 +269,19 @@ def test_stale_orders_are_refused_and_known_parts_told_again(rig: Rig) -> None:
     assert not (rig.folder / "ran").exists()
 
 
+def test_an_order_of_a_newer_agent_is_passed_over(rig: Rig) -> None:
+    assert rig.sock is not None
+    rig.sock.sendall(pack({"do": "dance", "uid": "x"}))
+    assert rig.run("after", "exit 3")["status"] == 3 << 8
+
+
 @pytest.mark.parametrize(
     "data",
     [
         b"\xff\xff\xff\xff",
         b"\x00\x00\x00\x05hello",
         b"\x00\x00\x00\x02[]",
-        pack({"do": "nonsense"}),
+        pack({"do": 5}),
         pack({"do": "start", "seq": "x", "parts": []}),
         pack({"do": "start", "seq": 10**9, "parts": [{}]}),
         pack({"do": "kill", "uids": 5}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agent.starter.protocol.version import PROTOCOL
 from tests.support.daemons.starters import ME, Rig
 from tests.support.wait import SLOW
 
@@ -29,7 +30,7 @@ def test_a_template_that_no_shepherd_can_be_sent_refuses_its_parts_and_no_other(
 
 
 def test_a_template_is_known_as_long_as_the_connection_lasts(rig: Rig) -> None:
-    assert rig.hello["keeps_templates"]
+    assert rig.hello["protocol"] == PROTOCOL
     script = {"user": ME, "script": "#!/bin/sh\nexit 7\n", "cwd": str(rig.folder)}
 
     def begin(uid: str, templates: dict[str, Any], drop: tuple[str, ...] = ()) -> None:

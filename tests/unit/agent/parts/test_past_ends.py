@@ -13,7 +13,7 @@ from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
-from proto.version import PROTOCOL
+from proto.version import PROTOCOL, why_not_protocol
 
 
 def end(uid: str, pad: int = 0) -> pb.Report:
@@ -81,6 +81,13 @@ def test_a_restored_store_is_told_the_ends_that_it_cannot_have(tmp_path: Path) -
     restarted.from_master(pb.ToAgent(acks=pb.Acks(serial=report.serial, ended=["since"])))
     assert uids(restarted) == []
     assert uids(runner(tmp_path)) == []
+
+
+def test_a_master_that_is_too_old_is_not_obeyed(tmp_path: Path) -> None:
+    assert runner(tmp_path).welcomed(pb.Welcome(epoch=1, incarnation="i"), 0.0) == ""  # one that names no protocol speaks 1
+    why = why_not_protocol("lavad", 3, "the agent", oldest=4)
+    assert why.startswith("lavad speaks protocol 3, the agent of lava ")
+    assert why.endswith("speaks 4 to 2: upgrade lavad")
 
 
 def test_a_store_that_was_left_is_never_obeyed_again(tmp_path: Path) -> None:

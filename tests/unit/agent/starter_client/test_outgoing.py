@@ -10,6 +10,7 @@ from agent.starter.protocol import part
 from agent.starter.protocol.codec import parse
 from agent.starter.protocol.orders import Kill, Order, Start, read_order, write_order
 from agent.starter.protocol.part import NOTHING, JobFile, PartSpec
+from agent.starter.protocol.version import PROTOCOL
 from agent.starter.wire.frames import MAX_FRAME
 from agent.starter_client import outgoing, templates
 from agent.starter_client.outgoing import Outgoing
@@ -38,9 +39,9 @@ class Link:
         return [order for order in self.got if isinstance(order, Start)]
 
 
-def connected(keeps: bool = True) -> tuple[Outgoing, Link]:
+def connected(protocol: int = PROTOCOL) -> tuple[Outgoing, Link]:
     out, link = Outgoing(), Link()
-    out.up(cast(StarterLink, link), 0, keeps)
+    out.up(cast(StarterLink, link), 0, protocol)
     return out, link
 
 
@@ -52,7 +53,7 @@ def test_a_start_goes_before_what_was_ordered_for_it_while_no_starter_was_there(
     out, link = Outgoing(), Link()
     out.start(1, NOTHING, of(TEMPLATE, "u"))
     out.put(Kill(("u",)))
-    out.up(cast(StarterLink, link), 0, True)
+    out.up(cast(StarterLink, link), 0, PROTOCOL)
     assert [type(order) for order in link.got] == [Start, Kill]
 
 
@@ -78,14 +79,14 @@ def test_a_new_connection_gets_all_templates_again() -> None:
     out.start(1, TEMPLATE, of(TEMPLATE, "u"))
     out.flush()
     out.down()
-    out.up(cast(StarterLink, link), 0, True)
+    out.up(cast(StarterLink, link), 0, PROTOCOL)
     out.start(2, TEMPLATE, of(TEMPLATE, "v"))
     out.flush()
     assert [len(start.templates) for start in link.starts()] == [1, 1]
 
 
 def test_a_starter_that_keeps_no_template_gets_all_with_each_order() -> None:
-    out, link = connected(keeps=False)
+    out, link = connected(1)
     for uid in ("u", "v"):
         out.start(1, TEMPLATE, of(TEMPLATE, uid, jobfile=JobFile(f"/{uid}")))
         out.flush()
@@ -96,9 +97,9 @@ def test_a_starter_that_keeps_no_template_gets_all_with_each_order() -> None:
         assert read.jobfile.text == TEMPLATE.script
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-def test_frames_are_split_by_bytes(keeps: bool) -> None:
-    out, link = connected(keeps)
+@pytest.mark.parametrize("protocol", [1, PROTOCOL])
+def test_frames_are_split_by_bytes(protocol: int) -> None:
+    out, link = connected(protocol)
     scripts = [TEMPLATE._replace(script=f"{number}" * (14 << 20)) for number in range(4)]
     for number in range(16):
         template = scripts[number // 4]
@@ -108,7 +109,7 @@ def test_frames_are_split_by_bytes(keeps: bool) -> None:
     assert [own["uid"] for start in link.starts() for own in start.parts] == [f"u{number}" for number in range(16)]
     numbers = [start.seq for start in link.starts()]
     assert numbers == sorted(set(numbers))
-    if keeps:
+    if protocol == PROTOCOL:
         assert sum(len(start.templates) for start in link.starts()) == 4
 
 

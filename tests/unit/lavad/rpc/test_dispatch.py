@@ -10,6 +10,7 @@ import pytest
 from lavad.core.lang import asks, bounds
 from lavad.core.lang.asks import Refused
 from lavad.rpc.dispatch import decoded
+from proto.version import PROTOCOL
 
 KINDS = sorted(asks.Ask.__subclasses__(), key=lambda kind: kind.__name__)
 
@@ -45,3 +46,21 @@ def test_a_frame_is_no_larger_than_its_kind_needs(kind: type[asks.Ask]) -> None:
 def test_a_command_may_name_very_many_jobs() -> None:
     frame = msgspec.json.encode({"ask": "kill", "jobs": {"ids": [str(10**9 + n) for n in range(bounds.MAX_IDS)]}})
     assert len(decoded(frame).jobs.ids) == bounds.MAX_IDS  # type: ignore[attr-defined]
+
+
+def test_a_newer_command_is_understood_in_what_both_know() -> None:
+    assert decoded(json.dumps({"ask": "kill", "v": PROTOCOL + 1}).encode()) == asks.Kill(v=PROTOCOL + 1)
+    with pytest.raises(Refused) as refused:
+        decoded(json.dumps({"ask": "kill", "v": PROTOCOL + 1, "gently": True}).encode())
+    assert refused.value.text == (
+        "Bad request: Object contains unknown field `gently`"
+        f" (the command speaks protocol {PROTOCOL + 1}, lavad {PROTOCOL}: upgrade lavad first)"
+    )
+    with pytest.raises(Refused, match=r"unknown field `gently`$"):
+        decoded(b'{"ask": "kill", "gently": true}')
+
+
+def test_a_command_of_before_names_no_protocol() -> None:
+    assert decoded(b'{"ask": "kill"}') == asks.Kill(v=1)
+    with pytest.raises(Refused, match=r"the command speaks protocol -1, lavad of lava \S+ speaks \d to \d: upgrade the command$"):
+        decoded(b'{"ask": "kill", "v": -1}')

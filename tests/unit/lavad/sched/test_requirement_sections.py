@@ -8,8 +8,10 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from config.model.cluster import HostConfig
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.by_time import decay_rusage
 from lavad.core.site.conf import Params, ResourceConf
@@ -142,6 +144,30 @@ def test_same_keeps_a_job_on_equal_hosts():
     blocked = world.submit(slots=4, resreq="same[model]")
     assert world.step() == {small: {"h1": 2, "h2": 2}, large: {"h3": 4, "h4": 2}}
     assert world.why(blocked)[0][0] in (1305, 312)
+
+
+def test_a_job_gets_hosts_whose_starters_speak_the_same_protocol():
+    world = world_of(2, 2, 4, 4)
+    for name in ("h3", "h4"):
+        facts = replace(world.cluster.hosts.rows[name].facts, starter=2)
+        world.apply(ev.HostJoined(at=world.now, host=name, facts=facts))
+    small, large = world.submit(slots=4), world.submit(slots=6)
+    too_large = world.submit(slots=9)
+    placed = world.step()
+    assert [set(placed[job]) for job in (small, large)] == [{"h1", "h2"}, {"h3", "h4"}]
+    assert too_large not in placed
+    single = [world.submit() for _ in range(2)]
+    assert set(world.step()) == set(single)
+
+
+def test_a_job_that_waits_for_equal_starters_gets_its_hosts_when_they_are_equal():
+    world = world_of(2, 2)
+    world.apply(ev.HostJoined(at=world.now, host="h2", facts=replace(world.cluster.hosts.rows["h2"].facts, starter=2)))
+    job = world.submit(slots=4)
+    assert world.step() == {}
+    assert world.step() == {}
+    world.apply(ev.HostJoined(at=world.now, host="h1", facts=replace(world.cluster.hosts.rows["h1"].facts, starter=2)))
+    assert world.step() == {job: {"h1": 2, "h2": 2}}
 
 
 def test_an_alternative_waits_for_its_delay():
