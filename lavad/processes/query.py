@@ -19,6 +19,7 @@ from lavad.queries.render import render
 from lavad.replica import protocol as feed
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
+from lavad.store.errors import StoreRefused
 from lavad.store.read import Reader
 from proto.logs import indented
 
@@ -26,6 +27,7 @@ PIECE = 64 * 1024
 MOST_LONG = 3
 """Long queries that run at a time."""
 FAILED = "internal error, see the log of lavad"
+AWAY = "The master's store cannot be read now, try again later"
 
 
 def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
@@ -51,6 +53,9 @@ def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed
                 pieces, size = [], 0
     except Ended:
         raise
+    except StoreRefused as error:
+        send(_away(ask, error))
+        return
     except MemoryError:
         pieces, code = [("err", f"{ask.query.command}: The query needs too much memory\n")], 255
     except Exception as error:
@@ -60,6 +65,11 @@ def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed
         pieces.append(("err", f"{ask.query.command}: {FAILED}\n"))
         code = 255
     send(feed.Answer(number=ask.number, pieces=pieces, exit=code))
+
+
+def _away(ask: feed.Ask, error: StoreRefused) -> feed.Answer:
+    print(f"query {ask.query.command}: {error}", file=sys.stderr)  # noqa: T201
+    return feed.Answer(number=ask.number, pieces=[("err", f"{ask.query.command}: {AWAY}\n")], exit=255)
 
 
 class Queries:
@@ -140,15 +150,23 @@ class Queries:
 
     def _render_in_child(self, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
         # connections to a database are not shared with the parent
-        answer(self._replica, Reader.open(self._replica.site.database), ask, send)
+        try:
+            reader = Reader.open(self._replica.site.database)
+        except StoreRefused as error:
+            send(_away(ask, error))
+        else:
+            answer(self._replica, reader, ask, send)
 
     def _answer_one(self) -> None:
         """The next short query, of the user whose last one is longest ago."""
         if not self._short:
             return
         ask = _next(self._short, next(iter(self._short)))
-        if self._reader is None:
-            self._reader = Reader.open(self._replica.site.database)
+        try:
+            self._reader = self._reader or Reader.open(self._replica.site.database)
+        except StoreRefused as error:
+            self._replica.send(_away(ask, error))
+            return
         self._replica.send(feed.Begun(number=ask.number))
         answer(self._replica, self._reader, ask, self._replica.send)
 

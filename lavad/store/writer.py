@@ -63,6 +63,9 @@ class Store:
         Returns the version before them, None: the tables were up to date. Raises as ``migrate``.
         """
         with self._busy:
+            # the database may have been away: what is left of former connections is of no use then
+            self._drop()
+            self.engine.dispose()
             try:
                 former = migrate(self.connection(), epoch)
             except StoreError:

@@ -1,0 +1,45 @@
+"""PostgreSQL is stopped and started again: jobs run on, the daemons stay, and afterwards everything is there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.live.inside import alive
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.cluster(slots=4, options=("--database", "postgres"), reached_by_all=True)
+
+
+def postmaster(cluster: Cluster) -> int:
+    """The process of the private PostgreSQL."""
+    return int((cluster.folder.path / "postgres" / "data" / "postmaster.pid").read_text().split()[0])
+
+
+def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, tmp_path: Path) -> None:
+    """A job ends meanwhile; what is submitted meanwhile runs once when the database is back, or its user is told."""
+    lavad, agent = cluster.pid("lavad"), cluster.pid("agent-host1")
+    job = cluster.submit("-o /dev/null 'while [ ! -e go ]; do sleep 0.1; done; echo once >> ended'", cwd=tmp_path)
+    cluster.wait_for(job, "RUN")
+    server = postmaster(cluster)
+    os.kill(server, signal.SIGINT)
+    wait_until(lambda: not alive(server), 30, "PostgreSQL to be gone")
+    asked = subprocess.Popen(["bsub", "-o", "/dev/null", "echo once >> late"], cwd=tmp_path, env=cluster.environ)
+    (tmp_path / "go").touch()
+    wait_until((tmp_path / "ended").exists, 30, "the job to end")
+    shown = cluster.run("bjobs -a", ok=False, timeout=100)
+    assert "internal error" not in shown.stdout + shown.stderr
+    cluster.up()
+    cluster.wait_for(job, "DONE", timeout=90)
+    if asked.wait(120) == 0:
+        wait_until((tmp_path / "late").exists, 60, "the job that was submitted meanwhile")
+    after = cluster.submit("-o /dev/null 'echo once >> after'", cwd=tmp_path)
+    cluster.wait_for(after, "DONE", timeout=60)
+    told = [(tmp_path / name).read_text() for name in ("ended", "late", "after") if (tmp_path / name).exists()]
+    assert told == ["once\n"] * (3 if asked.returncode == 0 else 2)
+    assert (cluster.pid("lavad"), cluster.pid("agent-host1")) == (lavad, agent)
