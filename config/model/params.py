@@ -42,6 +42,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
 
     # --- the clock of the cluster
     mbd_sleep_time: int = 60
+    sbd_sleep_time: int = 30
+    """Seconds between two jobs that load suspends, or lets go on, on one host."""
     # LSF documents 1 and ships 0; without a file 0 holds, as load reports arrive far faster here.
     job_accept_interval: int = 0
     clean_period: int = 3600
@@ -192,7 +194,6 @@ class SiteParams(Params, frozen=True):
     enforce_one_ug_limits: bool = False
 
     # --- the clock of the cluster
-    sbd_sleep_time: int = 30
     mbd_refresh_time: int = 5
     job_scheduling_interval: float = 1.0
     max_sbd_fail: int = 3

@@ -42,6 +42,10 @@ class Thresholds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stop: tuple[tuple[str, float], ...] = ()
 
 
+CHKPNT_METHODS = ("", "app")
+"""Ways to checkpoint a job: its own program writes what it needs ("": that is the one)."""
+
+
 class Chkpnt(msgspec.Struct, frozen=True, omit_defaults=True):
     """CHKPNT of a queue, and CHKPNT_DIR with its kin of an application profile."""
 

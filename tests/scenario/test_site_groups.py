@@ -90,7 +90,7 @@ def test_columns_without_effect_are_named(file: str, text: str, said: str, tmp_p
 def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_path: Path) -> None:
     app = (
         "Begin Application\nNAME = sim\nRUNTIME = 1:30\nCHKPNT_DIR = /ckpt\nCHKPNT_PERIOD = 30\nCHKPNT_INITPERIOD = 60\n"
-        "CHKPNT_METHOD = criu\nMIG = 4\nEnd Application\n"
+        "CHKPNT_METHOD = app\nMIG = 4\nEnd Application\n"
     )
     site = QueueSite(tmp_path, "", lsb__applications=app)
     assert site.problems == []
@@ -98,7 +98,11 @@ def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_pa
     checkpoint = spec.checkpoint
     assert checkpoint is not None
     assert (spec.estimate, site.spec_of(app="sim", We="10").estimate) == (5400, 600)
-    assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "criu")
+    assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "app")
+    site = QueueSite(tmp_path, "", lsb__applications=app.replace("= app", "= criu"))
+    (problem,) = site.problems
+    assert problem.endswith("application sim: CHKPNT_METHOD criu is not supported by lava: its jobs are not checkpointed")
+    assert site.spec_of(app="sim").checkpoint is None
 
 
 GROUP = (

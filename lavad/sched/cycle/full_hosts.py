@@ -59,7 +59,8 @@ def _is_plain(state: CycleState, need: Need) -> bool:
     amounts = need.per_host or need.per_slot
     if amounts and state.ledger.is_shared(amounts[0][0]):
         return False
-    makes_room = spec.queue in state.cache.rules.preempts or reserves(need)
+    rules = state.cache.rules
+    makes_room = rules.has_guarantees or spec.queue in rules.preempts or reserves(need)
     return not makes_room and not state.limits.has_host_limits(spec)
 
 

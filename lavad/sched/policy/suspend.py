@@ -1,7 +1,7 @@
 """Suspension and resumption by the system: run windows, load thresholds, STOP_COND, RESUME_COND; resumption after preemption.
 
-Rule: by load at most one job of a host is suspended or resumed in each ``TURN``, so that the load has time to follow; a closed
-window suspends all jobs at once. A preempted job resumes when its slots are free, before jobs of lower queues get them.
+Rule: by load at most one job of a host is suspended or resumed in SBD_SLEEP_TIME seconds, so that the load has time to follow;
+a closed window suspends all jobs at once. A preempted job resumes when its slots are free, before jobs of lower queues get them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.state.cycle_state import CycleState
 
-TURN = 10.0
-"""Seconds between two suspensions, or two resumptions, on one host."""
 WINDOW = "The run windows of the queue are closed"
 HOST_WINDOW = "The run windows of the host are closed"
 STOP = "STOP_COND is true with current host load"
@@ -34,6 +32,8 @@ class SuspendResume:
 
     def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
         self.state = state
+        self._turn = state.cluster.conf.params.sbd_sleep_time
+        """Seconds between two suspensions, or two resumptions, on one host."""
         self.queue_shares = queue_shares
         self.suspensions: list[Suspension] = []
         self.resumes: list[int] = []
@@ -128,16 +128,16 @@ class SuspendResume:
         elif self._beyond(row, (*queue.thresholds.sched, *conf.thresholds.sched)):
             return False
         if any(self._resumed_lately(key) for key in self._jobs_on(row)):
-            self.state.wake(self.state.now + TURN)
+            self.state.wake(self.state.now + self._turn)
             return False
         return True
 
     def _resumed_lately(self, key: int) -> bool:
-        """Whether a job was resumed less than ``TURN`` ago."""
+        """Whether a job was resumed less than SBD_SLEEP_TIME ago."""
         job = self.state.cluster.jobs.rows[key]
         if key in self.resumes:
             return True
-        late = self.state.now < job.since + TURN
+        late = self.state.now < job.since + self._turn
         return job.state is JobState.RUN and job.run is not None and job.run.paused > 0 and late
 
     def _to_suspend(self) -> Iterator[tuple[int, str]]:
@@ -174,14 +174,14 @@ class SuspendResume:
             why = self._overloaded(row, queue, conf) if queue is not None else ""
             if why and _may_be_suspended(job):
                 yield job.key, why
-                self.state.wake(self.state.now + TURN)
+                self.state.wake(self.state.now + self._turn)
                 return
 
     def _suspended_lately(self, key: int) -> bool:
         job = self.state.cluster.jobs.rows[key]
-        if job.state is not JobState.SSUSP or job.preempted_for or self.state.now >= job.since + TURN:
+        if job.state is not JobState.SSUSP or job.preempted_for or self.state.now >= job.since + self._turn:
             return False
-        self.state.wake(job.since + TURN)
+        self.state.wake(job.since + self._turn)
         return True
 
     def _lowest_first(self, keys: list[int]) -> list[tuple[Job, Spec]]:

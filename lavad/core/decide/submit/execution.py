@@ -6,6 +6,7 @@ import re
 
 from msgspec.structs import replace
 
+from config.model.values import CHKPNT_METHODS
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import find_number, reads
 from lavad.core.job.spec import Checkpoint
@@ -79,7 +80,7 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
         raise Refused("Checkpoint directory is missing")
     if method and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", method):
         raise Refused(f"{method}: Bad checkpoint method")
-    if method not in ("", "app"):
+    if method not in CHKPNT_METHODS:
         raise Refused(f"{method}: this checkpoint method is not supported by lava")
     draft.set_spec(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial))
 

@@ -18,7 +18,6 @@ from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Se
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.rules.run_settings import scale
 from lavad.core.site.conf import Params
-from lavad.sched.policy.suspend import TURN
 from tests.support.worlds.bench import ADMIN, ALICE, LOCAL, Bench
 
 
@@ -141,7 +140,7 @@ def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
     bench.queues(QueueConfig(name="normal", stop_cond="select[ut>0.9]", terminate_when=(TerminateWhen.LOAD,)))
     key = bench.placed()
     bench.load("h1", ut=0.95)
-    bench.now += TURN
+    bench.now += Params().sbd_sleep_time
     bench.accept(bench.schedule())
     assert pending_signals(bench, key) == [("kill", TermReason.TERM_LOAD)]
 

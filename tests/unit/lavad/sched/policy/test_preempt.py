@@ -9,8 +9,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control import control
 from lavad.core.lang.asks import Caller, Resume, Select, Stop
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import ResourceConf
-from lavad.sched.policy.suspend import TURN
+from lavad.core.site.conf import Params, ResourceConf
 from tests.support.worlds.preempting import HIGH, LOW, REQUEUE, run, states, step, world_of
 
 
@@ -215,19 +214,34 @@ def test_load_stops_one_job_at_a_time_and_the_youngest_first() -> None:
     assert states(world, a, b) == ["RUN", "SSUSP"]
     step(world)
     assert states(world, a, b) == ["RUN", "SSUSP"]
-    world.now += TURN
+    world.now += Params().sbd_sleep_time
     step(world)
     assert states(world, a, b) == ["SSUSP", "SSUSP"]
     world.load("h1", r1m=2.0)
-    world.now += TURN
+    world.now += Params().sbd_sleep_time
     step(world)
     assert states(world, a, b) == ["SSUSP", "SSUSP"], "below loadStop, yet beyond loadSched"
     world.load("h1", r1m=0.5)
     step(world)
     assert states(world, a, b) == ["RUN", "SSUSP"]
-    world.now += TURN
+    world.now += Params().sbd_sleep_time
     step(world)
     assert states(world, a, b) == ["RUN", "RUN"]
+
+
+def test_sbd_sleep_time_is_between_two_suspensions() -> None:
+    load = Thresholds(stop=(("r1m", 3.0),))
+    world = world_of(QueueConfig(name="q", priority=30, thresholds=load))
+    world.configure(queues=(QueueConfig(name="q", priority=30, thresholds=load),), params=Params(sbd_sleep_time=7))
+    a, b = run(world, 2, queue="q")
+    world.load("h1", r1m=4.0)
+    step(world)
+    world.now += 6
+    step(world)
+    assert states(world, a, b) == ["RUN", "SSUSP"]
+    world.now += 1
+    step(world)
+    assert states(world, a, b) == ["SSUSP", "SSUSP"]
 
 
 def test_stop_and_resume_conditions() -> None:
@@ -236,7 +250,7 @@ def test_stop_and_resume_conditions() -> None:
     world.load("h1", ut=0.95)
     step(world)
     assert states(world, job) == ["SSUSP"]
-    world.now += TURN
+    world.now += Params().sbd_sleep_time
     world.load("h1", ut=0.5)
     step(world)
     assert states(world, job) == ["SSUSP"]

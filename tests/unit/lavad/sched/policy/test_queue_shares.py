@@ -69,6 +69,17 @@ def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves()
     assert used(world) == {"q1": 8, "q2": 4}, "q2 has more to run"
 
 
+def test_the_one_job_of_a_queue_reclaims_its_slot() -> None:
+    """The fast answer for one plain job on full hosts does not hold where a queue may reclaim."""
+    world = world_of(QueueConfig(name="q1", weight=1), QueueConfig(name="q2", weight=1))
+    for _ in range(12):
+        world.submit(queue="q1")
+    step(world)
+    job = world.submit(queue="q2")
+    step(world)
+    assert job in world.cluster.started
+
+
 def test_what_is_not_reclaimable_stays_and_gangs_go_whole() -> None:
     world = world_of(QueueConfig(name="q1", weight=1, reclaimable=False), QueueConfig(name="q2", weight=1))
     world.submit(queue="q1", slots=12)
