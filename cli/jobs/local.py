@@ -33,6 +33,18 @@ def use_secrets(job: JobFile, kept: Callable[[str], bool]) -> None:
     job.ignore(*(f"env {name[:64]} (no lava secret of this name)" for name in job.secrets if name not in names))
 
 
+def use_priority_class(job: JobFile, classes: Callable[[], str]) -> None:
+    """A priority class is ``-sp``: a number itself, a name by ``classes`` (LAVA_PRIORITY_CLASSES: ``name=number …``)."""
+    name = job.priority_class
+    if not name or "sp" in job.options:
+        return
+    known = dict(word.split("=", 1) for word in classes().split() if "=" in word) if not name.isdecimal() else {}
+    if name.isdecimal() or name in known:
+        job.options["sp"] = known.get(name, name)
+    else:
+        job.ignore(f"priority class {name[:64]} (LAVA_PRIORITY_CLASSES has none of this name)")
+
+
 def _image(image: str, which: Callable[[str], bool]) -> str:
     """How the runner that is here names the image; "" where none would run it."""
     if any(char in image for char in " ,()\t\n"):

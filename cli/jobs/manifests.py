@@ -21,6 +21,8 @@ KINDS = ("MPIJob", "PyTorchJob", "TFJob")
 _VERSIONS = {"MPIJob": ("v1", "v2beta1", "v1alpha2", "v1alpha1"), "PyTorchJob": ("v1", "v1beta2"), "TFJob": ("v1", "v1beta2")}
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
 _LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
+_KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+"""What `kubectl get -o yaml` adds to what was asked for."""
 _ORDER = ("Launcher", "Chief", "Master", "PS", "Worker", "Evaluator")
 
 
@@ -33,6 +35,8 @@ def read_manifest(value: Json, name: str) -> JobFile:
     meta = top.part("metadata")
     if title := meta.text("name") or meta.text("generateName"):
         job.options["J"] = title.replace("[", "(").replace("]", ")")
+    if (namespace := meta.text("namespace")) and namespace != "default":
+        job.options["P"] = namespace  # whom it is accounted to, and what limits of lsb.resources count
     spec = top.part("spec")
     if kind == "Job":
         if group != "batch.volcano.sh":
@@ -43,8 +47,10 @@ def read_manifest(value: Json, name: str) -> JobFile:
             known = ", ".join(f"kubeflow.org/{one}" for one in _VERSIONS[kind])
             raise top.fail("apiVersion", f"{group[:64]}/{version[:64]}: a {kind} is read of {known}")
         _READERS[kind](spec, job)
+        if job.together:
+            _spread_least(job.together, job)
     top.any("status")
-    job.ignore(*spec.others(), *top.others())
+    job.ignore(*spec.others(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
     return job
 
 
@@ -69,8 +75,12 @@ def _replicas(spec: Fields, field: str, job: JobFile, known: tuple[str, ...], re
         if count == 0:
             continue
         role = Role(name.lower(), count=count)
-        role.restart = one.text("restartPolicy", restart)
-        pods.read_template(one.part("template"), role, job)
+        template = one.part("template")
+        in_pod = template.part("spec").text("restartPolicy")
+        role.restart = one.text("restartPolicy", in_pod or restart)
+        if in_pod and in_pod != role.restart:
+            job.ignore(f"{name}.template.spec.restartPolicy")  # that of the replicas stands before it, as in Kubeflow
+        pods.read_template(template, role, job)
         job.ignore(*one.others())
         job.roles.append(role)
         found[name.lower()] = one
@@ -93,7 +103,19 @@ def _run_policy(spec: Fields, job: JobFile) -> None:
         where.any("activeDeadlineSeconds")
         if where.flag("suspend"):
             job.options["H"] = True
+        if "schedulingPolicy" in where:
+            _scheduling(where.part("schedulingPolicy"), job)
     job.ignore(*(f"runPolicy.{name}" for name in inner.others()))
+
+
+def _scheduling(policy: Fields, job: JobFile) -> None:
+    """schedulingPolicy: the queue, the priority class and how many tasks start together at least."""
+    if queue := policy.text("queue"):
+        job.options["q"] = queue
+    job.priority_class = policy.text("priorityClass")
+    if "minAvailable" in policy:
+        job.together = policy.number("minAvailable", 1)
+    job.ignore(*(f"schedulingPolicy.{name}" for name in policy.others()))
 
 
 def _mpi(spec: Fields, job: JobFile) -> None:
@@ -200,7 +222,7 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     queue = spec.text("queue")
     if queue and queue != "default":
         job.options["q"] = queue
-    spec.any("schedulerName")
+    job.priority_class = spec.text("priorityClassName")
     plugins = spec.part("plugins")
     for name in plugins.names():
         plugins.any(name)
@@ -214,7 +236,7 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if any(role.kind == "hold" for role in job.roles):
         for role in job.roles:
             role.kind = role.kind or "launcher"
-    _spread_least(spec, job)
+    _spread_least(spec.number("minAvailable", sum(role.least or role.count for role in job.roles)), job)
 
 
 def _task(task: Fields, job: JobFile) -> None:
@@ -232,10 +254,9 @@ def _task(task: Fields, job: JobFile) -> None:
     job.roles.append(role)
 
 
-def _spread_least(spec: Fields, job: JobFile) -> None:
-    """The job's minAvailable: what may be missing, is missing of the last tasks first."""
-    total = sum(role.least or role.count for role in job.roles)
-    spare = max(0, total - spec.number("minAvailable", total))
+def _spread_least(together: int, job: JobFile) -> None:
+    """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first."""
+    spare = max(0, sum(role.least or role.count for role in job.roles) - together)
     for role in reversed(job.roles):
         least = role.least or role.count
         less = min(spare, least - 1)

@@ -72,6 +72,10 @@ class JobFile:
     env: dict[str, str] = field(default_factory=dict)
     images: dict[str, tuple[str, str]] = field(default_factory=dict, compare=False)
     """Role to the image of its container and how it is pulled, of a manifest."""
+    priority_class: str = field(default="", compare=False)
+    """The name of a manifest's priority class, or a number."""
+    together: int = field(default=0, compare=False)
+    """How many tasks start together at least, of a manifest (0: all that the roles say)."""
     secrets: list[str] = field(default_factory=list, compare=False)
     """Variables whose values a manifest takes from a Secret."""
     ignored: list[str] = field(default_factory=list)

@@ -18,13 +18,14 @@ _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**5
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
 _MAIN = ("tensorflow", "pytorch", "mpi", "launcher", "worker", "main")
 _PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
-_NAMED_LATER = ("name", "labels", "annotations", "namespace", "creationTimestamp")
+_OF_THE_JOB = ("name", "namespace", "creationTimestamp")
+"""Metadata that a pod has from its job."""
 
 
 def read_template(template: Fields, role: Role, job: JobFile) -> None:
     """Fill the role from a pod template."""
     meta = template.part("metadata")
-    for name in _NAMED_LATER:
+    for name in _OF_THE_JOB:
         meta.any(name)
     spec = template.part("spec")
     spec.any("restartPolicy")  # read by whoever knows what it means there
@@ -36,7 +37,27 @@ def read_template(template: Fields, role: Role, job: JobFile) -> None:
     if len(rows) > 1:
         job.ignore("further containers")
     _container(row, role, job)
-    job.ignore(*spec.others(), *template.others())
+    _choose_nodes(spec.texts("nodeSelector"), role, job)
+    job.ignore(*spec.others(), *(f"template.metadata.{name}" for name in meta.others()), *template.others())
+
+
+def _choose_nodes(labels: dict[str, str], role: Role, job: JobFile) -> None:
+    """nodeSelector: a label is a boolean resource where its value is true or false, else a string resource of the hosts."""
+    tests = []
+    for label, value in labels.items():
+        name = re.sub(r"[-.]", "_", label.rpartition("/")[2])
+        if label == "kubernetes.io/hostname":
+            tests.append(f"hname=={value}")
+        elif label == "kubernetes.io/os" and value == "linux":
+            continue  # every host is
+        elif not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or not re.fullmatch(r"[\w.-]+", value, re.ASCII):
+            job.ignore(f"nodeSelector.{label[:64]}")
+        elif value in ("true", "false"):
+            tests.append(name if value == "true" else f"!{name}")
+        else:
+            tests.append(f"{name}=={value}")
+    if tests:
+        role.resreq = f"select[{' && '.join(tests)}] {role.resreq}".rstrip()
 
 
 def _container(row: Fields, role: Role, job: JobFile) -> None:

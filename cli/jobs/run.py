@@ -1,4 +1,4 @@
-"""``lava run [bsub options] FILE``: submit a job file, of lava's own layout or a Kubernetes manifest of a training job.
+"""``lava run [bsub options] FILE… | -``: submit job files, of lava's own layout or Kubernetes manifests of training jobs.
 
 ``--dry-run`` prints what it means instead: the bsub line where there is one, else the file in lava's own layout.
 """
@@ -11,10 +11,10 @@ from shutil import which
 from typing import TYPE_CHECKING
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, Fail, start
+from cli.client.context import Context, Fail, Refused, start
 from cli.client.options import read_command_options, show_help
 from cli.jobs import manifests, own
-from cli.jobs.local import use_images, use_secrets
+from cli.jobs.local import use_images, use_priority_class, use_secrets
 from cli.jobs.model import JobFile
 from cli.submit.job_file import read_text
 from cli.submit.local_inputs import add_local_inputs
@@ -31,26 +31,29 @@ if TYPE_CHECKING:
 _NOT_HERE = ("n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
 
 
-def read_job(context: Context, name: str) -> JobFile:
-    """The job file."""
-    return job_of(read_yaml(name, read_text(context, name)), name)
+def read_jobs(context: Context, name: str) -> list[JobFile]:
+    """The jobs of a file, one of each document; ``-`` is standard input."""
+    return jobs_of(read_yaml(name, read_text(context, name, stdin=name == "-")), name)
 
 
-def job_of(documents: list[Json], name: str) -> JobFile:
-    """The one job among the documents of a file; a manifest's other documents are named as ignored."""
+def jobs_of(documents: list[Json], name: str) -> list[JobFile]:
+    """The jobs among the documents of a file; a manifest's other documents are named as ignored."""
     kinds = [one.get("kind") if isinstance(one, dict) else None for one in documents]
-    if not any(kinds):
-        if len(documents) != 1:
-            raise Fail(f"{name}: a job file is one document")
-        return own.read_own(documents[0], name)
-    jobs = [one for one, kind in zip(documents, kinds, strict=True) if kind in manifests.KINDS or kind == "Job"]
+    where = [name if len(documents) == 1 else f"{name}: document {at}" for at in range(1, len(documents) + 1)]
+    jobs, others = [], []
+    for one, kind, place in zip(documents, kinds, where, strict=True):
+        if not kind:
+            jobs.append(own.read_own(one, place))
+        elif kind in manifests.KINDS or kind == "Job":
+            jobs.append(manifests.read_manifest(one, place))
+        else:
+            others.append(str(kind)[:64])
     if not jobs:
-        raise Fail(f"{name}: kind {str(kinds[0])[:64]}: it is one of {', '.join(manifests.KINDS)} and Volcano's Job")
-    if len(jobs) > 1:
-        raise Fail(f"{name}: {len(jobs)} jobs: give each a file of its own")
-    job = manifests.read_manifest(jobs[0], name)
-    job.ignore(*(str(kind)[:64] for one, kind in zip(documents, kinds, strict=True) if one is not jobs[0]))
-    return job
+        if not others:
+            raise Fail(f"{name}: there is no job in it")
+        raise Fail(f"{name}: kind {others[0]}: it is one of {', '.join(manifests.KINDS)} and Volcano's Job")
+    jobs[0].ignore(*others)
+    return jobs
 
 
 def bsub_line(job: JobFile) -> str:
@@ -83,44 +86,80 @@ def shown(job: JobFile) -> str:
 
 
 def run(context: Context) -> int:
-    """Submit; 0, or with -K the job's exit status."""
+    """Submit all jobs of all files, once all of them could be read; 0, or with -K the status of the first that failed.
+
+    A job that the master refuses is told with its file, and the others are submitted: 255 then.
+    """
     table = bsub_table("lava run")
     try:
         given, names, dry = _words(context, table)
         helped = show_help(context, table, given)
         if helped is not None:
             return helped
-        if len(names) != 1:
-            raise Fail("lava run: give one job file")
-        job = read_job(context, names[0])
-        job.options = merged(job.options, last_rival(given))
-        use_images(job, lambda name: which(name, path=context.environ.get("PATH")) is not None)
-        kept = os.path.join(home_of(context), SECRETS_FOLDER)
-        use_secrets(job, lambda name: name.isidentifier() and os.path.exists(os.path.join(kept, name)))
-        if job.ignored:
-            context.err(f"lava run: {names[0]}: ignored here: {', '.join(job.ignored)}\n")
-        if dry:
-            context.out(shown(job))
-            return 0
-        return _submit(context, job)
+        if not names:
+            raise Fail("lava run: give a job file, or - for standard input")
+        if names.count("-") > 1:
+            raise Fail("lava run: standard input can be read once")
+        jobs = [(name, _complete(context, job, given)) for name in names for job in read_jobs(context, name)]
     except Fail as fail:
         raise not_done(context, fail, "lava run", "Job not submitted.") from None
+    for name, job in jobs:
+        if job.ignored:
+            context.err(f"lava run: {name}: ignored here: {', '.join(job.ignored)}\n")
+    if dry:
+        context.out("---\n".join(shown(job) for _, job in jobs))
+        return 0
+    return _submit_all(context, jobs)
+
+
+def _complete(context: Context, job: JobFile, given: Options) -> JobFile:
+    """A job with the options of the command line, and with what depends on this host, its user and the site."""
+    job.options = merged(job.options, last_rival(given))
+    use_images(job, lambda name: which(name, path=context.environ.get("PATH")) is not None)
+    kept = os.path.join(home_of(context), SECRETS_FOLDER)
+    use_secrets(job, lambda name: name.isidentifier() and os.path.exists(os.path.join(kept, name)))
+    use_priority_class(job, lambda: read_conf(context).get("LAVA_PRIORITY_CLASSES", ""))
+    return job
+
+
+def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
+    conf = read_conf(context)
+    client = Client(context, conf)
+    sent: list[tuple[JobFile, int]] = []
+    status = 0
+    for name, job in jobs:
+        try:
+            sent.append((job, _submit(context, conf, client, job)))
+        except Refused as fail:
+            told = not_done(context, fail, "lava run", "Job not submitted.")
+            if len(jobs) == 1:
+                raise told from None
+            context.err(f"{name}: {told.text.rstrip()}\n")
+            status = told.status
+    for job, number in sent:
+        if "K" in job.options:
+            status = wait_for(context, client, number) or status
+    return status
 
 
 def _words(context: Context, table: Table) -> tuple[Options, list[str], bool]:
-    words = [word for word in context.argv if word != "--dry-run"]
-    given, rest = read_command_options(table, words)
-    more, names = read_command_options(table, rest[1:]) if rest else ({}, [])
-    given = {**given, **more}
+    """(options, files, whether only to show): options may stand before, between and behind the files."""
+    left = [word for word in context.argv if word != "--dry-run"]
+    given: Options = {}
+    names: list[str] = []
+    while left:
+        more, rest = read_command_options(table, left)
+        given.update(more)
+        names += rest[:1]
+        left = rest[1:]
     for name in _NOT_HERE:
         if name in given:
             raise Fail(f"lava run: -{name} cannot be given here")
-    return given, [*rest[:1], *names], len(words) < len(context.argv)
+    return given, names, "--dry-run" in context.argv
 
 
-def _submit(context: Context, job: JobFile) -> int:
-    conf = read_conf(context)
-    client = Client(context, conf)
+def _submit(context: Context, conf: dict[str, str], client: Client, job: JobFile) -> int:
+    """Its id. Raises Refused."""
     options = with_defaults(context, job.options)
     env = passed_environment(context, options) | job.env
     work = Work(job.shown_command())
@@ -135,7 +174,7 @@ def _submit(context: Context, job: JobFile) -> int:
     ok = send(context, client, frame)
     if site is not None:
         site.submitted(ok)
-    return wait_for(context, client, int(ok["job"])) if "K" in options else 0
+    return int(ok["job"])
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -22,10 +22,10 @@ NAMES = {key: option.name for option in OPTIONS for key in option.json.split()}
 PACK_REFUSES = frozenset(("-pack", "-I", "-Ip", "-Is", "-K"))
 
 
-def read_text(context: Context, name: str) -> str:
-    """A small text file."""
+def read_text(context: Context, name: str, stdin: bool = False) -> str:
+    """A small text file; with ``stdin`` standard input, and ``name`` is for errors alone."""
     try:
-        with open(context.path(name), encoding="utf-8") as file:
+        with open(context.stdin if stdin else context.path(name), encoding="utf-8", closefd=not stdin) as file:
             text = file.read(LARGEST + 1)
     except OSError as error:
         raise Fail(f"{name}: {error.strerror}") from None

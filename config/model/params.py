@@ -73,6 +73,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
 
     # --- lsf.conf: commands
     lsb_bsub_parse_script: bool = False
+    lava_priority_classes: str = ""
+    """``name=number …``: read by ``lava run``, which knows no more of the configuration than lsf.conf."""
     lsb_stdout_direct: bool = False
     lsb_short_hostlist: bool = False
     lsb_enable_hpc_allocation: bool = False

@@ -130,6 +130,15 @@ def host_hours(value: str, _: v.Scope) -> int:
     return int(number) * (60 if minutes else 3600)
 
 
+def priority_classes(value: str, _: v.Scope) -> str:
+    """``name=number …``: the user priority (bsub -sp) of a manifest's priority class."""
+    for word in value.split():
+        name, equal, number = word.partition("=")
+        if not name or not equal or not (number.isascii() and number.isdigit() and int(number[:9]) > 0):
+            raise ValueError(f"'{word[:50]}' is not NAME=NUMBER")
+    return value
+
+
 def backfill(value: str, scope: v.Scope) -> Backfill:
     word = v.choice("EASY", "CONSERVATIVE")(value, scope)
     return Backfill(str(word).lower())
@@ -137,6 +146,7 @@ def backfill(value: str, scope: v.Scope) -> Backfill:
 
 LSF_CONF: Table = {
     "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
+    "LAVA_PRIORITY_CLASSES": priority_classes,
     "LSB_STDOUT_DIRECT": v.yes_no,
     "LSF_INTERACTIVE_STDERR": v.yes_no,
     "LSF_REMOTE_COPY_CMD": v.text,

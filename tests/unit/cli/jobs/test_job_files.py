@@ -15,7 +15,7 @@ from cli.client.options import read_command_options
 from cli.jobs import own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile, Policy, Role
-from cli.jobs.run import bsub_line, job_of, shown
+from cli.jobs.run import bsub_line, jobs_of, shown
 from cli.submit.submit_options import bsub_table, propagated
 from cli.submit.yaml_text import read_yaml
 
@@ -24,7 +24,8 @@ EXAMPLES = Path(__file__).parents[4] / "examples" / "roles"
 
 
 def read(text: str) -> JobFile:
-    return job_of(read_yaml("job.yaml", text), "job.yaml")
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    return job
 
 
 def example(name: str) -> JobFile:
@@ -257,9 +258,15 @@ spec:
         "serviceAccountName",
     ]
     assert job.secrets == ["S"]
-    assert job.options == {"J": "x", "W": "2", "H": True}
+    assert job.options == {"J": "x", "P": "y", "W": "2", "H": True}
     assert job.roles[0].command == "p \"${X}\"'$(NOPE)''$''(X)'"
     assert (job.roles[0].cwd, job.roles[0].env) == ("/w", {"X": "1 2"})
+
+
+def test_a_file_of_several_documents_is_several_jobs() -> None:
+    text = "command: one\n---\nkind: Service\n---\ncommand: two\n"
+    first, second = jobs_of(read_yaml("jobs.yaml", text), "jobs.yaml")
+    assert (first.command, second.command, first.ignored) == ("one", "two", ["Service"])
 
 
 def test_secrets_are_those_that_lava_keeps() -> None:
@@ -292,7 +299,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 BAD = [
     ("[", "job.yaml: line 1: "),
     ("a: b: c", "job.yaml: line 1: "),
-    ("", "job.yaml: a job file is one document"),
+    ("", "job.yaml: there is no job in it"),
     ("- a", "job.yaml: this is no mapping of fields"),
     ("command: x\ncommand: y", "job.yaml: line 2: command is given twice"),
     ("a: &a [*a]", "job.yaml: line 1: found unconstructable recursive node"),
@@ -323,7 +330,7 @@ BAD = [
         "kind: TFJob\napiVersion: kubeflow.org/v1\nspec: {tfReplicaSpecs: {Worker: {template: {spec: {}}}}}",
         "job.yaml.spec.tfReplicaSpecs.Worker.template.spec.containers: there is none",
     ),
-    ("kind: TFJob\n---\nkind: TFJob", "job.yaml: 2 jobs: give each a file of its own"),
+    ("command: x\n---\nfoo: 1", "job.yaml: document 2: neither a command nor roles"),
 ]
 
 
