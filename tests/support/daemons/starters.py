@@ -118,6 +118,7 @@ class Rig:
 
     def send(self, obj: dict[str, Any]) -> None:
         assert self.sock is not None
+        self.sock.settimeout(30 * SLOW)
         self.sock.sendall(pack(obj))
 
     def pump(self, timeout: float = 0.02) -> bool:
