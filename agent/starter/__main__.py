@@ -50,14 +50,14 @@ def main(argv: list[str] | None = None) -> int:
     rlimits.raise_open_files()
     group = fence.enclose(options.dir)
     places = cgroup.find()
-    one = starter.Starter(Home(options.host, places, options.oom_score_adj), options.dir, options.socket)
+    one = starter.Starter(Home(options.host, places, options.oom_score_adj, group.again), options.dir, options.socket)
     _write_pid(options.pidfile)
     starter.log(f"serves {options.host} as process {os.getpid()}; {places.says()}")
     gc.freeze()
     one.run()
     fence.leave(group)
     starter.log("ends")
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         os.unlink(options.pidfile)
     return 0
 

@@ -5,30 +5,51 @@ Rule: it is this process's descendants that are ended, whatever they did with se
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 
 from agent.starter.process.progress import Timer, Timers
 from agent.starter.system import kernel, proctree
+from agent.starter.system.alarm import Alarm
+from agent.starter.system.watch import Watch
 
 LONGEST_PAUSE = 0.5
-LOOK_AT_LEASE = 5.0
-"""Seconds between checks of a lease: poll() does not count the time that a machine sleeps."""
+LOOK_AT_LEASE = 1.0
+"""Seconds between checks of a lease for which no timer could be had: poll() does not count the time that a machine sleeps."""
 
 
 class Lease:
-    """A deadline in seconds of CLOCK_BOOTTIME that can be moved, or none."""
+    """A deadline in seconds of CLOCK_BOOTTIME that can be moved, or none. The loop of ``watch`` wakes up when it passes."""
 
-    __slots__ = ("deadline",)
+    __slots__ = ("_alarm", "deadline")
 
-    def __init__(self, deadline: float | None) -> None:
+    def __init__(self, deadline: float | None, watch: Watch) -> None:
         self.deadline = deadline
+        self._alarm: Alarm | None = None
+        if deadline is not None:
+            with contextlib.suppress(OSError):
+                self._alarm = Alarm(watch)
+                self._alarm.set(deadline)
 
     def renew(self, deadline: float) -> None:
         """A leased part gets a new deadline; one without a lease stays without."""
         if self.deadline is not None:
             self.deadline = deadline
+            if self._alarm:
+                self._alarm.set(deadline)
+
+    def look_in(self) -> float | None:
+        """Seconds after which it has to be looked at; None: the alarm rings when it passes, or there is no lease."""
+        left = self.left()
+        return None if left is None or self._alarm else min(left, LOOK_AT_LEASE)
+
+    def close(self) -> None:
+        """The part is gone."""
+        if self._alarm:
+            self._alarm.close()
+            self._alarm = None
 
     def left(self) -> float | None:
         """Seconds until it passes (0 or less: it has); None without a lease."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from agent.starter.mpi.gang import Gang, GangEvent
 from agent.starter.part import task_start
-from agent.starter.part.ending import LOOK_AT_LEASE, Ending, Lease
+from agent.starter.part.ending import Ending, Lease
 from agent.starter.part.part_resources import PartResources
 from agent.starter.part.part_tasks import PartTasks
 from agent.starter.process import prepare
@@ -42,7 +42,7 @@ class PartRun:
         self.reports: list[FromShepherd | EncodedReport] = []
         self._end_fd = end_fd
         self._progress = Progress(spec.title)
-        self._lease = Lease(spec.part.deadline)
+        self._lease = Lease(spec.part.deadline, watch)
         self._expired = self._posts = False
         self._posts_always = spec.part.post_always
         self._setup_pid = self._post = 0
@@ -157,9 +157,8 @@ class PartRun:
         times = list(self._timers.values())
         times += [at for one in (self.resources, self._tasks.role) if one and (at := one.wake_at()) is not None]
         due = min(times) - time.monotonic() if times else None
-        left = None if self._expired or self.phase is Phase.GONE else self._lease.left()
+        left = None if self._expired or self.phase is Phase.GONE else self._lease.look_in()
         if left is not None:
-            left = min(left, LOOK_AT_LEASE)
             due = left if due is None else min(due, left)
         return None if due is None else max(0.0, due)
 
@@ -326,7 +325,7 @@ class PartRun:
         self._progress.phase = Phase.ENDED
         self._ended = encode_end(self.uid, self._tasks.end(self._expired))
         if not self.silent:
-            self._ended.write(self._end_fd)
+            self._ended = self._ended.written(self._end_fd)
 
     def _tell_end(self, gone: bool) -> None:
         if self._ended is not None:
@@ -340,6 +339,7 @@ class PartRun:
             self._tell(reports.Gone(self.uid, self._post))
         self._progress.phase = Phase.GONE
         self._timers.clear()
+        self._lease.close()
         self.resources.close(self._tasks.began, bool(self._tasks.began and (self.killing or self._tasks.status())))
         if not self._tasks.began:
             os.chdir("/")

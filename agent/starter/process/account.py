@@ -113,13 +113,17 @@ class EncodedEnd(NamedTuple):
 
     text: bytes
 
-    def write(self, fd: int) -> None:
-        """Append it to an end file and wait until it is on disk. Errors (a full disk) are ignored: the end is reported anyway."""
+    def written(self, fd: int) -> EncodedEnd:
+        """Append it to an end file and wait until it is on disk; returns what is to be reported.
+
+        Where that fails (a full disk) the end is reported anyway, and says that it is in no end file.
+        """
         try:
             append(fd, self.text + b"\n")
             os.fdatasync(fd)
         except OSError:
-            pass
+            return EncodedEnd(self.text[:-1] + b',"unsaved":true}')
+        return self
 
     def report(self, gone: bool) -> EncodedReport:
         """The encoded report; ``gone``: no process of the part is left."""
@@ -131,13 +135,15 @@ def encode_end(uid: str, end: End) -> EncodedEnd:
     return EncodedEnd(text(write_report(Ended(uid, end))))
 
 
-def read_ends(path: str) -> dict[str, End]:
-    """The ends in an end file, by uid; a line cut off by a crash is ignored."""
+def read_ends(path: str, sure: bool = False) -> dict[str, End]:
+    """The ends in an end file, by uid; a line cut off by a crash is ignored. ``sure``: OSError for lack of files or memory."""
     found: dict[str, End] = {}
     try:
         with open(path, "rb") as f:
             lines = f.read().split(b"\n")
-    except OSError:
+    except OSError as e:
+        if sure and e.errno in proctree.DO_NOT_KNOW:
+            raise
         return found
     for line in lines:
         try:

@@ -5,6 +5,8 @@ Rule: an agent that sends malformed data or does not read is disconnected; start
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -38,6 +40,7 @@ class AgentSide:
         self._reports: list[PartReport] = []
         self._refusals: list[PartReport] = []
         self._current: FramePipe | None = None
+        self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listen()
 
@@ -56,10 +59,8 @@ class AgentSide:
 
     def close(self) -> None:
         """Stop listening and disconnect the agent."""
-        try:
+        with contextlib.suppress(OSError):
             os.unlink(self._path)
-        except FileNotFoundError:
-            pass
         self._listener.close()
         if self._agent:
             self._agent.close()
@@ -67,11 +68,20 @@ class AgentSide:
     def _accept(self, _: int) -> None:
         try:
             sock, _addr = self._listener.accept()
-        except OSError:
+        except OSError as e:
+            if e.errno == errno.EMFILE:
+                self._turn_away()
             return
         pipe = FramePipe(sock, self._watch)
         self._ungreeted.add(pipe)
         self._watch.add(sock.fileno(), lambda _: self._read(pipe))
+
+    def _turn_away(self) -> None:
+        """There is no file left for a connection: one that waits is closed, as it would be told of again and again."""
+        os.close(self._spare)
+        with contextlib.suppress(OSError):
+            self._listener.accept()[0].close()
+        self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
     def _read(self, pipe: FramePipe) -> None:
         try:

@@ -1,8 +1,8 @@
 """The starter's journal: the parts that it accepted, their shepherds, and the ends that the master has not acknowledged.
 
 Rule: a batch of parts is on disk before any of them starts; an end file is believed only about its own shepherd's parts. A full
-disk changes nothing until RESERVE is used up; then it refuses new parts and nothing else: if another entry cannot be written,
-``rewrite`` makes up for it later.
+disk changes nothing until RESERVE is used up; then it, as one that cannot be written, refuses new parts and nothing else:
+``rewrite`` makes up later for what could not be written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agent.starter.process import account
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
-from agent.starter.system import kernel
+from agent.starter.system import kernel, proctree
 from agent.starter.system.stdio import append
 
 RESERVE = 1 << 20
@@ -31,6 +31,8 @@ class FormerShepherd(NamedTuple):
     number: int
     pid: int
     starttime: int
+    uid: int
+    """Its user, -1 in a journal of an older version."""
 
 
 class FormerState:
@@ -59,8 +61,11 @@ class Journal:
         return os.path.join(self.ends, f"{number}.end")
 
     def empty_ends(self, number: int) -> bool:
-        """Empty a shepherd's end file; whether there is room set aside in it again. OSError."""
-        fd = os.open(self.end_path(number), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        """Empty a shepherd's end file; whether there is room set aside in it again, which a failing disk has not."""
+        try:
+            fd = os.open(self.end_path(number), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        except OSError:
+            return False
         try:
             return kernel.reserve(fd, 0, END_RESERVE)
         finally:
@@ -95,23 +100,27 @@ class Journal:
 
     def rewrite(self, boot: str, seq: int, parts: Iterable[Part]) -> None:
         """Replace the journal by one with these parts and their ends, so that older end files are not needed; OSError."""
+        self.incomplete = True
         os.makedirs(self.ends, mode=0o700, exist_ok=True)
         new = self._path + ".new"
-        # not truncated: it has blocks of its own since the last time
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as f:
-            if os.fstat(f.fileno()).st_size:
-                f.truncate(0)
-            f.write(text({"boot": boot, "seq": seq}) + b"\n")
-            for part in parts:
-                f.write(text(_entry_of(part)) + b"\n")
-            f.flush()
-            os.fsync(f.fileno())
-        os.rename(new, self._path)
-        _sync_folder(os.path.dirname(self._path))
+        # not truncated when it is opened: it has blocks of its own since the last time
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(fd).st_size:
+                os.truncate(fd, 0)
+            lines = [text({"boot": boot, "seq": seq}), *(text(_entry_of(part)) for part in parts), b""]
+            append(fd, b"\n".join(lines))
+            os.fsync(fd)
+            os.rename(new, self._path)
+        except OSError:
+            os.close(fd)
+            raise
+        # from here on this file is the journal, whatever becomes of its folder
         if self._fd >= 0:
             os.close(self._fd)
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self.size = os.fstat(self._fd).st_size
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+        _sync_folder(os.path.dirname(self._path))
         self.incomplete = False
         self._reserve(new)
 
@@ -141,12 +150,16 @@ class Journal:
 
     def add(self, seq: int, parts: list[Part]) -> None:
         """Write a batch of parts; they are safe on disk on return. OSError when that fails."""
-        self._write({"seq": seq, "parts": [_fields(part) for part in parts]})
-        os.fdatasync(self._fd)
+        try:
+            self._write({"seq": seq, "parts": [_fields(part) for part in parts]})
+            os.fdatasync(self._fd)
+        except OSError:
+            self.incomplete = True
+            raise
 
-    def add_shepherd(self, number: int, pid: int, starttime: int) -> None:
-        """Write that a shepherd was forked."""
-        self._append({"lane": number, "pid": pid, "start": starttime})
+    def add_shepherd(self, number: int, pid: int, uid: int) -> None:
+        """Write that a shepherd was forked, for a user."""
+        self._append({"lane": number, "pid": pid, "start": proctree.starttime(pid), "user": uid})
 
     def lost(self, part: Part) -> None:
         """Write that a part was lost, which no end file says."""
@@ -159,6 +172,11 @@ class Journal:
     def wrote(self, part: Part) -> None:
         """Write that the part's report was written into the user's file, or could not be."""
         self._append({"wrote": part.uid, "error": part.wrote})
+
+    def remove_ends(self, number: int) -> None:
+        """Remove the end file of a dead shepherd. One that stays is emptied for the next shepherd of its number."""
+        with contextlib.suppress(OSError):
+            os.unlink(self.end_path(number))
 
     def forget(self, uids: list[str]) -> None:
         """Write that these parts are no longer needed."""
@@ -194,7 +212,8 @@ def _apply(former: FormerState, entry: Any) -> None:
             part = _part(fields)
             former.parts[part.uid] = part
     elif "lane" in entry:
-        former.shepherds.append(FormerShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"])))
+        shepherd = FormerShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"]), int(entry.get("user", -1)))
+        former.shepherds.append(shepherd)
     elif "over" in entry:
         if part_over := former.parts.get(entry["over"]):
             _set_outcome(part_over, entry)

@@ -18,6 +18,10 @@ from agent.starter.protocol.reports import (
     Started,
     TaskReport,
 )
+from agent.starter.system import kernel
+
+LEASE_SLACK = 1.0
+"""Seconds after the end of a lease in which the shepherd must have ended its part; then it is killed itself."""
 
 
 class Part:
@@ -39,6 +43,7 @@ class Part:
         "started",
         "starttime",
         "state",
+        "taken",
         "task_reports",
         "title",
         "uid",
@@ -65,6 +70,7 @@ class Part:
         self.end: End | None = None
         self.reason: Refused | Lost | None = None
         self.deadline: float | None = None
+        self.taken = kernel.boottime()
         self.kill_asked = 0
         """The number of the kill order that its shepherd has not confirmed, 0: none."""
         self.forgotten = False
@@ -73,6 +79,11 @@ class Part:
         self.writing = False
         self.wrote: str | None = None
         """The result of writing its report into the user's file: "" success, else the error; None: there is none yet."""
+
+    def overdue_at(self) -> float:
+        """When its shepherd ought to have ended it by its lease (CLOCK_BOOTTIME), which it may have got too late."""
+        assert self.deadline is not None
+        return max(self.deadline, self.taken) + LEASE_SLACK
 
     def status(self) -> PartStatus:
         """Its entry in Hello and Listed."""

@@ -37,6 +37,8 @@ class Home(NamedTuple):
     """Where cgroups with limits can be made."""
     oom_score: int = 0
     """At least their oom_score_adj."""
+    fenced: bool = False
+    """The former starter was in a cgroup, which has been cleared: nothing of its parts is left."""
 
 
 class Pool:
@@ -107,7 +109,7 @@ class Pool:
         self.shepherds[shepherd.number] = shepherd
         self.by_pid[pid] = shepherd
         self._watch.add(ours.fileno(), lambda _: self._on_readable(shepherd))
-        self._journal.add_shepherd(shepherd.number, pid, proctree.starttime(pid))
+        self._journal.add_shepherd(shepherd.number, pid, shepherd.key.uid)
 
     def release(self, shepherd: ShepherdHandle) -> None:
         """Nothing of its part is left: make it idle, and empty its end file unless an end in it is still needed."""
@@ -142,7 +144,7 @@ class Pool:
         """SIGKILL a shepherd; the starter inherits its processes and ends them."""
         shepherd.doomed = True
         self._remove_idle(shepherd)
-        if shepherd.pid:
+        if shepherd.pid in self.by_pid:  # not reaped: its number is still its own
             proctree.send(shepherd.pid, signal.SIGKILL)
 
     def died(self, shepherd: ShepherdHandle) -> None:
@@ -158,10 +160,7 @@ class Pool:
     def remove(self, shepherd: ShepherdHandle) -> None:
         """Forget a dead shepherd and remove its end file; no end in it is needed any more."""
         if self.shepherds.pop(shepherd.number, None):
-            try:
-                os.unlink(self._journal.end_path(shepherd.number))
-            except FileNotFoundError:
-                pass
+            self._journal.remove_ends(shepherd.number)
 
     def retire_idle(self) -> None:
         """Retire shepherds that were idle for IDLE_SECONDS, and those beyond MAX_IDLE."""

@@ -5,6 +5,7 @@ Rule: one thread, whose loop never waits for a user's file system, a shepherd or
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -53,7 +54,7 @@ from agent.starter.supervisor.pool import Home
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 from agent.starter.supervisor.supervisor import Supervisor
 from agent.starter.supervisor.user_requests import failed
-from agent.starter.system import kernel, proctree
+from agent.starter.system import kernel
 from agent.starter.system.notify import Notify
 from agent.starter.system.stdio import one_line
 from agent.starter.system.watch import Wake, Watch
@@ -67,6 +68,7 @@ LARGEST_TEMPLATE = MAX_FRAME - 4096
 """Bytes, as it goes to a shepherd."""
 NO_LIMITS = CgroupLimits()
 TIDY_SECONDS = 10.0
+PAUSE_AFTER_ERROR = 0.1
 
 
 class Template(NamedTuple):
@@ -100,7 +102,7 @@ class Starter:
         prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
         self._journal = Journal(folder)
         former = self._journal.load()
-        leftovers.clear(former, self._boot, home.host)
+        leftovers.clear(former, self._boot, home.host, home.fenced)
         # The shepherds of the former starter are gone: their numbers are used again.
         for part in former.parts.values():
             part.shepherd = 0
@@ -125,17 +127,24 @@ class Starter:
         longest = min(TIDY_SECONDS, notify.every or TIDY_SECONDS)
         while not self._stopping:
             notify.beat()
-            pause = self._supervisor.wait_for()
-            self._watch.wait(longest if pause is None else min(pause, longest))
-            if self._wake.was_signalled():
-                self._supervisor.reap()
-            self._supervisor.on_time()
-            self._supervisor.pool.flush()
-            self._agent.flush()
-            self._tidy()
+            try:
+                self._turn(longest)
+            except OSError as e:  # of a disk, say: all parts of the host would end with the starter
+                log(f"goes on after an error: {e}")
+                time.sleep(PAUSE_AFTER_ERROR)
         notify.tell("STOPPING=1")
         self._agent.close()
         self._supervisor.stop()
+
+    def _turn(self, longest: float) -> None:
+        pause = self._supervisor.wait_for()
+        self._watch.wait(longest if pause is None else min(pause, longest))
+        if self._wake.was_signalled():
+            self._supervisor.reap()
+        self._supervisor.on_time()
+        self._supervisor.pool.flush()
+        self._agent.flush()
+        self._tidy()
 
     def _wake_on_signals(self) -> None:
         for sig in (signal.SIGTERM, signal.SIGINT):
@@ -162,7 +171,7 @@ class Starter:
     def _rewrite_journal(self) -> None:
         self._journal.rewrite(self._boot, self._seq, self._parts.values())
         for one in self._supervisor.pool.by_pid.values():
-            self._journal.add_shepherd(one.number, one.pid, proctree.starttime(one.pid))
+            self._journal.add_shepherd(one.number, one.pid, one.key.uid)
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -357,5 +366,6 @@ def key_of(user: User | None, tls: bool) -> ShepherdKey:
 def log(text: str) -> None:
     """One line to the log (standard error)."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S")
-    sys.stderr.write(f"{stamp} lava-starter: {one_line(text)}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # a log on a full disk, a journal that restarts
+        sys.stderr.write(f"{stamp} lava-starter: {one_line(text)}\n")
+        sys.stderr.flush()

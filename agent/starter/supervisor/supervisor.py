@@ -6,6 +6,7 @@ Rule: a shepherd is believed only about its own part; when it dies, the starter 
 from __future__ import annotations
 
 import heapq
+import math
 import os
 import signal
 import time
@@ -44,6 +45,7 @@ from agent.starter.supervisor.pool import Home, Pool
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle
 from agent.starter.supervisor.user_requests import UserRequests
 from agent.starter.system import kernel, proctree
+from agent.starter.system.alarm import Alarm
 from agent.starter.system.cgroup import Groups
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import FrameError
@@ -51,7 +53,6 @@ from agent.starter.wire.pipe import FramePipe
 
 ACK_SECONDS = 2.0
 KILL_AGAIN = 5.0
-LEASE_SLACK = 2.0
 SWEEP_PAUSE = 0.02
 BYTES_OF_END = 600
 """The approximate size of an end in an end file."""
@@ -71,8 +72,6 @@ class Due(Enum):
     """The shepherd must have confirmed the order to kill."""
     GONE = "gone"
     """The processes of the part must be gone."""
-    LEASE = "lease"
-    """The shepherd must have killed the part when its lease expired."""
 
 
 class Supervisor:
@@ -99,6 +98,9 @@ class Supervisor:
         self._left: list[Groups] = []
         """Of dead shepherds; processes of theirs may still be in them."""
         self._orphans = False
+        self._alarm = Alarm(watch)
+        self._rings_at = math.inf
+        """When a lease has passed that its shepherd ought to have ended, in seconds of CLOCK_BOOTTIME."""
 
     # -- reports of shepherds ----------------------------------------------------------------------------------------
 
@@ -166,6 +168,7 @@ class Supervisor:
             part.end = report.end
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
+            self.journal.incomplete = self.journal.incomplete or report.unsaved
         part.state = PartState.GONE if report.gone else PartState.ENDED
         if not shepherd.has_room:
             self.journal.ended(part)
@@ -230,8 +233,24 @@ class Supervisor:
 
     def watch_lease(self, part: Part) -> None:
         """Check at the part's deadline that its shepherd has acted."""
-        if part.deadline is not None:
-            self._arm(part.deadline + LEASE_SLACK - kernel.boottime(), Due.LEASE, part.uid)
+        if part.deadline is not None and part.overdue_at() < self._rings_at:
+            self._rings_at = part.overdue_at()
+            self._alarm.set(self._rings_at)
+
+    def _end_leases(self) -> None:
+        """Kill the shepherds that let a lease pass, whatever they may say later; set the alarm for the next one."""
+        now = kernel.boottime()
+        if now < self._rings_at:
+            return
+        self._rings_at = math.inf
+        for part in list(self.parts.values()):
+            shepherd = self.pool.shepherds.get(part.shepherd)
+            if part.deadline is None or part.state.over or shepherd is None or shepherd.busy != part.uid:
+                continue
+            if part.overdue_at() > now:
+                self.watch_lease(part)
+            elif not shepherd.doomed:
+                self.pool.kill(shepherd)
 
     # -- time --------------------------------------------------------------------------------------------------------
 
@@ -249,6 +268,7 @@ class Supervisor:
         """Do what is due."""
         if self._orphans:
             self._end_orphans()
+        self._end_leases()
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             _, _, what, uid, kill = heapq.heappop(self._timers)
@@ -258,11 +278,6 @@ class Supervisor:
                 continue
             if what is Due.GONE:
                 self.kill(part)
-            elif what is Due.LEASE:
-                if part.deadline is not None and kernel.boottime() >= part.deadline + LEASE_SLACK:
-                    self.kill(part)
-                else:
-                    self.watch_lease(part)
             elif kill == part.kill_asked:
                 self.pool.kill(shepherd)
 
@@ -305,19 +320,27 @@ class Supervisor:
         shepherds = self.pool.by_pid.keys()
 
         def orphans() -> set[int]:
-            found = set(proctree.children(own)) - shepherds
+            found = set(proctree.children(own, sure=True)) - shepherds
             return found | (proctree.below(found) - shepherds) if found else found
 
-        self._orphans = bool(orphans())
+        try:
+            self._orphans = bool(orphans())
+        except OSError:
+            self._orphans = True  # /proc cannot be read: not that there are none
+            return
         if self._orphans:
             proctree.kill_all(orphans)
             return
         for groups in self._left:
             groups.discard()
         self._left.clear()
-        lost, self._lost = self._lost, []
-        for part in lost:
-            self._settle_lost(part)
+        while self._lost:
+            try:
+                self._settle_lost(self._lost[-1])
+            except OSError:
+                self._orphans = True  # its end file cannot be opened now: not that it has no end
+                return
+            self._lost.pop()
 
     def _settle_lost(self, part: Part) -> None:
         """Report the end of a part whose shepherd died: as found in the end file, else as lost."""
@@ -327,7 +350,7 @@ class Supervisor:
             return
         known = part.end is not None
         if not known:
-            part.end = account.read_ends(self.journal.end_path(part.shepherd)).get(part.uid)
+            part.end = account.read_ends(self.journal.end_path(part.shepherd), sure=True).get(part.uid)
         if part.end is None:
             assert part.reason is not None
             part.state = PartState.LOST

@@ -1,22 +1,31 @@
 """Finds the descendants of a process, and kills them all.
 
-Rule: stop all that is found and search again until nothing new is found, and only then kill: none can fork away meanwhile.
+Rules: stop all that is found and search again until nothing new is found, and only then kill: none can fork away meanwhile.
+A number is no process: whoever had it may be gone, and another have it now, so what is found is signalled through a pidfd.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterable
 
+DO_NOT_KNOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say nothing about the process that was looked for."""
+_MOST_HELD = 2048
+"""Processes that are killed in one go; more are stopped, and killed by the next."""
 _HAS_CHILDREN = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 _MAX_LOOKS = 40
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, sure: bool = False) -> bytes:
+    """A file of /proc, b"" where it cannot be read. ``sure``: raise OSError where that does not mean that it is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    except OSError as e:
+        if sure and e.errno in DO_NOT_KNOW:
+            raise
         return b""
     try:
         data = os.read(fd, 65536)
@@ -45,17 +54,19 @@ def all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
-def children(pid: int) -> list[int]:
-    """The children of a process, including zombies."""
+def children(pid: int, sure: bool = False) -> list[int]:
+    """The children of a process, including zombies. ``sure``: raise OSError where /proc cannot be read, for lack of files say."""
     if not _HAS_CHILDREN:
         return [p for p in all_pids() if (f := stat_fields(p)) and int(f[1]) == pid]
     try:
         threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
+    except OSError as e:
+        if sure and e.errno in DO_NOT_KNOW:
+            raise
         return []
     found: list[int] = []
     for tid in threads:
-        found += map(int, _read(f"/proc/{pid}/task/{tid}/children").split())
+        found += map(int, _read(f"/proc/{pid}/task/{tid}/children", sure).split())
     return found
 
 
@@ -99,11 +110,88 @@ def send(pid: int, sig: int) -> bool:
     return True
 
 
+def _has_pidfds() -> bool:
+    """Linux 5.3, and a Python that was built for it."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+_HAS_PIDFDS = _has_pidfds()
+
+
+def _pidfd(pid: int) -> int:
+    """A descriptor of the process that has this number now; -1 where there is none. OSError where none can be had."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return -1
+
+
+def _send(pidfd: int, sig: int) -> bool:
+    """As ``send``, to the process of a descriptor, whatever has become of its number."""
+    try:
+        signal.pidfd_send_signal(pidfd, sig)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def send_exactly(pid: int, start: int, sig: int) -> None:
+    """Signal the process that has this number if it started then (clock ticks since boot), and nobody else."""
+    if not _HAS_PIDFDS:
+        if starttime(pid) == start:
+            send(pid, sig)
+        return
+    try:
+        pidfd = _pidfd(pid)
+    except OSError:
+        return
+    if pidfd >= 0:
+        if starttime(pid) == start:
+            _send(pidfd, sig)
+        os.close(pidfd)
+
+
 def kill_all(find: Callable[[], set[int]]) -> bool:
     """Stop and then SIGKILL everything that ``find`` returns. False when this process may not signal some of it.
 
-    Zombies are found again until they are reaped, so the caller repeats this until nothing is found.
+    What ``find`` returns again after its pidfd was opened is the process of that pidfd, or one that has ended: then nobody gets
+    the signal. Zombies are found again until they are reaped, so the caller repeats this until nothing is found.
     """
+    if not _HAS_PIDFDS:
+        return _kill_by_number(find)
+    stopped: dict[int, int] = {}
+    allowed = True
+    try:
+        for _ in range(_MAX_LOOKS):
+            if not (new := find() - stopped.keys()):
+                break
+            opened = _opened(new)
+            found = find()
+            for pid, pidfd in opened.items():
+                if pid in found:
+                    _send(pidfd, signal.SIGSTOP)
+                    stopped[pid] = pidfd if len(stopped) < _MOST_HELD else -1
+                if stopped.get(pid) != pidfd:
+                    os.close(pidfd)
+            if not opened:
+                break
+        for pidfd in stopped.values():
+            allowed = (pidfd < 0 or _send(pidfd, signal.SIGKILL)) and allowed
+    finally:
+        for pidfd in stopped.values():
+            if pidfd >= 0:
+                os.close(pidfd)
+    return allowed
+
+
+def _kill_by_number(find: Callable[[], set[int]]) -> bool:
+    """As ``kill_all`` on a kernel without pidfds, where a number may be another process's by the time of the signal."""
     frozen: set[int] = set()
     for _ in range(_MAX_LOOKS):
         new = find() - frozen
@@ -116,6 +204,19 @@ def kill_all(find: Callable[[], set[int]]) -> bool:
     for pid in frozen:
         allowed = send(pid, signal.SIGKILL) and allowed
     return allowed
+
+
+def _opened(pids: set[int]) -> dict[int, int]:
+    """The pidfd of each of these processes, of as many as there is room for."""
+    found: dict[int, int] = {}
+    for pid in pids:
+        try:
+            pidfd = _pidfd(pid)
+        except OSError:
+            break
+        if pidfd >= 0:
+            found[pid] = pidfd
+    return found
 
 
 def signal_groups(pids: Iterable[int], sig: int) -> None:
@@ -134,8 +235,9 @@ def signal_groups(pids: Iterable[int], sig: int) -> None:
             continue
 
 
-def having_in_environment(marks: set[bytes], host: str) -> set[int]:
-    """Processes that were started with one of ``marks`` (``NAME=value``) in their environment, by the starter of ``host``.
+def having_in_environment(marks: set[bytes], host: str, uids: set[int]) -> set[int]:
+    """Processes of these users that were started with one of ``marks`` (``NAME=value``) in their environment, by the starter of
+    ``host``. May wait for ever for a process whose memory is a file of a server that does not answer.
 
     Several hosts may be simulated on one machine, and those of a job share its marks: LAVA_HOST tells them apart.
     """
@@ -143,9 +245,17 @@ def having_in_environment(marks: set[bytes], host: str) -> set[int]:
     own = os.getpid()
     found: set[int] = set()
     for pid in all_pids():
-        if pid == own:
+        if pid == own or _user_of(pid) not in uids:
             continue
         env = _read(f"/proc/{pid}/environ").split(b"\0")
         if not marks.isdisjoint(env) and (here in env or not any(word.startswith(b"LAVA_HOST=") for word in env)):
             found.add(pid)
     return found
+
+
+def _user_of(pid: int) -> int:
+    """The real user of a process, -1: it is gone."""
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return -1

@@ -1,23 +1,104 @@
-"""Start times of processes, and who is below whom."""
+"""Start times of processes, who is below whom, and that a signal reaches the process that was found or nobody."""
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
 
 from agent.starter.system import proctree
+from tests.support.wait import wait_until
 
 
-def test_starttime_and_children() -> None:
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "100"]) as process:
+        yield process
+        process.kill()
+
+
+def test_starttime_and_children(sleeper: subprocess.Popen[bytes]) -> None:
     assert proctree.starttime(os.getpid()) > 0
     assert proctree.starttime(2**22 + 1) == 0
-    pid = os.fork()
-    if pid == 0:
-        signal.pause()
+    assert sleeper.pid in proctree.children(os.getpid())
+    assert sleeper.pid in proctree.below([os.getpid()])
+    assert sleeper.pid in proctree._below_by_scan([os.getpid()])
+
+
+def test_a_number_whose_process_is_gone_when_it_is_looked_for_again_is_spared(sleeper: subprocess.Popen[bytes]) -> None:
+    """As a number that another process has got meanwhile: it was found, and is not found again."""
+    with subprocess.Popen(["sleep", "100"]) as mine:
+        answers = iter([{sleeper.pid, mine.pid}, {mine.pid}])
+        assert proctree.kill_all(lambda: next(answers, {mine.pid}))
+        assert mine.wait() == -signal.SIGKILL
+    assert sleeper.poll() is None
+
+
+@pytest.mark.parametrize("pidfds", [True, False])
+def test_all_that_is_found_is_killed(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, pidfds: bool) -> None:
+    monkeypatch.setattr(proctree, "_HAS_PIDFDS", pidfds)
+    before = len(os.listdir("/proc/self/fd"))
+    with subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100 & wait"]) as shell:
+        wait_until(lambda: len(proctree.below([shell.pid])) == 2, 20, "its children")
+        assert proctree.kill_all(lambda: proctree.below([shell.pid]) | {shell.pid})
+        assert shell.wait() == -signal.SIGKILL
+    assert sleeper.poll() is None
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_more_than_there_is_room_for_are_killed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proctree, "_MOST_HELD", 2)
+    several = [subprocess.Popen(["sleep", "100"]) for _ in range(5)]
     try:
-        assert pid in proctree.children(os.getpid())
-        assert pid in proctree.below([os.getpid()])
-        assert pid in proctree._below_by_scan([os.getpid()])
+        left = {one.pid for one in several}
+        proctree.kill_all(lambda: left)
+        wait_until(lambda: sum(one.poll() is not None for one in several) == 2, 20, "two of them")
+        states = sorted(proctree.stat_fields(one.pid)[0] for one in several if one.poll() is None)
+        assert states == [b"T"] * 3, "the others cannot fork meanwhile"
+        for _ in range(2):
+            proctree.kill_all(lambda: {one.pid for one in several if one.poll() is None})
+        assert {one.wait() for one in several} == {-signal.SIGKILL}
     finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        for one in several:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.parametrize("pidfds", [True, False])
+def test_a_process_is_known_by_its_start(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, pidfds: bool) -> None:
+    monkeypatch.setattr(proctree, "_HAS_PIDFDS", pidfds)
+    start = proctree.starttime(sleeper.pid)
+    proctree.send_exactly(sleeper.pid, start + 1, signal.SIGKILL)
+    proctree.send_exactly(2**22 + 1, start, signal.SIGKILL)
+    assert sleeper.poll() is None
+    proctree.send_exactly(sleeper.pid, start, signal.SIGKILL)
+    assert sleeper.wait() == -signal.SIGKILL
+
+
+def test_that_no_file_can_be_opened_does_not_mean_that_there_are_no_children(sleeper: subprocess.Popen[bytes]) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        assert proctree.children(os.getpid()) == []
+        with pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
+            proctree.children(os.getpid(), sure=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert sleeper.pid in proctree.children(os.getpid(), sure=True)
+    assert proctree.children(2**22 + 1, sure=True) == []
+
+
+def test_environments_are_read_of_the_users_that_are_asked_for() -> None:
+    mark = f"LAVA_ATTEMPT=test-{os.getpid()}"
+    with subprocess.Popen(["env", "-i", mark, "LAVA_HOST=h1", "/bin/sleep", "100"]) as process:
+        found = {mark.encode()}
+        wait_until(lambda: process.pid in proctree.having_in_environment(found, "h1", {os.getuid()}), 20, "its environment")
+        assert process.pid not in proctree.having_in_environment(found, "h2", {os.getuid()})
+        assert proctree.having_in_environment(found, "h1", {os.getuid() + 1}) == set()
+        assert proctree.having_in_environment({b"LAVA_ATTEMPT=other"}, "h1", {os.getuid()}) == set()
+        process.kill()
