@@ -42,6 +42,7 @@ class PartResources:
         self.waits_for_user = False
         """The tasks wait for the user of an interactive part."""
         self._spec, self._host, self._watch, self._progress = spec, host, watch, progress
+        self._tmpdir = ""
         self._hub: TaskHub | None = None
         self._network: JobNetwork | None = None
         self._ports: Ports | None = None
@@ -53,8 +54,8 @@ class PartResources:
         os.umask(part.umask)
         self.cwd = prepare.enter_folder(spec)
         spec.env.update(encode_env(prepare.read_secrets(spec)))
-        if part.tmpdir and (why := scratch.make_own(part.tmpdir)):
-            raise Refused("cwd", f"TMPDIR {why}")
+        if part.tmpdir:
+            self._make_tmpdir(part.tmpdir)
         if part.ports:
             self._ports = Ports(part.ports)
             if part.ports.serve is not None:
@@ -78,6 +79,14 @@ class PartResources:
             self._hub.open()
             if self._network:
                 self._hub.join(self._network)
+
+    def _make_tmpdir(self, path: str) -> None:
+        try:
+            self._tmpdir = scratch.make_own(path)
+        except (OSError, ValueError) as e:
+            raise Refused("cwd", f"TMPDIR {path}: {getattr(e, 'strerror', None) or e}") from None
+        if self._tmpdir != path:
+            self._spec.env |= encode_env({"TMPDIR": self._tmpdir})
 
     def _open_network(self, link: LinkSpec) -> JobNetwork:
         # ``ssl`` is loaded only where a job spans hosts
@@ -176,8 +185,8 @@ class PartResources:
         part = self._spec.part
         if failed:
             shm.clear(started)
-        if part.tmpdir:
-            scratch.remove(part.tmpdir)
+        if self._tmpdir:
+            scratch.remove(self._tmpdir)
         for one in (self._network, self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()

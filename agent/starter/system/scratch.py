@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import tempfile
 
 
 def make(path: str) -> str:
@@ -29,16 +30,17 @@ def make(path: str) -> str:
 
 
 def make_own(path: str) -> str:
-    """Make a folder that nobody else may enter, or keep the one of an earlier attempt; the reason why that fails, else ""."""
+    """Make a folder that nobody else may enter, or keep the one of an earlier attempt: its path. OSError, ValueError.
+
+    Where somebody else has put something there (in /tmp anybody can), it is another folder beside it, whose name nobody knows.
+    """
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         found = os.lstat(path)
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-            return f"{path} is not a folder of the user's own"
-    except (OSError, ValueError) as e:
-        return f"{path}: {getattr(e, 'strerror', None) or e}"
-    return ""
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+            return tempfile.mkdtemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path))
+    return path
 
 
 def remove(path: str) -> None:

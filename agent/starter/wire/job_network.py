@@ -24,6 +24,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two attempts to connect: from the first, doubled each time up to the longest."""
 MAX_UNSENT = 256 << 20
 """Bytes that may be queued for a peer that does not read, before it is disconnected."""
+MAX_STRANGERS = 64
+"""Connections that have not shown the job's certificate yet; a handshake takes milliseconds."""
 ALL_HOSTS = -1
 """As the index of a lost host: the connection to the first host is lost, and with it all other hosts."""
 
@@ -156,16 +158,22 @@ class RootNetwork(_NetworkEnd):
             sock, _addr = self._listener.accept()
         except OSError:
             return
+        self._make_room()
+        peer = Peer(sock, self._identity, True, self._watch, self._on_frame, _ignore, self._on_close, wire.FrameReader())
+        self._anonymous.append(peer)
+
+    def _make_room(self) -> None:
+        """Close what has been silent for long, and of too many the oldest: strangers leave room for the hosts of the job."""
         now = time.monotonic()
         for peer in self._anonymous:
             if now - peer.since > HANDSHAKE_SECONDS:
                 peer.close()
         self._anonymous = [peer for peer in self._anonymous if not peer.closed]
-        if len(self._anonymous) > 2 * self._nodes + 8:
-            sock.close()
-            return
-        peer = Peer(sock, self._identity, True, self._watch, self._on_frame, _ignore, self._on_close, wire.FrameReader())
-        self._anonymous.append(peer)
+        # one that is open has shown the job's certificate
+        strangers = [peer for peer in self._anonymous if not peer.open]
+        for peer in strangers[: max(0, len(strangers) - MAX_STRANGERS)]:
+            peer.close()
+            self._anonymous.remove(peer)
 
     def _on_frame(self, peer: NetworkPeer, frame: wire.Frame) -> None:
         if peer.host_index is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
@@ -267,6 +268,19 @@ def test_strangers_get_no_word_through_the_link(two: tuple[Rig, Rig]) -> None:
     b.send({"do": "go", "uid": "l", "root": [host, port]})
     a.send({"do": "go", "uid": "r", "root": None})
     assert a.end("r")["status"] == 0
+    assert a.text("r") == "fine\n" * 4
+
+
+def test_silent_strangers_leave_room_for_the_hosts_of_the_job(two: tuple[Rig, Rig]) -> None:
+    a, b = two
+    order_gang(two, "echo fine", go=False, pmi=pmi(4))
+    host, port, *_ = a.reports["r"][0]["addr"]
+    with contextlib.ExitStack() as strangers:
+        for _ in range(200):
+            strangers.enter_context(socket.create_connection((host, port), 10))
+        a.send({"do": "go", "uid": "r", "root": None})
+        b.send({"do": "go", "uid": "l", "root": [host, port]})
+        assert a.end("r")["status"] == 0
     assert a.text("r") == "fine\n" * 4
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from agent.starter.system import scratch
 
 
@@ -19,6 +21,30 @@ def test_a_folder_is_made_found_again_and_removed(tmp_path: Path) -> None:
     scratch.remove(str(path))
     assert not path.exists()
     scratch.remove(str(path))
+
+
+def test_a_temporary_folder_whose_name_is_taken_has_another_one(tmp_path: Path) -> None:
+    path = str(tmp_path / "7.tmpdir")
+    assert scratch.make_own(path) == path
+    assert scratch.make_own(path) == path, "that of an earlier attempt"
+    away = tmp_path / "away"
+    away.mkdir()
+    for number, taken in enumerate(("link", "file", "open")):
+        path = str(tmp_path / f"{number}.tmpdir")
+        if taken == "link":
+            os.symlink(away, path)
+        elif taken == "file":
+            Path(path).touch()
+        else:
+            os.mkdir(path)
+            os.chmod(path, 0o777)
+        made = Path(scratch.make_own(path))
+        assert made.name.startswith(f"{number}.tmpdir.")
+        assert made.stat().st_mode & 0o777 == 0o700
+        assert made != Path(scratch.make_own(path))
+    with pytest.raises(FileNotFoundError):
+        scratch.make_own(str(tmp_path / "no" / "such"))
+    assert not list(away.iterdir())
 
 
 def test_what_somebody_else_prepared_is_not_used(tmp_path: Path) -> None:
