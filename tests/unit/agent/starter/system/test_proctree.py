@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import resource
 import signal
@@ -42,13 +43,14 @@ def test_a_number_whose_process_is_gone_when_it_is_looked_for_again_is_spared(sl
 @pytest.mark.parametrize("pidfds", [True, False])
 def test_all_that_is_found_is_killed(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, pidfds: bool) -> None:
     monkeypatch.setattr(proctree, "_HAS_PIDFDS", pidfds)
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     with subprocess.Popen(["sh", "-c", "sleep 100 & sleep 100 & wait"]) as shell:
         wait_until(lambda: len(proctree.below([shell.pid])) == 2, 20, "its children")
         assert proctree.kill_all(lambda: proctree.below([shell.pid]) | {shell.pid})
         assert shell.wait() == -signal.SIGKILL
     assert sleeper.poll() is None
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_more_than_there_is_room_for_are_killed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +62,12 @@ def test_more_than_there_is_room_for_are_killed_in_turns(monkeypatch: pytest.Mon
         wait_until(lambda: sum(one.poll() is not None for one in several) == 2, 20, "two of them")
         states = sorted(proctree.stat_fields(one.pid)[0] for one in several if one.poll() is None)
         assert states == [b"T"] * 3, "the others cannot fork meanwhile"
-        for _ in range(2):
+
+        def over() -> bool:
             proctree.kill_all(lambda: {one.pid for one in several if one.poll() is None})
+            return all(one.poll() is not None for one in several)
+
+        wait_until(over, 20, "the others")
         assert {one.wait() for one in several} == {-signal.SIGKILL}
     finally:
         for one in several:
