@@ -87,6 +87,7 @@ class Host:
         self.stream: Stream | None = None
         self.upstream: Upstream | None = None
         self.granted = Granted(time.now)
+        self.greeted = time.now
         self.trouble = 0.0
         """How likely a start is refused."""
         self.partitioned = False
@@ -102,12 +103,13 @@ class Host:
         may = self.up and self.agent_up and not self.partitioned and (self.stream is None or not self.stream.up)
         if may and self.upstream is not None:
             self.stream = Stream(self.time)
-            self.granted = self.granted.greeted(self.time.now)
+            self.greeted = self.time.now
             self.upstream.greet(self, self.stream)
         self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
 
     def welcomed(self) -> None:
         """A new stream: everything not acknowledged goes again, and nothing before it."""
+        self.granted = self.granted.greeted(self.greeted)
         if self.stream is not None:
             self.stream.welcomed = True
         if self.outbox:

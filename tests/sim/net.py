@@ -16,7 +16,10 @@ class Stream:
         self.up = True
         self.welcomed = False
         """Whether the host may speak on it: it was greeted back."""
+        self.ends: dict[str, Callable[[Callable[[], None]], None]] = {}
+        """Who takes what arrives on a way, if not at once."""
         self._time = time
+        self._held: list[Callable[[], None]] | None = None
         self._arrives = {"up": 0.0, "down": 0.0}
 
     def send(self, way: str, deliver: Callable[[], None], twice: bool = False) -> None:
@@ -27,13 +30,32 @@ class Stream:
         at = max(self._arrives[way], time.now + time.random.uniform(0.0005, SLOWEST if time.random.random() < 0.1 else 0.01))
         self._arrives[way] = at
 
-        def arrive() -> None:
+        def take() -> None:
             if self.up:
                 deliver()
                 if twice:
                     deliver()
 
+        def arrive() -> None:
+            if self._held is not None:
+                self._held.append(arrive)
+            elif way in self.ends:
+                self.ends[way](take)
+            else:
+                take()
+
         time.after(at - time.now, arrive)
+
+    def hold(self, seconds: float) -> None:
+        """Nothing gets through for a while, and then what was sent meanwhile does."""
+        if self._held is None:
+            self._held = []
+            self._time.after(seconds, self._release)
+
+    def _release(self) -> None:
+        held, self._held = self._held or [], None
+        for arrive in held:
+            arrive()
 
     def cut(self) -> None:
         """Break it."""

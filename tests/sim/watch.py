@@ -30,15 +30,27 @@ class Watch:
         """Keys that may run again: leased, or asked for by a user."""
         self.leased: set[int] = set()
         """Keys whose jobs are rerunnable or checkpointable."""
+        self.asleep: set[str] = set()
+        """Hosts on which nothing runs for the time being, as they are suspended."""
         self.forced: set[int] = set()
         """Keys that were taken out of the system while they may still run (bkill -r)."""
+
+    def woke(self, host: str) -> None:
+        """A machine that slept runs again, with what its shepherds have let live."""
+        self.asleep.discard(host)
+        for (part, where), (key, _) in self.live.items():
+            if where == host:
+                self._alone(key, attempt_of(part), host)
+
+    def _alone(self, key: int, uid: str, host: str) -> None:
+        runs = {attempt_of(other) for (other, where), (its, _) in self.live.items() if its == key and where not in self.asleep}
+        if others := runs - {uid}:
+            raise Broken(f"job {show(key)} runs twice at the same time: attempts {sorted(others)} and {uid} on {host}")
 
     def started(self, key: int, uid: str, host: str, slots: int) -> None:
         """A process of an attempt runs on a host."""
         part, uid = uid, attempt_of(uid)
-        others = {attempt_of(other) for (other, _), (its, _) in self.live.items() if its == key} - {uid}
-        if others:
-            raise Broken(f"job {show(key)} runs twice at the same time: attempts {sorted(others)} and {uid} on {host}")
+        self._alone(key, uid, host)
         ran = self.uids.setdefault(key, [])
         if uid not in ran:
             if ran and key not in self.may_repeat:
