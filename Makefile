@@ -40,7 +40,7 @@ bench: install
 	@$(BIN)/python benchmarks/run.py $(ONLY)
 
 soak: install
-	LAVA_SIM_SEEDS=5000 $(PYTEST) -n 2 tests/sim
+	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -n 2 tests/sim
 	$(PYTEST) tests/soak
 
 # Which lines of the source no unit test runs; build/coverage/index.html shows them.

@@ -294,6 +294,8 @@ def params_of(fields: Fields, file: str, problems: Problems) -> SiteParams:
         problems.error(Place(file, 0), text)
     if params.lava_lease_margin < params.least_margin:
         problems.error(Place(file, 0), f"LAVA_LEASE_MARGIN {params.lava_lease_margin} s is too short: {why_least_margin(params)}")
+    if params.lava_fence and not params.lava_fence.startswith("/"):
+        problems.error(Place(file, 0), f"LAVA_FENCE {params.lava_fence}: not the path of a program")
     if re.search(r"://[^/@]*:[^/@]+@", params.lava_database_url):
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
         problems.warn(Place(file, 0), text)

@@ -15,6 +15,8 @@ So F > s + L + margin, whoever answered. Within the margin the part must be gone
 starter where that is frozen, needs from the deadline on. Beside that the margin covers M once: the clock of a database that
 is set forwards ends a lease early, by M at most, while the former master goes on answering.
 
+A host that the site has fenced (LAVA_FENCE) is off, and needs no waiting.
+
     margin >= M + KILL_TIME     (config.model.params.least_margin; refused otherwise when the files are read)
 
 The lease of an attempt stays what it was at its dispatch, so that no change of configuration shortens it behind its host's
@@ -53,6 +55,8 @@ class Leases:
         self._looked = taken_over
         self._heard: dict[str, float] = {}
         self._answered: dict[str, float] = {}
+        self._off: set[str] = set()
+        """Hosts that were fenced and have not been heard since."""
 
     def held(self, until: float) -> None:
         """The masters' lease was renewed: it lasts until then, counted from before the database was asked."""
@@ -65,6 +69,20 @@ class Leases:
     def heard(self, host: str, now: float) -> None:
         """A message of the host has come."""
         self._heard[host] = now
+        self._off.discard(host)
+
+    def is_off(self, host: str, since: float) -> None:
+        """The site says that nothing runs on the host, as of ``since``: its leases are over, unless it was heard later."""
+        if self._heard.get(host, 0.0) < since:
+            self._off.add(host)
+
+    def to_fence(self, cluster: Cluster) -> list[str]:
+        """Silent hosts with leased jobs of which it is not known that they are off; none if most hosts are silent."""
+        silent = [name for name, host in cluster.hosts.rows.items() if host.state is not HostState.OK and host.joined]
+        joined = sum(bool(host.joined) for host in cluster.hosts.rows.values())
+        if joined >= 3 and 2 * len(silent) > joined:
+            return []
+        return [name for name in silent if name not in self._off and any(leased_parts(cluster, name))]
 
     def silence(self, host: str, now: float) -> float:
         """Seconds since the host was heard, at most those since the take-over."""
@@ -81,6 +99,7 @@ class Leases:
         """The host has left the cluster, and nothing of any job is there."""
         self._heard.pop(host, None)
         self._answered.pop(host, None)
+        self._off.discard(host)
 
     def extend(self, now: float, seconds: float) -> None:
         """No lease ends, and no host is given up, before so many seconds have passed."""
@@ -112,5 +131,5 @@ class Leases:
     def _passed(self, cluster: Cluster, host: str, now: float) -> Iterator[int]:
         answered = max(self._answered.get(host, 0.0), self._taken_over)
         for key, lease, margin in leased_parts(cluster, host):
-            if now > max(answered + lease, self._extended) + margin:
+            if host in self._off or now > max(answered + lease, self._extended) + margin:
                 yield key

@@ -38,6 +38,7 @@ from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.audit import Audit
 from lavad.services.audit_file import AuditFile
+from lavad.services.fencing import Fencing
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.host_watch import HostWatch
@@ -290,6 +291,7 @@ class Master:
             group.create_task(self.host_watch.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())
+            group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", "")).run())
             self.ready.set()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
 

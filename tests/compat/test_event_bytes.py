@@ -66,6 +66,7 @@ SAMPLES: list[Event] = [
     ev.HostJoined(at=1.0, host="h1", facts=FACTS),
     ev.HostUp(at=1.0, host="h1"),
     ev.HostDown(at=1.0, host="h1"),
+    ev.HostFenced(at=1.0, host="h1", ok=True, how="exited with 0", text="off"),
     ev.LeasesExtended(at=1.0, seconds=7200.0, by="root"),
     ev.HostLeft(at=1.0, host="h1", why="it is gone"),
     ev.HostSwitched(at=1.0, host="h1", closed=True, by="root", comment="disk"),

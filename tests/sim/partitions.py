@@ -7,7 +7,7 @@ from typing import Any
 
 from lavad.core import events as ev
 from lavad.core.decide.control.office import extend_leases, note_extension
-from lavad.core.lang.asks import Caller, Lease
+from lavad.core.lang.asks import Caller, Lease, OptionValue
 from lavad.core.site.conf import Conf, Params
 from lavad.hosts.leases import Leases
 from proto.answers import Answer
@@ -21,7 +21,7 @@ from tests.sim.watch import Watch
 BOSS = Caller(user="root", uid=0, host="m1")
 GIVE_UP = 25.0
 """Seconds after which a request to a database that does not answer has failed."""
-DEAF = 30.0
+DEAF = 25.0
 """Seconds without a word of the master after which an agent looks for another."""
 FROZEN = 4.5
 """Seconds by which the starter ends a part later than its shepherd would have."""
@@ -276,10 +276,20 @@ class Partitions(Simulation):
         self.leases_of = leases
         self._margin = margin
         self.lavads: list[Lavad] = []
-        super().__init__(seed, jobs=6, faulty=1200.0, elastic=0.1, pause=50.0, force=False, faults=PARTITIONS, host=host)
+        super().__init__(seed, jobs=9, faulty=1200.0, elastic=0.1, pause=50.0, force=False, faults=PARTITIONS, host=host)
+
+    def _task(self, key: int) -> tuple[float, int]:
+        """Long jobs: a master that nothing is asked of does not notice that it has lost its database."""
+        length, status = super()._task(key)
+        return 6.0 * length, status
+
+    def _options(self) -> dict[str, OptionValue]:
+        """Most jobs may run again."""
+        options = super()._options()
+        return options | {"r": True} if self.time.random.random() < 0.6 else options
 
     def _new_master(self) -> Master:
-        params = Params(lava_host_timeout=60, lava_lease=120, lava_lease_margin=self._margin, lsf_root_user=True)
+        params = Params(lava_host_timeout=20, lava_lease=30, lava_lease_margin=self._margin, lsf_root_user=True)
         self.conf = Conf(params=params, queues=self.conf.queues, hosts=self.conf.hosts, admins=("root",))
         self.row = Row(self.time, self.disk)
         for one in self.hosts.values():
@@ -316,8 +326,8 @@ class Partitions(Simulation):
         elif what == "database's clock":
             self.row.step += self.time.random.choice((-100.0, -10.0, 10.0, 3600.0))
         elif what == "extend":
-            ask = Lease(seconds=self.time.random.choice((200.0, 600.0)))
-            if self.master.alive:
+            ask = Lease(seconds=self.time.random.choice((100.0, 300.0)))
+            if self.master.alive and self.time.random.random() < 0.2:
                 self.master.ask(lambda cluster, now: extend_leases(cluster, ask, BOSS, now))
         else:
             self._befalls_host(what, host, away)

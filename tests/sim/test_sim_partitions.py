@@ -5,7 +5,6 @@ LAVA_PARTITION_SEEDS=10000 makes a longer run of it.
 
 from __future__ import annotations
 
-import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -13,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from agent.core.lease import Granted
 from lavad.core.cluster.cluster import Cluster
-from lavad.hosts.leases import Findings, Leases
+from lavad.core.decide.control.hosts import leased_parts
+from lavad.hosts.leases import Leases
 from tests.sim.partitions import CutHost, Partitions
 from tests.sim.watch import Broken
 
@@ -49,13 +48,6 @@ class AnswersForEver(Leases):
         return True
 
 
-class CountsFromItsStart(Leases):
-    """Does not wait for what an earlier master may have answered."""
-
-    def __init__(self, taken_over: float, held_until: float = math.inf) -> None:
-        super().__init__(taken_over - 300.0, held_until)
-
-
 class ForgetsExtensions(Leases):
     """Knows of no extension that it did not grant itself, and tells hosts all the same."""
 
@@ -66,17 +58,10 @@ class ForgetsExtensions(Leases):
 
 
 class GivesUpAtOnce(Leases):
-    """The margin is not waited for, nor the lease."""
+    """Waits for no lease and no margin."""
 
-    def look(self, cluster: Cluster, now: float) -> Findings:
-        return super().look(cluster, now + 150.0)
-
-
-class FromWhenItCame(CutHost):
-    """Its agent counts leases from when an answer came."""
-
-    def echoed(self, sent: float, extended: float) -> None:
-        super().echoed(self.time.now, extended)
+    def _passed(self, cluster: Cluster, host: str, now: float) -> Iterator[int]:
+        return (key for key, _, _ in leased_parts(cluster, host))
 
 
 class KeepsNoLease(CutHost):
@@ -87,10 +72,8 @@ class KeepsNoLease(CutHost):
 
 BROKEN: dict[str, dict[str, Any]] = {
     "a master answers for ever": {"leases": AnswersForEver},
-    "a master counts from its start": {"leases": CountsFromItsStart},
     "a master forgets extensions": {"leases": ForgetsExtensions},
     "a master gives up at once": {"leases": GivesUpAtOnce},
-    "an agent counts from the answer": {"host": FromWhenItCame},
     "shepherds keep no lease": {"host": KeepsNoLease},
     "no margin": {"margin": 0},
 }
@@ -107,10 +90,3 @@ def play_all(**broken: Any) -> None:
 def test_a_rule_that_is_broken_shows(name: str) -> None:
     with pytest.raises(Broken, match="runs twice at the same time"):
         play_all(**BROKEN[name])
-
-
-def test_what_an_agent_grants_is_what_was_answered() -> None:
-    """The stories use the agent's own rule."""
-    host = Partitions(0).hosts["h0"]
-    host.echoed(1_000_500.0, 0.0)
-    assert host.granted == Granted(1_000_500.0)

@@ -126,6 +126,23 @@ def _host_down(cluster: Cluster, event: HostDown) -> None:
     cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.UNAVAIL, since=event.at))
 
 
+class HostFenced(Event, frozen=True):
+    """LAVA_FENCE was run for a silent host; ``ok``: nothing runs there any more."""
+
+    external: ClassVar[bool] = True
+
+    host: str
+    ok: bool
+    how: str
+    text: str = ""
+    """The end of what it wrote."""
+
+
+@folds(HostFenced)
+def _host_fenced(cluster: Cluster, event: HostFenced) -> None:
+    """What follows is in the events of the jobs."""
+
+
 class LeasesExtended(Event, frozen=True):
     """No lease ends, and no host is given up, for ``seconds``. Without ``by``: what is left of them, as the master noted it."""
 

@@ -333,6 +333,9 @@ def cluster_sentence(event: ev.Event) -> str:
     if isinstance(event, ev.QueueSwitched):
         comment = f" {event.comment}" if event.comment else ""
         return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."
+    if isinstance(event, ev.HostFenced):
+        off = "nothing runs there any more" if event.ok else "it may still run jobs"
+        return f"Host <{event.host}>: LAVA_FENCE {event.how}, {off}{': ' + event.text if event.text else ''}."
     if isinstance(event, ev.HostLeft):
         return f"Host <{event.host}> has left the cluster: {event.why}."
     if isinstance(event, ev.HostDown):

@@ -34,7 +34,7 @@ def test_a_rerunnable_job_runs_elsewhere_when_its_host_dies(cluster: Cluster, tm
     other = cluster.submit(f"-m {'host1' if first == 'host2' else 'host2'} -o /dev/null sleep 60")
     cluster.wait_for(other, "RUN")
     cluster.kill_host(first)
-    wait_until(lambda: len((tmp_path / "ran").read_text().split()) == 2, 25, lambda: "the second run\n" + cluster.logs())
+    wait_until(lambda: len((tmp_path / "ran").read_text().split()) == 2, 60, lambda: "the second run\n" + cluster.logs())
     assert exec_host(cluster, job) != first
     (tmp_path / "go").touch()
     cluster.wait_for(job, "DONE")

@@ -133,9 +133,10 @@ class Cluster:
             wait_until(lambda: not _is_alive(pid), 10, f"{name} to be gone")
 
     def kill_host(self, host: str) -> None:
-        """The loss of a whole host: agent, starter and everything they started."""
-        pids = children([self.pid(f"agent-{host}"), self.pid(f"starter-{host}")])
-        for pid in pids:
+        """The loss of a whole host: agent and starter, which could tell of it, and then everything they started."""
+        daemons = [self.pid(f"agent-{host}"), self.pid(f"starter-{host}")]
+        pids = children(daemons)
+        for pid in [*daemons, *pids.difference(daemons)]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 from cli.local.daemons import find_pid
 from cli.local.folder import ROOT
@@ -47,6 +48,10 @@ class NetnsCluster(Cluster):
 
     def _is_ok(self) -> bool:
         return self.run("bhosts -noheader -o status", ok=False).stdout.split() == ["ok"] * len(self.hosts)
+
+    def link(self, host: str, state: Literal["up", "down"]) -> None:
+        """Cut a host off, or connect it again."""
+        _ip("link", "set", f"{self._tag}v{self.hosts.index(host) + 1}", state)
 
     def address(self, host: str) -> str:
         """Where a host is reached."""

@@ -152,6 +152,7 @@ def test_users_groups_limits_applications(folder):
         ("lsf.conf", "LSF_UNIT_FOR_LIMITS=miles\n", 1, "not a unit", True),
         ("lsf.conf", "LSF_CONFDIR=/no/such\n", 0, "is not a folder", False),
         ("lsf.conf", "LAVA_LEASE=5\n", 0, "shorter than LAVA_HOST_TIMEOUT", True),
+        ("lsf.conf", "LAVA_FENCE=off\n", 0, "LAVA_FENCE off: not the path of a program", True),
         ("lsf.conf", "LAVA_LEASE_MARGIN=25\n", 0, "LAVA_LEASE_MARGIN 25 s is too short: with LAVA_HOST_TIMEOUT 60 s", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nLEASE = 30\nEnd Queue", 3, "shorter than LAVA_HOST_TIMEOUT 60 s", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nLEASE_MARGIN = 25\nEnd Queue", 3, "it is at least 26 s", True),

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
+from lavad.core import events as ev
 from lavad.core.decide.control.hosts import silent
 from lavad.hosts.leases import Leases
 from tests.support.worlds.world import World
@@ -120,6 +121,29 @@ def test_a_later_shorter_extension_takes_nothing_back() -> None:
     bench.leases.extend(START, 7_200.0)
     bench.leases.extend(START + 10, 60.0)
     assert bench.leases.extended_for(START + 10.0) == 7_190.0
+
+
+def test_a_host_that_was_fenced_is_not_waited_for_until_it_is_heard_again() -> None:
+    bench = Bench()
+    assert bench.leases.to_fence(bench.world.cluster) == []
+    assert bench.look(START + TIMEOUT + 1) == (["h"], [])
+    assert bench.leases.to_fence(bench.world.cluster) == ["h"]
+    bench.leases.is_off("h", bench.at)
+    assert bench.leases.to_fence(bench.world.cluster) == []
+    assert bench.look(bench.at + 1)[1] == [bench.key]
+    bench.leases.heard("h", bench.at)
+    assert bench.look(bench.at + 1)[1] == []
+    bench.leases.is_off("h", START)
+    assert bench.look(bench.at + 1)[1] == [], "it was heard after the program had begun"
+
+
+def test_nothing_is_fenced_while_most_hosts_are_silent() -> None:
+    bench = Bench()
+    bench.world.hosts("i", "j", slots=8)
+    assert bench.look(START + TIMEOUT + 1)[0] == ["h", "i", "j"]
+    assert bench.leases.to_fence(bench.world.cluster) == []
+    bench.world.apply(ev.HostUp(at=bench.world.now, host="i"), ev.HostUp(at=bench.world.now, host="j"))
+    assert bench.leases.to_fence(bench.world.cluster) == ["h"]
 
 
 def test_a_queue_has_its_own_lease_and_margin() -> None:

@@ -1,0 +1,90 @@
+"""LAVA_FENCE: a program of the site's that makes sure that a silent host is off, so that its jobs need not wait for their leases.
+
+Rule: it is run as lavad's own account with the host's name and address, for silent hosts with jobs that may run again, one at a
+time for a host. Exit code 0 alone says that nothing runs there any more; anything else changes nothing, and it is tried again.
+Where more than half of three or more hosts are silent it is not run: then it is rather this master that is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+
+from lavad.boottime import boottime
+from lavad.core import events as ev
+from lavad.core.decide.base.decided import Decided
+from lavad.core.lang.asks import Refused
+from lavad.engine import Engine
+from lavad.hosts.leases import Leases
+
+log = logging.getLogger(__name__)
+
+TIMEOUT = 60.0
+"""Seconds that one run may take."""
+AT_ONCE = 8
+MOST_TEXT = 200
+
+
+class Fencing:
+    """Runs ``program`` for hosts that are to be fenced."""
+
+    def __init__(self, engine: Engine, leases: Leases, program: str) -> None:
+        self._engine = engine
+        self._leases = leases
+        self._program = program
+        self._next: dict[str, float] = {}
+        """Silent host to when it is tried again."""
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Look every second for hosts that are to be fenced."""
+        while self._program:
+            await asyncio.sleep(1.0)
+            now, hosts = boottime(), self._leases.to_fence(self._engine.cluster)
+            self._next = {host: at for host, at in self._next.items() if host in hosts}
+            self._running = {host: task for host, task in self._running.items() if not task.done()}
+            for host in hosts:
+                if len(self._running) < AT_ONCE and host not in self._running and now >= self._next.get(host, 0.0):
+                    self._running[host] = asyncio.create_task(self._try(host))
+
+    async def _try(self, host: str) -> None:
+        began = boottime()
+        address = self._engine.cluster.hosts.rows[host].facts.address
+        status, text = await _result([self._program, host, address])
+        self._next[host] = boottime() + self._engine.cluster.conf.params.lava_host_timeout
+        log.warning("host %s: %s %s", host, self._program, status)
+        event = ev.HostFenced(at=self._engine.clock(), host=host, ok=status == "exited with 0", how=status, text=text)
+        try:
+            await self._engine.ask(lambda cluster, now: Decided(events=[event] if host in cluster.hosts.rows else []))
+        except Refused as refusal:
+            log.warning("%s", refusal)
+            return
+        if event.ok:
+            self._leases.is_off(host, began)
+
+
+async def _result(words: list[str]) -> tuple[str, str]:
+    """How a program ended, and the end of what it wrote."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return f"cannot be run: {error.strerror}", ""
+    try:
+        written, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
+    except TimeoutError:
+        return f"did not end within {TIMEOUT:.0f} s", ""
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    text = " ".join(written.decode(errors="replace").split())[-MOST_TEXT:]
+    code = process.returncode or 0
+    return (f"exited with {code}" if code >= 0 else f"was ended by signal {-code}"), text
