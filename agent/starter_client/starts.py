@@ -18,6 +18,7 @@ from proto.names import NoAnswer
 
 SEQUENCE_BITS = 20
 """The starter's sequence is the master's with this many bits below it, for parts that the agent itself adds."""
+ROOT = "root"
 KEPT_TEXTS = 1024
 KEPT_BYTES = 64 << 20
 log = logging.getLogger("lava-agent")
@@ -108,7 +109,7 @@ class Starts:
         user, code, why = None, "no_user", f"user {name} is not known on host {site.host}"
         try:
             user = await self._accounts.find(name)
-            if user is not None and (reason := why_not(site, user)):
+            if user is not None and (reason := why_not(site, user, name)):
                 user, code, why = None, "not_allowed", reason
             if user is not None:
                 await self._accounts.directory.run(make_folder, site, user)
@@ -129,14 +130,18 @@ class Starts:
         self.poke()
 
 
-def why_not(site: Site, user: User) -> str:
-    """Why no job of this user may run here, "" if one may. Another host's word is not enough for root: whoever is root there
-    could be root everywhere.
+def why_not(site: Site, user: User, name: str) -> str:
+    """Why no job of this user, asked for by ``name``, may run here, "" if one may.
+
+    Another host's word is not enough for root: whoever is root there could be root everywhere. The master knows root by that name
+    alone, and root's own commands are named so on every host: a job under another name of number 0 is nobody's whom it let in.
     """
     if not site.root and user.name != site.own_user:
         return f"the agent of {site.host} runs as {site.own_user} and cannot become user {user.name}"
     if site.root and user.uid == 0 and not site.yes("LSF_ROOT_USER"):
         return f"host {site.host} runs no jobs of {user.name} (LSF_ROOT_USER)"
+    if site.root and user.uid == 0 and name != ROOT:
+        return f"host {site.host} runs no jobs of {name}, another name of root"
     return ""
 
 

@@ -33,6 +33,8 @@ LAZY = 0.05
 
 MOST_UNREAD = 32 << 20
 """Characters of unread answers that are kept for one user."""
+MOST_OF_ALL = 256 << 20
+"""The same of all users together."""
 TOLD = 4
 """Frames after which the replica hears that a reader has taken them: it renders only so far ahead."""
 ALIVE = 20.0
@@ -130,6 +132,8 @@ class _Open:
         self.uid = ask.caller.uid
         self.passed = False
         """Whether a piece of its answer has come."""
+        self.size = 0
+        """Characters of the pieces."""
         self.read = 0
         """Frames that its caller has read since the replica was told so."""
         self.pieces: asyncio.Queue[feed.Answer | Refused | None] = asyncio.Queue()
@@ -137,10 +141,10 @@ class _Open:
 
     def end(self, why: str) -> int:
         """Drop the unread pieces and end the answer; how many characters were dropped."""
-        size = 0
         while not self.pieces.empty():
-            size += _size(self.pieces.get_nowait())
+            self.pieces.get_nowait()
         self.pieces.put_nowait(Refused(why))
+        size, self.size = self.size, 0
         return size
 
 
@@ -151,16 +155,22 @@ def _size(piece: feed.Answer | Refused | None) -> int:
 class QueryProcess:
     """The replica that renders listings.
 
-    It does not wait for slow clients: unread answers are kept here, up to a limit for each user. A query that it hangs or dies
-    with gets an error; the others are sent again to the next process.
+    It does not wait for slow clients: unread answers are kept here, up to a limit for each user and one for all; beyond that the
+    longest answer of the user who has most is dropped. A query that it hangs or dies with gets an error; the others are sent
+    again to the next process.
     """
 
-    def __init__(self, process: ReplicaProcess, clock: Callable[[], float], most: int = MOST_UNREAD) -> None:
+    def __init__(
+        self, process: ReplicaProcess, clock: Callable[[], float], most: int = MOST_UNREAD, most_of_all: int = MOST_OF_ALL
+    ) -> None:
         self.process = process
         self._clock = clock
         self._next = 0
         self._open: dict[int, _Open] = {}
-        self._most = most
+        """Those that the process has not answered to the end."""
+        self._read: dict[int, _Open] = {}
+        """Those that their callers have not read to the end."""
+        self._most, self._most_of_all = most, most_of_all
         self._unread: Counter[int] = Counter()
         """User to the number of characters of answers not read yet."""
         self._begun = 0
@@ -208,11 +218,18 @@ class QueryProcess:
         query.passed = True
         if message.exit is not None:
             del self._open[message.number]
+        query.size += _size(message)
         self._unread[query.uid] += _size(message)
         query.pieces.put_nowait(message)
         if self._unread[query.uid] > self._most:
-            self._open.pop(message.number, None)
-            self._unread[query.uid] -= query.end("Output dropped: the client reads too slowly.")
+            self._drop(query)
+        while self._unread.total() > self._most_of_all:
+            uid = max(self._unread, key=self._unread.__getitem__)
+            self._drop(max((one for one in self._read.values() if one.uid == uid), key=lambda one: one.size))
+
+    def _drop(self, query: _Open) -> None:
+        self._open.pop(query.ask.number, None)
+        self._unread[query.uid] -= query.end("Output dropped: the client reads too slowly.")
 
     def _ended(self) -> None:
         """The process is gone: the query that it died with is over, and those that have got nothing yet are sent again."""
@@ -231,7 +248,7 @@ class QueryProcess:
         self._next += 1
         number = self._next
         ask = feed.Ask(number=number, query=query, caller=caller, now=self._clock())
-        opened = self._open[number] = _Open(ask)
+        opened = self._open[number] = self._read[number] = _Open(ask)
         await self._send(opened)
         answered = False
         try:
@@ -246,6 +263,7 @@ class QueryProcess:
                     continue
                 if isinstance(answer, Refused):
                     raise answer
+                opened.size -= _size(answer)
                 self._unread[opened.uid] -= _size(answer)
                 answered = answer.exit is not None
                 for kind, text in answer.pieces:
@@ -256,6 +274,7 @@ class QueryProcess:
                     self._has_read(opened)
         finally:
             self._open.pop(number, None)
+            del self._read[number]
             self._unread[opened.uid] -= opened.end("")
             if not self._unread[opened.uid]:
                 del self._unread[opened.uid]

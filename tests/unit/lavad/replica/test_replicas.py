@@ -74,6 +74,30 @@ def test_what_is_not_read_is_kept_up_to_a_limit_for_each_user() -> None:
     asyncio.run(story())
 
 
+def test_what_all_users_leave_unread_has_a_limit() -> None:
+    """Beyond it the longest answer of the user who has most is dropped, complete or not; what others asked for stays."""
+
+    async def story() -> None:
+        replica = Replica()
+        queries = QueryProcess(replica, lambda: 0.0, most=100, most_of_all=150)  # type: ignore[arg-type]
+        await queries.run()
+        short, long = await asked(queries, ALICE), await asked(queries, ALICE)
+        other = await asked(queries, BOB)
+        await replica.said(1, 20)
+        await replica.said(2, 70, last=True)
+        await replica.said(3, 60, last=True)
+        assert queries._unread.total() == 150
+        await replica.said(1, 10, last=True)
+        with pytest.raises(Refused, match="Output dropped"):
+            await anext(long)
+        assert [len(piece["out"]) async for piece in short if "out" in piece] == [20, 10]
+        assert [len(piece["out"]) async for piece in other if "out" in piece] == [60]
+        assert not queries._unread
+        assert not queries._read
+
+    asyncio.run(story())
+
+
 def test_a_query_whose_caller_has_gone_is_not_rendered() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
