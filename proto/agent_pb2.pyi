@@ -897,12 +897,14 @@ class Acks(_message.Message):
     def __init__(self, serial: _Optional[int] = ..., ended: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Echo(_message.Message):
-    __slots__ = ("sent", "extended")
+    __slots__ = ("sent", "extended", "lease")
     SENT_FIELD_NUMBER: _ClassVar[int]
     EXTENDED_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
     sent: float
     extended: float
-    def __init__(self, sent: _Optional[float] = ..., extended: _Optional[float] = ...) -> None: ...
+    lease: float
+    def __init__(self, sent: _Optional[float] = ..., extended: _Optional[float] = ..., lease: _Optional[float] = ...) -> None: ...
 
 class Peek(_message.Message):
     __slots__ = ("id", "key", "uid", "user", "path", "offset", "limit", "stderr")

@@ -267,6 +267,7 @@ class SiteParams(Params, frozen=True):
     lsf_top: str = ""
     lsf_strip_domain: tuple[str, ...] = ()
     lsb_mailprog: str = ""
+    lava_outputdir: str = ""
     lsb_mailserver: str = ""
     lsb_mailsize_limit: int | None = None
 

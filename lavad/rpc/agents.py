@@ -12,6 +12,7 @@ import grpc
 
 from lavad.boottime import boottime
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.leases import shortest_lease
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
 from lavad.core.decide.control.strays import Stray, tell_strays
@@ -221,7 +222,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._publish(news)
         self._watch.heard(session.host, beat.health)
         if self._leases.answer(session.host, boottime()):
-            session.send(encode.echo(beat.sent, self._leases.extended_for(boottime())))
+            extended = self._leases.extended_for(boottime())
+            session.send(encode.echo(beat.sent, extended, shortest_lease(self._engine.cluster)))
 
     async def Command(self, request: CommandFrame, context: Context) -> AsyncIterator[CommandFrame]:
         """A command of a user on an agent's host; the agent has authenticated the user."""

@@ -40,9 +40,12 @@ def acks(ended: Iterable[str], serial: int = 0) -> ToAgent:
     return pb.ToAgent(acks=pb.Acks(serial=serial, ended=ended))
 
 
-def echo(sent: float, extended: float) -> ToAgent:
-    """The answer to a heartbeat: parts live on for their leases from ``sent``, and at least ``extended`` seconds."""
-    return pb.ToAgent(echo=pb.Echo(sent=sent, extended=extended))
+def echo(sent: float, extended: float, shortest: float) -> ToAgent:
+    """The answer to a heartbeat: parts live on for their leases from ``sent``, and at least ``extended`` seconds.
+
+    ``shortest``: the shortest lease of the site, which agents of protocol 1 give all parts.
+    """
+    return pb.ToAgent(echo=pb.Echo(sent=sent, extended=extended, lease=max(shortest, extended)))
 
 
 def peek(record: Peek) -> ToAgent:

@@ -356,11 +356,11 @@ def mig(site: QueueSite) -> None:
     site.load("h1", ut=0.95)
     site.load(host, ut=0.95)
     for _ in range(3):
-        site.turn(20)
+        site.turn(30)
     assert (site.state(goes), site.state(stays)) == ("SSUSP", "SSUSP")
-    site.later(230)
+    site.later(site.cluster.jobs.rows[goes].since + 290 - site.now)
     assert migrations(site.cluster, site.now).events == []
-    site.later(60)
+    site.later(20)
     (requested,) = migrations(site.cluster, site.now).events
     assert isinstance(requested, ev.SignalRequested)
     assert (requested.key, requested.pending.kind) == (goes, "migrate"), "the other one can start nowhere else"

@@ -14,6 +14,12 @@ def lease_of(cluster: Cluster, spec: Spec) -> float:
     return float(cluster.conf.params.lava_lease if queue is None or queue.lease is None else queue.lease)
 
 
+def shortest_lease(cluster: Cluster) -> float:
+    """The shortest lease that any job of the site may have, in seconds."""
+    own = (queue.lease for queue in cluster.conf.queues if queue.lease is not None)
+    return float(min((cluster.conf.params.lava_lease, *own)))
+
+
 def margin_of(cluster: Cluster, spec: Spec) -> float:
     """Seconds between the end of a lease and the start elsewhere."""
     queue = cluster.queue_conf.get(spec.queue)
