@@ -74,10 +74,12 @@ def ports(launch: Launch, start: pb.Start, uid: str) -> PortsSpec:
         count = start.hosts[start.place].slots
     elif start.place == 0:
         count = 2 if launch.kind in _EXTRA_PORT else 1
+    elif launch.kind == "horovod":
+        count = 1
     first = FIRST_PORT + zlib.crc32(uid.encode()) % PORTS
     asked = PortsSpec(start.place, len(start.hosts), count, first, FIRST_PORT, PORTS)
-    if launch.kind == "horovod" and start.place == 0:
-        return asked._replace(serve=1, address=address_of(start.hosts, 0), key=_rendezvous_key(start))
+    if launch.kind == "horovod":
+        return asked._replace(serve=count - 1, key=_rendezvous_key(start))
     return asked
 
 
@@ -176,12 +178,13 @@ def _rendezvous_key(start: pb.Start) -> str:
 
 
 def _horovod(_: Launch, start: pb.Start, world: _World) -> dict[str, str]:
+    port = mark(start.place, 0 if start.place else 1)
     return {
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         # the ranks ask for http://ADDR:PORT/SCOPE/NAME, and can send the key in no other way
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": f"{address_of(start.hosts, 0)}:{mark(0, 1)}/{_rendezvous_key(start)}",
-        "HOROVOD_GLOO_RENDEZVOUS_PORT": mark(0, 1),
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": f"127.0.0.1:{port}/{_rendezvous_key(start)}",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
         "HOROVOD_HOSTNAME": start.hosts[start.place].host,
         "HOROVOD_RANK": str(world.rank),
         "HOROVOD_SIZE": str(world.size),

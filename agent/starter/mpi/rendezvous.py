@@ -1,5 +1,6 @@
 """The HTTP key-value server by which the ranks of a Horovod job find each other: GET, PUT and DELETE of ``/KEY:port/scope/key``.
 
+Each host of the job serves its own ranks, on the loopback interface; the values are on the first host (mpi/meeting.py).
 Rule: it runs in the shepherd's loop, and what clients send is bounded. Only who knows this attempt's KEY is answered: the ranks
 have it in their environment, and put their port behind it as behind every address. A scope is dropped when every key in it was
 deleted: each rank deletes its own once it is connected to all others, so that the scope can be used again.
@@ -10,9 +11,12 @@ from __future__ import annotations
 import hmac
 import re
 import socket
+from collections.abc import Callable
+from functools import partial
 
 from agent.starter.system.watch import READ, WRITE, Watch
 
+ADDRESS = "127.0.0.1"
 MAX_HEAD = 16 * 1024
 MAX_BODY = 4 << 20
 MAX_KEPT = 64 << 20
@@ -26,15 +30,22 @@ _REASONS = {
     403: "Forbidden",
     404: "Not Found",
     413: "Content Too Large",
+    503: "Service Unavailable",
     507: "Insufficient Storage",
 }
+Answered = Callable[[int, bytes], None]
+"""Called with HTTP status and body."""
+Ask = Callable[[bytes, bytes, bytes, Answered], None]
+"""Carries out a request: verb, path, body, and what to call with the answer, at once or later."""
 
 
 class _Caller:
-    __slots__ = ("out", "received", "sock")
+    __slots__ = ("asked", "out", "received", "sock")
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
+        self.asked = False
+        """The request is complete."""
         self.received = bytearray()
         self.out = bytearray()
 
@@ -73,14 +84,13 @@ class Values:
 
 
 class Rendezvous:
-    """Serves on a bound socket until closed; connections to other addresses of the host than ``address`` are refused."""
+    """Serves on a bound socket until closed; connections to other addresses of the host than ADDRESS are refused."""
 
-    def __init__(self, sock: socket.socket, address: str, key: str, watch: Watch) -> None:
+    def __init__(self, sock: socket.socket, key: str, ask: Ask, watch: Watch) -> None:
         self._listener = sock
         self._key = key.encode()
-        self._addresses = (address, f"::ffff:{address}")
+        self._ask = ask
         self._watch = watch
-        self._values = Values()
         self._callers: dict[int, _Caller] = {}
         sock.setblocking(False)
         sock.listen(1024)
@@ -91,7 +101,7 @@ class Rendezvous:
             sock, _addr = self._listener.accept()
         except OSError:
             return
-        if sock.getsockname()[0] not in self._addresses:
+        if sock.getsockname()[0] not in (ADDRESS, f"::ffff:{ADDRESS}"):
             sock.close()
             return
         sock.setblocking(False)
@@ -115,34 +125,47 @@ class Rendezvous:
             return
         except OSError:
             data = b""
-        if not data:
+        if not data or caller.asked:
             self._drop(caller)
             return
         caller.received += data
-        answer = self._answer(caller.received)
-        if answer is not None:
-            status, body = answer
-            head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-            caller.out += head.encode() + body
-            self._send(caller)
+        self._read(caller)
 
-    def _answer(self, received: bytearray) -> tuple[int, bytes] | None:
-        """(HTTP status, body), or None while the request is incomplete."""
+    def _read(self, caller: _Caller) -> None:
+        """Carry out the request if it is complete; answer one that is bad."""
+        received = caller.received
         end = received.find(b"\r\n\r\n")
         if end < 0:
-            return (413, b"") if len(received) > MAX_HEAD else None
+            if len(received) > MAX_HEAD:
+                self._answer(caller, 413)
+            return
         first = _FIRST.match(received)
         if first is None:
-            return 400, b""
+            self._answer(caller, 400)
+            return
+        # the buffer that the match is of changes
+        verb = bytes(first[1])
         shown, _, path = bytes(first[2])[1:].partition(b"/")
         if not hmac.compare_digest(shown.partition(b":")[0], self._key):
-            return 403, b""
+            self._answer(caller, 403)
+            return
         length = _LENGTH.search(bytes(received[:end]).replace(b"\r\n", b"\n"))
         size = int(length[1]) if length else 0
         if size > MAX_BODY:
-            return 413, b""
+            self._answer(caller, 413)
+            return
         body = bytes(received[end + 4 : end + 4 + size])
-        return self._values.request(first[1], b"/" + path, body) if len(body) == size else None
+        if len(body) == size:
+            caller.asked = True
+            caller.received.clear()
+            self._ask(verb, b"/" + path, body, partial(self._answer, caller))
+
+    def _answer(self, caller: _Caller, status: int, body: bytes = b"") -> None:
+        if caller.sock.fileno() < 0:
+            return
+        head = f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        caller.out += head.encode() + body
+        self._send(caller)
 
     def _send(self, caller: _Caller) -> None:
         try:

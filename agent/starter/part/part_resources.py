@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent.starter.blaunch.taskhub import TaskHub
 from agent.starter.mpi.gang import Gang, is_gang
+from agent.starter.mpi.meeting import FirstHost, OtherHost
 from agent.starter.mpi.rendezvous import Rendezvous
 from agent.starter.part.task_start import Surroundings
 from agent.starter.process import account, prepare
@@ -19,7 +20,7 @@ from agent.starter.process.ports import Ports
 from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec, encode_env
 from agent.starter.protocol.orders import Seat
-from agent.starter.protocol.part import LinkSpec
+from agent.starter.protocol.part import LinkSpec, PortsSpec
 from agent.starter.protocol.reports import Address, End, HostUse, Root
 from agent.starter.system import kernel, rlimits, scratch, shm
 from agent.starter.system.stdio import Refused
@@ -58,8 +59,6 @@ class PartResources:
             self._make_tmpdir(part.tmpdir)
         if part.ports:
             self._ports = Ports(part.ports)
-            if part.ports.serve is not None:
-                self._rendezvous = Rendezvous(self._ports.keep(part.ports.serve), part.ports.address, part.ports.key, self._watch)
         gang = is_gang(spec)
         writes_elsewhere = part.link is not None and part.link.ranks and part.link.place > 0
         self.files = prepare.open_files(spec, with_output=not writes_elsewhere)
@@ -69,6 +68,8 @@ class PartResources:
             self.terminal.open()
         if part.link:
             self._network = self._open_network(part.link)
+        if part.ports and part.ports.serve is not None:
+            self._rendezvous = self._serve_ranks(part.ports, part.ports.serve)
         if gang:
             self.gang = Gang(spec, self._host, self.files, self._watch)
             self.gang.give_output_to(self.terminal)
@@ -96,6 +97,14 @@ class PartResources:
             return open_network(link, self._watch, self._host)
         except OSError as e:
             raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
+
+    def _serve_ranks(self, asked: PortsSpec, number: int) -> Rendezvous:
+        assert self._ports is not None
+        link = self._spec.part.link
+        if asked.place and self._network is None:
+            raise Refused("bad", f"{self._spec.title}: its hosts have no connection for the meeting point of the ranks")
+        meeting = OtherHost(self._network) if self._network and link and link.place else FirstHost(self._network)
+        return Rendezvous(self._ports.keep(number), asked.key, meeting.ask, self._watch)
 
     def address(self) -> Address | None:
         """What the other hosts must know before they start their tasks; None: nothing."""

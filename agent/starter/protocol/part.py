@@ -136,9 +136,7 @@ class PortsSpec(NamedTuple):
     low: int
     of: int
     serve: int | None = None
-    """Which of the ports (from 0) the shepherd serves itself, as the meeting point of Horovod's ranks; None: none."""
-    address: str = ""
-    """The address that meeting point is reached at."""
+    """Which of the ports (from 0) the shepherd serves itself, on 127.0.0.1, for Horovod's ranks to meet; None: none."""
     key: str = ""
     """What begins the path of every request there."""
 

@@ -1,8 +1,9 @@
 """The network between the shepherds of one attempt on several hosts: each connects to the first host's shepherd, which relays.
 
-Rule: a broken connection is made again; the users of the network decide what the loss means. There are two users on each
-host, over one connection: the ranks, which start, fail and end together (mpi/rank_network.py), and the tasks of blaunch
-(blaunch/taskhub.py). Frames for a host that has not joined yet are queued on the first host until its time to join is over.
+Rule: a broken connection is made again; the users of the network decide what the loss means. There are three users on each
+host, over one connection: the ranks, which start, fail and end together (mpi/rank_network.py), their meeting point
+(mpi/meeting.py), and the tasks of blaunch (blaunch/taskhub.py). Frames for a host that has not joined yet are queued on the
+first host until its time to join is over.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class _Queue:
 
 
 class _NetworkEnd:
-    """What both ends have: this host's index, and the two users of the network."""
+    """What both ends have: this host's index, and the users of the network."""
 
     def __init__(self, link: LinkSpec, watch: Watch) -> None:
         self.host_index = link.place
@@ -78,6 +79,7 @@ class _NetworkEnd:
         self._watch = watch
         self._ranks: OnEvent = _ignore_event
         self._tasks: OnEvent = _ignore_event
+        self._meeting: OnEvent = _ignore_event
 
     def on_ranks(self, on_event: OnEvent) -> None:
         """Call ``on_event`` for frames of the ranks, and when a connection opens or is lost."""
@@ -87,12 +89,20 @@ class _NetworkEnd:
         """Call ``on_event`` for frames of blaunch's tasks, and when a connection opens or is lost."""
         self._tasks = on_event
 
-    def _notify_both(self, event: Event) -> None:
+    def on_meeting(self, on_event: OnEvent) -> None:
+        """Call ``on_event`` for frames of the ranks' meeting point, and when a connection opens or is lost."""
+        self._meeting = on_event
+
+    def _notify_all(self, event: Event) -> None:
         self._ranks(event)
         self._tasks(event)
+        self._meeting(event)
 
     def _deliver(self, frame: wire.Frame) -> None:
-        (self._ranks if frame.kind in wire.OF_RANKS else self._tasks)(frame)
+        if frame.kind == wire.MEETING:
+            self._meeting(frame)
+        else:
+            (self._ranks if frame.kind in wire.OF_RANKS else self._tasks)(frame)
 
 
 class RootNetwork(_NetworkEnd):
@@ -198,7 +208,7 @@ class RootNetwork(_NetworkEnd):
         queue = self._queued.pop(host_index, None)
         for ready in queue.frames if queue else ():
             peer.send_bytes(ready)
-        self._notify_both(Joined(host_index, _host_name_in(frame)))
+        self._notify_all(Joined(host_index, _host_name_in(frame)))
 
     def _on_close(self, peer: NetworkPeer, why: str) -> None:
         if peer.host_index is not None and self._peers.get(peer.host_index) is peer:
@@ -206,7 +216,7 @@ class RootNetwork(_NetworkEnd):
             self._report_loss(Lost(peer.host_index, why))
 
     def _report_loss(self, lost: Lost) -> None:
-        self._notify_both(lost)
+        self._notify_all(lost)
         for other, peer in list(self._peers.items()):
             peer.send_bytes(wire.pack(wire.Frame(wire.LOST, other, lost.host_index, 0)))
 
@@ -265,7 +275,7 @@ class LeafNetwork(_NetworkEnd):
     def start(self, root: Root | None) -> None:
         """The part starts: connect to the first host at the address ``root``."""
         if root is None:
-            self._notify_both(NotConnected("its address was not given"))
+            self._notify_all(NotConnected("its address was not given"))
             return
         self._root = root
         self._connect()
@@ -278,7 +288,7 @@ class LeafNetwork(_NetworkEnd):
             sock = connect(self._root.host, self._root.port)
         except (OSError, ValueError, OverflowError) as e:
             self._reconnect_later()
-            self._notify_both(NotConnected(getattr(e, "strerror", None) or str(e)))
+            self._notify_all(NotConnected(getattr(e, "strerror", None) or str(e)))
             return
         self._peer = Peer(
             sock, self._identity, False, self._watch, self._on_frame, self._on_open, self._on_close, wire.FrameReader()
@@ -309,7 +319,7 @@ class LeafNetwork(_NetworkEnd):
         for ready in queue.frames if queue else ():
             peer.send_bytes(ready)
         assert self._root is not None
-        self._notify_both(Joined(0, self._root.host))
+        self._notify_all(Joined(0, self._root.host))
 
     def _on_frame(self, _: NetworkPeer, frame: wire.Frame) -> None:
         if frame.to == self.host_index:
@@ -318,7 +328,7 @@ class LeafNetwork(_NetworkEnd):
     def _on_close(self, peer: NetworkPeer, why: str) -> None:
         if peer is self._peer:
             self._reconnect_later()
-            self._notify_both(Lost(ALL_HOSTS, why) if peer.open else NotConnected(why))
+            self._notify_all(Lost(ALL_HOSTS, why) if peer.open else NotConnected(why))
 
     def _times(self) -> Iterator[float]:
         if self._reconnect_at is not None:
@@ -338,12 +348,12 @@ class LeafNetwork(_NetworkEnd):
         if self._peer is not None and not self._peer.open and now >= self._since + HANDSHAKE_SECONDS:
             self._peer.close()
             self._reconnect_later()
-            self._notify_both(NotConnected("no answer"))
+            self._notify_all(NotConnected("no answer"))
         if self._reconnect_at is not None and now >= self._reconnect_at:
             self._connect()
         if self._queued is not None and self._queued.frames and now >= self._queued.until:
             self._queued = None
-            self._notify_both(Lost(ALL_HOSTS, "no answer"))
+            self._notify_all(Lost(ALL_HOSTS, "no answer"))
 
     def close(self) -> None:
         """Close the connection for good without reporting events."""

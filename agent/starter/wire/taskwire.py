@@ -21,6 +21,8 @@ HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, ST
 RANKS, RANK_OUTPUT = 13, 14
 """Of the job's ranks: a message (JSON), and whole lines of output, with the stream in the field ``number``."""
 OF_RANKS = frozenset((RANKS, RANK_OUTPUT))
+MEETING = 15
+"""A request at the meeting point of the job's ranks, and its answer; ``number`` says which."""
 IN, OUT, ERR = range(3)
 
 _HEAD = struct.Struct("!IBIII")

@@ -86,7 +86,7 @@ def test_a_framework_meets_at_an_address(cluster: NetnsCluster, tmp_path: Path) 
 
 
 HOROVOD = """
-import os, time, urllib.error, urllib.request
+import os, socket, time, urllib.error, urllib.request
 env = os.environ
 rank, size = int(env["HOROVOD_RANK"]), int(env["HOROVOD_SIZE"])
 url = f"http://{env['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{env['HOROVOD_GLOO_RENDEZVOUS_PORT']}/global/"
@@ -101,13 +101,22 @@ while len(found) < size:
         assert e.code == 404
         time.sleep(0.01)
 ask("DELETE", rank)
+assert env["HOROVOD_GLOO_RENDEZVOUS_ADDR"].startswith("127.0.0.1:")
+for peer in env["LAVA_PEERS"].split():
+    address = peer.split(":")[2], int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    try:
+        with socket.create_connection(address, 10) as link:
+            link.sendall(f"GET {url} HTTP/1.0\\r\\n\\r\\n".encode())
+            assert link.recv(1) == b""
+    except (ConnectionError, TimeoutError):
+        pass
 assert found == [f"address of {number}" for number in range(size)]
 print("rank", rank, env["HOROVOD_LOCAL_RANK"], env["HOROVOD_CROSS_RANK"], flush=True)
 """
 
 
 def test_horovods_ranks_meet_at_lavas_rendezvous(cluster: NetnsCluster, tmp_path: Path) -> None:
-    """The server that horovodrun would run, asked as Horovod's gloo store asks it."""
+    """The server that horovodrun would run, asked as Horovod's gloo store asks it: on each host by loopback alone."""
     (tmp_path / "meet.py").write_text(HOROVOD)
     job = cluster.submit('-a horovod -n 4 -R "span[ptile=2]" -m "host1 host2" -o out python3 meet.py', cwd=tmp_path)
     cluster.wait_end(job, timeout=60)

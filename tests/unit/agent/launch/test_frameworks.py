@@ -55,8 +55,6 @@ WORKERS = ["10.0.0.1:@LAVA_PORT_0_0@", "10.0.0.1:@LAVA_PORT_0_1@", "10.0.0.2:@LA
 HOROVOD = {
     "HOROVOD_CONTROLLER": "gloo",
     "HOROVOD_CPU_OPERATIONS": "gloo",
-    "HOROVOD_GLOO_RENDEZVOUS_ADDR": f"10.0.0.1:@LAVA_PORT_0_1@/{hashlib.sha256(b'rendezvous ').hexdigest()}",
-    "HOROVOD_GLOO_RENDEZVOUS_PORT": "@LAVA_PORT_0_1@",
     "HOROVOD_GLOO_IFACE": "eth0",
     "HOROVOD_SIZE": "3",
 }
@@ -70,7 +68,12 @@ def horovod(host: str, rank: int, local: int, local_size: int, cross: int, cross
         "CROSS_RANK": cross,
         "CROSS_SIZE": cross_size,
     }
-    return HOROVOD | {"HOROVOD_HOSTNAME": host} | {f"HOROVOD_{name}": str(value) for name, value in own.items()}
+    port = "@LAVA_PORT_0_1@" if host == "h1" else "@LAVA_PORT_1_0@"
+    meeting = {
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": f"127.0.0.1:{port}/{hashlib.sha256(b'rendezvous ').hexdigest()}",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
+    }
+    return HOROVOD | meeting | {"HOROVOD_HOSTNAME": host} | {f"HOROVOD_{name}": str(value) for name, value in own.items()}
 
 
 def jsm(rank: int, local: int, local_size: int) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.starter.mpi.meeting import FirstHost
 from agent.starter.mpi.rendezvous import MAX_BODY, Rendezvous, Values
 from agent.starter.system.watch import Watch
 
@@ -22,7 +23,7 @@ def port() -> Iterator[int]:
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     watch = Watch()
-    server = Rendezvous(sock, "127.0.0.1", SECRET, watch)
+    server = Rendezvous(sock, SECRET, FirstHost(None).ask, watch)
     over = threading.Event()
 
     def serve() -> None:
