@@ -296,7 +296,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -317,6 +317,7 @@ class Ended(_message.Message):
     POST_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     status: int
     at: float
     started: float
@@ -337,7 +338,8 @@ class Ended(_message.Message):
     post: int
     cpu_peak: float
     cpu_peak_after: float
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ...) -> None: ...
+    note: str
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Gone(_message.Message):
     __slots__ = ("post",)

@@ -83,6 +83,8 @@ class Story(msgspec.Struct, frozen=True):
     use: Use
     requested_mem: float = 0.0
     """MB of ``rusage[mem=…]``, 0 if none."""
+    note: str = ""
+    """One line that the user should read though the job ended well."""
 
 
 def report(text: pb.JobText, story: Story, where: OutputPaths, now: float) -> tuple[str, str]:
@@ -144,6 +146,8 @@ def _verdict(story: Story) -> list[str]:
     if story.why:
         lines.append(f"{story.why[0].upper()}{story.why[1:]}.")
     lines.append(verdict(story.status))
+    if story.note:
+        lines.append(f"{story.note[0].upper()}{story.note[1:]}.")
     return [*lines, ""]
 
 

@@ -97,6 +97,7 @@ def ended(entry: Entry, output: str) -> pb.Report:
             output=output,
             gone=entry.over,
             post=entry.post,
+            note=end.note,
         ),
     )
 
@@ -172,6 +173,7 @@ def story(entry: Entry, end: End, host: str) -> Story:
         status=end.status,
         reason=entry.limit or (entry.part.reason if end.status else ""),
         why=why,
+        note=end.note,
         use=use_of_job(entry.use, end.others),
         requested_mem=text.requested_mem,
     )

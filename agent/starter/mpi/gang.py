@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agent.starter.mpi.pmi_sockets import PmiSockets
 from agent.starter.mpi.rankio import ERR, OUT, RankOutput
+from agent.starter.mpi.silent_ranks import OPEN_MPI, SilentRanks
 from agent.starter.process import account
 from agent.starter.process.account import Task
 from agent.starter.process.prepare import Files
@@ -81,6 +82,9 @@ class Gang:
         self._terminal: Terminal | None = None
         pmi = spec.part.pmi
         self._pmi = PmiSockets(pmi, host, self._ranks, watch, self._on_barrier, self._fail) if pmi else None
+        self._size = pmi.size if pmi else 0
+        # A job of one rank is right without PMI too.
+        self._silent = SilentRanks(self._pmi.begun) if self._pmi and self._size > 1 else None
 
     def give_output_to(self, terminal: Terminal | None) -> None:
         """Send the ranks' output to the user of an interactive part."""
@@ -169,6 +173,8 @@ class Gang:
         """A task was started, or could not be: close its ends of pipes and sockets here."""
         self._tasks.append(task)
         self._to_start -= 1
+        if self._silent and task.pid:
+            self._silent.started(task.rank, task.pid)
         for fd in self._child_fds:
             os.close(fd)
         self._child_fds.clear()
@@ -180,6 +186,8 @@ class Gang:
         self._output.drain(task.rank)
         if self._pmi:
             self._pmi.task_ended(task.rank)
+        if self._silent:
+            self._silent.ended(task.rank)
         status = task.status or 0
         if self._led:
             return  # the master interprets this exit
@@ -244,12 +252,19 @@ class Gang:
             return True
         self._output.drain()
         if self._leaf:
-            self._leaf.done(account.end_of_host(self._host, self._tasks, self.use))
+            self._leaf.done(account.end_of_host(self._host, self._tasks, self.use, self._is_silent()))
         return self._net.over(self._failed_at)
 
     def completed(self, end: End) -> End:
         """The end of the part with the first failure and, on the first host, what the tasks of the other hosts used."""
-        return end._replace(first=self.first, others=tuple(self._root.others) if self._root else ())
+        others = tuple(self._root.others) if self._root else ()
+        silent = not end.status and not self._leaf and self._is_silent() and all(host.silent for host in others)
+        note = f"none of the {self._size} ranks joined the MPI job: each ran for itself" if silent else ""
+        return end._replace(first=self.first, others=others, note=note)
+
+    def _is_silent(self) -> bool:
+        """Whether the job has several ranks, and none of those here has begun PMI."""
+        return self._silent is not None and self._pmi is not None and not any(map(self._pmi.begun, self._ranks))
 
     def status(self) -> int:
         """The wait status of the part: that of the first rank that failed, 0 if none did."""
@@ -279,6 +294,8 @@ class Gang:
         times: list[float] = []
         if self._pmi and (at := self._pmi.wake_at()) is not None:
             times.append(at)
+        if self._silent and not self.failed and (at := self._silent.wake_at()) is not None:
+            times.append(at)
         if self._net:
             if self._failed_at is not None:
                 times.append(self._failed_at + DONE_SECONDS)
@@ -287,10 +304,12 @@ class Gang:
         return min(times, default=None)
 
     def on_time(self) -> None:
-        """Fail on a rank that closed its PMI connection and did not end; give up hosts that are late."""
+        """Fail on a rank that closed its PMI and did not end, or has another MPI library; give up hosts that are late."""
         now = time.monotonic()
         if self._pmi:
             self._pmi.on_time()
+        if self._silent and not self.failed and (rank := self._silent.find()) is not None:
+            self._fail(FirstFailure(rank, 1 << 8, OPEN_MPI))
         if not self._net:
             return
         self._net.on_time()

@@ -146,6 +146,10 @@ class Pmi:
         one = self._ranks[rank]
         return one.initialized and not one.finalized
 
+    def begun(self, rank: int) -> bool:
+        """Whether the rank has ever called MPI_Init."""
+        return self._ranks[rank].initialized
+
     def release(self, puts: Mapping[str, str]) -> list[Action]:
         """The barrier is complete on all hosts; ``puts``: what all of them put."""
         self.kvs.merge(puts)

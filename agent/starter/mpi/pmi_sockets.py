@@ -72,6 +72,10 @@ class PmiSockets:
             return None
         return FirstFailure(rank, 1 << 8, f"rank {rank} on {self._host} ended without MPI_Finalize")
 
+    def begun(self, rank: int) -> bool:
+        """Whether the rank has ever called MPI_Init."""
+        return self._pmi.begun(rank)
+
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
         return min(self._exit_by.values(), default=None)

@@ -91,8 +91,11 @@ def end_of(tasks: list[Task], status: int, began: float, lease: bool, used: Used
     )
 
 
-def end_of_host(host: str, tasks: list[Task], use: HostUse | None) -> HostEnd:
-    """This host's message to the first one when its tasks have ended. ``use``: the agent's samples of them, if there are any."""
+def end_of_host(host: str, tasks: list[Task], use: HostUse | None, silent: bool = False) -> HostEnd:
+    """This host's message to the first one when its tasks have ended.
+
+    ``use``: the agent's samples of them, if there are any. ``silent``: none of them used the PMI that it was offered.
+    """
     peak = _own_peak()
     return HostEnd(
         host=host,
@@ -101,6 +104,7 @@ def end_of_host(host: str, tasks: list[Task], use: HostUse | None) -> HostEnd:
         mem=sum(t.maxrss_kb for t in tasks if t.maxrss_kb > peak),
         tasks=len(tasks),
         use=use,
+        silent=silent,
     )
 
 

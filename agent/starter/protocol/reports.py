@@ -116,6 +116,8 @@ class HostEnd(NamedTuple):
     """KB: the sum of the tasks' peaks, so far as they are known."""
     tasks: int
     use: HostUse | None
+    silent: bool = False
+    """None of them used the PMI that it was offered."""
 
 
 class End(NamedTuple):
@@ -140,6 +142,8 @@ class End(NamedTuple):
     """Where it ran."""
     others: tuple[HostEnd, ...] = ()
     """On the first host: of the other hosts."""
+    note: str = ""
+    """What its user should know though it ended well."""
 
 
 # -- about parts ---------------------------------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_peak: float = 0.0
     """The most CPUs that it used at a time, and when, in seconds after its start."""
     cpu_peak_after: float = 0.0
+    note: str = ""
+    """What the user should know of a job that ended well."""
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -157,8 +157,10 @@ def number(value: float | None) -> str:
 
 def exit_reason(row: Row, unit: str) -> str:
     outcome = row.job.outcome
-    if outcome is None or outcome.reason is TermReason.NONE:
-        return outcome.why if outcome is not None else ""
+    if outcome is None or row.job.state is JobState.DONE:
+        return ""
+    if outcome.reason is TermReason.NONE:
+        return outcome.why
     return jobfacts.term_text(outcome.reason)
 
 

@@ -192,6 +192,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     if killed is not None and killed.done and not verdict.lost:
         ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: dependent jobs may start
     state = JobState.DONE if ok else JobState.EXIT
+    why = why or (verdict.note if ok and killed is None else "")
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
     return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
 

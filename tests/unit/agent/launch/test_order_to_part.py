@@ -297,6 +297,13 @@ def test_the_report_names_what_ended_the_job() -> None:
     assert "<fails> in cluster <C> Done" in after
 
 
+def test_the_report_of_a_job_that_ended_well_has_its_note() -> None:
+    where = outputs.OutputPaths("out", "err", "")
+    _, after = report.report(TEXT, story(status=0, note="none of the 4 ranks joined"), where, 1e9)
+    assert "\n\nSuccessfully completed.\nNone of the 4 ranks joined.\n\nResource usage" in after
+    assert "<fails> in cluster <C> Done" in after
+
+
 def test_every_job_has_a_limit_of_processes_and_one_of_memory_where_the_site_enforces_it() -> None:
     asked = pb.Limits(mem=1024)
     assert cgroup(asked, True, site()) == (1 << 20, 0.0, limits.PIDS)

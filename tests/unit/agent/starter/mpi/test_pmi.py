@@ -93,6 +93,15 @@ def test_a_line_without_end_breaks_the_rank_only(pmi: Pmi) -> None:
     assert actions == [Broken(0, "rank 0 sent a PMI line without an end")]
 
 
+def test_a_rank_has_begun_from_its_first_init_on(pmi: Pmi) -> None:
+    ask(pmi, 0, "cmd=get_maxes")
+    assert not pmi.begun(0)
+    ask(pmi, 0, "cmd=init pmi_version=1 pmi_subversion=1")
+    ask(pmi, 0, "cmd=finalize")
+    assert pmi.begun(0)
+    assert not pmi.begun(1)
+
+
 @given(st.lists(st.binary(max_size=60), max_size=20))
 def test_nothing_a_rank_sends_can_raise(chunks: list[bytes]) -> None:
     pmi = Pmi("k", 2, "", [0, 1])

@@ -290,6 +290,13 @@ def test_an_outcome_without_reason_shows_its_why() -> None:
     assert rows(c, "exit_code exit_reason delimiter='|'", "2", noheader=True) == ["1|rank 3 on ol1 ended first"]
 
 
+def test_a_note_of_a_job_that_is_done_is_no_exit_reason() -> None:
+    c = two()
+    c.finish(2, "11:39:30", why="none of the 4 ranks joined")
+    assert rows(c, "stat exit_reason delimiter='|'", "2", noheader=True) == ["DONE|-"]
+    assert "none of the 4 ranks joined." in c.ask("bjobs", "2", l=True)[0]
+
+
 def test_hosts_and_queues_and_users_as_json() -> None:
     c = two()
     hosts = json.loads(c.ask("bhosts", "ol2", o="host_name status max run total_mem ngpus", json=True)[0])

@@ -58,3 +58,10 @@ def test_a_requeue_of_a_job_that_hangs_avoids_the_host_of_the_rank(bench: Bench)
     bench.asked(control.requeue, Requeue(jobs=Select(ids=[str(key)])))
     bench.ended(key, host, 9)
     assert bench.job(key).avoid == ("h9",)
+
+
+@pytest.mark.parametrize(("status", "why"), [(0, "none of the 2 ranks joined"), (256, "")])
+def test_the_note_of_a_job_that_ended_well_is_told(bench: Bench, status: int, why: str) -> None:
+    key = bench.placed()
+    bench.ended(key, bench.run(key).parts[0].host, status, note="none of the 2 ranks joined")
+    assert bench.outcome(key).why == why
