@@ -109,9 +109,11 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lava_admin_hosts: tuple[str, ...] = ()
     """Where administrators have their rights; (): on the hosts of LSF_MASTER_LIST."""
     lava_record_days: float = 1.0
+    """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
     lava_query_time: int = 300
     """Seconds after which a query is ended."""
-    """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
+    lava_user_store: int = 500
+    """MB an hour that what one user asks may add to the store; 0: no limit."""
     lava_audit: str = ""
     """Where the audit file is, ``syslog``, or ``N`` for none."""
     secure_job_info_level: int = 0

@@ -200,6 +200,7 @@ LSF_CONF: Table = {
     "LAVA_SAMPLE_PERIOD": v.positive_seconds,
     "LAVA_HANG_TIME": v.second_count,
     "LAVA_QUERY_TIME": v.positive_seconds,
+    "LAVA_USER_STORE": v.number(0),
     "LAVA_HOST_REFUSALS": v.number(0),
     "LAVA_HOST_RETRY": v.positive_seconds,
     "LAVA_HEALTH": v.text,

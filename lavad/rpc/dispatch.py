@@ -38,6 +38,7 @@ from lavad.hosts.peek_service import PeekService
 from lavad.local_time import local_time
 from lavad.queries.render import shown
 from lavad.replica.replicas import QueryProcess
+from lavad.rpc.store_growth import Decide, StoreGrowth
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
 from lavad.services.audit import Audit
 from lavad.services.lookups import Lookups
@@ -59,6 +60,8 @@ MAX_USER = 256
 _LIMIT = re.compile(r"Expected `\w+` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
 _WAITS = (asks.Wait, asks.Attach, asks.Peek)
 """They wait for a job, not for the master."""
+_ADD_NOTHING = (asks.Query, asks.Judge, *_WAITS)
+"""To the store."""
 
 load_decisions()
 log = logging.getLogger(__name__)
@@ -126,6 +129,7 @@ class Dispatch:
         self._secret = secret
         self._perfmon = perfmon
         self._under_way = UnderWay()
+        self._growth = StoreGrowth(lambda: engine.cluster.conf.params.lava_user_store)
         self.audit = audit
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
@@ -142,6 +146,9 @@ class Dispatch:
                 ask = decoded(frame)
                 if why := why_not_vouched(self._engine.cluster, ask, caller):
                     raise Refused(why)
+                if self._has_to_wait(ask, caller):
+                    yield LATER
+                    return
                 kinds = [] if isinstance(ask, _WAITS) else [QUERY if isinstance(ask, asks.Query) else CHANGE]
                 with self._under_way.let_in(caller.user, *kinds) as room:
                     if not room:
@@ -157,6 +164,16 @@ class Dispatch:
             log.exception("an ask could not be answered")
             self.audit.refused(ask, caller, f"internal error: {type(error).__name__}")
             yield _refusal(Refused(f"lavad: internal error: {type(error).__name__}; its log says more"))
+
+    def _has_to_wait(self, ask: asks.Ask, caller: Caller) -> bool:
+        """Whether the caller's asks have added too much to the store."""
+        if isinstance(ask, _ADD_NOTHING):
+            return False
+        full = self._growth.is_full(caller.user, self._engine.clock(), isinstance(ask, asks.Kill))
+        return full and not is_admin(self._engine.cluster.conf, caller)
+
+    async def _ask(self, decide: Decide, ask: asks.Ask, caller: Caller, env: tuple[str, bytes] | None = None) -> Answer:
+        return await self._engine.ask(self._growth.counted(decide, caller.user, env), ask.uuid, caller.user, env)
 
     async def _pieces(self, ask: asks.Ask, caller: Caller) -> AsyncIterator[bytes]:
         self._perfmon.asked(ask)
@@ -192,9 +209,7 @@ class Dispatch:
         decide = find_decision(type(ask))
         if decide is None:
             raise Refused(f"{type(ask).__name__.lower()}: not supported by lava")
-        return await self._engine.ask(
-            lambda cluster, now: decide(cluster, ask, caller, now, local_time(now)), ask.uuid, caller.user
-        )
+        return await self._ask(lambda cluster, now: decide(cluster, ask, caller, now, local_time(now)), ask, caller)
 
     @_answer.register
     async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> Answer:
@@ -230,7 +245,7 @@ class Dispatch:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
 
-            return await self._engine.ask(decide, ask.uuid, caller.user, env)
+            return await self._ask(decide, ask, caller, env)
 
         return await self.lookups.tried(decided, caller)
 
@@ -249,7 +264,7 @@ class Dispatch:
             def decide(cluster: Cluster, now: float) -> Decided:
                 return modify(cluster, ask, texts[job], caller, now, local_time(now), known)
 
-            return await self._engine.ask(decide, ask.uuid, caller.user)
+            return await self._ask(decide, ask, caller)
 
         return await self.lookups.tried(decided, caller)
 
@@ -265,12 +280,12 @@ class Dispatch:
         def decide(cluster: Cluster, now: float) -> Decided:
             return revive.revive(cluster, ask, finished, caller, now, control.requeue(cluster, ask, caller, now))
 
-        return await self._engine.ask(decide, ask.uuid, caller.user)
+        return await self._ask(decide, ask, caller)
 
     @_answer.register
     async def _force(self, ask: asks.Run, caller: Caller) -> Answer:
         uid = secrets.token_hex(8)
-        return await self._engine.ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask.uuid, caller.user)
+        return await self._ask(lambda cluster, now: force.force(cluster, ask, caller, now, uid), ask, caller)
 
     @_answer.register
     async def _judge(self, ask: asks.Judge, caller: Caller) -> Answer:

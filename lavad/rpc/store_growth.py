@@ -1,0 +1,81 @@
+"""How much what a user asks adds to the store: at most LAVA_USER_STORE MB an hour, and so much at once.
+
+Rule: nobody fills the disk of the master in a loop. What is beyond is answered ``later``, and the command tries again by itself.
+To end jobs, which adds little, is possible up to twice as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+
+Decide = Callable[[Cluster, float], Decided]
+MB = 10**6
+HOUR = 3600.0
+OF_EVENT = 300
+"""Bytes that an event takes beside its text: its row, its place in the indexes, the answer, a line of lsb.events."""
+COPIES = 2
+"""A text stands in the store and in lsb.events, or in the event and in the record that it changes."""
+SAMPLE = 10
+"""Of a decision with more events, which are of one kind, so many are measured."""
+MOST_USERS = 10_000
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class StoreGrowth:
+    """Bytes by user, as agents vouch for names; they fade at the rate that is allowed. Times are seconds."""
+
+    def __init__(self, mb_an_hour: Callable[[], int]) -> None:
+        self._mb_an_hour = mb_an_hour
+        self._levels: dict[str, tuple[float, float]] = {}
+        """User to (bytes, when that was)."""
+        self._envs: dict[str, str] = {}
+        """User to the environment of the last submission, which is stored once."""
+
+    def is_full(self, user: str, now: float, ends: bool = False) -> bool:
+        """Whether the user has to wait; ``ends``: to end jobs."""
+        most = self._mb_an_hour() * MB * (2 if ends else 1)
+        return bool(most) and self._level(user, now) >= most
+
+    def counted(self, decide: Decide, user: str, env: tuple[str, bytes] | None = None) -> Decide:
+        """The decision, which counts what it adds; ``env``: hash and bytes of an environment that comes with it."""
+
+        def deciding(cluster: Cluster, now: float) -> Decided:
+            decided = decide(cluster, now)
+            size = size_of(decided)
+            if env is not None and self._envs.get(user) != env[0]:
+                self._envs[user] = env[0]
+                size += len(env[1])
+            self._add(user, size, now)
+            if decided.more is not None:
+                decided.more = self.counted(decided.more, user)
+            return decided
+
+        return deciding
+
+    def _level(self, user: str, now: float) -> float:
+        level, at = self._levels.get(user, (0.0, now))
+        return max(0.0, level - max(0.0, now - at) * self._mb_an_hour() * MB / HOUR)
+
+    def _add(self, user: str, size: int, now: float) -> None:
+        self._levels[user] = (self._level(user, now) + size, now)
+        if len(self._levels) > MOST_USERS:
+            least = min(self._levels, key=lambda one: self._level(one, now))
+            del self._levels[least]
+            self._envs.pop(least, None)
+
+
+def size_of(decided: Decided) -> int:
+    """Bytes that a decision adds to the store and to lsb.events, about."""
+    events = decided.events
+    sample = events[:SAMPLE]
+    said = sum(len(_encode(event)) for event in sample)
+    if len(events) > SAMPLE:
+        said = said * len(events) // SAMPLE
+    said += sum(len(_encode(text)) for _, text in decided.texts)
+    return len(events) * OF_EVENT + COPIES * said + sum(len(body) for _, _, body in decided.attached)
