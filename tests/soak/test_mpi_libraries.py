@@ -6,6 +6,7 @@ Debian's libraries are used where apt has put them, wheels are fetched into a ca
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,9 +32,18 @@ class Library(NamedTuple):
 
 
 def _debian(suffix: str, launcher: str) -> Library:
-    if not Path(f"/usr/bin/mpicc.{suffix}").exists() or not Path(launcher).exists():
-        return Library("", "", "", f"no lib{suffix}-dev of the system's packages")
-    return Library(launcher, f"/usr/bin/mpicc.{suffix}")
+    compiler = f"/usr/bin/mpicc.{suffix}"
+    for program in (compiler, launcher):
+        if not Path(program).exists():
+            return Library("", "", "", f"no {program} of the system's packages")
+    # The command may be there without the headers, which are a package of their own.
+    tried = subprocess.run(
+        [compiler, "-include", "mpi.h", "-fsyntax-only", "-xc", "/dev/null"], capture_output=True, text=True, check=False
+    )
+    if tried.returncode:
+        said = next((line for line in tried.stderr.splitlines() if "error" in line or "No such" in line), tried.stderr.strip())
+        return Library("", "", "", f"no lib{suffix}-dev of the system's packages: {said}")
+    return Library(launcher, compiler)
 
 
 def _mpich4() -> Library:
