@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
 from lavad.core.events import Event, IllegalMove, JobRevived, JobSubmitted
 from lavad.core.events.apply import apply
-from lavad.core.job.job import Job
+from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.local_time import local_time
 from lavad.store import prune, schema
-from lavad.store.codec import decode_job, encode
+from lavad.store.codec import decode_job
 from lavad.store.connect import Found, Query, connect, make_engine, one_snapshot
 from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
 from lavad.store.load import load_rows
@@ -123,7 +124,7 @@ class _Finished:
     def put(self, job: Job) -> None:
         """A job or an element has finished."""
         mine = self._elements.setdefault(job_of(job.key), {}) if index_of(job.key) else self._jobs
-        mine[job.key] = hash(encode(job))
+        mine[job.key] = _digest(job)
 
     def forget(self, event: Event) -> None:
         """A finished job lives again, or its id was given to another."""
@@ -140,7 +141,7 @@ class _Finished:
         for data in rows:
             job = decode_job(data)
             mine = self._elements.get(job_of(job.key), {}) if index_of(job.key) else self._jobs
-            if mine.pop(job.key, None) != hash(encode(job)):
+            if mine.pop(job.key, None) != _digest(job):
                 found.append(show(job.key))
         left = [*self._jobs, *(key for mine in self._elements.values() for key in mine)]
         return found + [f"{show(key)} (no row)" for key in left]
@@ -174,13 +175,36 @@ def _differing_tables(fold: Cluster, rows: Cluster) -> list[str]:
     found = []
     for name in ("jobs", "arrays", "hosts", "queues", "charges", "groups", "reservations"):
         theirs, ours = getattr(fold, name).rows, getattr(rows, name).rows
-        differing = [key for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)]
+        differing = [key for key in {**theirs, **ours} if _differ(theirs.get(key), ours.get(key))]
         found += [f"{name} {show(key) if name in ('jobs', 'arrays') else key}" for key in differing]
     if fold.next_job != rows.next_job:
         found.append(f"the next job id ({rows.next_job}; by the events {fold.next_job})")
     if fold.conf != rows.conf:
         found.append("the configuration")
     return found
+
+
+def _differ(theirs: object, row: object) -> bool:
+    """Whether a live row is not what the events say. A row of before has the defaults of fields that it does not know."""
+    if theirs == row:
+        return False
+    if isinstance(theirs, Job) and isinstance(row, Job):
+        return _of_before(theirs, stopper=not row.stopper, lease=bool(row.run and not row.run.lease)) != row
+    if isinstance(theirs, Array) and isinstance(row, Array) and not row.stopper:
+        return replace(theirs, stopper="") != row
+    return True
+
+
+def _of_before(job: Job, *, stopper: bool, lease: bool) -> Job:
+    """A job without fields that came into the records when there were stores: those that are named."""
+    if lease and job.run is not None:
+        job = replace(job, run=replace(job.run, lease=0.0))
+    return replace(job, stopper="") if stopper else job
+
+
+def _digest(job: Job) -> int:
+    """Of a finished job, by the values of its record: the bytes of a default that was written and of one that was not differ."""
+    return hash(_of_before(job, stopper=True, lease=True))
 
 
 def _first(differing: list[str], what: str) -> list[str]:

@@ -198,11 +198,5 @@ def test_an_upgrade_needs_the_lease(site: Site, capsys: pytest.CaptureFixture[st
     assert main(["upgrade", "--database", site.url]) == 1
     assert "lava db upgrade: " in capsys.readouterr().err
     site.end()
-    with contextlib.closing(Store.open(site.url)) as store, store.engine.begin() as connection:
-        connection.exec_driver_sql("DROP TABLE reservations")
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
-    assert main(["check", "--database", site.url]) == 1
-    assert "is at version 0005" in capsys.readouterr().err
     assert main(["upgrade", "--database", site.url]) == 0
-    assert main(["upgrade", "--database", site.url]) == 0
-    assert capsys.readouterr().out == f"version 0005 is {schema.HEAD} now\nversion {schema.HEAD}\n"
+    assert capsys.readouterr().out == f"version {schema.HEAD}\n"
