@@ -60,6 +60,8 @@ class Cluster:
         """User to the keys of live jobs and arrays, oldest first."""
         self.records: Counter[str] = Counter()
         """User to the units of memory (``cluster.records``) of live jobs, arrays and their specs."""
+        self.groups_of: Counter[str] = Counter()
+        """User to the number of job groups that are theirs."""
         self.started: dict[int, None] = {}
         """Keys of jobs with an attempt."""
         self.suspended: dict[int, None] = {}
@@ -73,8 +75,7 @@ class Cluster:
         self.accounts = Accounts()
         self.charges: Table[Account, Charge] = Table()
         """Decayed usage of finished attempts, for fair share."""
-        self.groups: Table[str, JobGroup] = Table()
-        """Job groups that were added by hand."""
+        self.groups: Table[str, JobGroup] = Table(self._group_moved)
         self.reservations: Table[str, Reservation] = Table()
         """Advance reservations."""
         self.conditions = Conditions()
@@ -285,6 +286,13 @@ class Cluster:
         self.records[user] += units
         if not self.records[user]:
             del self.records[user]
+
+    def _group_moved(self, old: JobGroup | None, new: JobGroup | None) -> None:
+        for group, sign in ((old, -1), (new, 1)):
+            if group is not None:
+                self.groups_of[group.owner] += sign
+                if not self.groups_of[group.owner]:
+                    del self.groups_of[group.owner]
 
     def _array_moved(self, old: Array | None, new: Array | None) -> None:
         self._weigh(old, new)

@@ -115,7 +115,9 @@ def _check_indexes(cluster: Cluster) -> None:
         fresh.arrays.put(array.job, array)
     for job in cluster.jobs.rows.values():
         fresh.jobs.put(job.key, job)
-    for name in ("elements", "spec_jobs", "by_user", "records", "started", "suspended", "promised", "held_back"):
+    for group in cluster.groups.rows.values():
+        fresh.groups.put(group.name, group)
+    for name in ("elements", "spec_jobs", "by_user", "records", "groups_of", "started", "suspended", "promised", "held_back"):
         _require_same(name, getattr(cluster, name), getattr(fresh, name))
     _require_same("pending", _waiting(cluster), _waiting(fresh))
     for name in ("queues", "users", "pairs", "array_running", "group_running", "decaying"):

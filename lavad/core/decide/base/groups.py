@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -16,6 +17,8 @@ from lavad.core.site.rights import is_admin
 
 BAD = "Bad/empty job group name"
 MAX_LIMIT = 2**31 - 1
+AT_ONCE = 1_000
+"""Groups that are deleted in one turn; other callers wait for it."""
 
 
 @decides(AddGroup)
@@ -24,19 +27,22 @@ def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> De
     path = _path(ask.group)
     if path in cluster.groups.rows:
         raise Refused("Job group exists already.")
-    rows = [JobGroup(name=name, owner=caller.user, added=now) for name in _missing(cluster, path)]
+    rows = [JobGroup(name=name, owner=caller.user, added=now) for name in _missing(cluster, path, caller.user)]
     rows[-1] = replace(rows[-1], limit=_limit(ask.limit))
     return Decided(events=[ev.GroupSet(at=now, value=row) for row in rows], answer={"group": ask.group})
 
 
 def missing_groups(cluster: Cluster, path: str, owner: str, now: float) -> list[ev.Event]:
-    """Events that add a job's group and its ancestors where they are missing."""
-    rows = (JobGroup(name=name, owner=owner, added=now, implicit=True) for name in _missing(cluster, path))
+    """Events that add a job's group and its ancestors where they are missing. Raises Refused."""
+    rows = (JobGroup(name=name, owner=owner, added=now, implicit=True) for name in _missing(cluster, path, owner))
     return [ev.GroupSet(at=now, value=row) for row in rows]
 
 
-def _missing(cluster: Cluster, path: str) -> list[str]:
-    return [name for name in reversed(lineage(path)) if name not in cluster.groups.rows] if path else []
+def _missing(cluster: Cluster, path: str, owner: str) -> list[str]:
+    found = [name for name in reversed(lineage(path)) if name not in cluster.groups.rows] if path else []
+    if found and cluster.groups_of[owner] + len(found) > cluster.conf.params.max_user_records:
+        raise Refused("Job group threshold reached (MAX_USER_RECORDS); bgdel 0 deletes your empty job groups.")
+    return found
 
 
 def clean_groups(cluster: Cluster, now: float) -> Decided:
@@ -56,10 +62,13 @@ def unused_groups(cluster: Cluster) -> list[str]:
 def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> Decided:
     """bgdel: delete an empty group; ``0``: all empty groups of the caller (with ``user`` all, of everybody). Raises Refused."""
     if ask.group == "0":
-        names = _empty(cluster, ask.user if ask.user else caller.user)
+        owner = ask.user if ask.user else caller.user
+        every = owner == "all"
+        rows = [row for row in cluster.groups.rows.values() if every or row.owner == owner]
+        names = _empty(cluster, [row.name for row in rows])
         if not is_admin(cluster.conf, caller):
             names = [name for name in names if cluster.groups.rows[name].owner == caller.user]
-        return _dropped(names, names, now)
+        return _drop_empty(cluster, names, now, [])
     path = _path(ask.group)
     row = cluster.groups.rows.get(path)
     if row is None:
@@ -67,10 +76,10 @@ def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> 
     if row.owner != caller.user and not is_admin(cluster.conf, caller):
         raise Refused("User permission denied.")
     if ask.below:
-        names = [name for name in _empty(cluster, "all") if f"{name}/".startswith(f"{path}/")]
+        names = [name for name in _empty(cluster, cluster.groups.rows) if f"{name}/".startswith(f"{path}/")]
         if not names:
             raise Refused("The job group is not empty.")
-        return _dropped(names, names, now)
+        return _drop_empty(cluster, names, now, [])
     below = [name for name in cluster.groups.rows if name.startswith(path + "/")]
     if _in_use(cluster, path):
         raise Refused("The job group is not empty.")
@@ -82,13 +91,35 @@ def _dropped(names: list[str], shown: list[str], now: float) -> Decided:
     return Decided(events=events, answer={"groups": shown})
 
 
-def _empty(cluster: Cluster, owner: str) -> list[str]:
-    rows = cluster.groups.rows.values()
-    wanted = [row.name for row in rows if owner == "all" or row.owner == owner]
-    empty = {name for name in wanted if not _in_use(cluster, name)}
+def _drop_empty(cluster: Cluster, names: list[str], now: float, dropped: list[str]) -> Decided:
+    """Delete those of the groups, deepest first, that are still empty, some in each turn; ``dropped``: those of turns before."""
+    used = _used(cluster)
+    below = Counter(name.rpartition("/")[0] for name in cluster.groups.rows)
+    some = []
+    for name in names[:AT_ONCE]:
+        if name in cluster.groups.rows and name not in used and not below[name]:
+            some.append(name)
+            below[name.rpartition("/")[0]] -= 1
+    decided = _dropped(some, [*dropped, *some], now)
+    if rest := names[AT_ONCE:]:
+        shown = decided.answer["groups"]
+        decided.more = lambda then, at: _drop_empty(then, rest, at, shown)
+    return decided
+
+
+def _empty(cluster: Cluster, wanted: Iterable[str]) -> list[str]:
+    """Those of the groups without a job in them or below, and without a group below that is not one of them."""
+    rows = cluster.groups.rows
+    used = _used(cluster)
+    empty = {name for name in wanted if name in rows and name not in used}
     # deepest first, and none that stays above one that stays
-    kept = {name for name in cluster.groups.rows if name not in empty}
-    return sorted((n for n in empty if not any(k.startswith(n + "/") for k in kept)), key=lambda n: (-n.count("/"), n))
+    stays = {name for kept in rows if kept not in empty for name in lineage(kept)}
+    return sorted(empty - stays, key=lambda name: (-name.count("/"), name))
+
+
+def _used(cluster: Cluster) -> set[str]:
+    """The groups of live jobs, and those above them."""
+    return {name for group in set(groups_of_jobs(cluster)) for name in lineage(group)}
 
 
 def _in_use(cluster: Cluster, path: str) -> bool:

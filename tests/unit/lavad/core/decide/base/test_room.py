@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from lavad.core.cluster.invariants import check_invariants
 from lavad.core.cluster.records import units_of, units_of_spec
+from lavad.core.decide.base import groups
+from lavad.core.decide.base.groups import add_group, drop_group
 from lavad.core.decide.base.room import FULL
 from lavad.core.decide.control.control import kill
 from lavad.core.decide.control.messages import post
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.switch import switch
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Kill, Modify, Post, Refused, Select, Switch
+from lavad.core.lang.asks import AddGroup, DropGroup, Kill, Modify, Post, Refused, Select, Switch
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ALICE, BOB, LOCAL, Bench
 
@@ -94,3 +97,39 @@ def test_a_batch_that_is_undone_counts_nothing(bench: Bench) -> None:
     bench.asked(kill, Kill(jobs=Select(ids=["1"])))
     bench.cluster.undo_changes()
     assert bench.cluster.records == before
+
+
+def test_job_groups_have_the_same_limit(bench: Bench) -> None:
+    """Beside the jobs, whether they are added by hand or by jobs, with those above them; what stands can be used."""
+    for number in range(MOST // 50):
+        bench.take(add_group(bench.cluster, AddGroup(group=f"/g{number}" + "/a" * 49), ALICE, bench.now))
+    assert bench.cluster.groups_of == {"alice": MOST}
+    with pytest.raises(Refused, match="Job group threshold reached"):
+        add_group(bench.cluster, AddGroup(group="/more"), ALICE, bench.now)
+    with pytest.raises(Refused, match="Job group threshold reached"):
+        bench.bsub(g="/more")
+    bench.bsub(g="/g1/a/a")
+    with pytest.raises(Refused, match="Job group threshold reached"):
+        modify(bench.cluster, Modify(job="1", options={"g": "/more"}), JobText(command="c"), ALICE, bench.now, LOCAL)
+    bench.bsub(BOB, g="/more")
+    bench.take(drop_group(bench.cluster, DropGroup(group="0"), ALICE, bench.now))
+    assert bench.cluster.groups_of == {"alice": 3, "bob": 1}
+    bench.bsub(g="/other")
+    check_invariants(bench.cluster)
+
+
+def test_groups_are_deleted_some_in_each_turn_unless_in_use_by_then(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "AT_ONCE", 10)
+    for number in range(10):
+        bench.take(add_group(bench.cluster, AddGroup(group=f"/g{number}/a"), ALICE, bench.now))
+    first = drop_group(bench.cluster, DropGroup(group="0"), ALICE, bench.now)
+    bench.take(first)
+    assert len(bench.cluster.groups.rows) == 10
+    bench.bsub(g="/g3")
+    bench.take(add_group(bench.cluster, AddGroup(group="/g5/new"), BOB, bench.now))
+    assert first.more is not None
+    last = first.more(bench.cluster, bench.now)
+    bench.take(last)
+    assert last.more is None
+    assert len(last.answer["groups"]) == 18
+    assert sorted(bench.cluster.groups.rows) == ["/g3", "/g5", "/g5/new"]
