@@ -24,6 +24,7 @@ from agent.parts import output_retention
 from agent.parts.control import now
 from agent.parts.entry import adopted
 from agent.parts.host_monitor import HostMonitor
+from agent.parts.output_limits import OutputLimits
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.protocol.reports import Hello
@@ -46,6 +47,7 @@ SEND_PAUSE = 0.002
 CLEAN_PAUSE = 3600.0
 DAY = 86400.0
 CHECKPOINT_PAUSE = 0.5
+OUTPUT_PAUSE = 1.0
 CERTIFICATE_PAUSE = 5.0
 
 
@@ -66,6 +68,7 @@ class Daemon:
         self._runner = Runner(site, self._spool, self._monitor, accounts, Outgoing())
         self._relay = Relay(site)
         self._cleaning = Workers("old output")
+        self._output_limits = OutputLimits(site)
         self._health = Health(site.conf, site.root, (accounts.why_away, self._monitor.why_unwell))
         self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
         self._sample_pause = SAMPLE_PAUSE
@@ -93,7 +96,7 @@ class Daemon:
             self._relay.callers.learn(user.uid, user.name)
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
-        work.append(self._clean())
+        work += [self._clean(), self._limit_output()]
         work.append(self._elims.run())
         work.append(self._health.run())
         work.append(self._beats())
@@ -345,6 +348,13 @@ class Daemon:
             if removed := await self._cleaning.run(output_retention.clean, self._site.output_dir, old, in_use):
                 log.info("%d files of kept output were older than %.0f days", removed, kept / DAY)
             await asyncio.sleep(CLEAN_PAUSE)
+
+    async def _limit_output(self) -> None:
+        """End jobs whose kept output is too much for this host."""
+        while True:
+            await asyncio.sleep(OUTPUT_PAUSE)
+            if over := await self._output_limits.look(list(self._runner.table)):
+                self._inbox.put_nowait(partial(self._runner.control.wrote_too_much, over))
 
 
 def starter_folder(site: Site) -> str:

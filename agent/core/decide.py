@@ -18,8 +18,8 @@ Decided = tuple[Part, list[Effect]]
 _OVER = (Stage.ENDED, Stage.GONE)
 SOFT_STOP = 1.0
 """Seconds from SIGTSTP to SIGSTOP for a parallel job."""
-MEMORY_GRACE = 2.0
-"""Seconds from SIGTERM to SIGKILL for a part over its memory limit: it must not grow for long."""
+SHORT_GRACE = 2.0
+"""Seconds from SIGTERM to SIGKILL for a part that has taken too much of the host's memory or disk: it must not grow for long."""
 
 
 def kill_steps(part: Part, now: float) -> tuple[Step, ...]:
@@ -118,8 +118,7 @@ def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int
     if part.stage is not Stage.RUNNING or part.limit:
         return part, []
     if rules.mem and rules.enforce_memory and rss > rules.mem:
-        steps = (Step(now, signal.SIGCONT), Step(now, signal.SIGTERM), Step(now + MEMORY_GRACE, KILL))
-        return tick(replace(part, limit="TERM_MEMLIMIT", killing=True, steps=steps), now, [Save(part.uid)])
+        return _end_soon(part, now, "TERM_MEMLIMIT")
     if rules.swap and swap > rules.swap:
         return tick(replace(_to_be_killed(part, now, ""), limit="TERM_SWAP"), now, [Save(part.uid)])
     if rules.processes and processes > rules.processes:
@@ -130,6 +129,18 @@ def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int
         xcpu = (Step(now, signal.SIGCONT), Step(now, signal.SIGXCPU), *_later(part, now + rules.interval))
         return tick(replace(part, limit="TERM_CPULIMIT", killing=True, steps=xcpu), now, [Save(part.uid)])
     return part, []
+
+
+def wrote_too_much(part: Part, now: float, limit: str) -> Decided:
+    """End the part for the output that its host keeps. ``limit``: the name of the TermReason."""
+    if part.stage is not Stage.RUNNING or part.limit:
+        return part, []
+    return _end_soon(part, now, limit)
+
+
+def _end_soon(part: Part, now: float, limit: str) -> Decided:
+    steps = (Step(now, signal.SIGCONT), Step(now, signal.SIGTERM), Step(now + SHORT_GRACE, KILL))
+    return tick(replace(part, limit=limit, killing=True, steps=steps), now, [Save(part.uid)])
 
 
 def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:

@@ -37,6 +37,8 @@ _WHY = {
     "TERM_SWAP": "job killed after reaching LSF swap usage limit",
     "TERM_PROCESSLIMIT": "job killed after reaching LSF process limit",
     "TERM_THREADLIMIT": "job killed after reaching LSF thread limit",
+    "TERM_OUTPUTLIMIT": "job killed after reaching the limit of output that its host keeps",
+    "TERM_OUTPUTDISK": "job killed because its output filled the disk on which its host keeps output",
     "TERM_DEADLINE": "job killed after deadline expires",
     "TERM_CHKPNT": "job killed after checkpointing",
     "TERM_PREEMPT": "job killed after preemption",

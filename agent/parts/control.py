@@ -120,6 +120,12 @@ class PartControl:
                 for order in entry.after_sample(use, self._monitor.peaks(uid)):
                     self._starter.put(order)
 
+    def wrote_too_much(self, over: dict[str, str]) -> None:
+        """End the attempts ``over``, by uid, each with the name of the TermReason."""
+        for uid, limit in over.items():
+            if entry := self._table.find(uid):
+                self.apply(entry, *decide.wrote_too_much(entry.part, now(), limit))
+
     def next_wake(self) -> float | None:
         """Seconds until ``on_time`` has something to do, None: nothing."""
         return max(0.0, self._wakes[0][0] - now()) if self._wakes else None

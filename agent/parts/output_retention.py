@@ -5,12 +5,19 @@ Rule: the folder of a user is the user's: nothing in it is followed, and only wh
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import re
 import stat
 from collections.abc import Container
 
+from agent.core.kept_output import Finished
+
 DAYS = 7.0
+HOSTS = ".hosts"
+BLOCK = 512
+"""Bytes of a block as ``stat`` counts them."""
 _OURS = re.compile(r"[0-9]+(\.[0-9]+)?\.(out|err)|[0-9]+\.[0-9]+(\.[0-9]+)?\.[0-9]+\.[0-9]+\.shell")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -41,6 +48,56 @@ def clean(folder: str, before: float, in_use: Container[str]) -> int:
         finally:
             os.close(fd)
     return removed
+
+
+def is_shared(folder: str, host: str) -> bool:
+    """Whether other hosts keep output there, too: what seems to be left of finished jobs may be what theirs write now.
+
+    Each host leaves its name there.
+    """
+    names = os.path.join(folder, HOSTS)
+    with contextlib.suppress(OSError):
+        os.makedirs(names, mode=0o755, exist_ok=True)
+        os.close(os.open(os.path.join(names, host), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    try:
+        return any(name != host for name in os.listdir(names))
+    except OSError:
+        return True
+
+
+def left(folder: str) -> list[Finished]:
+    """What finished and running jobs have in the folders of their users now, as ``clean`` would remove it."""
+    found: list[Finished] = []
+    with contextlib.suppress(OSError):
+        for user in os.scandir(folder):
+            if not user.is_dir(follow_symlinks=False):
+                continue
+            with contextlib.suppress(OSError), os.scandir(user.path) as files:
+                for file in files:
+                    if _OURS.fullmatch(file.name) and (size := size_of(file.path)):
+                        found.append(Finished(user.name, file.name, size, file.stat(follow_symlinks=False).st_mtime))
+    return found
+
+
+def size_of(path: str) -> int:
+    """Bytes that a file takes on its disk; 0 where there is none, or where something else stands there."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return 0
+    return found.st_blocks * BLOCK if stat.S_ISREG(found.st_mode) else 0
+
+
+def remove(folder: str, file: Finished) -> bool:
+    """Remove one file that a finished job left."""
+    try:
+        fd = os.open(os.path.join(folder, file.user), _FOLDER)
+    except OSError:
+        return False
+    try:
+        return _remove(fd, file.name, math.inf)
+    finally:
+        os.close(fd)
 
 
 def _remove(folder: int, name: str, before: float) -> bool:

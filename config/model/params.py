@@ -297,6 +297,10 @@ class SiteParams(Params, frozen=True):
     """The name in the masters' certificate, where agents dial them by another."""
     lava_fence: str = ""
     lava_key_file: str = ""
+    lava_output_limit: int = 0
+    """MB, 0: none, as for the two that follow; None: a share of the file system (``agent.core.kept_output``)."""
+    lava_output_user_limit: int | None = None
+    lava_output_reserve: int | None = None
     lava_output_days: float = 7.0
     """For how long output that no file was named for is kept; 0: for good."""
     lava_job_pids: int = 16384

@@ -33,8 +33,9 @@ REASON_OF = {number: reason for reason, number in _EXIT_INFO.items()}
 
 
 def exit_info(reason: TermReason) -> int:
-    """The number of a reason in LSF's files."""
-    return _EXIT_INFO.get(reason, 0)
+    """The number of a reason in LSF's files; one that LSF does not have is TERM_OTHER there."""
+    own = reason in (TermReason.TERM_OUTPUTLIMIT, TermReason.TERM_OUTPUTDISK)
+    return _EXIT_INFO[TermReason.TERM_OTHER] if own else _EXIT_INFO.get(reason, 0)
 
 
 def record(kind: str, at: float, fields: Sequence[Field]) -> str:

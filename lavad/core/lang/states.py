@@ -93,6 +93,10 @@ class TermReason(IntEnum):
     TERM_ORPHAN_SYSTEM = 22
     TERM_WINDOW = 23
     TERM_THREADLIMIT = 24
+    TERM_OUTPUTLIMIT = 25
+    """Of lava: LAVA_OUTPUT_LIMIT or LAVA_OUTPUT_USER_LIMIT of a host."""
+    TERM_OUTPUTDISK = 26
+    """Of lava: LAVA_OUTPUT_RESERVE of a host."""
 
 
 class SignalKind(StrEnum):

@@ -22,6 +22,8 @@ TERM_TEXTS = {
     TermReason.TERM_SWAP: "job killed after reaching LSF swap usage limit",
     TermReason.TERM_PROCESSLIMIT: "job killed after reaching LSF process limit",
     TermReason.TERM_THREADLIMIT: "job killed after reaching LSF thread limit",
+    TermReason.TERM_OUTPUTLIMIT: "job killed after reaching the limit of output that its host keeps",
+    TermReason.TERM_OUTPUTDISK: "job killed because its output filled the disk on which its host keeps output",
     TermReason.TERM_DEADLINE: "job killed after deadline expires",
     TermReason.TERM_FORCE_OWNER: "job killed by owner without time for cleanup",
     TermReason.TERM_FORCE_ADMIN: "job killed by root or LSF administrator without time for cleanup",

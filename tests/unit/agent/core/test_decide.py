@@ -192,6 +192,15 @@ def test_limits_of_use(rules: Rules, use: tuple[Any, ...], limit: str, first: in
     assert effects == []
 
 
+def test_what_wrote_too_much_ends_within_seconds_and_only_once() -> None:
+    part, effects = decide.wrote_too_much(running(), 200.0, "TERM_OUTPUTLIMIT")
+    assert (part.limit, sent(effects)) == ("TERM_OUTPUTLIMIT", [signal.SIGCONT, signal.SIGTERM])
+    assert decide.wrote_too_much(part, 201.0, "TERM_OUTPUTDISK") == (part, [])
+    assert sent(decide.tick(part, 200.0 + decide.SHORT_GRACE)[1]) == ["kill"]
+    before = Part("u", 1, 1)
+    assert decide.wrote_too_much(before, 200.0, "TERM_OUTPUTLIMIT") == (before, [])
+
+
 def test_memory_is_not_enforced_unless_the_site_wants_it() -> None:
     _, effects = decide.used(running(Rules(mem=1000)), 200.0, 0.0, 10_000, 0, 1)
     assert effects == []

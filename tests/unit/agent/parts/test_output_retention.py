@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from agent.parts.output_retention import clean, days
+from agent.core.kept_output import Finished
+from agent.parts.output_retention import clean, days, is_shared, left, remove, size_of
 
 
 def test_old_output_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -29,3 +30,33 @@ def test_old_output_goes_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_period_is_a_number_of_days() -> None:
     assert [days(word) for word in ("", "x", "0", "1.5", "-3")] == [7.0, 7.0, 0.0, 1.5, 0.0]
+
+
+def test_what_is_left_is_listed_by_what_it_takes_on_the_disk_and_removed_one_by_one(tmp_path: Path) -> None:
+    """A hole takes nothing; a link to a file or folder elsewhere leads nowhere."""
+    user, elsewhere = tmp_path / "output" / "bob", tmp_path / "elsewhere"
+    user.mkdir(parents=True)
+    elsewhere.mkdir()
+    for path in (user / "1.out", user / "notes.out", elsewhere / "1.out"):
+        path.write_bytes(b"x" * 8192)
+    (user / "2.out").touch()
+    os.truncate(user / "2.out", 1 << 30)
+    (user / "3.out").symlink_to(elsewhere / "1.out")
+    (tmp_path / "output" / "mallory").symlink_to(elsewhere)
+    found = left(str(tmp_path / "output"))
+    assert [(file.user, file.name, file.size) for file in found] == [("bob", "1.out", size_of(str(user / "1.out")))]
+    assert found[0].size >= 8192
+    assert (size_of(str(user / "3.out")), size_of(str(user / "none"))) == (0, 0)
+    assert remove(str(tmp_path / "output"), found[0])
+    assert not remove(str(tmp_path / "output"), found[0])
+    assert not remove(str(tmp_path / "output"), Finished("mallory", "1.out", 8192, 0.0))
+    assert not remove(str(tmp_path / "output"), Finished("bob", "notes.out", 8192, 0.0))
+    assert (elsewhere / "1.out").exists()
+    assert left(str(tmp_path / "none")) == []
+
+
+def test_hosts_that_share_a_folder_know_of_it(tmp_path: Path) -> None:
+    assert [is_shared(str(tmp_path), host) for host in ("a", "a", "b", "a")] == [False, False, True, True]
+    assert left(str(tmp_path)) == []
+    (tmp_path / "file").touch()
+    assert is_shared(str(tmp_path / "file"), "a")

@@ -7,9 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.model.cluster import UNLIMITED, ResourceInstance
+from config.model.params import SiteParams
 from config.model.problems import report
 from config.model.values import Chkpnt, Thresholds
 from config.read.load import load
+from config.read.params import LSB_PARAMS, LSF_CONF
 from config.write.generate import SAMPLES
 
 CLUSTER = (
@@ -279,3 +281,7 @@ def test_any_text_in_any_file_is_read_or_reported(tmp_path, file, text):
 def test_checkpoint_folder_and_period(folder):
     [queue] = folder(lsb__queues="Begin Queue\nQUEUE_NAME = q\nCHKPNT = /share/chk 30\nEnd Queue\n").config.queues
     assert queue.chkpnt == Chkpnt("/share/chk", 1800)
+
+
+def test_every_parameter_that_is_read_has_a_place() -> None:
+    assert {name.lower() for name in (*LSB_PARAMS, *LSF_CONF)} <= set(SiteParams.__struct_fields__)
