@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core.events import Configured
@@ -16,7 +18,11 @@ SITE = Path(__file__).parent / "older_site"
 def test_the_stored_configuration_is_that_of_the_files() -> None:
     event = decode_event(1, bytes.fromhex((SITE / "configured.hex").read_text().replace("\n", "")))
     assert isinstance(event, Configured)
-    assert event.conf == resolve(load(str(SITE)).config)
+    today = resolve(load(str(SITE)).config)
+    # its profile has a CHKPNT_METHOD that lava has not, which is named today and was taken then
+    (stored,) = (app.chkpnt for app in event.conf.apps if app.name == "fluent")
+    apps = tuple(replace(app, chkpnt=stored) if app.name == "fluent" else app for app in today.apps)
+    assert event.conf == replace(today, apps=apps)
 
 
 def test_a_configuration_of_today_reads_as_it_was_written() -> None:

@@ -119,7 +119,8 @@ def renew_starter(site: MixedSite, host: str) -> None:
     """End a starter; the agent starts its own, and tells the master."""
 
     def greetings() -> int:
-        return (site.folder / "log" / "lavad.log").read_text().count(f"host {host}: connected")
+        logs = (site.folder / "log").glob("lavad.log*")  # each version has its own name for it in LSF_LOGDIR
+        return sum(log.read_text().count(f"host {host}: connected") for log in logs)
 
     before = greetings()
     site.stop_starter(host)
