@@ -1,6 +1,6 @@
 """Half a million jobs on one cluster: each of its processes is as large, and as fast, at the end as near the begin.
 
-LAVA_SOAK_JOBS is their number. Figures are printed (``pytest -s`` shows them as they come).
+LAVA_GROWTH_JOBS is their number. Figures are printed (``pytest -s`` shows them as they come).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
-JOBS = int(os.environ.get("LAVA_SOAK_JOBS", "500000"))
+JOBS = int(os.environ.get("LAVA_GROWTH_JOBS", "500000"))
 ELEMENTS = 950
 SINGLE = 50
 WARM = 20_000
