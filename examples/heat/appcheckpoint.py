@@ -111,14 +111,15 @@ class AppCheckpoint:
         global _asked
         assert self.folder is not None
         number = self.comm.bcast(self._begin())
-        whole = False
-        if number:
-            partial = self.folder / f"gen-{number}.tmp"
-            written = self.comm.allgather(_write_part(partial, name, data))
-            whole = self.comm.bcast(self._commit(number, partial, written, facts))
-        # A request that came while this one was written is served by it.
+        if not number:
+            _asked = False
+            return False
+        partial = self.folder / f"gen-{number}.tmp"
+        part = _write_part(partial, name, data)
+        # A request that came so far is served by this one. Once the manifest is there, every rank hears the next.
         _asked = False
-        return whole
+        written = self.comm.allgather(part)
+        return bool(self.comm.bcast(self._commit(number, partial, written, facts)))
 
     def _begin(self) -> int:
         """Rank 0: the next number, with its empty folder made; 0: it cannot be made."""
