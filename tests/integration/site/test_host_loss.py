@@ -69,9 +69,13 @@ def test_a_dead_starter_takes_its_jobs_with_it_and_says_so(cluster: Cluster, tmp
 def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
     job = cluster.submit("-m host2 -o /dev/null sleep 1000")
     cluster.wait_for(job, "RUN")
-    pids = children([cluster.pid("starter-host2")]) - {cluster.pid("starter-host2")}
-    title = f"lava-shepherd {job}"
-    shepherd = next(pid for pid in pids if Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") == title)
+    starter, title = cluster.pid("starter-host2"), f"lava-shepherd {job}"
+
+    def shepherds() -> list[int]:
+        return [pid for pid in children([starter]) if Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") == title]
+
+    (shepherd,) = wait_until(shepherds, 10, "the job's shepherd")  # a job is RUN from its dispatch on
+    pids = children([starter]) - {starter}
     os.kill(shepherd, signal.SIGKILL)
     cluster.wait_for(job, "EXIT", timeout=30)
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 10, "its processes gone")
