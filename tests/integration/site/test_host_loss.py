@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cli.local.daemons import children
@@ -54,11 +55,30 @@ def test_a_job_that_must_not_run_twice_is_unkwn_while_its_host_is_silent(cluster
     assert cluster.run(f"bjobs -noheader -o exit_code {job}").stdout.strip() == "4"
 
 
-def test_a_dead_starter_takes_its_jobs_with_it_and_says_so(cluster: Cluster, tmp_path: Path) -> None:
+def shepherd_of(cluster: Cluster, host: str, job: int) -> int:
+    """The job's shepherd, once the job's command runs: a job is RUN from its dispatch on."""
+    starter, title = cluster.pid(f"starter-{host}"), f"lava-shepherd {job}"
+
+    def found() -> list[int]:
+        shepherds = [child for child in psutil.Process(starter).children() if command_line(child) == title]
+        return [one.pid for one in shepherds if any("sleep" in command_line(task) for task in one.children(recursive=True))]
+
+    (shepherd,) = wait_until(found, 20, lambda: f"the shepherd of job {job} and its command\n" + cluster.logs())
+    return shepherd
+
+
+def command_line(process: psutil.Process) -> str:
+    """Its command line, "" of a process that is gone."""
+    try:
+        return " ".join(process.cmdline()).strip()
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def test_a_dead_starter_takes_its_jobs_with_it_and_says_so(cluster: Cluster) -> None:
     job = cluster.submit("-m host2 -o /dev/null 'setsid sleep 1000 & sleep 1000'")
-    cluster.wait_for(job, "RUN")
+    shepherd_of(cluster, "host2", job)
     tree = children([cluster.pid("starter-host2")]) - {cluster.pid("starter-host2")}
-    assert tree
     cluster.kill("starter-host2")
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree), 15, "all its processes to be gone")
     cluster.up()
@@ -68,13 +88,8 @@ def test_a_dead_starter_takes_its_jobs_with_it_and_says_so(cluster: Cluster, tmp
 
 def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
     job = cluster.submit("-m host2 -o /dev/null sleep 1000")
-    cluster.wait_for(job, "RUN")
-    starter, title = cluster.pid("starter-host2"), f"lava-shepherd {job}"
-
-    def shepherds() -> list[int]:
-        return [pid for pid in children([starter]) if Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0 ") == title]
-
-    (shepherd,) = wait_until(shepherds, 10, "the job's shepherd")  # a job is RUN from its dispatch on
+    shepherd = shepherd_of(cluster, "host2", job)
+    starter = cluster.pid("starter-host2")
     pids = children([starter]) - {starter}
     os.kill(shepherd, signal.SIGKILL)
     cluster.wait_for(job, "EXIT", timeout=30)

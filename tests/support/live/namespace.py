@@ -47,6 +47,7 @@ class Apart:
         cluster, name = self._cluster, f"agent-{self._host}"
         pid = cluster.pid(name)
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        starter = cluster.pid(f"starter-{self._host}")
         cluster.kill(name)
         if self._starter:
             cluster.kill(f"starter-{self._host}")
@@ -54,6 +55,8 @@ class Apart:
             [*map(str.encode, before), *words], stdin=subprocess.DEVNULL, start_new_session=True, cwd="/", env=cluster.environ
         )
         wait_until(lambda: cluster.pid(name) not in (0, pid), 30, f"{name} to be back")
+        if self._starter:
+            wait_until(lambda: cluster.pid(f"starter-{self._host}") not in (0, starter), 30, f"{self._host}'s starter to be back")
         wait_until(lambda: self._is_there(), 30, f"{self._host} to be ok")
 
     def _is_there(self) -> bool:
