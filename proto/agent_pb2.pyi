@@ -43,7 +43,7 @@ class ToAgent(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Union[Orders, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., echo: _Optional[_Union[Echo, _Mapping]] = ..., peek: _Optional[_Union[Peek, _Mapping]] = ...) -> None: ...
 
 class Gpu(_message.Message):
-    __slots__ = ("uuid", "index", "model", "memory", "minor", "links", "numa")
+    __slots__ = ("uuid", "index", "model", "memory", "minor", "links", "numa", "bus", "split", "parent", "profile", "slices", "compute_slices")
     UUID_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
@@ -51,6 +51,12 @@ class Gpu(_message.Message):
     MINOR_FIELD_NUMBER: _ClassVar[int]
     LINKS_FIELD_NUMBER: _ClassVar[int]
     NUMA_FIELD_NUMBER: _ClassVar[int]
+    BUS_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_SLICES_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     index: int
     model: str
@@ -58,10 +64,44 @@ class Gpu(_message.Message):
     minor: int
     links: _containers.RepeatedScalarFieldContainer[str]
     numa: int
-    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ...) -> None: ...
+    bus: str
+    split: bool
+    parent: str
+    profile: str
+    slices: int
+    compute_slices: int
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ..., bus: _Optional[str] = ..., split: _Optional[bool] = ..., parent: _Optional[str] = ..., profile: _Optional[str] = ..., slices: _Optional[int] = ..., compute_slices: _Optional[int] = ...) -> None: ...
+
+class GpuState(_message.Message):
+    __slots__ = ("uuid", "util", "mem_util", "mem_used", "temperature", "power", "ecc", "pstate", "mode", "pcie_sent", "pcie_received", "error")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    UTIL_FIELD_NUMBER: _ClassVar[int]
+    MEM_UTIL_FIELD_NUMBER: _ClassVar[int]
+    MEM_USED_FIELD_NUMBER: _ClassVar[int]
+    TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
+    POWER_FIELD_NUMBER: _ClassVar[int]
+    ECC_FIELD_NUMBER: _ClassVar[int]
+    PSTATE_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PCIE_SENT_FIELD_NUMBER: _ClassVar[int]
+    PCIE_RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    util: int
+    mem_util: int
+    mem_used: int
+    temperature: int
+    power: float
+    ecc: int
+    pstate: int
+    mode: str
+    pcie_sent: float
+    pcie_received: float
+    error: str
+    def __init__(self, uuid: _Optional[str] = ..., util: _Optional[int] = ..., mem_util: _Optional[int] = ..., mem_used: _Optional[int] = ..., temperature: _Optional[int] = ..., power: _Optional[float] = ..., ecc: _Optional[int] = ..., pstate: _Optional[int] = ..., mode: _Optional[str] = ..., pcie_sent: _Optional[float] = ..., pcie_received: _Optional[float] = ..., error: _Optional[str] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "starter", "topology")
+    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "starter", "topology")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_MEM_FIELD_NUMBER: _ClassVar[int]
     MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
@@ -76,6 +116,7 @@ class Facts(_message.Message):
     NCORES_FIELD_NUMBER: _ClassVar[int]
     NPROCS_FIELD_NUMBER: _ClassVar[int]
     NTHREADS_FIELD_NUMBER: _ClassVar[int]
+    GPU_DRIVER_FIELD_NUMBER: _ClassVar[int]
     STARTER_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
@@ -92,9 +133,10 @@ class Facts(_message.Message):
     ncores: int
     nprocs: int
     nthreads: int
+    gpu_driver: str
     starter: int
     topology: str
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "parts")
@@ -129,7 +171,7 @@ class PartStatus(_message.Message):
     def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., state: _Optional[str] = ..., pid: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
-    __slots__ = ("sent", "load", "usage", "health")
+    __slots__ = ("sent", "load", "usage", "health", "gpus", "gpu_error")
     class LoadEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -141,11 +183,15 @@ class Heartbeat(_message.Message):
     LOAD_FIELD_NUMBER: _ClassVar[int]
     USAGE_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPU_ERROR_FIELD_NUMBER: _ClassVar[int]
     sent: float
     load: _containers.ScalarMap[str, float]
     usage: _containers.RepeatedCompositeFieldContainer[Usage]
     health: str
-    def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ..., health: _Optional[str] = ...) -> None: ...
+    gpus: _containers.RepeatedCompositeFieldContainer[GpuState]
+    gpu_error: str
+    def __init__(self, sent: _Optional[float] = ..., load: _Optional[_Mapping[str, float]] = ..., usage: _Optional[_Iterable[_Union[Usage, _Mapping]]] = ..., health: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuState, _Mapping]]] = ..., gpu_error: _Optional[str] = ...) -> None: ...
 
 class TaskUsage(_message.Message):
     __slots__ = ("rank", "pid", "cpu", "rss", "pss", "threads", "processes", "state", "gpu_mem", "gpu_util", "wait_pid", "waits")

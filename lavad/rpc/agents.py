@@ -217,6 +217,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
     def _heartbeat(self, session: HostSession, beat: Heartbeat) -> None:
         news = SoftUpdate(
             load={session.host: beat.load} if beat.load else {},
+            gpus={session.host: beat.gpus} if beat.gpus else {},
+            gpu_errors={session.host: beat.gpu_error},
             usage=of_live_parts(self._engine.cluster, session.host, beat.usage),
         )
         self._publish(news)

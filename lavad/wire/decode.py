@@ -13,7 +13,7 @@ from lavad.core.job.job import End, TaskEnd
 from lavad.core.job.reports import PartReport
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.states import TermReason
-from lavad.core.plan.volatile import PartUsage, TaskUsage
+from lavad.core.plan.volatile import GpuState, PartUsage, TaskUsage
 from lavad.core.site.gpu_links import LETTERS
 from lavad.core.site.host import Facts, Gpu
 from lavad.wire.byname import record_of, records_of
@@ -45,7 +45,14 @@ def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None
         case "heartbeat":
             beat = message.heartbeat
             used = tuple(usage(one) for one in beat.usage)
-            return Heartbeat(sent=beat.sent, load=dict(beat.load), usage=used, health=beat.health)
+            return Heartbeat(
+                sent=beat.sent,
+                load=dict(beat.load),
+                usage=used,
+                health=beat.health,
+                gpus=records_of(GpuState, beat.gpus),
+                gpu_error=beat.gpu_error,
+            )
         case "peek":
             return record_of(PeekData, message.peek)
     return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.plan.volatile import PartUsage
+from lavad.core.plan.volatile import GpuState, PartUsage
 from lavad.core.rules.run_settings import RunSettings
 from lavad.core.site.host import Facts
 
@@ -54,6 +54,9 @@ class Heartbeat(msgspec.Struct, frozen=True):
     load: dict[str, float]
     usage: tuple[PartUsage, ...]
     health: str = ""
+    gpus: tuple[GpuState, ...] = ()
+    gpu_error: str = ""
+    """What is wrong with the driver of its GPUs."""
 
 
 class Peek(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.usage_index import EXCLUSIVE_GPU, gpu_weight
+from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU, gpu_weight
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Array, Job, Part
 from lavad.core.lang.ids import index_of, job_of, show
@@ -146,11 +146,12 @@ def _host_use(cluster: Cluster) -> dict[str, tuple[object, ...]]:
             use.jobs,
             use.held,
             {k: round(v, 6) for k, v in use.reserved.items()},
-            use.gpus,
+            use.gpus.jobs,
+            use.gpus.mem,
             use.cpus,
         )
         for name, use in cluster.use.hosts.items()
-        if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus or use.cpus
+        if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus.jobs or use.cpus
     }
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
 
+from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.job.groups import lineage
 from lavad.core.job.job import Array, Job, Part, Placed
 from lavad.core.job.spec import Spec
@@ -44,8 +45,7 @@ class HostUse:
         self.held: dict[int, Placed] = {}
         """Pending job to the slots and resources reserved for it here."""
         self.reserved: dict[str, float] = {}
-        self.gpus: dict[str, int] = {}
-        """GPU UUID to the number of jobs on it; an exclusive job counts 1,000,000."""
+        self.gpus = GpuBook()
         self.cpus: dict[int, int] = {}
         """CPU to the number of jobs that use it exclusively."""
 
@@ -82,13 +82,8 @@ class HostUse:
                 self.reserved.pop(name, None)
         for cpu in taken_by(part.binds) if part.binds else ():
             shift(self.cpus, cpu, sign)
-        weight = sign * gpu_weight(spec)
-        for gpu in part.gpus:
-            count = self.gpus.get(gpu, 0) + weight
-            if count:
-                self.gpus[gpu] = count
-            else:
-                self.gpus.pop(gpu, None)
+        if part.gpus:
+            self.gpus.count(part.gpus, spec, sign)
 
 
 def exact(amount: float) -> float:
@@ -106,15 +101,6 @@ def shift(counts: dict[K, int], key: K, by: int) -> None:
         counts[key] = count
     else:
         counts.pop(key, None)
-
-
-EXCLUSIVE_GPU = 1_000_000
-
-
-def gpu_weight(spec: Spec) -> int:
-    """The weight of a job of this spec on a GPU: exclusive, or one of several that share it."""
-    gpu = spec.gpu
-    return EXCLUSIVE_GPU if gpu is not None and (gpu.mode == "exclusive_process" or gpu.j_exclusive) else 1
 
 
 class UsageIndex:

@@ -12,7 +12,7 @@ from lavad.core.job.groups import JobGroup
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
 from lavad.core.site.conf import Conf, QueueAdmin
-from lavad.core.site.host import Facts, Host
+from lavad.core.site.host import ClosedGpu, Facts, Host
 from lavad.core.site.reservation import Reservation
 
 
@@ -191,6 +191,30 @@ def _host_switched(cluster: Cluster, event: HostSwitched) -> None:
     by, cause = (event.by, event.cause) if event.closed else ("", "")
     row = replace(host, closed=event.closed, closed_by=by, closed_for=cause, comment=event.comment)
     cluster.hosts.put(event.host, row)
+
+
+class GpuSwitched(Event, frozen=True):
+    """An administrator, or the master by itself, opened or closed a GPU of a host."""
+
+    external: ClassVar[bool] = True
+
+    host: str
+    gpu: str
+    """Its UUID."""
+    closed: bool
+    by: str
+    comment: str = ""
+    cause: str = ""
+    """Of one that the master has closed by itself: for what."""
+
+
+@folds(GpuSwitched)
+def _gpu_switched(cluster: Cluster, event: GpuSwitched) -> None:
+    host = _host(cluster, event.host)
+    left = tuple(one for one in host.closed_gpus if one.uuid != event.gpu)
+    if event.closed:
+        left += (ClosedGpu(uuid=event.gpu, at=event.at, by=event.by, why=event.comment, cause=event.cause),)
+    cluster.hosts.put(event.host, replace(host, closed_gpus=left))
 
 
 def _host(cluster: Cluster, name: str) -> Host:

@@ -31,6 +31,26 @@ class TaskUsage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     waits: str = ""
 
 
+class GpuState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """How a GPU is now. Use in percent, memory in MB, power in W, PCIe traffic in MB/s; what its driver does not tell is -1."""
+
+    uuid: str
+    util: int = -1
+    mem_util: int = -1
+    mem_used: int = -1
+    temperature: int = -1
+    power: float = -1.0
+    ecc: int = -1
+    """Uncorrected errors since the driver was loaded."""
+    pstate: int = -1
+    mode: str = ""
+    """The compute mode: DEFAULT, EXCLUSIVE_PROCESS, PROHIBITED."""
+    pcie_sent: float = -1.0
+    pcie_received: float = -1.0
+    error: str = ""
+    """What is wrong with it, "" if nothing is."""
+
+
 class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part uses on its host now, and its peaks. Times in seconds, memory in KB."""
 
@@ -76,6 +96,10 @@ class Soft:
     def __init__(self) -> None:
         self.load: dict[str, dict[str, float]] = {}
         """Host to load index to value (r15s r1m r15m ut pg io ls it tmp swp mem, and the site's)."""
+        self.gpus: dict[str, dict[str, GpuState]] = {}
+        """Host to the UUID of a GPU to its state."""
+        self.gpu_errors: dict[str, str] = {}
+        """Host to what is wrong with its GPU driver."""
         self.usage: dict[int, dict[str, PartUsage]] = {}
         """Job key to host to usage."""
         self.why: dict[int, WhyClass] = {}
@@ -92,6 +116,8 @@ class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
     """News for replicas about soft state."""
 
     load: dict[str, dict[str, float]] = {}
+    gpus: dict[str, tuple[GpuState, ...]] = {}
+    gpu_errors: dict[str, str] = {}
     usage: list[tuple[str, PartUsage]] = []
     why: dict[int, WhyClass] | None = None
     why_job: dict[int, int] | None = None
@@ -102,6 +128,10 @@ class SoftUpdate(msgspec.Struct, omit_defaults=True, tag=True):
 def update(soft: Soft, news: SoftUpdate) -> None:
     """Fold news into the soft state; ``why`` replaces what was known of its classes, ``why_job`` all."""
     soft.load.update(news.load)
+    for host, states in news.gpus.items():
+        soft.gpus[host] = {state.uuid: state for state in states}
+    for host, error in news.gpu_errors.items():
+        soft.gpu_errors[host] = error
     for host, usage in news.usage:
         soft.usage.setdefault(usage.key, {})[host] = usage
     if news.why is not None:
@@ -122,7 +152,8 @@ def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iter
         if isinstance(event, JobRequeued):
             soft.usage.pop(event.key, None)
         elif isinstance(event, HostLeft):
-            soft.load.pop(event.host, None)
+            for known in (soft.load, soft.gpus, soft.gpu_errors):
+                known.pop(event.host, None)
     for key in finished:
         soft.usage.pop(key, None)
     specs = cluster.specs.rows

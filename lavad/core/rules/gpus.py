@@ -6,17 +6,12 @@ Rule: an exclusive job takes a GPU that nobody is on and keeps all others off it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from lavad.core.cluster.usage_index import EXCLUSIVE_GPU
+from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU, GpuBook, is_exclusive
 from lavad.core.lang.gpureq import GpuReq, model_of
 from lavad.core.site.gpu_links import choose, nvlinked
 from lavad.core.site.host import Gpu
-
-
-def is_exclusive(req: GpuReq) -> bool:
-    """Whether a job with this requirement shares its GPUs with no other."""
-    return req.mode == "exclusive_process" or bool(req.j_exclusive)
 
 
 def matches(gpu: Gpu, req: GpuReq) -> bool:
@@ -27,16 +22,23 @@ def matches(gpu: Gpu, req: GpuReq) -> bool:
     return gpu.memory >= max(memory or 0.0, req.gmem_mb or 0.0)
 
 
-def usable(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> list[Gpu]:
-    """The GPUs that a job may get now, best first: least used, then by index."""
-    return [gpus[at] for at in _usable(gpus, taken, req)]
-
-
-def _usable(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> list[int]:
+def is_open(gpu: Gpu, book: GpuBook, req: GpuReq) -> bool:
+    """Whether the jobs on a GPU, what they have reserved of its memory, and its health leave it to one more job."""
     top = 1 if is_exclusive(req) else EXCLUSIVE_GPU
+    if gpu.uuid in book.closed or book.jobs.get(gpu.uuid, 0) >= top:
+        return False
+    return not req.gmem_mb or book.mem.get(gpu.uuid, 0.0) + req.gmem_mb <= gpu.memory
+
+
+def usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> list[Gpu]:
+    """The GPUs that a job may get now, best first: least used, then by index."""
+    return [gpus[at] for at in _usable(gpus, book, req)]
+
+
+def _usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> list[int]:
     sign = -1 if req.gpack else 1
-    found = [at for at, gpu in enumerate(gpus) if taken.get(gpu.uuid, 0) < top and matches(gpu, req)]
-    return sorted(found, key=lambda at: (sign * taken.get(gpus[at].uuid, 0), gpus[at].index))
+    found = [at for at, gpu in enumerate(gpus) if is_open(gpu, book, req) and matches(gpu, req)]
+    return sorted(found, key=lambda at: (sign * book.jobs.get(gpus[at].uuid, 0), gpus[at].index))
 
 
 def per_task(req: GpuReq) -> bool:
@@ -49,9 +51,9 @@ def wanted(req: GpuReq, slots: int) -> int:
     return (req.num or 1) * (slots if per_task(req) else 1)
 
 
-def room(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq) -> int:
+def room(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> int:
     """How many GPUs a job may get here now; with glink=yes those that can be given out in joined sets of ``num``."""
-    free = _tiled(gpus, _usable(gpus, taken, req), req)
+    free = _tiled(gpus, _usable(gpus, book, req), req)
     if not req.glink:
         return len(free)
     num = req.num or 1
@@ -74,22 +76,23 @@ def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
     return kept
 
 
-def pick(gpus: Sequence[Gpu], taken: Mapping[str, int], req: GpuReq, slots: int) -> tuple[str, ...]:
+def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> tuple[str, ...]:
     """UUIDs for a part of ``slots`` tasks, in order of index; there must be enough."""
-    free = _tiled(gpus, _usable(gpus, taken, req), req)
+    free = _tiled(gpus, _usable(gpus, book, req), req)
     chosen: list[int] = []
     for _ in range(slots if per_task(req) else 1):
-        best = _level(gpus, taken, free, req.num or 1) if not req.glink else free
+        best = _level(gpus, book, free, req.num or 1) if not req.glink else free
         found = choose(gpus, best, req.num or 1, bool(req.glink))
         chosen += found
         free = [at for at in free if at not in found]
     return tuple(gpu.uuid for gpu in sorted((gpus[at] for at in chosen), key=lambda gpu: gpu.index))
 
 
-def _level(gpus: Sequence[Gpu], taken: Mapping[str, int], free: list[int], count: int) -> list[int]:
+def _level(gpus: Sequence[Gpu], book: GpuBook, free: list[int], count: int) -> list[int]:
     """The free GPUs that are used no more than the last one that is needed: among these, links decide."""
     if len(free) <= count:
         return free
+    taken = book.jobs
     last = taken.get(gpus[free[count - 1]].uuid, 0)
     first = taken.get(gpus[free[0]].uuid, 0)
     if first != last:

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.usage_index import EXCLUSIVE_GPU, RSV, RUN, SSUSP, USUSP, gpu_weight, shift
+from lavad.core.cluster.gpu_book import GpuBook
+from lavad.core.cluster.usage_index import RSV, RUN, SSUSP, USUSP, shift
 from lavad.core.job.groups import lineage
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.roles import gpus_wanted
@@ -18,7 +19,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.lang.states import HostState
 from lavad.core.lang.topology import parse_topology
-from lavad.core.rules.gpus import is_exclusive, is_joined, wanted
+from lavad.core.rules.gpus import is_joined, is_open, wanted
 from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 
@@ -29,7 +30,7 @@ _FACTS = {"mem": "max_mem", "swp": "max_swap", "tmp": "max_tmp"}
 class HostLedger:
     """One host: what it has, and what of it is in use or reserved."""
 
-    __slots__ = ("cpus", "exclusive", "gpus", "gpus_taken", "held", "jobs", "ncpus", "reserved", "slots", "taken", "topology")
+    __slots__ = ("cpus", "exclusive", "gpu_book", "gpus", "held", "jobs", "ncpus", "reserved", "slots", "taken", "topology")
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         host = cluster.hosts.rows[name]
@@ -42,7 +43,8 @@ class HostLedger:
         self.exclusive = use.exclusive if use else 0
         self.jobs = len(use.jobs) if use else 0
         self.reserved: dict[str, float] = use.reserved.copy() if use else {}
-        self.gpus_taken: dict[str, int] = use.gpus.copy() if use else {}
+        closed = frozenset(gpu.uuid for gpu in host.closed_gpus)
+        self.gpu_book = use.gpus.copy(closed) if use else GpuBook(closed=closed)
         self.cpus: dict[int, int] = use.cpus.copy() if use else {}
         self.topology = cluster.topology_of(name)
         self.held: list[tuple[str, float]] = []
@@ -62,8 +64,7 @@ class HostLedger:
         self.jobs += sign
         for name, amount in part.reserved:
             self.reserved[name] = self.reserved.get(name, 0.0) + sign * amount
-        for gpu in part.gpus:
-            self.gpus_taken[gpu] = self.gpus_taken.get(gpu, 0) + sign * gpu_weight(spec)
+        self.gpu_book.count(part.gpus, spec, sign)
         for cpu in taken_by(part.binds) if part.binds else ():
             shift(self.cpus, cpu, sign)
 
@@ -302,9 +303,7 @@ class Ledger:
         if gpu is None:
             return 0
         count = gpus_wanted(spec, part) if spec.roles else wanted(gpu, part.slots)
-        top = 1 if is_exclusive(gpu) else EXCLUSIVE_GPU
-        known = {card.uuid for card in host.gpus}
-        free = {uuid for uuid in part.gpus if uuid in known and host.gpus_taken.get(uuid, 0) < top}
+        free = {card.uuid for card in host.gpus if card.uuid in part.gpus and is_open(card, host.gpu_book, gpu)}
         held = len(free) == count and is_joined(host.gpus, part.gpus, gpu)
         return 0 if held else PendReason.GPU_BUSY
 

@@ -8,7 +8,7 @@ from lavad.core.lang.states import HostState
 
 
 class Gpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A GPU as NVML names it; memory in MB."""
+    """A GPU, or an instance of one that is split (MIG), as NVML names it; memory in MB."""
 
     uuid: str
     index: int = 0
@@ -18,6 +18,29 @@ class Gpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     links: str = ""
     """How it is joined to each GPU of its host, as ``core.site.gpu_links`` reads it; "": not known."""
     numa: int = -1
+    bus: str = ""
+    """Its PCI address."""
+    split: bool = False
+    """It is in MIG mode: its instances are given to jobs, not itself."""
+    parent: str = ""
+    """Of an instance: the UUID of its GPU."""
+    profile: str = ""
+    """Of an instance: as ``nvidia-smi mig -lgip`` names it, ``1g.10gb``."""
+    slices: int = 0
+    """Of an instance: compute slices of its GPU instance; ``compute_slices``: of its compute instance."""
+    compute_slices: int = 0
+
+
+class ClosedGpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A GPU that no new job gets, since ``at`` (seconds since the epoch)."""
+
+    uuid: str
+    at: float = 0.0
+    by: str = ""
+    """Who closed it; ``lava``: the master by itself."""
+    why: str = ""
+    cause: str = ""
+    """Of one that the master closed: for what."""
 
 
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,6 +64,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Sockets, NUMA nodes, cores and threads, as ``core.lang.topology`` reads them; "": not known."""
     starter: int = 1
     """The protocol of its starter, whose shepherds speak with each other: a job's hosts must have the same."""
+    gpu_driver: str = ""
+    """Version of the driver, "" without one."""
 
 
 class Host(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -58,3 +83,4 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     comment: str = ""
     joined: float = 0.0
     """First seen; 0: only configured so far."""
+    closed_gpus: tuple[ClosedGpu, ...] = ()

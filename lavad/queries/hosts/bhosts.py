@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from lavad.core.cluster.usage_index import EXCLUSIVE_GPU
+from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU
 from lavad.core.lang.asks import Refused
 from lavad.queries.facts import hostfacts, jobfacts
 from lavad.queries.facts.hostfacts import Slots
@@ -96,7 +96,7 @@ class HostRow:
         self.host = hostfacts.host_of(request.view, name)
         use = request.cluster.use.hosts.get(name)
         self.held = use.reserved if use is not None else {}
-        self.gpus = use.gpus if use is not None else {}
+        self.gpus = use.gpus.jobs if use is not None else {}
 
 
 def _bound(value: int | None) -> object:

@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.lang.cpus import count_tasks
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.topology import parse_topology
@@ -171,7 +172,7 @@ def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> 
     top = eligible.most.get(gpu)
     if top is None:
         rows = _usable(state, need, eligible)
-        top = eligible.most[gpu] = max((room(ledger.host(row.name).gpus, {}, gpu) for row in rows), default=0)
+        top = eligible.most[gpu] = max((room(ledger.host(row.name).gpus, GpuBook(), gpu) for row in rows), default=0)
     return PendReason.NEVER_GPUS if (gpu.num or 1) > top else 0
 
 

@@ -142,7 +142,7 @@ class Packed:
         if mem:
             parts.append(("mem", mine.reserved.get("mem", 0.0) + mem, row.host.facts.max_mem))
         if need.gpu is not None:
-            held = sum(1 for card in mine.gpus if mine.gpus_taken.get(card.uuid))
+            held = sum(1 for card in mine.gpus if mine.gpu_book.jobs.get(card.uuid))
             parts.append(("gpus", held + wanted(need.gpu, 1), len(mine.gpus)))
         weights = [self._weights.get(name, 1.0) for name, _, _ in parts]
         shares = (min(2.0, used / most) if most else 2.0 for _, used, most in parts)

@@ -252,7 +252,7 @@ class RolePlacer:
         if cards:
             mine = self.state.ledger.host(spot.row.name)
             whole = replace(self.need.spec.gpu or GpuReq(), num=cards, per="host")
-            gpus = pick(mine.gpus, mine.gpus_taken, whole, 1)
+            gpus = pick(mine.gpus, mine.gpu_book, whole, 1)
         return Placed(host=spot.row.name, slots=slots, gpus=gpus, reserved=tuple(reserved.items()), roles=roles)
 
 

@@ -87,7 +87,7 @@ class Row:
         left = self.gpu_room.get(req)
         if left is None:
             mine = ledger.host(self.name)
-            left = self.gpu_room[req] = room(mine.gpus, mine.gpus_taken, req) if mine.gpus else 0
+            left = self.gpu_room[req] = room(mine.gpus, mine.gpu_book, req) if mine.gpus else 0
         return left
 
 

@@ -188,7 +188,7 @@ class SlotReservations:
             gpus: tuple[str, ...] = ()
             if reservation.need.gpu is not None and place.gpus:
                 mine = self.state.ledger.host(place.host)
-                free = {card.uuid for card in usable(mine.gpus, mine.gpus_taken, reservation.need.gpu)}
+                free = {card.uuid for card in usable(mine.gpus, mine.gpu_book, reservation.need.gpu)}
                 gpus = tuple(card for card in place.gpus if card in free)
             reserved = tuple((name, min(amount, max(0.0, self.state.room(row, name)))) for name, amount in place.reserved)
             taken = self.state.ledger.host(place.host).cpus

@@ -281,6 +281,7 @@ def host(author: Author, a: int, b: int) -> Sequence[ev.Event]:
         ev.HostDown(at=author.now, host=name),
         ev.HostSwitched(at=author.now, host=name, closed=a % 2 == 0, by="root", comment="disk"),
         ev.HostJoined(at=author.now, host=name, facts=Facts(ncpus=1 + b % 8)),
+        ev.GpuSwitched(at=author.now, host=name, gpu=f"GPU-{a % 2}", closed=b % 3 > 0, by="root", comment="hot"),
     ]
     return [choices[b % len(choices)]]
 

@@ -13,9 +13,9 @@ def _nonzero(sums: Any) -> dict[Any, Any]:
 
 def _hosts(cluster: Cluster) -> dict[str, Any]:
     return {
-        name: (use.slots, use.exclusive, dict(use.jobs), {k: round(v, 6) for k, v in use.reserved.items()}, dict(use.gpus))
+        name: (use.slots, use.exclusive, dict(use.jobs), {k: round(v, 6) for k, v in use.reserved.items()}, dict(use.gpus.jobs))
         for name, use in cluster.use.hosts.items()
-        if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus
+        if use.slots or use.exclusive or use.jobs or use.reserved or use.gpus.jobs
     }
 
 

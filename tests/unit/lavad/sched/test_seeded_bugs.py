@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.lang.cpus import give_cpus
 from lavad.core.lang.topology import regular
 from lavad.core.rules.gpus import pick
@@ -42,7 +43,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, Any]]] = {
         {"resreq": "affinity[core(1)]"},
     ),
     "GPUs of others": (
-        lambda patch: patch.setattr(fit, "pick", lambda gpus, taken, req, slots: pick(gpus, {}, req, slots)),
+        lambda patch: patch.setattr(fit, "pick", lambda gpus, book, req, slots: pick(gpus, GpuBook(), req, slots)),
         {"gpu": "num=1:j_exclusive=yes"},
     ),
     "a part of a compound job forgotten": (

@@ -94,7 +94,7 @@ BREAKS: list[tuple[Callable[[Cluster], object], str]] = [
     (lambda c: c.spec_numbers.update({SPEC: 2}), "spec 2 is indexed as another"),
     (lambda c: c.idle_specs.update({1: None}), "spec 1 is idle and has live jobs"),
     (lambda c: c.use.queues["normal"].__setitem__(0, 9), "index use.queues"),
-    (lambda c: c.use.hosts["h1"].gpus.clear(), "index use.hosts .* h1"),
+    (lambda c: c.use.hosts["h1"].gpus.jobs.clear(), "index use.hosts .* h1"),
     (lambda c: setattr(c, "next_spec", 2), "next spec is 2, but there is spec 2"),
     (lambda c: c.hosts.rows.update({"x": Host(name="y")}), "host y is filed under x"),
     (lambda c: c.queues.rows.update({"x": QueueAdmin(name="y")}), "queue y is filed under x"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq, merge, parse
@@ -32,7 +33,7 @@ def cards(links: tuple[str, ...]) -> tuple[Gpu, ...]:
 
 
 def got(links: tuple[str, ...], req: str, taken: str = "", slots: int = 1) -> str:
-    uuids = pick(cards(links), {f"G{at}": 1_000_000 for at in map(int, taken)}, want(req), slots)
+    uuids = pick(cards(links), GpuBook({f"G{at}": 1_000_000 for at in map(int, taken)}), want(req), slots)
     return "".join(uuid[1:] for uuid in uuids)
 
 
@@ -66,12 +67,12 @@ def test_a_job_gets_what_is_joined_best_and_leaves_whole_islands(links, req, tak
 def test_nvlink_only():
     """6 + 2 joined GPUs refuse a strict 8."""
     eight, six, two = (want(f"num={n}:glink=yes:j_exclusive=yes") for n in (8, 6, 2))
-    assert room(cards(SIX_AND_TWO), {}, eight) == 6
-    assert room(cards(TWO_BY_FOUR), {"G0": 1_000_000}, two) == 4
-    assert room(cards(SIX_AND_TWO), {}, want("num=4/task:glink=yes")) == 4
-    assert room(cards(("",) * 8), {}, two) == 1
+    assert room(cards(SIX_AND_TWO), GpuBook(), eight) == 6
+    assert room(cards(TWO_BY_FOUR), GpuBook({"G0": 1_000_000}), two) == 4
+    assert room(cards(SIX_AND_TWO), GpuBook(), want("num=4/task:glink=yes")) == 4
+    assert room(cards(("",) * 8), GpuBook(), two) == 1
     assert got(SIX_AND_TWO, "num=6:glink=yes:j_exclusive=yes") == "012345"
-    assert room(cards(SIX_AND_TWO), {"G1": 1_000_000}, six) == 5
+    assert room(cards(SIX_AND_TWO), GpuBook({"G1": 1_000_000}), six) == 5
 
 
 def test_each_task_has_its_own_island():
@@ -83,14 +84,14 @@ def test_gtile_is_by_numa_node():
     assert got(TWO_BY_FOUR, "num=4:gtile=!:j_exclusive=yes") == "0145"
     assert got(TWO_BY_FOUR, "num=3:gtile=2:j_exclusive=yes", "4") == "015"
     taken = dict.fromkeys(("G4", "G5", "G6"), 1_000_000)
-    assert room(cards(TWO_BY_FOUR), taken, want("num=4:gtile=2:j_exclusive=yes")) == 3
+    assert room(cards(TWO_BY_FOUR), GpuBook(taken), want("num=4:gtile=2:j_exclusive=yes")) == 3
 
 
 def test_shared_jobs_go_where_few_are_and_gpack_where_many_are():
     gpus = cards(TWO_BY_FOUR)
     taken = {"G0": 1, "G1": 1, "G5": 2}
-    assert pick(gpus, taken, want("num=2"), 1) == ("G2", "G3")
-    assert pick(gpus, taken, want("num=2:gpack=yes"), 1) == ("G0", "G5")
+    assert pick(gpus, GpuBook(taken), want("num=2"), 1) == ("G2", "G3")
+    assert pick(gpus, GpuBook(taken), want("num=2:gpack=yes"), 1) == ("G0", "G5")
 
 
 def world(links: tuple[str, ...]) -> World:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from config.model.cluster import HostConfig, Limit, UserConfig
 from config.model.queue import QueueConfig
+from lavad.core.cluster.gpu_book import is_exclusive
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.lang.states import JobState
 from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Plan
-from lavad.core.rules.gpus import is_exclusive
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World

@@ -163,7 +163,7 @@ def check_world(world: World) -> None:
         assert use.reserved.get("mem", 0.0) <= 16_000
         licences += use.reserved.get("lic", 0.0)
         assert use.exclusive == 0 or len(use.jobs) == 1, name
-        gpus.update(use.gpus)
+        gpus.update(use.gpus.jobs)
     assert licences <= 2.0
     assert all(count < 2_000_000 and (count < 1_000_000 or count == 1_000_000) for count in gpus.values())
 
