@@ -77,15 +77,31 @@ def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
 
 
 def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> tuple[str, ...]:
-    """UUIDs for a part of ``slots`` tasks, in order of index; there must be enough."""
+    """UUIDs for a part of ``slots`` tasks, by task and then by index; there must be enough."""
     free = _tiled(gpus, _usable(gpus, book, req), req)
-    chosen: list[int] = []
+    sets: list[list[int]] = []
     for _ in range(slots if per_task(req) else 1):
         best = _level(gpus, book, free, req.num or 1) if not req.glink else free
         found = choose(gpus, best, req.num or 1, bool(req.glink))
-        chosen += found
+        sets.append(_by_index(gpus, found))
         free = [at for at in free if at not in found]
-    return tuple(gpu.uuid for gpu in sorted((gpus[at] for at in chosen), key=lambda gpu: gpu.index))
+    sets.sort(key=lambda one: [gpus[at].index for at in one])
+    return tuple(gpus[at].uuid for one in sets for at in one)
+
+
+def shared_out(gpus: Sequence[Gpu], uuids: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:
+    """The GPUs of a part in the order of its tasks, which get so many each: those of one task have the nearest links."""
+    left = _by_index(gpus, [at for at, gpu in enumerate(gpus) if gpu.uuid in uuids])
+    order: list[int] = []
+    for size in sizes:
+        found = choose(gpus, left, size, strict=False)
+        order += _by_index(gpus, found)
+        left = [at for at in left if at not in found]
+    return tuple(gpus[at].uuid for at in (*order, *left))
+
+
+def _by_index(gpus: Sequence[Gpu], found: Sequence[int]) -> list[int]:
+    return sorted(found, key=lambda at: gpus[at].index)
 
 
 def _level(gpus: Sequence[Gpu], book: GpuBook, free: list[int], count: int) -> list[int]:

@@ -14,7 +14,7 @@ from lavad.core.job.job import Placed
 from lavad.core.job.spec import Policy, Role, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import ResReqError, merge
-from lavad.core.rules.gpus import pick
+from lavad.core.rules.gpus import pick, shared_out
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.fit import copies
 from lavad.sched.needs.needs import Need
@@ -252,7 +252,8 @@ class RolePlacer:
         if cards:
             mine = self.state.ledger.host(spot.row.name)
             whole = replace(self.need.spec.gpu or GpuReq(), num=cards, per="host")
-            gpus = pick(mine.gpus, mine.gpu_book, whole, 1)
+            each = [self.roles[number].gpus for number, _, count in roles for _ in range(count)]
+            gpus = shared_out(mine.gpus, pick(mine.gpus, mine.gpu_book, whole, 1), each)
         return Placed(host=spot.row.name, slots=slots, gpus=gpus, reserved=tuple(reserved.items()), roles=roles)
 
 

@@ -16,7 +16,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Placement, Plan
-from lavad.core.rules.gpus import pick, room
+from lavad.core.rules.gpus import pick, room, shared_out
 from lavad.core.site.gpu_links import choose
 from lavad.core.site.host import Facts, Gpu
 from tests.support.worlds.world import World
@@ -78,6 +78,15 @@ def test_nvlink_only():
 def test_each_task_has_its_own_island():
     assert got(TWO_BY_FOUR, "num=3/task:glink=yes:j_exclusive=yes", slots=2) == "012456"
     assert got(TWO_BY_FOUR, "num=2/task:j_exclusive=yes", "0", slots=3) == "124567"
+
+
+def test_the_gpus_of_one_task_stand_side_by_side():
+    """Of four that are joined as 0-2 and 1-3: a task takes its pair, and has it at its own place in the list."""
+    crossed = tuple("".join("X" if a == b else "N" if a % 2 == b % 2 else "S" for b in range(4)) for a in range(4))
+    assert got(crossed, "num=2/task:j_exclusive=yes", slots=2) == "0213"
+    assert got(crossed, "num=4:j_exclusive=yes") == "0123"
+    assert shared_out(cards(crossed), ("G0", "G1", "G2", "G3"), (2, 2)) == ("G0", "G2", "G1", "G3")
+    assert shared_out(cards(crossed), ("G1", "G2", "G3"), (0, 1, 2)) == ("G2", "G1", "G3")
 
 
 def test_gtile_is_by_numa_node():
