@@ -1,6 +1,6 @@
 """What one entry says against another: queues, limits, guarantees, and the shares of queues and groups."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from config.model.cluster import GroupConfig, HostConfig, Limit, PartitionConfig
 from config.model.params import KILL_TIME, Params
@@ -100,9 +100,10 @@ def check_limits(
     queues: Mapping[str, QueueConfig],
     known_hosts: frozenset[str],
     groups: Mapping[str, GroupConfig],
+    counted: Collection[str],
     problems: Problems,
 ) -> None:
-    """Names of queues and hosts, and users that a limit counts in and out at once."""
+    """Names of queues, hosts and resources (``counted``: those that jobs can reserve), and users counted in and out at once."""
     for limit, place in limits:
         owner = f"limit {limit.name[:200]}"
         for name in limit.queues:
@@ -111,6 +112,9 @@ def check_limits(
         for name in limit.hosts if known_hosts else ():
             if name.lstrip("~") not in known_hosts and name != "all":
                 problems.error(place, f"{owner}: HOSTS: unknown host or host group {name[:200]}")
+        for name, _ in limit.resources:
+            if name not in counted:
+                problems.error(place, f"{owner}: RESOURCE: {name[:200]} cannot be limited: no job reserves it")
         words = set(limit.users)
         both = sorted(word for word in words if "~" + word in words)
         if both:

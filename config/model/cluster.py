@@ -14,6 +14,9 @@ UNLIMITED = -1
 
 DEFAULT_CLUSTER = "lava"
 
+GPU_RESOURCES = ("ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_p", "gmem")
+"""What a limit of lsb.resources may say of GPUs; gmem is the memory that jobs reserve on all their GPUs, in MB."""
+
 
 class HostConfig(msgspec.Struct, frozen=True, omit_defaults=True):
     """A host of lsf.cluster.NAME with what lsb.hosts says of it.

@@ -1,9 +1,10 @@
 """lsb.resources: Limit sections -> Limit."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
-from config.model.cluster import Limit
+from config.model.cluster import GPU_RESOURCES, Limit, ResourceConfig
 from config.model.problems import Place, Problems
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -63,6 +64,12 @@ def read_methods(sections: list[Section], problems: Problems) -> tuple[tuple[str
         elif method:
             problems.error(row.place, f"{owner}: METHOD '{shortened(method)}' is none of {', '.join(METHODS)}")
     return tuple(found.items())
+
+
+def reservable(resources: Iterable[ResourceConfig]) -> frozenset[str]:
+    """What RESOURCE of a limit may name: what rusage[] reserves, of lsf.shared or built in, and GPUs."""
+    numeric = (one for one in resources if one.type == "Numeric" and not (one.interval and one.increasing))
+    return frozenset((*(size.lower() for size in SIZES), *GPU_RESOURCES, *(one.name for one in numeric)))
 
 
 def _read_limit(row: Row, unnamed: str, scope: v.Scope, problems: Problems) -> Limit | None:

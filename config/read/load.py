@@ -16,7 +16,7 @@ from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import QueueConfig
 from config.read.hosts import check_hosts_named, joined, read_lsb_hosts, read_units
-from config.read.limits import read_limits, read_methods
+from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
     INDEX_ALIASES,
@@ -155,7 +155,7 @@ def _assembled(
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()
-    check_limits(limits, queues, names, users.groups, problems)
+    check_limits(limits, queues, names, users.groups, reservable(shared.resources.values()), problems)
     check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
     return ClusterConfig(
         name=folders.cluster,

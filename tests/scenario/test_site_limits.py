@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS
+from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, text
 from tests.support.worlds.site_world import read_site, site_world
 
 FILES = {
@@ -79,6 +81,82 @@ def test_a_parameter_of_a_limit(name: str, tmp_path: Path) -> None:
     assert world.step(), "the next ones start when those are over"
 
 
+def gpu(requirement: str, **fields: object) -> dict[str, object]:
+    return {"gpu": requirement, **fields}
+
+
+ONE, TWO, ALONE = gpu("num=1"), gpu("num=2"), gpu("num=1:mode=exclusive_process")
+GPU_TABLE: dict[str, tuple[str, list[dict[str, Any]], list[int]]] = {
+    # as above; each of h1, h2 and h3 has 4 GPUs
+    "GPUs": ("RESOURCE=[ngpus_physical, 3]", [TWO, TWO, ONE, ONE, ANN], [0, 2, 4]),
+    "ngpus is the same": ("RESOURCE=[ngpus, 3]", [TWO, TWO, ONE, ONE, ANN], [0, 2, 4]),
+    "GPUs that are shared": ("RESOURCE=[ngpus_shared, 1]", [ONE, ONE, ALONE, ALONE], [0, 2, 3]),
+    "GPUs that are not shared": ("RESOURCE=[ngpus_excl_p, 1]", [ONE, ONE, ALONE, ALONE], [0, 1, 2]),
+    "a GPU counts for each job on it": ("HOSTS=h1\nRESOURCE=[ngpus_physical, 2]", [gpu("num=1", hosts=("h1",))] * 3, [0, 1]),
+    "memory of GPUs": (
+        "RESOURCE=[gmem, 5000]",
+        [gpu("num=2:gmem=2000"), gpu("num=1:gmem=2000"), gpu("num=1:gmem=1000"), ONE],
+        [0, 2, 3],
+    ),
+    "GPUs of each user": (
+        "PER_USER=all\nRESOURCE=[ngpus_physical, 2]",
+        [ONE | ANN, TWO | ANN, ONE | ANN, TWO | BOB, ONE | BOB],
+        [0, 2, 3],
+    ),
+    "GPUs of a group": ("USERS=dev\nRESOURCE=[ngpus_physical, 2]", [ONE | ANN, TWO | BOB, ONE | BOB, TWO | EVE], [0, 2, 3]),
+    "GPUs of a queue": ("QUEUES=day\nRESOURCE=[ngpus_physical, 1]", [ONE | DAY, ONE | DAY, TWO | NIGHT], [0, 2]),
+    "GPUs of each queue": (
+        "PER_QUEUE=all\nRESOURCE=[ngpus_physical, 1]",
+        [ONE | DAY, ONE | DAY, TWO | NIGHT, ONE | NIGHT],
+        [0, 3],
+    ),
+    "GPUs of each project": (
+        "PER_PROJECT=all\nRESOURCE=[ngpus_physical, 1]",
+        [ONE | P1, ONE | P1, ONE | P2, TWO | P2],
+        [0, 2],
+    ),
+    "GPUs of each profile": ("PER_APP=all\nRESOURCE=[ngpus_physical, 1]", [ONE | SIM, ONE | SIM, ONE | CAD, ONE], [0, 2, 3]),
+    "GPUs of each host": ("PER_HOST=all\nRESOURCE=[ngpus_physical, 1]", [ONE] * 4, [0, 1, 2]),
+    "more GPUs than a host may have in use": ("PER_HOST=all\nRESOURCE=[ngpus_physical, 1]", [TWO, ONE], [1]),
+    "GPUs of some hosts": ("HOSTS=rack\nRESOURCE=[ngpus_physical, 2]", [ONE] * 7, [0, 1, 2, 3, 4, 5]),
+    "GPUs of tasks on each host": (
+        "PER_HOST=all\nRESOURCE=[ngpus_physical, 2]",
+        [gpu("num=1/task", slots=6, max_slots=6), ONE],
+        [0],
+    ),
+    "GPUs and slots": ("QUEUES=day\nSLOTS=4\nRESOURCE=[ngpus_physical, 1]", [ONE | DAY, ONE | DAY, DAY, DAY], [0, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", GPU_TABLE)
+def test_a_limit_on_gpus(name: str, tmp_path: Path) -> None:
+    lines, jobs, expected = GPU_TABLE[name]
+    world = site_world(tmp_path, **FILES, lsb__resources=f"Begin Limit\nNAME = cards\n{lines}\nEnd Limit\n")
+    world.hosts("h1", "h2", "h3", slots=4, gpus=4)
+    keys = [world.submit(f"job{at}", **{"user": "ann", **fields}) for at, fields in enumerate(jobs)]
+    started = world.step()
+    assert [at for at, key in enumerate(keys) if key in started] == expected
+    assert world.step() == {}
+    reasons = {code for key in keys if key not in started for code, _ in world.why(key)}
+    assert LIMIT_RESOURCE in reasons, "its name is told to whoever waits"
+
+
+def test_a_plan_that_breaks_a_limit_on_gpus_is_not_accepted(tmp_path: Path) -> None:
+    limit = "Begin Limit\nNAME = cards\nPER_USER = all\nRESOURCE = [ngpus_physical, 1]\nEnd Limit\n"
+    world = site_world(tmp_path, **FILES, lsb__resources=limit)
+    world.hosts("h1", slots=4, gpus=4)
+    first, second = world.submit(user="ann", gpu="num=1"), world.submit(user="ann", gpu="num=1")
+    plan = world.schedule()
+    assert [placement.key for placement in plan.placements] == [first]
+    greedy = replace(plan, placements=(*plan.placements, replace(plan.placements[0], key=second)))
+    world.accept(greedy)
+    assert world.cluster.jobs.rows[second].run is None
+    assert text(LIMIT_RESOURCE, world.cluster.conf) == (
+        "Resource (ngpus_physical) limit defined on user(s) and/or user group has been reached"
+        " (Limit Name: cards, Limit Value: 1)"
+    )
+
+
 def test_the_table_of_lines_with_empty_cells(tmp_path: Path) -> None:
     text = (
         "begin LIMIT\nNAME  USERS   QUEUES  PER_HOST  SLOTS  MEM  JOBS\r\n"
@@ -106,6 +184,11 @@ def test_the_table_of_lines_with_empty_cells(tmp_path: Path) -> None:
         ("MEM=10%", "lsb.resources:3: limit one: a percentage needs PER_HOST: this limit has no effect"),
         ("USERS=ann\nINELIGIBLE=Y", "lsb.resources:4: limit one: INELIGIBLE is not supported by lava and has no effect"),
         ("USERS=ann", "lsb.resources:2: limit one bounds nothing"),
+        ("RESOURCE=[ncpus, 4]", "lsb.resources:2: limit one: RESOURCE: ncpus cannot be limited: no job reserves it"),
+        (
+            "RESOURCE=[gpu_power, 4]",
+            "lsb.resources:2: limit one: RESOURCE: gpu_power cannot be limited: no job reserves it",
+        ),
         ("SLOTS=1\nQUEUES=noon", "lsb.resources:2: limit one: QUEUES: no queue noon in lsb.queues"),
     ],
 )

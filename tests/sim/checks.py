@@ -82,6 +82,12 @@ def check_limits(cluster: Cluster, user: str, most: int) -> None:
     require(used <= most, f"{user} has {used} slots of {most}")
 
 
+def check_gpu_limits(cluster: Cluster, user: str, most: int) -> None:
+    """A user's jobs have no more GPUs than the limit says; a GPU counts for each job on it."""
+    used = sum(len(part.gpus) for _, spec, parts in running(cluster) if spec.user == user for part in parts)
+    require(used <= most, f"{user} has {used} GPUs of {most}")
+
+
 def check_gangs(cluster: Cluster) -> None:
     """What started has all its slots; what waits has none."""
     for job, spec, _ in running(cluster):

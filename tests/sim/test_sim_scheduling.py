@@ -23,7 +23,17 @@ from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf, Params, ResourceConf
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
-from tests.sim.checks import Broken, Promises, check_gangs, check_gpus, check_hosts, check_licences, check_limits, check_shares
+from tests.sim.checks import (
+    Broken,
+    Promises,
+    check_gangs,
+    check_gpu_limits,
+    check_gpus,
+    check_hosts,
+    check_licences,
+    check_limits,
+    check_shares,
+)
 from tests.support.worlds.virtual_time import VirtualSite
 from tests.support.worlds.world import World
 
@@ -32,7 +42,7 @@ LONGEST = 30
 """Minutes: the longest run limit."""
 
 
-def conf(slots: int = 4, licences: float = 3.0, bob: int = 5, reserves: int = 10_000) -> Conf:
+def conf(slots: int = 4, licences: float = 3.0, bob: int = 5, cards: int = 2, reserves: int = 10_000) -> Conf:
     return Conf(
         queues=(
             QueueConfig(name="big", priority=60, slot_reserve=reserves),
@@ -44,7 +54,10 @@ def conf(slots: int = 4, licences: float = 3.0, bob: int = 5, reserves: int = 10
         ),
         hosts=tuple(HostConfig(name=name, slots=slots) for name in HOSTS),
         resources=(ResourceConf(name="lic", kind="numeric", consumable=True, locations=((licences, ("all",)),)),),
-        limits=(Limit(name="bob", users=("bob",), slots=bob),),
+        limits=(
+            Limit(name="bob", users=("bob",), slots=bob),
+            Limit(name="cards", users=("ann",), resources=(("ngpus_physical", float(cards)),)),
+        ),
         params=Params(parallel_sched_by_slot=True),
     )
 
@@ -156,6 +169,7 @@ class Site(RuleBasedStateMachine):
         check_gpus(cluster)
         check_licences(cluster, "lic", 3)
         check_limits(cluster, "bob", 5)
+        check_gpu_limits(cluster, "ann", 2)
         check_gangs(cluster)
         check_invariants(cluster)
 
@@ -203,6 +217,13 @@ class NoLimits(Site):
     seen = conf(bob=100)
 
 
+class NoGpuLimits(Site):
+    """Does not know ann's limit on GPUs."""
+
+    keeps_promises = False
+    seen = conf(cards=100)
+
+
 class NoReservation(Site):
     """Lets small jobs pass a big one for ever."""
 
@@ -248,6 +269,7 @@ class Forgetful(Site):
         (FullHosts, "slots in use of 4"),
         (MoreLicences, "lic are in use"),
         (NoLimits, "bob has"),
+        (NoGpuLimits, "ann has . GPUs of 2"),
         (NoReservation, "was promised"),
         (OneGpu, "GPU"),
         (HalfGangs, "has . slots of"),

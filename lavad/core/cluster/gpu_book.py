@@ -28,6 +28,18 @@ def gpu_memory(spec: Spec) -> float:
     return (spec.gpu.gmem_mb or 0.0) if spec.gpu is not None else 0.0
 
 
+def gpu_amounts(spec: Spec, count: int) -> tuple[tuple[str, float], ...]:
+    """What limits of lsb.resources count of ``count`` devices that a job of this spec has: LSF's names, gmem in MB.
+
+    A device counts for each job on it, as in LSF.
+    """
+    if spec.gpu is None or not count:
+        return ()
+    mode = "ngpus_excl_p" if is_exclusive(spec.gpu) else "ngpus_shared"
+    memory = count * gpu_memory(spec)
+    return ("ngpus", count), ("ngpus_physical", count), (mode, count), ("gmem", memory)
+
+
 class GpuBook:
     """Of one host. ``closed``: devices that no new job may get."""
 

@@ -1,4 +1,6 @@
-"""Limits on started slots and jobs: of queues, users, hosts and lsb.resources; asked by scheduler and ``accept_plan``.
+"""Limits of queues, users, hosts and lsb.resources on started slots and jobs, GPUs and what is reserved.
+
+The scheduler and ``accept_plan`` ask them.
 
 Rule: each check gives the reason, 0 for none; the most restrictive limit decides (LSF).
 """
@@ -6,13 +8,16 @@ Rule: each check gives the reason, 0 for none; the most restrictive limit decide
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from config.model.cluster import Limit
 from config.model.queue import QueueConfig
-from lavad.core.job.job import Placed
+from lavad.core.cluster.gpu_book import gpu_amounts
+from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.rules.gpus import per_task
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
@@ -71,6 +76,8 @@ class Limits:
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
                 room = min(room, self._limit_left(at, limit, spec, ""))
+        if spec.gpu is not None and self.book.on_gpus:
+            room = min(room, self._gpu_slots_left(spec, spec.gpu))
         if self.policy is not None:
             room = min(room, self.policy(spec))
         if spec.group:
@@ -129,6 +136,33 @@ class Limits:
                 for name, cap in self._caps(limit, where).items():
                     yield name, cap - taken[name], LIMIT_RESOURCE + at
 
+    def gpus_left(self, spec: Spec, host: str = "") -> Room:
+        """GPUs that jobs of this spec may still take: by limits on this host, or ("") by those that ask for no host."""
+        room = _NONE
+        each = dict(gpu_amounts(spec, 1))
+        for at in self.book.on_gpus:
+            limit = self.book.conf.limits[at]
+            if bool(limit.hosts or limit.per_host) != bool(host) or not self.book.applies(at, spec):
+                continue
+            if host and not self.book.on_host(at, host):
+                continue
+            taken = self._sum(at, limit, spec, host if limit.per_host else "").amounts
+            for name, cap in limit.resources:
+                if each.get(name):
+                    room = min(room, (int((cap - taken[name] + 1e-6) // each[name]), LIMIT_RESOURCE + at))
+        return room
+
+    def _gpu_slots_left(self, spec: Spec, gpu: GpuReq) -> Room:
+        """The slots that limits on GPUs leave to jobs of this spec; where they do not say how many, all or none."""
+        left, reason = self.gpus_left(spec)
+        num = gpu.num or 1
+        if spec.roles:
+            needed = sum(role.gpus * role.least for role in spec.roles)
+            return UNLIMITED if left >= needed else 0, reason
+        if per_task(gpu):
+            return left // num, reason
+        return UNLIMITED if left >= num else 0, reason
+
     def _processor_left(self, spec: Spec, host: str, ncpus: int) -> Room:
         """JL/P of lsb.users: slots on a host for each of its processors."""
         room = _NONE
@@ -162,7 +196,7 @@ class Limits:
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
             caps = self._caps(limit, host)
-            reason = _why_not_sum(at, limit, caps, self._sum(at, limit, spec, host), mine, self._starts)
+            reason = _why_not_sum(at, limit, caps, self._sum(at, limit, spec, host), spec, mine, self._starts)
             if reason:
                 return reason
         return 0
@@ -206,35 +240,39 @@ class Limits:
             for key in cluster.started:
                 job = cluster.jobs.rows[key]
                 if job.run is not None:
-                    parts = [(part.host, part.slots, part.reserved) for part in job.run.parts]
-                    self._add(cluster.specs.rows[job.spec], parts)
+                    self._add(cluster.specs.rows[job.spec], job.run.parts)
         while self._counted < len(self.ledger.placed):
             spec, placed = self.ledger.placed[self._counted]
             self._counted += 1
-            self._add(spec, [(part.host, part.slots, part.reserved) for part in placed])
+            self._add(spec, placed)
 
-    def _add(self, spec: Spec, parts: Sequence[tuple[str, int, Sequence[tuple[str, float]]]]) -> None:
-        for host, slots, _ in parts:
-            self._on_host[host, spec.queue, ""] += slots
-            self._on_host[host, "", spec.user] += slots
+    def _add(self, spec: Spec, parts: Sequence[Placed | Part]) -> None:
+        for part in parts:
+            self._on_host[part.host, spec.queue, ""] += part.slots
+            self._on_host[part.host, "", spec.user] += part.slots
         for at, limit in enumerate(self.book.conf.limits):
             if not self.book.applies(at, spec):
                 continue
             whose = self.book.counted(at, spec)
             seen: set[str] = set()
-            for host, slots, reserved in parts:
-                if not self.book.on_host(at, host):
+            for part in parts:
+                if not self.book.on_host(at, part.host):
                     continue
-                where = host if limit.per_host else ""
+                where = part.host if limit.per_host else ""
                 sum_ = self._sums[at, whose, where]
-                sum_.slots += slots
+                sum_.slots += part.slots
                 sum_.jobs += where not in seen
                 seen.add(where)
-                for name, amount in reserved:
+                for name, amount in _amounts(spec, part):
                     sum_.amounts[name] += amount
 
 
-def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, parts: list[Placed], starts: bool) -> int:
+def _amounts(spec: Spec, part: Placed | Part) -> Iterable[tuple[str, float]]:
+    """What a part counts against limits on resources: what it reserves, and its GPUs."""
+    return (*part.reserved, *gpu_amounts(spec, len(part.gpus))) if part.gpus else part.reserved
+
+
+def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, spec: Spec, parts: list[Placed], starts: bool) -> int:
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
@@ -242,7 +280,7 @@ def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, parts
     if limit.jobs is not None and starts and sum_.jobs + 1 > limit.jobs:
         return LIMIT_JOBS + at
     for name, cap in caps.items():
-        asked = sum(amount for part in parts for own, amount in part.reserved if own == name)
+        asked = sum(amount for part in parts for own, amount in _amounts(spec, part) if own == name)
         if asked and sum_.amounts[name] + asked > cap + 1e-6:
             return LIMIT_RESOURCE + at
     return 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from config.model.cluster import UserConfig
+from config.model.cluster import GPU_RESOURCES, Limit, UserConfig
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members, user_groups
@@ -28,6 +28,8 @@ class LimitBook:
         self._groups: dict[str, tuple[str, ...]] = {}
         self._limit_hosts = [_hosts(conf, limit.hosts, "") for limit in conf.limits]
         self._not_hosts = [_hosts(conf, limit.hosts, "~") for limit in conf.limits]
+        self.on_gpus = tuple(at for at, limit in enumerate(conf.limits) if _counts_gpus(limit))
+        """The limits of lsb.resources on GPUs."""
         self.per_host = any(limit.hosts or limit.per_host for limit in conf.limits)
         self.host_users = any(host.user_job_limit is not None for host in conf.hosts)
 
@@ -108,6 +110,10 @@ class LimitBook:
             return False
         named = self._limit_hosts[at]
         return not named or "all" in named or host in named
+
+
+def _counts_gpus(limit: Limit) -> bool:
+    return any(name in GPU_RESOURCES for name, _ in limit.resources)
 
 
 def _hosts(conf: Conf, words: tuple[str, ...], sign: str) -> frozenset[str]:

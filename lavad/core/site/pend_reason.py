@@ -233,4 +233,9 @@ def _limit_text(code: int, conf: Conf) -> str:
             f"Resource (slot) limit defined on {where} has been reached"
             f" (Limit Name: {limit.name}, Limit Value: {_slots_of(limit)})"
         )
-    return f"Resource limit defined on {where} has been reached (Limit Name: {limit.name})"
+    amounts = (*limit.resources, *((("mem", limit.mem),) if limit.mem is not None else ()))
+    if len(amounts) > 1:
+        return f"Resource limit defined on {where} has been reached (Limit Name: {limit.name})"
+    [(name, most)] = amounts
+    value = f"{most:g}{'%' if name in limit.percent else ''}"
+    return f"Resource ({name}) limit defined on {where} has been reached (Limit Name: {limit.name}, Limit Value: {value})"

@@ -15,47 +15,75 @@ from lavad.queries.frame.request import Request, Shown, err, leave, out
 
 COLUMNS = ("NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS")
 _NOBODY = ("", "", "", "")
+_Line = tuple[Limit, Consumer, str, Sum | None]
+"""(limit, whose, host or "", what is used; None: it is only configured)."""
 
 
 def show(request: Request) -> Iterator[Shown]:
-    """blimits: a line for each limit, or where it is per user or host for each of these that uses it."""
+    """blimits: a line for each limit, or where it is per user or host for each of these that uses it.
+
+    As in LSF slots, memory and jobs come first, all other resources in a second table with a column for each.
+    """
     options = request.options()
     conf = request.cluster.conf
     names = options.words("n")
     chosen = [(at, limit) for at, limit in enumerate(conf.limits) if not names or limit.name in names]
-    rows: list[tuple[str, ...]] = []
+    lines: list[_Line] = []
     used = Limits(LimitBook(conf), Ledger(request.cluster)).used()
     for at, limit in chosen:
         sums = {key[1:]: value for key, value in used.items() if key[0] == at}
         if "c" in options or (not sums and "a" in options):
-            rows.append(_row(limit, _NOBODY, "", None))
-        rows += [_row(limit, whose, host, sum_) for (whose, host), sum_ in sorted(sums.items())] if "c" not in options else []
-    if not rows:
+            lines.append((limit, _NOBODY, "", None))
+        lines += [(limit, whose, host, sum_) for (whose, host), sum_ in sorted(sums.items())] if "c" not in options else []
+    if not lines:
         yield out("No resource limit found.\n" if not chosen else "No resource usage found.\n")
         return
-    yield out(("CONFIGURED" if "c" in options else "INTERNAL") + " RESOURCE LIMITS:\n\n")
-    for row in (COLUMNS, *rows):
+    title = "CONFIGURED" if "c" in options else "INTERNAL"
+    yield from _table(title, COLUMNS, [(*_whose(line), *_internal(line)) for line in lines])
+    others = [line for line in lines if line[0].resources]
+    found = tuple(dict.fromkeys(name for line in others for name, _ in line[0].resources))
+    if found:
+        title = "CONFIGURED EXTERNAL" if "c" in options else "EXTERNAL"
+        rows = [(*_whose(line), *(_external(line, name) for name in found)) for line in others]
+        yield out("\n")
+        yield from _table(title, (*COLUMNS[:5], *found), rows)
+
+
+def _table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[Shown]:
+    yield out(f"{title} RESOURCE LIMITS:\n\n")
+    for row in (columns, *rows):
         yield out(("".join(f"{cell:<12} " for cell in row)).rstrip() + "\n")
 
 
-def _row(limit: Limit, whose: Consumer, host: str, used: Sum | None) -> tuple[str, ...]:
-    def amount(value: float, most: float | None) -> str:
-        if most is None:
-            return "-"
-        return f"{most:g}" if used is None else f"{value:g}/{most:g}"
-
-    user, queue, project, _ = whose
-    memory = used.amounts.get("mem", 0.0) if used is not None else 0.0
+def _whose(line: _Line) -> tuple[str, ...]:
+    limit, (user, queue, project, _), host, _ = line
     return (
         limit.name,
         user or _words(limit.users, limit.per_user),
         queue or _words(limit.queues, limit.per_queue),
         host or _words(limit.hosts, limit.per_host),
         project or _words(limit.projects, limit.per_project),
-        amount(used.slots if used else 0, limit.slots),
-        amount(memory, limit.mem),
-        amount(used.jobs if used else 0, limit.jobs),
     )
+
+
+def _internal(line: _Line) -> tuple[str, ...]:
+    limit, _, _, used = line
+    return (
+        _amount(used, used.slots if used else 0, limit.slots),
+        _amount(used, used.amounts.get("mem", 0.0) if used else 0.0, limit.mem),
+        _amount(used, used.jobs if used else 0, limit.jobs),
+    )
+
+
+def _external(line: _Line, name: str) -> str:
+    limit, _, _, used = line
+    return _amount(used, used.amounts.get(name, 0.0) if used else 0.0, dict(limit.resources).get(name))
+
+
+def _amount(used: Sum | None, value: float, most: float | None) -> str:
+    if most is None:
+        return "-"
+    return f"{most:g}" if used is None else f"{value:g}/{most:g}"
 
 
 def _words(names: tuple[str, ...], each: bool = False) -> str:

@@ -108,6 +108,11 @@ def copies(room: float, amount: float) -> int:
 def _gpu_units(state: CycleState, need: Need, gpu: GpuReq, row: Row) -> tuple[int, int]:
     left = row.gpus_left(state.ledger, gpu)
     wanted = gpu.num or 1
+    if state.limits.has_host_limits(need.spec):
+        most, limited = state.limits.gpus_left(need.spec, row.name)
+        if most < wanted <= left:
+            return 0, limited
+        left = min(left, most)
     fitting = sum(1 for card in state.ledger.host(row.name).gpus if matches(card, gpu))
     reason = PendReason.GPU_BUSY if fitting >= wanted else PendReason.GPU_NONE
     if need.gpu_per_task and not need.one_slot:

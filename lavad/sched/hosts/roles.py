@@ -155,6 +155,8 @@ class RolePlacer:
         if role.gpus and count > 0 and need.gpu is not None:
             if spot.gpus < 0:
                 spot.gpus = row.gpus_left(self.state.ledger, need.gpu)
+                if self.state.limits.has_host_limits(self.need.spec):
+                    spot.gpus = min(spot.gpus, self.state.limits.gpus_left(self.need.spec, row.name)[0])
             count = min(count, spot.gpus // role.gpus)
         if count > 0 and self.state.limits.has_host_limits(self.need.spec):
             left = self.state.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)

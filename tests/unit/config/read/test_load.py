@@ -128,7 +128,7 @@ def test_users_groups_limits_applications(folder):
         ),
         lsb__resources=(
             "Begin Limit\nNAME = one\nPER_USER = all ~alice\nQUEUES = normal\nSLOTS = 4\nMEM = 100\nEnd Limit\n"
-            "Begin Limit\nUSERS PER_HOST MEM RESOURCE\n(alice bob) h1 50% ([lic, 3] [x, 1.5])\nEnd Limit\n"
+            "Begin Limit\nUSERS PER_HOST MEM RESOURCE\n(alice bob) h1 50% ([tmp, 3] [gmem, 1.5])\nEnd Limit\n"
         ),
         lsb__applications="Begin Application\nNAME = fluent\nRUNTIME = 1:00\nCHKPNT_PERIOD = 10\nEnd Application\n",
     )
@@ -140,7 +140,7 @@ def test_users_groups_limits_applications(folder):
     first, second = config.limits
     assert (first.users, first.per_user, first.slots, first.mem) == (("all", "~alice"), True, 4, 100.0)
     assert (second.users, second.percent) == (("alice", "bob"), ("mem",))
-    assert (second.mem, second.resources) == (50.0, (("lic", 3.0), ("x", 1.5)))
+    assert (second.mem, second.resources) == (50.0, (("tmp", 3.0), ("gmem", 1.5)))
     assert config.applications[0].runtime == 3600
 
 

@@ -1,0 +1,51 @@
+"""blimits: how much of each limit of lsb.resources is used, with a column for each resource beyond slots, memory and jobs."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from config.model.cluster import Limit
+from lavad.core.events import Configured
+from lavad.core.lang.gpureq import GpuReq
+from tests.support.worlds.query_cluster import QueryCluster
+
+LIMITS = (
+    Limit(name="cards", per_user=True, users=("all",), resources=(("ngpus_physical", 2.0), ("gmem", 8000.0))),
+    Limit(name="few", queues=("normal",), slots=4),
+)
+
+
+def busy() -> QueryCluster:
+    c = QueryCluster(with_gpus=True)
+    c.feed(Configured(at=c.now, conf=replace(c.cluster.conf, limits=LIMITS)))
+    c.submit(1, gpu=GpuReq(num=2, mode="shared", gmem_mb=3000.0))
+    c.start(1, hosts="ol2", gpus=("GPU-a", "GPU-b"))
+    return c
+
+
+def test_gpus_that_jobs_have_of_a_limit_on_gpus() -> None:
+    out, err, status = busy().ask("blimits")
+    assert (err, status) == ("", 0)
+    internal, external = out.split("\n\nEXTERNAL RESOURCE LIMITS:\n\n")
+    rows = [line.split() for line in internal.splitlines()[2:]]
+    assert rows == [
+        ["NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS"],
+        ["cards", "alice", "-", "-", "-", "-", "-", "-"],
+        ["few", "-", "normal", "-", "-", "1/4", "-", "-"],
+    ]
+    assert [line.split() for line in external.splitlines()] == [
+        ["NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "ngpus_physical", "gmem"],
+        ["cards", "alice", "-", "-", "-", "2/2", "6000/8000"],
+    ]
+
+
+def test_limits_as_configured() -> None:
+    out = busy().ask("blimits", c=True, n="cards")[0]
+    assert "CONFIGURED EXTERNAL RESOURCE LIMITS:" in out
+    assert out.splitlines()[-1].split() == ["cards", "all", "-", "-", "-", "2", "8000"]
+
+
+def test_without_limits_on_other_resources_there_is_one_table() -> None:
+    out = busy().ask("blimits", n="few")[0]
+    assert "EXTERNAL" not in out
+    assert out.splitlines()[-1].split()[-3:] == ["1/4", "-", "-"]
