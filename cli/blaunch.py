@@ -127,8 +127,10 @@ def run(argv: list[str]) -> int:
         "env": dict(environ),
         "cwd": _folder(),
     }
+    nth = dict.fromkeys(hosts, 0)
     for number, host in enumerate(hosts, 1):
-        launch.start(number, {**asked, "host": host, "task": number})
+        launch.start(number, {**asked, "host": host, "task": number, "nth": nth[host], "of": hosts.count(host)})
+        nth[host] += 1
     return launch.run()
 
 

@@ -15,6 +15,7 @@ from agent.launch import (
     command,
     environ,
     frameworks,
+    gpus,
     launchers,
     livefiles,
     mpi,
@@ -244,10 +245,13 @@ def _with_tasks(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
         return _with_framework(part, launch, order, made, site)
     if text.launch != "mpi":
         tasks = (TaskSpec(NO_RANK, {}),) if start.place == 0 else ()
-        serve = launchers.serve(start, text.resizable)
+        serve = launchers.serve(start, text.resizable, gpus.by_task(text, start))
         link = mpi.link(start, site.address, text.resizable, ranks=False) if serve else None
         return part._replace(tasks=tasks, serve=serve, link=link)
-    ranks = tuple(TaskSpec(rank, {"LSF_PM_TASKID": str(rank + 1)}) for rank in mpi.ranks_of(start.hosts, start.place))
+    ranks = tuple(
+        TaskSpec(rank, {"LSF_PM_TASKID": str(rank + 1)} | gpus.of_rank(text, start, local))
+        for local, rank in enumerate(mpi.ranks_of(start.hosts, start.place))
+    )
     return part._replace(
         pmi=mpi.pmi(start.hosts, text.cluster or "lava", job_stem(order.key), order.attempt, order.uid),
         link=mpi.link(start, site.address),
@@ -270,7 +274,7 @@ def _with_framework(part: PartSpec, launch: frameworks.Launch, order: pb.Order, 
             line = torchrun.command(text.command, options)
             argv = command.command_argv(line, made.path, text.login_shell, text.job_starter)
             part = part._replace(argv=tuple(software.wrap(text.software, argv)))
-    tasks = tuple(task._replace(env={**env, **task.env}) for task in frameworks.tasks(launch, start))
+    tasks = tuple(task._replace(env={**env, **task.env}) for task in frameworks.tasks(launch, start, text.gpus_per_task))
     return part._replace(
         link=mpi.link(start, site.address, text.resizable),
         ports=frameworks.ports(launch, start, order.uid),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.launch import frameworks
+from agent.launch import frameworks, gpus
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
 
@@ -38,7 +38,7 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in frameworks.inherited(env).items()
-        if name not in _DROPPED and not name.startswith(_LAUNCHERS) and name.isprintable()
+        if name not in _DROPPED and not name.startswith(_LAUNCHERS) and not gpus.is_own(name) and name.isprintable()
     }
 
 
@@ -133,10 +133,7 @@ def own(text: pb.JobText, key: int, start: pb.Start, files: tuple[str, str]) -> 
     if start.restart_count or start.restart >= 0:
         env["LSB_RESTART"] = "Y"
         env["LSB_RESTART_COUNT"] = str(start.restart_count)
-    if start.hosts[start.place].gpus:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(start.hosts[start.place].gpus)
-        env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    return env
+    return env | gpus.of_part(text, start)
 
 
 def checkpoint(folder: str, start: pb.Start, signal_name: str) -> dict[str, str]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from agent.launch import gpus
 from agent.starter.protocol.part import PortsSpec, TaskSpec
 from proto import agent_pb2 as pb
 
@@ -21,7 +22,7 @@ PER_RANK = ("pytorch", "lightning", "deepspeed", "tensorflow", "horovod", "jax")
 PER_HOST = ("torchrun",)
 _EXTRA_PORT = ("jax", "horovod")
 _TAKES_ALL_GPUS = ("tensorflow", "jax")
-"""These use every GPU that they see: each rank is shown its own. The others pick theirs by LOCAL_RANK."""
+"""These use every GPU that they see: each rank is shown its own. The others pick one of their host's by LOCAL_RANK."""
 FIRST_PORT, PORTS = 20000, 12000
 """Below the ports that the system gives to whoever asks for any."""
 
@@ -115,8 +116,8 @@ def shared(launch: Launch, start: pb.Start, given: Mapping[str, str], interface:
     return env
 
 
-def of_rank(launch: Launch, start: pb.Start, local: int) -> dict[str, str]:
-    """What one rank has of its own: ``local`` is its number on this host."""
+def of_rank(launch: Launch, start: pb.Start, local: int, each: int = 0) -> dict[str, str]:
+    """What one rank has of its own: ``local`` is its number on this host. ``each``: GPUs of a task, 0: they are the host's."""
     hosts, place = start.hosts, start.place
     here = hosts[place]
     rank, size = sum(h.slots for h in hosts[:place]) + local, sum(h.slots for h in hosts)
@@ -126,13 +127,14 @@ def of_rank(launch: Launch, start: pb.Start, local: int) -> dict[str, str]:
         "LOCAL_RANK": str(local),
         "LOCAL_WORLD_SIZE": str(here.slots),
     }
-    gpus = list(here.gpus)
-    if gpus and len(gpus) % here.slots == 0 and (launch.kind in _TAKES_ALL_GPUS or "gpu" in launch.words):
-        each = len(gpus) // here.slots
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[local * each : (local + 1) * each])
+    cards = list(here.gpus)
+    own = launch.kind in _TAKES_ALL_GPUS or "gpu" in launch.words or each > 1
+    if cards and len(cards) % here.slots == 0 and own:
+        share = len(cards) // here.slots
+        env |= gpus.seen(cards[local * share : (local + 1) * share])
     world = _World(rank, size, local, here.slots, *_across(hosts, place, local))
-    own = _OWN.get(launch.kind)
-    return env | own(launch, start, world) if own else env
+    more = _OWN.get(launch.kind)
+    return env | more(launch, start, world) if more else env
 
 
 class _World(msgspec.Struct, frozen=True):
@@ -223,12 +225,12 @@ _OWN = {
 }
 
 
-def tasks(launch: Launch, start: pb.Start) -> tuple[TaskSpec, ...]:
-    """The ranks of this host, or its one launcher, which has the number of the host."""
+def tasks(launch: Launch, start: pb.Start, each: int = 0) -> tuple[TaskSpec, ...]:
+    """The ranks of this host, or its one launcher, which has the number of the host. ``each``: as of ``of_rank``."""
     if launch.kind in PER_HOST:
         return (TaskSpec(start.place, {"LSF_PM_TASKID": str(start.place + 1)}),)
     first = sum(host.slots for host in start.hosts[: start.place])
     return tuple(
-        TaskSpec(first + local, {"LSF_PM_TASKID": str(first + local + 1)} | of_rank(launch, start, local))
+        TaskSpec(first + local, {"LSF_PM_TASKID": str(first + local + 1)} | of_rank(launch, start, local, each))
         for local in range(start.hosts[start.place].slots)
     )

@@ -97,12 +97,15 @@ def slots_text(hosts: Sequence[str]) -> str:
     return "".join(f"{host} slots={count}\n" for host, count in counts.items())
 
 
-def serve(start: pb.Start, elastic: bool = False) -> BlaunchSpec | None:
-    """What a part must know for tasks by blaunch; None for a job of one slot, where blaunch needs nobody's help."""
+def serve(start: pb.Start, elastic: bool = False, gpus: Sequence[Sequence[str]] = ()) -> BlaunchSpec | None:
+    """What a part must know for tasks by blaunch; None for a job of one slot, where blaunch needs nobody's help.
+
+    ``gpus``: those of each task of this host, where tasks have their own.
+    """
     if sum(host.slots for host in start.hosts) < 2 and not elastic:
         return None
-    hosts = tuple(host.host for host in start.hosts)
+    hosts, cards = tuple(host.host for host in start.hosts), tuple(",".join(own) for own in gpus)
     if not elastic:
-        return BlaunchSpec(start.place, hosts)
+        return BlaunchSpec(start.place, hosts, gpus=cards)
     seats = tuple(host.seat for host in start.hosts)
-    return BlaunchSpec(seats[start.place], hosts, seats)
+    return BlaunchSpec(seats[start.place], hosts, seats, cards)

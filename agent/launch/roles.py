@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from agent.launch import command, frameworks, launchers, mpi, software
+from agent.launch import command, frameworks, gpus, launchers, mpi, software
 from agent.launch.frameworks import FIRST_PORT, PORTS, address_of, mark
 from agent.launch.limits import rlimits
 from agent.starter.protocol.part import BlaunchSpec, LinkSpec, PortsSpec, TaskSpec
@@ -112,9 +112,9 @@ def _tasks(
     for peer in mine:
         role = text.roles[peer.role]
         given, cards = cards[: role.gpus], cards[role.gpus :]
-        env = dict(role.env) | own(peer, peers, text, order)
+        env = {name: value for name, value in role.env.items() if not gpus.is_own(name)} | own(peer, peers, text, order)
         if role.gpus or has_gpus:
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(given)
+            env |= gpus.seen(given)
         scratch = f"{places[SCRATCH]}.{role.name}.{peer.index}" if role.scratch else ""
         env = {name: _with_places(value, places) for name, value in env.items()}
         if scratch:

@@ -119,6 +119,9 @@ podman)
         if [ -n "$d" ] && [ -d "$d" ] && [ "$d" != / ]; then set -- --volume "$d:$d" "$@"; fi
     done
     if [ "$(id -u)" != 0 ]; then set -- --userns=keep-id "$@"; fi
+    IFS=,
+    for gpu in ${CUDA_VISIBLE_DEVICES-}; do set -- --device "nvidia.com/gpu=$gpu" "$@"; done
+    unset IFS
     exec podman run --rm --pull="$pull" --network=host --ipc=host --cgroups=disabled --env-host --volume /tmp:/tmp \\
         --volume "$cwd:$cwd" --workdir "$cwd" "$@" ;;
 unshare)

@@ -26,23 +26,33 @@ TERM_TO_KILL = 2.0
 SHELL = "/bin/sh"
 
 _OF_A_HOST = (
-    "HOSTNAME HOSTTYPE LAVA_SOCKET LAVA_HOST LAVA_TASKS LAVA_TOKEN LAVA_ATTEMPT CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER"
+    "HOSTNAME HOSTTYPE LAVA_SOCKET LAVA_HOST LAVA_TASKS LAVA_TOKEN LAVA_ATTEMPT CUDA_DEVICE_ORDER NVIDIA_VISIBLE_DEVICES"
     " LSB_JOBFILENAME LSB_CHKFILENAME XLSF_UIDDIR LSB_BIND_CPU_LIST LSB_AFFINITY_HOSTFILE"
 )
 OF_THIS_HOST = frozenset(_OF_A_HOST.split())
 """Variables that are set by the part on this host and not taken from the caller."""
-_NOT_PASSED_ON = ("PMI_", "PMIX_", "OMPI_COMM_", "OMPI_APP_", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "PRTE_MCA_ess")
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""LSF's for single tasks begin with it too; all are of the host."""
+_NOT_PASSED_ON = (_VISIBLE, "PMI_", "PMIX_", "OMPI_COMM_", "OMPI_APP_", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "PRTE_MCA_ess")
 _OF_A_RANK = frozenset(("MPI_LOCALRANKID", "MPI_LOCALNRANKS", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri"))
 
 
-def environment(spec: Spec, given: Mapping[str, str], task_id: int) -> dict[str, bytes]:
+def environment(spec: Spec, asked: TaskRequest) -> dict[str, bytes]:
     """The part's variables, overridden by the caller's, without those that make a process a rank of the caller's own launch."""
     passed = {
         name: value
-        for name, value in given.items()
+        for name, value in asked.env.items()
         if name not in OF_THIS_HOST and name not in _OF_A_RANK and not name.startswith(_NOT_PASSED_ON)
     }
-    return {**spec.env, **encode_env(passed), "LSF_PM_TASKID": b"LSF_PM_TASKID=%d" % task_id}
+    return {**spec.env, **encode_env({**passed, **_gpus(spec, asked), "LSF_PM_TASKID": asked.task})}
+
+
+def _gpus(spec: Spec, asked: TaskRequest) -> dict[str, str]:
+    """A task has its own GPUs where its command starts one for every slot of the host; one task a host is a launcher's."""
+    own = spec.part.serve.gpus if spec.part.serve else ()
+    if not own or asked.of != len(own) or not 0 <= asked.nth < len(own):
+        return {}
+    return {_VISIBLE: own[asked.nth], "NVIDIA_VISIBLE_DEVICES": own[asked.nth]}
 
 
 def program(asked: TaskRequest, env: Mapping[str, bytes]) -> list[str]:
@@ -69,7 +79,7 @@ class TaskRun:
 
     def start(self, spec: Spec, asked: TaskRequest, limits: Limits) -> None:
         """Start the task. If that fails, its standard error and exit code are what a shell would give."""
-        env = environment(spec, asked.env, asked.task)
+        env = environment(spec, asked)
         argv = program(asked, env)
         self._enter_folder(asked, spec)
         theirs: list[int] = []

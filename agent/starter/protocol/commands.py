@@ -50,6 +50,10 @@ class TaskRequest(NamedTuple):
     """Standard input follows; else it is /dev/null."""
     shell: Shell = Shell.SH
     cwd: str = ""
+    nth: int = 0
+    """Which of the tasks that the same command starts on this host, from 0."""
+    of: int = 0
+    """How many these are; 0: not told."""
 
 
 def read_greeting(body: bytes) -> Greeting:

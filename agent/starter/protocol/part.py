@@ -149,6 +149,8 @@ class BlaunchSpec(NamedTuple):
     hosts: tuple[str, ...]
     seats: tuple[int, ...] | None = None
     """Of a job whose hosts change: a number for each of ``hosts`` that stays its own."""
+    gpus: tuple[str, ...] = ()
+    """CUDA_VISIBLE_DEVICES of each task where a command starts one for every slot of this host; (): that of the part."""
 
 
 class InteractiveSpec(NamedTuple):

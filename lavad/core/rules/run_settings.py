@@ -16,6 +16,7 @@ from lavad.core.lang.resreq.sections import RusageItem
 from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
 from lavad.core.lang.text_cache import text_cache
+from lavad.core.rules.gpus import per_task
 
 LEAVE_GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL on a host that leaves a job, where DJOB_RESIZE_GRACE_PERIOD does not say otherwise."""
@@ -32,6 +33,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     nice: int
     job_starter: str
     gpu_mode: str
+    gpus_per_task: int
+    """0: what a host gives of GPUs is for all tasks there."""
     enforce_memory: bool
     direct_output: bool
     """LSB_STDOUT_DIRECT: output goes straight to the user's file."""
@@ -71,6 +74,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         nice=queue.nice if app.nice is None else app.nice,
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
+        gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
         enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
         direct_output=params.lsb_stdout_direct,
         leased=spec.rerunnable or spec.checkpoint is not None,

@@ -112,7 +112,11 @@ def test_the_environment_is_lsfs(master: FakeMaster, host: AgentHost) -> None:
     assert (found["MINE"], found["LSB_OUTPUTFILE"]) == ("a b", "env.out")
     assert found["PWD"] == found["LS_SUBCWD"] == str(host.folder / "work")
     assert found["LAVA_SOCKET"] == str(host.run / "agent-h1.sock")
-    assert not [name for name in found if name.startswith(("PMI_", "SLURM_", "CUDA_")) or name == "OMPI_X"]
+    assert not [name for name in found if name.startswith(("PMI_", "SLURM_")) or name == "OMPI_X"]
+    assert {name: value for name, value in found.items() if "_VISIBLE_" in name} == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "NVIDIA_VISIBLE_DEVICES": "void",
+    }
     assert files.startswith("h1\nh1\nh2\nh1\nh1\nh1\nh2\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -64,6 +65,23 @@ def test_processors_and_gpus_are_given_and_shown(cluster: Cluster) -> None:
     lines = path.read_text().splitlines()
     assert lines[0].startswith("0,1,2,3,8,9,10,11 GPU-")
     assert lines[1:3] == ["host1 0,1,8,9 0 2", "host1 2,3,10,11 0 2"]
+
+
+def test_every_rank_sees_a_gpu_of_its_own(cluster: Cluster) -> None:
+    """num=1/task on two hosts with two ranks each, by PMI and by blaunch; what the submission says of GPUs counts for nothing."""
+    show = "echo $HOSTNAME $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES"
+    where = "-n 4 -R span[ptile=2] -gpu num=1/task:j_exclusive=yes"
+    cluster.run(f"CUDA_VISIBLE_DEVICES=0,1 bsub -K -o ranks.out -a mpi {where} '{show}'")
+    in_shell = show.replace("$", "\\$")
+    cluster.run(f"CUDA_VISIBLE_DEVICES=0,1 bsub -K -o tasks.out {where} 'blaunch \"{in_shell}\"'")
+    cluster.run(f"CUDA_VISIBLE_DEVICES=0,1 bsub -K -o none.out '{show}'")
+    texts = {name: (cluster.folder.path / f"{name}.out").read_text() for name in ("ranks", "tasks", "none")}
+    for name in ("ranks", "tasks"):
+        lines = [line.split() for line in texts[name].splitlines() if " GPU-" in line]
+        assert len({host for host, _, _ in lines}) == 2, texts[name]
+        assert len({gpu for _, gpu, _ in lines}) == 4, texts[name]
+        assert all("," not in gpu and gpu == same for _, gpu, same in lines), texts[name]
+    assert re.search(r"^host\d void$", texts["none"], re.M), texts["none"]
 
 
 def test_a_reservation_ends_before_its_job(cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.launch import build, environ, frameworks, mpi, outputs, torchrun
+from agent.launch import build, environ, frameworks, gpus, mpi, outputs, torchrun
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import OutputFile
@@ -95,7 +95,7 @@ def deepspeed(local_size: int, cross: int, cross_size: int) -> dict[str, str]:
 
 ALL = {"worker": WORKERS}
 CHIEF = {"chief": WORKERS[:1], "worker": WORKERS[1:]}
-OWN_GPUS = [{"CUDA_VISIBLE_DEVICES": "G0"}, {"CUDA_VISIBLE_DEVICES": "G1"}, {"CUDA_VISIBLE_DEVICES": "G2,G3"}]
+OWN_GPUS = [gpus.seen(["G0"]), gpus.seen(["G1"]), gpus.seen(["G2", "G3"])]
 GOLDEN: dict[str, list[dict[str, str]]] = {
     "pytorch": [{}, {}, {}],
     "pytorch(gpu)": OWN_GPUS,
@@ -143,6 +143,17 @@ def test_a_users_own_settings_stand() -> None:
 def test_gpus_that_do_not_divide_are_all_seen() -> None:
     hosts = [pb.HostSlots(host="h1", slots=2, address="10.0.0.1", gpus=["G0", "G1", "G2"])]
     assert "CUDA_VISIBLE_DEVICES" not in environment("jax", 0, 1, hosts)
+
+
+@pytest.mark.parametrize("kind", ["pytorch", "lightning", "deepspeed", "horovod"])
+def test_local_rank_picks_the_one_gpu_of_a_task_and_several_are_shown_alone(kind: str) -> None:
+    """num=1/task: all of the host, in the order of its ranks. num=2/task: a rank's own two."""
+    how = frameworks.parse(kind)
+    assert how is not None
+    hosts = [pb.HostSlots(host="h1", slots=2, address="10.0.0.1", gpus=["G0", "G2", "G1", "G3"])]
+    found = [frameworks.of_rank(how, start(0, hosts), local, 2)["CUDA_VISIBLE_DEVICES"] for local in (0, 1)]
+    assert found == ["G0,G2", "G1,G3"]
+    assert "CUDA_VISIBLE_DEVICES" not in frameworks.of_rank(how, start(0, hosts), 0, 1)
 
 
 def test_a_submission_from_a_rank_is_another_world() -> None:

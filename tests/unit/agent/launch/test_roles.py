@@ -182,7 +182,17 @@ def test_each_task_sees_its_own_gpus() -> None:
         "worker[0]": "G0,G1",
         "worker[1]": "G2,G3",
     }
+    assert envs["ps[0]"]["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert "CUDA_VISIBLE_DEVICES" not in env_of(text())["ps[0]"]
+
+
+def test_a_manifest_cannot_say_which_gpus_a_task_sees() -> None:
+    """What the part sees holds: the variables of the role's own that name GPUs are dropped."""
+    given = {"CUDA_VISIBLE_DEVICES": "0,1", "NVIDIA_VISIBLE_DEVICES": "all", "A": "b"}
+    job = text("", pb.Role(name="ps", command="p", env=given))
+    env = env_of(job, [host("h1", "10.0.0.1", [(0, 0, 1)])])["ps[0]"]
+    assert env["A"] == "b"
+    assert not {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"} & set(env)
 
 
 def test_a_role_has_its_own_command_folder_variables_and_limits() -> None:

@@ -99,6 +99,9 @@ def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> N
     assert done.stdout == f"--silent|exec|--bind|{tmp_path}|--pwd|{tmp_path}|i.sif|prog|a b|"
     done = run(tmp_path, ["container\ti.sif\t\tmissing"], "prog", PATH=path, CUDA_VISIBLE_DEVICES="GPU-1")
     assert "--nv|i.sif|prog|" in done.stdout
+    done = run(tmp_path, ["container\tx:1\tpodman\tnever"], "prog", "a,b", PATH=path, CUDA_VISIBLE_DEVICES="GPU-1,MIG-2")
+    assert "|--device|nvidia.com/gpu=MIG-2|--device|nvidia.com/gpu=GPU-1|" in done.stdout
+    assert done.stdout.endswith("|x:1|prog|a,b|")
     done = run(tmp_path, ["container\tdocker://x\tapptainer\tnever"], "prog", PATH=path)
     assert (done.returncode, "pull=never" in done.stderr) == (127, True)
     done = run(tmp_path, ["container\tx:1\tpodman\talways"], "prog", "a b", PATH=path)

@@ -60,7 +60,8 @@ def test_which_way_a_frame_goes() -> None:
 def test_the_environment_of_a_task() -> None:
     """The caller's over the part's; the host's own and a rank's own stay where they are."""
     part = {"LAVA_HOST": "h2", "PATH": "/bin", "LSB_JOBID": "7", "LAVA_TOKEN": "t"}
-    spec = Spec(Template({"env": part}), {"uid": "u"})
+    own = {"place": 0, "hosts": ["h2"], "gpus": ["G0,G2", "G1,G3"]}
+    spec = Spec(Template({"env": part}), {"uid": "u", "serve": own})
     given_env = {
         "LAVA_HOST": "h1",
         "PATH": "/mine",
@@ -68,15 +69,25 @@ def test_the_environment_of_a_task() -> None:
         "OMPI_COMM_WORLD_RANK": "1",
         "OMPI_MCA_btl": "tcp",
         "CUDA_VISIBLE_DEVICES": "0",
+        "CUDA_VISIBLE_DEVICES1": "0",
+        "NVIDIA_VISIBLE_DEVICES": "all",
         "BAD=NAME": "x",
         "LAVA_TASKS": "of h1",
     }
-    env = environment(spec, given_env, 4)
+    asked = TaskRequest("h2", ("x",), given_env, 4)
+    env = environment(spec, asked)
     assert env["LAVA_HOST"] == b"LAVA_HOST=h2"
     assert env["PATH"] == b"PATH=/mine"
     assert env["LSF_PM_TASKID"] == b"LSF_PM_TASKID=4"
     assert env["OMPI_MCA_btl"] == b"OMPI_MCA_btl=tcp"
-    assert not {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "CUDA_VISIBLE_DEVICES", "BAD=NAME", "LAVA_TASKS"} & env.keys()
+    assert not {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "BAD=NAME", "LAVA_TASKS"} & env.keys()
+    assert not [name for name in env if "VISIBLE" in name]
+    for nth, gpus in enumerate((b"G0,G2", b"G1,G3")):
+        env = environment(spec, asked._replace(nth=nth, of=2))
+        assert env["CUDA_VISIBLE_DEVICES"] == b"CUDA_VISIBLE_DEVICES=" + gpus
+        assert env["NVIDIA_VISIBLE_DEVICES"] == b"NVIDIA_VISIBLE_DEVICES=" + gpus
+    for wrong in (asked._replace(of=1), asked._replace(nth=2, of=2), asked._replace(nth=-1, of=2)):
+        assert "CUDA_VISIBLE_DEVICES" not in environment(spec, wrong)
 
 
 def test_the_command_of_a_task() -> None:

@@ -1,0 +1,48 @@
+"""What a part and each of its tasks see of a host's GPUs."""
+
+from __future__ import annotations
+
+from agent.launch import environ, gpus
+from proto import agent_pb2 as pb
+
+HOSTS = [
+    pb.HostSlots(host="h1", slots=2, gpus=["GPU-a", "GPU-c", "GPU-b", "GPU-d"]),
+    pb.HostSlots(host="h2", slots=1, gpus=["MIG-e", "MIG-f"]),
+]
+
+
+def start(place: int) -> pb.Start:
+    return pb.Start(hosts=HOSTS, place=place)
+
+
+def test_a_task_has_its_own_gpus_where_they_are_asked_for_by_task() -> None:
+    text = pb.JobText(gpus_per_task=2)
+    assert gpus.by_task(text, start(0)) == [["GPU-a", "GPU-c"], ["GPU-b", "GPU-d"]]
+    assert gpus.of_rank(text, start(0), 1) == {
+        "CUDA_VISIBLE_DEVICES": "GPU-b,GPU-d",
+        "NVIDIA_VISIBLE_DEVICES": "GPU-b,GPU-d",
+    }
+    assert gpus.of_part(text, start(1)) == {
+        "CUDA_VISIBLE_DEVICES": "MIG-e,MIG-f",
+        "CUDA_VISIBLE_DEVICES3": "MIG-e,MIG-f",
+        "NVIDIA_VISIBLE_DEVICES": "MIG-e,MIG-f",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+
+
+def test_tasks_see_all_of_the_host_where_the_number_is_by_host_or_does_not_fit() -> None:
+    for each in (0, 1):
+        text = pb.JobText(gpus_per_task=each)
+        assert gpus.by_task(text, start(0)) == []
+        assert gpus.of_rank(text, start(0), 0) == {}
+    assert gpus.of_part(pb.JobText(), start(0))["CUDA_VISIBLE_DEVICES"] == "GPU-a,GPU-c,GPU-b,GPU-d"
+
+
+def test_a_job_without_gpus_sees_none() -> None:
+    found = gpus.of_part(pb.JobText(), pb.Start(hosts=[pb.HostSlots(host="h", slots=1)]))
+    assert found == {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+def test_a_submission_does_not_bring_its_own() -> None:
+    given = {"CUDA_VISIBLE_DEVICES": "0,1", "CUDA_VISIBLE_DEVICES1": "0", "NVIDIA_VISIBLE_DEVICES": "all"}
+    assert environ.inherited(given | {"CUDA_VISIBLE_DEVICES_OF_MINE": "x"}) == {"CUDA_VISIBLE_DEVICES_OF_MINE": "x"}
