@@ -61,7 +61,7 @@ class Daemon:
         self._site = site
         self._masters = masters
         self._starter_log = starter_log
-        self._monitor = HostMonitor(site.address, slots)
+        self._monitor = HostMonitor(site.address, slots, folder=os.path.join(site.spool, "agent"))
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = self._accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))

@@ -222,7 +222,7 @@ class TaskUsage(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., threads: _Optional[int] = ..., processes: _Optional[int] = ..., state: _Optional[str] = ..., gpu_mem: _Optional[int] = ..., gpu_util: _Optional[int] = ..., wait_pid: _Optional[int] = ..., waits: _Optional[str] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks", "cpu_peak", "cpu_peak_after")
+    __slots__ = ("key", "attempt", "at", "cpu", "rss", "pss", "swap", "threads", "max_mem", "max_swap", "avg_mem", "pids", "pgids", "tasks", "cpu_peak", "cpu_peak_after", "gpus")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
@@ -239,6 +239,7 @@ class Usage(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
     key: int
     attempt: int
     at: float
@@ -255,7 +256,46 @@ class Usage(_message.Message):
     tasks: _containers.RepeatedCompositeFieldContainer[TaskUsage]
     cpu_peak: float
     cpu_peak_after: float
-    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[float] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., swap: _Optional[int] = ..., threads: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., avg_mem: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., pgids: _Optional[_Iterable[int]] = ..., tasks: _Optional[_Iterable[_Union[TaskUsage, _Mapping]]] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ...) -> None: ...
+    gpus: _containers.RepeatedCompositeFieldContainer[GpuUse]
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., at: _Optional[float] = ..., cpu: _Optional[float] = ..., rss: _Optional[int] = ..., pss: _Optional[int] = ..., swap: _Optional[int] = ..., threads: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., avg_mem: _Optional[int] = ..., pids: _Optional[_Iterable[int]] = ..., pgids: _Optional[_Iterable[int]] = ..., tasks: _Optional[_Iterable[_Union[TaskUsage, _Mapping]]] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., gpus: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ...) -> None: ...
+
+class GpuUse(_message.Message):
+    __slots__ = ("uuid", "index", "util", "mem", "max_mem", "held", "known", "used", "idle", "max_util", "min_util", "mem_used", "max_mem_util", "min_mem_util", "energy", "pcie_sent", "pcie_received")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    UTIL_FIELD_NUMBER: _ClassVar[int]
+    MEM_FIELD_NUMBER: _ClassVar[int]
+    MAX_MEM_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    IDLE_FIELD_NUMBER: _ClassVar[int]
+    MAX_UTIL_FIELD_NUMBER: _ClassVar[int]
+    MIN_UTIL_FIELD_NUMBER: _ClassVar[int]
+    MEM_USED_FIELD_NUMBER: _ClassVar[int]
+    MAX_MEM_UTIL_FIELD_NUMBER: _ClassVar[int]
+    MIN_MEM_UTIL_FIELD_NUMBER: _ClassVar[int]
+    ENERGY_FIELD_NUMBER: _ClassVar[int]
+    PCIE_SENT_FIELD_NUMBER: _ClassVar[int]
+    PCIE_RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    index: int
+    util: int
+    mem: int
+    max_mem: int
+    held: float
+    known: float
+    used: float
+    idle: float
+    max_util: int
+    min_util: int
+    mem_used: float
+    max_mem_util: int
+    min_mem_util: int
+    energy: float
+    pcie_sent: float
+    pcie_received: float
+    def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., util: _Optional[int] = ..., mem: _Optional[int] = ..., max_mem: _Optional[int] = ..., held: _Optional[float] = ..., known: _Optional[float] = ..., used: _Optional[float] = ..., idle: _Optional[float] = ..., max_util: _Optional[int] = ..., min_util: _Optional[int] = ..., mem_used: _Optional[float] = ..., max_mem_util: _Optional[int] = ..., min_mem_util: _Optional[int] = ..., energy: _Optional[float] = ..., pcie_sent: _Optional[float] = ..., pcie_received: _Optional[float] = ...) -> None: ...
 
 class Reports(_message.Message):
     __slots__ = ("reports",)
@@ -342,7 +382,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note", "gpus")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -364,6 +404,7 @@ class Ended(_message.Message):
     CPU_PEAK_FIELD_NUMBER: _ClassVar[int]
     CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
     status: int
     at: float
     started: float
@@ -385,7 +426,8 @@ class Ended(_message.Message):
     cpu_peak: float
     cpu_peak_after: float
     note: str
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
+    gpus: _containers.RepeatedCompositeFieldContainer[GpuUse]
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ...) -> None: ...
 
 class Gone(_message.Message):
     __slots__ = ("post",)

@@ -116,6 +116,8 @@ class SimulatedDriver:
         self._opened = 0
         self._uses: list[_Use] = []
         self._scanned = -1.0
+        self._energy: dict[int, tuple[float, float]] = {}
+        """Index of a GPU to when its energy was asked for last, and mJ until then."""
         self._functions: dict[str, Callable[..., int | bytes]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., int | bytes]:
@@ -165,6 +167,13 @@ class SimulatedDriver:
         if index is not None and not 0 <= index < self._count:
             return INVALID_ARGUMENT
         return LOST if index is not None and faults.get(str(index)) == "lost" else SUCCESS
+
+    def spent(self, index: int, power: int) -> int:
+        """mJ since the driver was loaded: as the power is now, it has been since it was last asked for."""
+        now = time.monotonic()
+        then, before = self._energy.get(index, (now, 0.0))
+        self._energy[index] = now, before + power * (now - then)
+        return int(self._energy[index][1])
 
     def uses(self, index: int) -> list[_Use]:
         now = time.monotonic()
@@ -252,6 +261,24 @@ def _fill_rates(driver: SimulatedDriver, index: int, rates: ctypes.Structure) ->
     rates.memory = rates.gpu // 2
 
 
+def _milliwatts(driver: SimulatedDriver, index: int) -> int:
+    """60 W when it is idle, 400 W at full use."""
+    return 60_000 + 3_400 * min(100, sum(use.util for use in driver.uses(index)))
+
+
+def _millijoules(driver: SimulatedDriver, index: int) -> int:
+    return driver.spent(index, _milliwatts(driver, index))
+
+
+def _pcie(driver: SimulatedDriver, handle: Pointer, counter: _Number, pointer: Pointer) -> int:
+    """KB/s: 10 MB/s sent and 20 MB/s received for each percent of use."""
+    index = _index(handle)
+    if code := driver.why_not(index):
+        return code
+    busy = min(100, sum(use.util for use in driver.uses(index)))
+    return _put(pointer, ctypes.c_uint, busy * 10_240 * (counter.value + 1))
+
+
 def _fill_temperature(driver: SimulatedDriver, index: int, temperature: ctypes.Structure) -> None:
     temperature.temperature = _celsius(driver, index)
 
@@ -328,6 +355,9 @@ _FUNCTIONS: dict[str, Callable[..., int | bytes]] = {
     "nvmlDeviceGetMemoryInfo": _struct(_fill_memory),
     "nvmlDeviceGetMemoryInfo_v2": _struct(_fill_memory),
     "nvmlDeviceGetUtilizationRates": _struct(_fill_rates),
+    "nvmlDeviceGetPowerUsage": _number(_milliwatts),
+    "nvmlDeviceGetTotalEnergyConsumption": _number(_millijoules, ctypes.c_ulonglong),
+    "nvmlDeviceGetPcieThroughput": _pcie,
     "nvmlDeviceGetTemperatureV": _struct(_fill_temperature),
     "nvmlDeviceGetTemperature": _number(_celsius),
     "nvmlDeviceGetTotalEccErrors": _number(_ecc_errors, ctypes.c_ulonglong),

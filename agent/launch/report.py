@@ -61,6 +61,7 @@ class Use(msgspec.Struct, frozen=True):
     max_swap: int = 0
     processes: int = 0
     threads: int = 0
+    gpus: tuple[pb.GpuUse, ...] = ()
 
 
 class Story(msgspec.Struct, frozen=True):

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from agent.monitor.gpu_meter import GpuReading
+
 REOPEN_EVERY = 30.0
 """Seconds between tries to open a driver that went away or lost a GPU."""
 
@@ -113,6 +115,36 @@ class GpuSource:
                     )
                 )
         return found
+
+    def readings(self) -> dict[str, GpuReading]:
+        """How each GPU that answers is now, by uuid, with its counters."""
+        found: dict[str, GpuReading] = {}
+        with self._lock:
+            for index, handle in self._ready():
+                fact = self._facts[index]
+                memory = self._ask(index, "nvmlDeviceGetMemoryInfo", handle)
+                if memory is None:
+                    continue
+                rates = self._ask(index, "nvmlDeviceGetUtilizationRates", handle)
+                energy = self._ask(index, "nvmlDeviceGetTotalEnergyConsumption", handle)
+                power = self._ask(index, "nvmlDeviceGetPowerUsage", handle)
+                found[fact.uuid] = GpuReading(
+                    fact.uuid,
+                    fact.index,
+                    int(rates.gpu) if rates is not None else -1,
+                    int(rates.memory) if rates is not None else -1,
+                    _mb(memory.used),
+                    energy / 1000 if energy is not None else -1.0,
+                    power / 1000 if power is not None else -1.0,
+                    self._traffic(index, handle, 0),
+                    self._traffic(index, handle, 1),
+                )
+        return found
+
+    def _traffic(self, index: int, handle: Handle, counter: int) -> float:
+        """MB/s over PCIe, sent (0) or received (1)."""
+        found = self._ask(index, "nvmlDeviceGetPcieThroughput", handle, counter)
+        return found / 1024 if found is not None else -1.0
 
     def health(self) -> dict[str, str]:
         """What is wrong with each GPU, by uuid; "" when nothing is."""

@@ -30,6 +30,10 @@ class PartRoots(NamedTuple):
     """0: none, or gone."""
     memory_limit: int = 0
     """KB; memory is measured more finely when it comes near. 0: none."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs of the GPUs that it holds."""
+    since: float = 0.0
+    """When it started, in seconds since the epoch."""
 
 
 class Owner(NamedTuple):

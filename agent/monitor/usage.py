@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 
 from agent.monitor.cputime import CpuPeak, CpuTime
 from agent.monitor.gpu import GpuSource
+from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, Held
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
 from agent.monitor.waiting import Stillness, by_rank
@@ -33,6 +34,8 @@ NEAR_LIMIT = 0.8
 
 GpuUse = dict[int, tuple[int, int]]
 """pid -> (MB, percent), over all GPUs."""
+Shares = dict[str, dict[str, tuple[int, int]]]
+"""UUID of a GPU -> uid of a part -> (MB, percent)."""
 
 
 class UsageSampler:
@@ -41,8 +44,11 @@ class UsageSampler:
     ``clock`` gives seconds since the epoch.
     """
 
-    def __init__(self, gpus: GpuSource | None = None, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, gpus: GpuSource | None = None, clock: Callable[[], float] = time.time, meter: GpuMeter | None = None
+    ) -> None:
         self._gpus = gpus
+        self._meter = meter or GpuMeter()
         self._clock = clock
         self._books: dict[str, _Book] = {}
         self._roots: dict[str, PartRoots] = {}
@@ -58,7 +64,10 @@ class UsageSampler:
         owners = assign(procs, parts, self._known, skipped)
         self._foreign |= owners.foreign
         self._kernel |= {pid for pid in owners.foreign if procs[pid].kernel}
-        gpu_use = self._gpu_use() if any(owners.members.values()) else {}
+        gpu_use, shares = self._gpu_use(owners.members)
+        held = {uid: Held(roots.gpus, roots.since) for uid, roots in parts.items() if roots.gpus}
+        look = GpuLook(self._gpus.readings(), shares) if held and self._gpus is not None else NO_LOOK
+        measured = self._meter.enter(now, held, look)
         self._known = {}
         found: dict[str, pb.Usage] = {}
         for uid, members in owners.members.items():
@@ -68,6 +77,7 @@ class UsageSampler:
             if book is None:
                 book = self._books[uid] = _Book(now)
             found[uid] = book.enter(now, parts[uid], members, procs, gpu_use)
+            found[uid].gpus.extend(measured.get(uid, ()))
         return found
 
     def peaks(self, uid: str) -> HostUse:
@@ -98,14 +108,19 @@ class UsageSampler:
         skipped = set(self._foreign)
         return read_procs([pid for pid in pids if pid not in skipped]), skipped
 
-    def _gpu_use(self) -> GpuUse:
+    def _gpu_use(self, members: Mapping[str, Mapping[int, int]]) -> tuple[GpuUse, Shares]:
         use: GpuUse = {}
-        if self._gpus is None:
-            return use
+        shares: Shares = {}
+        owner = {pid: uid for uid, pids in members.items() for pid in pids}
+        if self._gpus is None or not owner:
+            return use, shares
         for one in self._gpus.processes():
             mem, util = use.get(one.pid, (0, 0))
             use[one.pid] = (mem + one.mem_mb, util + one.util_percent)
-        return use
+            if (uid := owner.get(one.pid)) is not None:
+                mem, util = shares.setdefault(one.uuid, {}).get(uid, (0, 0))
+                shares[one.uuid][uid] = mem + one.mem_mb, util + one.util_percent
+        return use, shares
 
 
 class _Book:

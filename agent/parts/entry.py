@@ -151,6 +151,12 @@ class Entry:
             state = _STATES[min(self.part.stage, Stage.RUNNING)]
         return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state.value, pid=self.pid)
 
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """UUIDs of the GPUs that it holds on this host."""
+        start = self.order.start
+        return tuple(start.hosts[start.place].gpus) if start.hosts else ()
+
     def folder(self) -> str:
         """Where it runs. The shepherd enters only the folder asked for or the one to fall back to."""
         asked, real = self.where.cwd, (self.end.cwd if self.end else "") or self.cwd

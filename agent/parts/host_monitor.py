@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import NamedTuple
 
 from agent.monitor.facts import facts
 from agent.monitor.gpu import GpuSource, open_gpus
+from agent.monitor.gpu_meter import GpuMeter, Held
 from agent.monitor.load import LoadSampler
 from agent.monitor.usage import PartRoots, UsageSampler
 from agent.parts.entry import Entry
@@ -38,16 +40,18 @@ class Final(NamedTuple):
     threads: int = 0
     cpus: float = 0.0
     cpus_after: float = 0.0
+    gpus: tuple[pb.GpuUse, ...] = ()
 
 
 class HostMonitor:
     """Samples in threads of its own; remembers the newest sample of each part until the part is over.
 
-    ``cores``: to report, 0: those that are there. What hangs (a file system, a driver, a process that cannot be looked at) holds
-    up samples of its own kind only: the newest values hold on.
+    ``cores``: to report, 0: those that are there. ``folder``: of the agent's own, where the sums of what GPUs were used for
+    outlive it; "": they do not. What hangs (a file system, a driver, a process that cannot be looked at) holds up samples of its
+    own kind only: the newest values hold on.
     """
 
-    def __init__(self, address: str, cores: int, load: Callable[[], dict[str, float]] | None = None) -> None:
+    def __init__(self, address: str, cores: int, load: Callable[[], dict[str, float]] | None = None, folder: str = "") -> None:
         self._address = address
         self._cores = cores
         self._gpus: GpuSource | None = None
@@ -57,6 +61,7 @@ class HostMonitor:
         self._loading: asyncio.Task[None] | None = None
         self._load_thread = Workers("load of the host")
         self._usage: UsageSampler | None = None
+        self._meter = GpuMeter(os.path.join(folder, "gpu_use.json") if folder else "")
         self._facts = pb.Facts()
         self._facts_at = 0.0
         self._one = Workers("facts and usage")
@@ -82,7 +87,7 @@ class HostMonitor:
     def _look(self) -> pb.Facts:
         if self._usage is None:
             self._gpus = open_gpus()
-            self._usage = UsageSampler(self._gpus)
+            self._usage = UsageSampler(self._gpus, meter=self._meter)
         return facts(self._gpus, self._address, self._cores or None)
 
     async def load(self) -> dict[str, float]:
@@ -116,7 +121,15 @@ class HostMonitor:
     async def usage(self, entries: Iterable[Entry]) -> dict[str, pb.Usage]:
         """One scan for all parts that run."""
         roots = {
-            entry.uid: PartRoots(entry.key, entry.part.attempt, entry.tasks, entry.shepherd, _memory_limit(entry))
+            entry.uid: PartRoots(
+                entry.key,
+                entry.part.attempt,
+                entry.tasks,
+                entry.shepherd,
+                _memory_limit(entry),
+                entry.gpus,
+                entry.started_at,
+            )
             for entry in entries
             if (entry.tasks or entry.shepherd) and entry.end is None
         }
@@ -131,6 +144,7 @@ class HostMonitor:
         for uid in self._over:
             found.pop(uid, None)
             usage.forget(uid)
+            self._meter.drop(uid)
         self._over.clear()
         self._newest |= found
         self._unsent |= found
@@ -145,19 +159,26 @@ class HostMonitor:
         """The peaks of a part that runs."""
         return self._usage.peaks(uid) if self._usage is not None else HostUse()
 
-    def final(self, uid: str) -> Final:
+    def final(self, entry: Entry) -> Final:
         """The part has ended: its peaks, all 0 when it was too short to be seen; nothing more is kept of it."""
+        uid, end = entry.uid, entry.end
         self._unsent.pop(uid, None)
         newest = self._newest.pop(uid, None)
+        gpus: list[pb.GpuUse] = []
+        if end is not None and end.started and entry.gpus:
+            gpus = self._meter.close(uid, Held(entry.gpus, end.started), end.at)
+        else:
+            self._meter.drop(uid)
         if self._usage is None:
-            return Final()
+            return Final(gpus=tuple(gpus))
         peaks = self._usage.peaks(uid)
         if self._sampling:
             self._over.append(uid)
         else:
             self._usage.forget(uid)
         cpu = newest.cpu if newest is not None else 0.0
-        return Final(cpu, peaks.mem, peaks.swap, peaks.avg_mem, peaks.processes, peaks.threads, peaks.cpus, peaks.cpus_after)
+        memory = peaks.mem, peaks.swap, peaks.avg_mem
+        return Final(cpu, *memory, peaks.processes, peaks.threads, peaks.cpus, peaks.cpus_after, tuple(gpus))
 
 
 def _memory_limit(entry: Entry) -> int:

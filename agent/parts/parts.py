@@ -218,7 +218,7 @@ class Parts:
     def _ended(self, entry: Entry, end: End) -> None:
         if entry.end is None:
             end = entry.end = end._replace(status=decide.status_of_end(entry.part, end.status))
-            entry.use = messages.use_of(end, self._monitor.final(entry.uid))
+            entry.use = messages.use_of(end, self._monitor.final(entry))
             entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem)
             entry.part = decide.ended(entry.part)
         if entry.reported or (entry.part.rules.after and not entry.over):
@@ -247,7 +247,7 @@ class Parts:
         entry.lost, entry.over = reason, True
         self._resizing.over(entry)
         entry.part = decide.gone(entry.part)
-        self._monitor.final(entry.uid)
+        self._monitor.final(entry)
         log.warning("job %s: %s", outputs.show(entry.key), reason)
         self._completion.tell(entry)
 

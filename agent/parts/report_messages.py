@@ -98,6 +98,7 @@ def ended(entry: Entry, output: str) -> pb.Report:
             gone=entry.over,
             post=entry.post,
             note=end.note,
+            gpus=use.gpus,
         ),
     )
 
@@ -126,6 +127,7 @@ def use_of(end: End, seen: Final) -> Use:
         threads=seen.threads,
         cpu_peak=seen.cpus,
         cpu_peak_after=seen.cpus_after,
+        gpus=seen.gpus,
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from lavad.core.job import reports
 from lavad.core.job.endpoint import Endpoint
+from lavad.core.job.gpu_use import GpuUse
 from lavad.core.job.job import End, TaskEnd
 from lavad.core.job.reports import PartReport
 from lavad.core.lang.asks import Caller
@@ -80,7 +81,8 @@ def facts(message: pb.Facts) -> Facts:
 
 def usage(message: pb.Usage) -> PartUsage:
     """What a part uses now."""
-    return record_of(PartUsage, message, tasks=records_of(TaskUsage, message.tasks))
+    tasks, gpus = records_of(TaskUsage, message.tasks), records_of(GpuUse, message.gpus)
+    return record_of(PartUsage, message, tasks=tasks, gpus=gpus)
 
 
 def end(message: pb.Ended) -> End:
@@ -89,6 +91,7 @@ def end(message: pb.Ended) -> End:
         End,
         message,
         tasks=records_of(TaskEnd, message.tasks),
+        gpus=records_of(GpuUse, message.gpus),
         first_rank=message.first_rank if message.first_reason else -1,
         limit=_limit(message.limit),
     )

@@ -10,7 +10,8 @@ from math import exp, expm1, log
 
 import msgspec
 
-from lavad.core.job.job import Attempt
+from lavad.core.job.gpu_use import GpuSums, measured
+from lavad.core.job.job import Attempt, Job
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
 
@@ -60,6 +61,21 @@ def used_by(run: Attempt, at: float) -> tuple[float, float, float, float]:
     gpus = sum(len(part.gpus) for part in run.parts)
     slot_seconds, gpu_seconds, cpu_left = run.spent
     return seconds, cpu + cpu_left, max(0.0, slots * seconds + slot_seconds), max(0.0, gpus * seconds + gpu_seconds)
+
+
+def gpus_used_by(run: Attempt, at: float) -> GpuSums:
+    """What an attempt held and used of GPUs."""
+    uses = [gpu for part in run.parts if part.end is not None for gpu in part.end.gpus]
+    # of an attempt that ended at once the master knows no start
+    held = used_by(run, at)[3] or sum(gpu.held for gpu in uses)
+    return measured(uses).plus(run.gpus_left or GpuSums()).plus(GpuSums(held))
+
+
+def gpus_with_attempt(job: Job, run: Attempt | None, at: float) -> GpuSums | None:
+    """What a job held and used of GPUs in its attempts before and in this one, which is over; None: it had none."""
+    now = gpus_used_by(run, at) if run is not None else GpuSums()
+    total = (job.gpus_before or GpuSums()).plus(now)
+    return total if total.held > 0 else None
 
 
 def charged(old: Charge | None, run: Attempt, spec: Spec, at: float, hours: float) -> Charge | None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from lavad.core.cluster.charge import account_of, charged
+from lavad.core.cluster.charge import account_of, charged, gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STARTED, JobEvent, Moves, folds, move
 from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of
@@ -41,7 +41,9 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
     job = live_job(cluster, event.key)
     move(job, event, event.state)
     run = job.run
-    _charge(cluster, job.spec, _with_end(run, event.end) if run is not None and event.end is not None else run, event.at)
+    if run is not None and event.end is not None:
+        run = _with_end(run, event.end)
+    _charge(cluster, job.spec, run, event.at)
     job = replace(
         job,
         state=event.state,
@@ -55,6 +57,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         preempted_for_good=False,
         requeues=event.requeues or job.requeues,
         barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
+        gpus_before=gpus_with_attempt(job, run, event.at),
     )
     cluster.jobs.put(job.key, job)
 

@@ -130,9 +130,8 @@ def _part_left(cluster: Cluster, event: PartLeft) -> None:
 
 def left(run: Attempt, event: PartLeft) -> Attempt:
     """The attempt without the host."""
-    cpu = 0.0 if event.end is None else event.end.utime + event.end.stime
     failed = any(part.host == event.host and not part.leaving for part in run.parts)
-    run = resize.without(run, event.host, event.at, cpu)
+    run = resize.without(run, event.host, event.at, event.end)
     return replace(run, grow_after=event.at + resize.RETRY) if failed else run
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from config.model.values import Limits
 from lavad.core.job.depend import Depend
+from lavad.core.job.gpu_use import GpuSums, GpuUse
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.rusage_decay import RusageDecay
@@ -71,6 +72,7 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_peak_after: float = 0.0
     note: str = ""
     """What the user should know of a job that ended well."""
+    gpus: tuple[GpuUse, ...] = ()
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -233,6 +235,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Seconds that it may live on without news from the master, as they were at its dispatch; 0.0: it has no lease."""
     spent: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
+    gpus_left: GpuSums | None = None
+    """What was used of the GPUs of hosts that left; how long they were held is in ``spent``."""
 
     @property
     def is_ending(self) -> bool:
@@ -324,6 +328,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     retried: float = 0.0
     """Time of the last restart, and why."""
     retried_why: str = ""
+    gpus_before: GpuSums | None = None
+    """What its earlier attempts held and used of GPUs."""
 
 
 class Array(msgspec.Struct, frozen=True, omit_defaults=True):

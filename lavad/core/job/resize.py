@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from lavad.core.job.job import Attempt, Job, Part, Placed
+from lavad.core.job.gpu_use import GpuSums, measured
+from lavad.core.job.job import Attempt, End, Job, Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, PartState
 
@@ -165,13 +166,18 @@ def trimmed(run: Attempt, hosts: Iterable[str]) -> Attempt:
     return replace(run, resize=replace(run.resize, parts=rest) if rest else None)
 
 
-def without(run: Attempt, host: str, at: float, cpu: float = 0.0) -> Attempt:
-    """The attempt without a host that has left."""
+def without(run: Attempt, host: str, at: float, end: End | None = None) -> Attempt:
+    """The attempt without a host that has left, on which its part ended so."""
     part = next(part for part in run.parts if part.host == host)
     run = _spent(run, Placed(host=host, slots=part.slots, gpus=part.gpus), at, 1)
     slots, gpus, used = run.spent
     parts = tuple(part for part in run.parts if part.host != host)
-    return trimmed(replace(run, parts=parts, spent=(slots, gpus, used + cpu)), (host,))
+    run = replace(run, parts=parts)
+    if end is not None:
+        run = replace(run, spent=(slots, gpus, used + end.utime + end.stime))
+        if end.gpus:
+            run = replace(run, gpus_left=(run.gpus_left or GpuSums()).plus(measured(end.gpus)))
+    return trimmed(run, (host,))
 
 
 def _spent(run: Attempt, placed: Placed, at: float, sign: int) -> Attempt:

@@ -8,6 +8,7 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event, HostLeft, JobRequeued
+from lavad.core.job.gpu_use import GpuUse
 
 SPARE_REASONS = 1000
 """Reasons of specs that the cluster no longer has which may be kept."""
@@ -71,6 +72,7 @@ class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_peak: float = 0.0
     """The most CPUs that it used at a time, and when, in seconds after its start."""
     cpu_peak_after: float = 0.0
+    gpus: tuple[GpuUse, ...] = ()
 
 
 class WhyClass(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -165,3 +165,32 @@ def test_real_gpus_are_listed():
         assert len(source.links()) == len(source.list())
     finally:
         source.close()
+
+
+def test_the_use_of_a_part_that_is_known_is_measured(gpus: GpuSource, tmp_path: Path):
+    """Within 5 %: GPU 1 at 70 % for 100 s, GPU 2 shared with another part, GPU 4 idle; energy as the simulated power says."""
+    now = Clock()
+    cards = {index: simgpu.sim_uuid(HOST, index) for index in range(8)}
+    (tmp_path / "other").mkdir()
+    with Shepherded(tmp_path) as part, Shepherded(tmp_path / "other") as other:
+        part.start(["/bin/sleep", "1000"], env_of(3000, 1, LAVA_SIM_GPU_UTIL="70"))
+        part.start(["/bin/sleep", "1000"], env_of(500, 2, LAVA_SIM_GPU_UTIL="30"))
+        other.start(["/bin/sleep", "1000"], env_of(700, 2, LAVA_SIM_GPU_UTIL="10"))
+        wait_until(lambda: len(gpus.processes()) == 3, WAIT, "the processes on their GPUs")
+        roots = {
+            "mine": part.roots()._replace(gpus=(cards[1], cards[2], cards[4])),
+            "other": other.roots()._replace(gpus=(cards[2],)),
+        }
+        sampler = UsageSampler(gpus, now)
+        for now.now in range(10, 110, 10):
+            found = sampler.sample(roots)
+    one, two, four = found["mine"].gpus
+    assert [use.held for use in (one, two, four)] == [100.0] * 3
+    assert [use.used for use in (one, two, four)] == [pytest.approx(70, rel=0.05), pytest.approx(30, rel=0.05), 0.0]
+    assert [use.idle for use in (one, two, four)] == [0.0, 0.0, 100.0]
+    assert [use.max_mem for use in (one, two, four)] == [3000, 500, 0]
+    assert one.pcie_sent == pytest.approx(70_000, rel=0.05)
+    assert two.pcie_received == pytest.approx(60_000, rel=0.05)
+    (shared,) = found["other"].gpus
+    assert [shared.used, shared.max_mem] == [pytest.approx(10, rel=0.05), 700]
+    assert all(use.energy > 0 for use in (one, two, four, shared))

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.cluster.charge import gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
@@ -106,6 +107,7 @@ def _revived(
         state=state,
         since=now,
         run=None,
+        gpus_before=gpus_with_attempt(job, job.run, job.since),
         outcome=None,
         reason=int(PendReason.JOB_REQUEUED),
         blocked=MET,

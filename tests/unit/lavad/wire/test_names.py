@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from config.model.values import JobControl, Limits
 from lavad.core.job import reports
 from lavad.core.job.endpoint import Endpoint
+from lavad.core.job.gpu_use import GpuUse
 from lavad.core.job.job import End, PendingSignal, TaskEnd
 from lavad.core.job.reports import PartReport
 from lavad.core.job.spec import Checkpoint, JobText, Policy, Role, RoleText, Spec
@@ -34,6 +35,7 @@ PAIRS: list[tuple[type[msgspec.Struct], type[Message], set[str]]] = [
     (TaskUsage, pb.TaskUsage, set()),
     (End, pb.Ended, {"gone"}),
     (TaskEnd, pb.TaskEnd, set()),
+    (GpuUse, pb.GpuUse, set()),
     (Endpoint, pb.Endpoint, set()),
     (Limits, pb.Limits, set()),
     (JobControl, pb.Control, set()),

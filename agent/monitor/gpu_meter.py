@@ -1,0 +1,241 @@
+"""What each part uses of each of its GPUs, summed up from samples.
+
+Rule: between two samples a GPU is taken to have been as the later one finds it. A GPU that one part holds alone is its own,
+whoever runs on it: the device's figures are the part's. Of a GPU that several parts hold, use and memory are those of each
+part's processes; energy and traffic, which no driver tells by process, are divided by use, or evenly while none is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from proto import agent_pb2 as pb
+
+IDLE = 5
+"""Percent of use below which a GPU is idle."""
+SAVE_EVERY = 10.0
+"""Seconds between writes of the books."""
+STALE = 86_400.0
+"""Seconds after which the notes of a part that nobody asks for are dropped."""
+
+
+class GpuReading(NamedTuple):
+    """A GPU now; what the driver does not tell is -1."""
+
+    uuid: str
+    index: int  # type: ignore[assignment]  # a tuple has a method of this name
+    util: int = -1
+    """Percent of the time that its processors were busy."""
+    mem_util: int = -1
+    mem_mb: int = -1
+    energy: float = -1.0
+    """J, since the driver was loaded."""
+    power: float = -1.0
+    """W."""
+    pcie_sent: float = -1.0
+    pcie_received: float = -1.0
+    """MB/s."""
+
+
+class Held(NamedTuple):
+    """The GPUs that a part holds, and since when, in seconds since the epoch."""
+
+    gpus: tuple[str, ...]
+    since: float
+
+
+class GpuLook(NamedTuple):
+    """One look at the GPUs of the host."""
+
+    readings: Mapping[str, GpuReading]
+    """By uuid; a GPU that does not answer is left out."""
+    shares: Mapping[str, Mapping[str, tuple[int, int]]]
+    """UUID to the uid of a part to (MB, percent) of its processes."""
+
+
+NO_LOOK = GpuLook({}, {})
+
+
+class GpuBook(msgspec.Struct, omit_defaults=True):
+    """The sums of one part and GPU; times in seconds, memory in MB, energy in J, traffic in MB."""
+
+    uuid: str
+    since: float
+    at: float
+    index: int = -1
+    util: int = -1
+    mem: int = 0
+    max_mem: int = 0
+    known: float = 0.0
+    """Of the time held: that of which the use is known."""
+    used: float = 0.0
+    idle: float = 0.0
+    max_util: int = -1
+    min_util: int = -1
+    mem_used: float = 0.0
+    max_mem_util: int = -1
+    min_mem_util: int = -1
+    energy: float = -1.0
+    counter: float = -1.0
+    """What the GPU's own energy counter said last."""
+    power: float = -1.0
+    """This part's share of it, in W."""
+    pcie_sent: float = 0.0
+    pcie_received: float = 0.0
+
+    def enter(self, now: float, reading: GpuReading | None, own: tuple[int, int] | None, share: float) -> None:
+        """Take a sample. ``own``: (MB, percent) of its processes where it shares the GPU; ``share``: of energy and traffic."""
+        passed = max(0.0, now - self.at)
+        self.at = now
+        if reading is None:
+            self.util, self.counter, self.power = -1, -1.0, -1.0
+            return
+        self.index = reading.index
+        mem, util = (max(0, reading.mem_mb), reading.util) if own is None else own
+        self.mem, self.max_mem = mem, max(self.max_mem, mem)
+        self._use(util, reading.mem_util if own is None else -1, passed)
+        self._spend(reading, share, passed)
+
+    def _use(self, util: int, mem_util: int, passed: float) -> None:
+        self.util = util = min(util, 100)
+        if util >= 0:
+            self.known += passed
+            self.used += passed * util / 100
+            self.idle += passed if util < IDLE else 0.0
+            self.max_util = max(self.max_util, util)
+            self.min_util = util if self.min_util < 0 else min(self.min_util, util)
+        if mem_util >= 0:
+            self.mem_used += passed * mem_util / 100
+            self.max_mem_util = max(self.max_mem_util, mem_util)
+            self.min_mem_util = mem_util if self.min_mem_util < 0 else min(self.min_mem_util, mem_util)
+
+    def _spend(self, reading: GpuReading, share: float, passed: float) -> None:
+        spent = reading.power * passed if reading.power >= 0 else -1.0
+        if 0 <= self.counter <= reading.energy:  # a driver that was loaded again counts from 0
+            spent = reading.energy - self.counter
+        self.counter, self.power = reading.energy, reading.power * share if reading.power >= 0 else -1.0
+        if spent >= 0:
+            self.energy = max(0.0, self.energy) + spent * share
+        self.pcie_sent += max(0.0, reading.pcie_sent) * passed * share
+        self.pcie_received += max(0.0, reading.pcie_received) * passed * share
+
+    def close(self, at: float) -> None:
+        """The part ended at that time: until then all was as the last sample found it."""
+        passed = max(0.0, at - self.at)
+        self.at = max(self.at, at)
+        self._use(self.util, -1, passed)
+        if self.power >= 0:
+            self.energy = max(0.0, self.energy) + self.power * passed
+        self.util, self.mem = -1, 0
+
+    def message(self) -> pb.GpuUse:
+        return pb.GpuUse(
+            uuid=self.uuid,
+            index=self.index,
+            util=self.util,
+            mem=self.mem,
+            max_mem=self.max_mem,
+            held=max(0.0, self.at - self.since),
+            known=self.known,
+            used=self.used,
+            idle=self.idle,
+            max_util=self.max_util,
+            min_util=self.min_util,
+            mem_used=self.mem_used,
+            max_mem_util=self.max_mem_util,
+            min_mem_util=self.min_mem_util,
+            energy=self.energy,
+            pcie_sent=self.pcie_sent,
+            pcie_received=self.pcie_received,
+        )
+
+
+Books = dict[str, dict[str, GpuBook]]
+"""The uid of a part to the UUID of a GPU to its sums."""
+
+
+class GpuMeter:
+    """The books of all parts of a host; safe to use from several threads.
+
+    ``path``: where they are kept for the agent after this one, whose sums go on; "": nowhere.
+    """
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._saved = 0.0
+        self.books = _load(path) if path else {}
+
+    def enter(self, now: float, held: Mapping[str, Held], look: GpuLook) -> dict[str, list[pb.GpuUse]]:
+        """Take a sample of all parts that hold GPUs; what each has used so far."""
+        with self._lock:
+            found = self._enter(now, held, look)
+            if self._path and (found or self.books) and now >= self._saved + SAVE_EVERY:
+                self._saved = now
+                self._save()
+        return found
+
+    def close(self, uid: str, held: Held, at: float) -> list[pb.GpuUse]:
+        """A part has ended at that time: what it used in all; its books are dropped."""
+        with self._lock:
+            books = self._books_of(uid, held)
+            del self.books[uid]
+        for book in books.values():
+            book.close(at)
+        return [book.message() for book in books.values()]
+
+    def drop(self, uid: str) -> None:
+        """Nothing is kept of a part."""
+        with self._lock:
+            self.books.pop(uid, None)
+
+    def _save(self) -> None:
+        temporary = self._path + ".new"
+        # a full disk takes a restarted agent its sums; it must not take jobs anything
+        with contextlib.suppress(OSError):
+            with open(temporary, "wb") as file:
+                file.write(msgspec.json.encode(self.books))
+            os.replace(temporary, self._path)
+
+    def _enter(self, now: float, held: Mapping[str, Held], look: GpuLook) -> dict[str, list[pb.GpuUse]]:
+        for uid in [uid for uid, books in self.books.items() if uid not in held and _is_stale(books.values(), now)]:
+            del self.books[uid]
+        holders = Counter(uuid for one in held.values() for uuid in one.gpus)
+        users = {uuid: sum(util for _, util in look.shares.get(uuid, {}).values()) for uuid in holders}
+        found: dict[str, list[pb.GpuUse]] = {}
+        for uid, one in held.items():
+            books = self._books_of(uid, one)
+            for uuid, book in books.items():
+                own, share = None, 1.0
+                if holders[uuid] > 1:
+                    own = look.shares.get(uuid, {}).get(uid, (0, 0))
+                    share = own[1] / users[uuid] if users[uuid] else 1 / holders[uuid]
+                book.enter(now, look.readings.get(uuid), own, share)
+            found[uid] = [book.message() for book in books.values()]
+        return found
+
+    def _books_of(self, uid: str, held: Held) -> dict[str, GpuBook]:
+        books = self.books.setdefault(uid, {})
+        for uuid in held.gpus:
+            if uuid not in books:
+                books[uuid] = GpuBook(uuid=uuid, since=held.since, at=held.since)
+        return books
+
+
+def _load(path: str) -> Books:
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Books)
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _is_stale(books: Iterable[GpuBook], now: float) -> bool:
+    return all(now - book.at > STALE for book in books)
