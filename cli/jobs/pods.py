@@ -15,7 +15,8 @@ _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)(m|[kKMGTPE]i?)?")
 _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
-_GPUS = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
+_GPU = "nvidia.com/gpu"
+_OTHER_GPUS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 _MAIN = ("tensorflow", "pytorch", "mpi", "launcher", "worker", "main")
 _PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
 _OF_THE_JOB = ("name", "namespace", "creationTimestamp")
@@ -129,8 +130,12 @@ def _resources(resources: Fields, role: Role, job: JobFile) -> None:
         role.resreq = f"rusage[mem={max(1, math.ceil((wanted or most) / 2**20))}MB]"
     if most:
         role.limits["M"] = f"{max(1, math.ceil(most / 1024))}K"
-    for name in _GPUS:
-        role.gpus = max(role.gpus, limits.number(name, 0), requests.number(name, 0))
+    role.gpus = max(role.gpus, limits.number(_GPU, 0), requests.number(_GPU, 0))
+    for name in (*limits.others(), *requests.others()):
+        if name.startswith(_OTHER_GPUS):
+            raise resources.fail(
+                "limits", f"{name[:64]} cannot be had: GPUs are asked for as {_GPU}, MIG instances with -gpu mig="
+            )
     job.ignore(*dict.fromkeys((*limits.others(), *requests.others(), *resources.others())))
 
 

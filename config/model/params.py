@@ -87,6 +87,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsf_unit_for_limits: str = "KB"
     lsb_resource_enforce: tuple[str, ...] = ()
     """Of "memory", "cpu", "gpu": what cgroups enforce."""
+    lsb_gpu_req: str = ""
+    """What a job that asks for GPUs gets where neither it nor its application or queue says anything."""
     lsb_job_memlimit: bool | None = None
     lsb_memlimit_enforce: bool = False
     lsf_root_user: bool = False

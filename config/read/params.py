@@ -163,6 +163,7 @@ LSF_CONF: Table = {
     "LSF_COMPAT_VERSION": v.text,
     "LSF_TMPDIR": v.text,
     "LSF_UNIT_FOR_LIMITS": v.unit,
+    "LSB_GPU_REQ": v.gpu_req,
     "LSB_RESOURCE_ENFORCE": v.enforce,
     "LSB_JOB_MEMLIMIT": v.yes_no,
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,

@@ -167,7 +167,7 @@ QUEUE_PARAMETERS = (
     _shown("REQUEUE_EXIT_VALUES", v.requeue_exit, 20),
     _shown("SUCCESS_EXIT_VALUES", v.exit_values),
     _shown("RES_REQ", v.text, 30),
-    _shown("GPU_REQ", v.text, 30),
+    _shown("GPU_REQ", v.gpu_req, 30),
     Parameter("SLOT_RESERVE", v.reserve_time, (Line("Maximum slot reservation time", _periods),), Column("slot_reserve", 12)),
     _shown("RESUME_COND", v.text, 30),
     _shown("STOP_COND", v.text, 30),

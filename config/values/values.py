@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from config.model.gpureq import parse as parse_gpus
+from config.model.gpureq import why_not as why_not_gpus
 from config.model.queue import FOR_EVER
 from config.model.values import (
     Chkpnt,
@@ -35,6 +37,14 @@ Parser = Callable[[str, Scope], object]
 
 
 def text(value: str, _: Scope) -> str:
+    return value
+
+
+def gpu_req(value: str, _: Scope) -> str:
+    """The text as it stands; ValueError for one that -gpu would not take."""
+    why = why_not_gpus(parse_gpus(value))
+    if why:
+        raise ValueError(why)
     return value
 
 

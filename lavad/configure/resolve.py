@@ -12,6 +12,7 @@ from config.model.params import Params as FileParams
 from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import FairShare
+from lavad.core.lang.gpureq import parse, show
 from lavad.core.lang.resreq.text import in_mb
 from lavad.core.site.conf import Conf, Params, PartitionConf, ResourceConf, UnitConf
 
@@ -85,6 +86,7 @@ def _queue(queue: QueueConfig, params: SiteParams) -> QueueConfig:
     return replace(
         queue,
         res_req=in_mb(queue.res_req, unit),
+        gpu_req=_gpus_in_mb(queue.gpu_req, unit),
         stop_cond=in_mb(queue.stop_cond, unit),
         resume_cond=in_mb(queue.resume_cond, unit),
         share=_share(queue, params),
@@ -115,7 +117,13 @@ def _share(queue: QueueConfig, params: SiteParams) -> FairShare | None:
 
 
 def _application(app: ApplicationConfig, params: SiteParams) -> ApplicationConfig:
-    return replace(app, res_req=in_mb(app.res_req, params.resreq_unit_mb))
+    unit = params.resreq_unit_mb
+    return replace(app, res_req=in_mb(app.res_req, unit), gpu_req=_gpus_in_mb(app.gpu_req, unit))
+
+
+def _gpus_in_mb(text: str, unit_mb: float) -> str:
+    """A GPU requirement with its gmem in MB; the files' reader has checked it."""
+    return show(parse(text, unit_mb)) if "gmem" in text else text
 
 
 def _host(host: HostConfig) -> HostConfig:
@@ -201,6 +209,7 @@ def _params(config: ClusterConfig) -> Params:
         default_queue=config.default_queues(),
         max_pend_jobs=site.max_pend_slots or site.max_pend_jobs,
         max_pend_slots=None,
+        lsb_gpu_req=_gpus_in_mb(site.lsb_gpu_req, site.resreq_unit_mb),
         open_hosts=config.default_host is not None,
         host_addresses=config.host_addresses,
         lava_admin_hosts=site.lava_admin_hosts or site.lsf_master_list,

@@ -116,6 +116,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
     roles: tuple[Role, ...] = ()
     """Its roles, if it has several; ``slots`` and ``max_slots`` are then their sums."""
     policy: Policy = Policy()
+    gpu_own: GpuReq | None = None
+    """What the job itself asks of GPUs (``-gpu``); ``gpu`` is that together with what application, queue and cluster say."""
     migrate_after: int = -1
     """``-mig``: seconds of suspension by the system after which it migrates; -1: as its application or queue has it."""
     reservation: str = ""

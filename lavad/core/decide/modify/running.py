@@ -12,6 +12,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.modify.change import Change, reset, shown
+from lavad.core.decide.submit.gpus import gpu_uses
 from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job
@@ -136,6 +137,8 @@ def _only_rusage(old: str, new: str) -> None:
     named = (other.select is not None and other.select != one.select) or other.compound or other.alternatives
     if named or (other.span is not None and other.span != one.span) or one.compound or one.alternatives:
         raise Refused("Only the rusage section of the resource requirement of a running job can be changed")
+    if gpu_uses(other) and gpu_uses(other) != gpu_uses(one):
+        raise Refused("The GPUs of a running job cannot be changed")
 
 
 def _name(cluster: Cluster, job: Job, draft: JobDraft, options: dict[str, OptionValue]) -> str:

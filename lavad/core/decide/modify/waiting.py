@@ -11,6 +11,7 @@ from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.resolve import resolve
 from lavad.core.decide.modify.change import Change, describe, reset
 from lavad.core.decide.submit.defaults import apply_queue
+from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
 from lavad.core.decide.submit.roles import check_simple
 from lavad.core.decide.submit.submit import check_reservation, spec_number
@@ -29,6 +30,7 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     cluster, options, caller, now = change.cluster, change.ask.options, change.caller, change.now
     draft = change.begin_draft(record)
     _check_roles(change, draft)
+    adopt_gpus(draft)
     _read(change, draft)
     _apply_queue(change, draft)
     if "U" in options:
@@ -90,6 +92,8 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     if "x" in change.ask.options:
         check_exclusive(draft, queue)
     apply_queue(draft, queue)
+    if change.ask.options.keys() & GPU_OPTIONS:
+        settle_gpus(draft, queue)
     check_against_queue(draft, queue)
 
 

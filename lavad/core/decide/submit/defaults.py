@@ -14,9 +14,7 @@ from lavad.core.decide.submit.limits import check_most, with_defaults
 from lavad.core.job.groups import read_path
 from lavad.core.job.resize import why_not_resizable
 from lavad.core.job.spec import Checkpoint, Spec
-from lavad.core.lang import gpureq
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq import text as resreq
 
 
@@ -33,7 +31,6 @@ def apply_app(draft: JobDraft) -> None:
     draft.spec = replace(
         spec,
         app=app.name,
-        gpu=_merged_gpus(spec.gpu, app.gpu_req),
         checkpoint=spec.checkpoint or _checkpoint(app.chkpnt),
         requeue=spec.requeue or str(app.requeue_exit_values),
         estimate=spec.estimate or app.runtime,
@@ -56,7 +53,6 @@ def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
         spec,
         queue=queue.name,
         checkpoint=spec.checkpoint or _checkpoint(queue.chkpnt),
-        gpu=_merged_gpus(spec.gpu, queue.gpu_req),
         priority=priority,
         limits=with_defaults(spec.limits, queue.defaults),
         rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
@@ -121,13 +117,6 @@ def _default_slots(spec: Spec, slots: int) -> dict[str, int]:
     if spec.slots == 1 and spec.max_slots == 1 and slots > 1 and not spec.roles:
         return {"slots": slots, "max_slots": slots}
     return {}
-
-
-def _merged_gpus(own: GpuReq | None, default: str) -> GpuReq | None:
-    """The job's GPU requirement, with what the default says where it says nothing."""
-    if own is None and not default:
-        return None
-    return gpureq.merge(own or gpureq.parse("-"), gpureq.parse(default) if default else None)
 
 
 def _combined(default: str, own: str) -> str:

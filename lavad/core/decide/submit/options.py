@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit import esubs, execution, files, relations, times  # noqa: F401 - they register their readers
+from lavad.core.decide.submit import esubs, execution, files, gpus, relations, times  # noqa: F401 - they register their readers
 from lavad.core.decide.submit.limits import check_host_specs
 from lavad.core.decide.submit.readers import READERS
-from lavad.core.decide.submit.resources import settle_gpus
 from lavad.core.decide.submit.slots import settle_slots
 from lavad.core.lang.asks import OptionValue, Refused
 
@@ -29,5 +28,4 @@ def read_options(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
             raise Refused(f"option -{option} is not supported by lava")
         reader(draft, option, value)
     settle_slots(draft, "n" in options)
-    settle_gpus(draft)
     check_host_specs(draft)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.submit.gpus import adopt_gpus
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused, Submit
 
@@ -23,7 +24,9 @@ class RestartSource(msgspec.Struct, frozen=True):
 
 def begin(draft: JobDraft, ask: Submit, source: RestartSource, from_host: str) -> None:
     """Fill the draft from the finished job, before the options are read."""
-    draft.spec = replace(source.spec, queue="", dependency="", begin=0.0, from_host=from_host)
+    draft.spec = source.spec
+    adopt_gpus(draft)
+    draft.spec = replace(draft.spec, queue="", dependency="", begin=0.0, from_host=from_host)
     draft.text = replace(source.text, env=ask.env_hash)
     draft.name = source.name
     draft.queues = (source.spec.queue,)

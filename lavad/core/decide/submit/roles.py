@@ -16,7 +16,6 @@ from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import MAX_NUMBER
 from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
-from lavad.core.lang import gpureq
 from lavad.core.lang.asks import OptionValue, PolicyAsk, Refused, RoleAsk, Submit
 from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.resreq import text as resreq
@@ -45,9 +44,6 @@ def read_roles(draft: JobDraft, ask: Submit) -> None:
         raise Refused(f"-a {draft.spec.launch} cannot be used with roles: lava starts each task by its role")
     if len(ask.roles) > MAX_ROLES:
         raise Refused(f"{len(ask.roles)} roles are too many: at most {MAX_ROLES}")
-    pending = draft.spec.gpu
-    if pending is not None and (pending.glink or pending.gtile is not None):
-        raise Refused("GPU requirements glink and gtile cannot be used with roles")
     check_simple(draft)
     roles = tuple(_role(draft, one) for one in ask.roles)
     names = [role.name.lower() for role in roles]
@@ -60,10 +56,7 @@ def read_roles(draft: JobDraft, ask: Submit) -> None:
     least, most = (sum(getattr(role, what) * role.slots for role in roles) for what in ("least", "count"))
     if most > MAX_NUMBER:
         raise Refused("The number of processors must be a positive integer")
-    gpu = draft.spec.gpu
-    if gpu is None and any(role.gpus for role in roles):
-        gpu = gpureq.parse("-")
-    draft.set_spec(roles=roles, policy=policy, slots=least, max_slots=most, gpu=gpu, launch="roles")
+    draft.set_spec(roles=roles, policy=policy, slots=least, max_slots=most, launch="roles")
     draft.set_text(roles=tuple(_text(draft, one) for one in ask.roles))
 
 

@@ -19,6 +19,7 @@ from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
+from lavad.core.decide.submit.gpus import settle_gpus
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
 from lavad.core.decide.submit.restart import RestartSource
@@ -51,6 +52,7 @@ def submit(
     apply_site(draft)
     queue = choose_queue(cluster, draft.queues, draft, caller)
     apply_queue(draft, queue)
+    settle_gpus(draft, queue)
     check_against_queue(draft, queue)
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)

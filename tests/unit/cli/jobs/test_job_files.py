@@ -204,6 +204,19 @@ def test_a_tfjob() -> None:
     assert read(every).policy.success == "worker"
 
 
+@pytest.mark.parametrize("name", ["amd.com/gpu", "gpu.intel.com/i915", "nvidia.com/mig-3g.20gb"])
+def test_devices_that_cannot_be_had_are_refused_by_name(name: str) -> None:
+    text = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template: {spec: {containers: [{name: pytorch, command: [a], resources: {limits: {NAME: 1}}}]}}
+"""
+    assert f"{name} cannot be had" in why(text.replace("NAME", name))
+
+
 def test_a_volcano_job() -> None:
     """Tasks, policies to actions, minAvailable; who only runs an sshd holds slots for the others."""
     job = example("volcano.yaml")

@@ -13,6 +13,7 @@ from config.model.values import Chkpnt, Thresholds
 from config.read.load import load
 from config.read.params import LSB_PARAMS, LSF_CONF
 from config.write.generate import SAMPLES
+from lavad.configure.resolve import resolve
 
 CLUSTER = (
     "Begin ClusterAdmins\nAdministrators = lsfadmin root\nEnd ClusterAdmins\n"
@@ -152,6 +153,7 @@ def test_users_groups_limits_applications(folder):
         ("lsf.conf", "junk\n", 1, "not NAME=value", True),
         ("lsf.conf", "LSB_STDOUT_DIRECT=maybe\n", 1, "neither Y nor N", True),
         ("lsf.conf", "LSF_UNIT_FOR_LIMITS=miles\n", 1, "not a unit", True),
+        ("lsf.conf", "LSB_GPU_REQ=num=0\n", 1, "num is a number from 1", True),
         ("lsf.conf", "LSF_CONFDIR=/no/such\n", 0, "is not a folder", False),
         ("lsf.conf", "LAVA_LEASE=5\n", 0, "shorter than LAVA_HOST_TIMEOUT", True),
         ("lsf.conf", "LAVA_FENCE=off\n", 0, "LAVA_FENCE off: not the path of a program", True),
@@ -164,6 +166,8 @@ def test_users_groups_limits_applications(folder):
         ("lsb.params", "Begin Parameters\nDEFAULT_QUEUE = nosuch\nEnd Parameters", 2, "no queue nosuch", True),
         ("lsb.params", "Begin Parameters\nMAX_JBID = 1\nEnd Parameters", 2, "unknown parameter MAX_JBID", False),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nPRIORITY = x\nEnd Queue", 3, "queue q: PRIORITY", True),
+        ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nGPU_REQ = foo=1\nEnd Queue", 3, "there is no option foo", True),
+        ("lsb.applications", "Begin Application\nNAME = a\nGPU_REQ = gvendor=amd\nEnd Application", 3, "NVIDIA only", True),
         ("lsb.queues", "Begin Queue\nPRIORITY = 1\nEnd Queue", 2, "no QUEUE_NAME", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = a/b\nEnd Queue", 2, "cannot have", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nRUN_WINDOW = 8-25\nEnd Queue", 3, "window", True),
@@ -223,6 +227,12 @@ def test_sizes_follow_the_unit_for_limits(folder):
     [mb] = folder(lsb__queues=queue, lsf__conf="LSF_UNIT_FOR_LIMITS=MB\n").config.queues
     assert (kb.defaults.mem, kb.limits.mem, kb.limits.swap) == (5, 10, 1 << 20)
     assert (mb.defaults.mem, mb.limits.mem, mb.limits.swap) == (5120, 10240, 1 << 20)
+
+
+def test_gpus_are_read_in_the_unit_for_limits(folder):
+    queue = "Begin Queue\nQUEUE_NAME = q\nGPU_REQ = num=2:gmem=3\nEnd Queue\n"
+    conf = resolve(folder(lsb__queues=queue, lsf__conf='LSF_UNIT_FOR_LIMITS=GB\nLSB_GPU_REQ="gmem=1:j_exclusive=yes"\n').config)
+    assert (conf.queues[0].gpu_req, conf.params.lsb_gpu_req) == ("num=2:gmem=3072M", "j_exclusive=yes:gmem=1024M")
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path):

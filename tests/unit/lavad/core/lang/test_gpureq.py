@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.lang.gpureq import GpuReq, GpuReqError, merge, model_of, parse, show, unsupported
+from lavad.core.lang.gpureq import GpuReq, GpuReqError, merge, mig_sizes, model_of, parse, show
 
 WORDS = [
     "num=2",
@@ -61,31 +61,14 @@ def test_an_exclusive_process_excludes_other_jobs():
     assert merge(parse("mode=exclusive_process:j_exclusive=no")).j_exclusive is True
 
 
-def test_what_has_no_effect_is_named():
-    assert unsupported(parse("num=1:mig=3:gvendor=amd:mps=per_gpu")) == ["mig=3", "gvendor=amd", "mps=per_gpu"]
-    assert unsupported(parse("num=1")) == []
+def test_blocks_come_before_nearness() -> None:
+    assert merge(parse("block=yes:aff=yes")).aff is False
+    assert merge(parse("block=no:aff=yes")).aff is True
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "num",
-        "num=0",
-        "num=-1",
-        "num=x",
-        "num=1/slot",
-        "mode=x",
-        "mps=no,shared",
-        "foo=1",
-        "num=1::mode=shared",
-        "num=1:num=2",
-        "glink=no",
-    ],
-)
-def test_bad_requirements(text):
-    with pytest.raises(GpuReqError, match=r"^Bad GPU requirement"):
-        parse(text)
+@pytest.mark.parametrize(("text", "sizes"), [("num=1", None), ("mig=3", (3, 1)), ("mig=3/2", (3, 2)), ("mig=7/7", (7, 7))])
+def test_a_compute_instance_that_is_not_named_has_one_slice(text: str, sizes: object) -> None:
+    assert mig_sizes(parse(text)) == sizes
 
 
 @given(
