@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 import psutil
 
-from agent.monitor.gpu import GpuSource
+from agent.monitor.gpu.source import GpuSource
 from agent.monitor.topology import read_topology
 from agent.starter.system.kernel import boot_id
 from proto import agent_pb2
@@ -50,10 +50,17 @@ def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: s
                 minor=gpu.minor,
                 numa=gpu.numa,
                 links=links,
+                bus=gpu.bus,
+                split=gpu.split,
+                parent=gpu.parent,
+                profile=gpu.profile,
+                slices=gpu.slices,
+                compute_slices=gpu.compute_slices,
             )
             for gpu, links in (zip_longest(gpus.list(), gpus.links(), fillvalue=()) if gpus is not None else ())
             if gpu
         ],
+        gpu_driver=gpus.driver() if gpus is not None else "",
         address=address,
         version=_version(),
         ncores=max(1, cores // sockets),

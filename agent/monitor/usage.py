@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from agent.monitor.cputime import CpuPeak, CpuTime
-from agent.monitor.gpu import GpuSource
+from agent.monitor.gpu.source import GpuSource
 from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, Held
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign

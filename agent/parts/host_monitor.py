@@ -10,7 +10,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from agent.monitor.facts import facts
-from agent.monitor.gpu import GpuSource, open_gpus
+from agent.monitor.gpu.source import GpuSource, open_gpus
 from agent.monitor.gpu_meter import GpuMeter, Held
 from agent.monitor.load import LoadSampler
 from agent.monitor.usage import PartRoots, UsageSampler

@@ -74,6 +74,9 @@ def _environment() -> dict[str, str]:
         "TMPDIR",
         "LAVA_TEST_SLOW",
         "LAVA_SIM_GPU_FAULTS",
+        "LAVA_SIM_GPU_MIG",
+        "LAVA_SIM_GPU_MODELS",
+        "LAVA_SIM_GPU_NUMA",
         "LAVA_SIM_TOPOLOGY",
     )
     return {name: os.environ[name] for name in kept if name in os.environ}

@@ -1,0 +1,166 @@
+"""The GPUs of this host as they are asked: facts, states, processes."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+from agent.monitor.gpu.errors import why_ill
+from agent.monitor.gpu.facts import Device, link, read_devices
+from agent.monitor.gpu.figures import MB, MOST_MEMORY, Figures
+from agent.monitor.gpu.nvml import Library
+from agent.monitor.gpu.records import GpuFact, GpuProcess, Processes
+from agent.monitor.gpu.state import read_energy, read_state, unknown
+from agent.monitor.gpu_meter import GpuReading
+from proto import agent_pb2 as pb
+
+FACTS_EVERY = 30.0
+"""Seconds after which GPUs and instances are looked up anew: those of MIG change while the driver runs."""
+
+
+class GpuSource:
+    """NVML, asked; safe to use from several threads. ``nvml`` is the module pynvml."""
+
+    def __init__(self, nvml: ModuleType, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._nvml = Library(nvml, clock)
+        self._figures = Figures()
+        self._facts: dict[str, GpuFact] = {}
+        self._links: tuple[tuple[str, ...], ...] = ()
+        self._driver = ""
+        self._devices: dict[str, Device] = {}
+        self._silent: list[int] = []
+        self._opened = 0
+        self._learned_at = 0.0
+        self._sampled: dict[str, int] = {}
+
+    def list(self) -> tuple[GpuFact, ...]:
+        """All devices ever seen by this source, by index, each GPU before its instances."""
+        with self._lock:
+            self._ready()
+            return tuple(self._facts.values())
+
+    def links(self) -> tuple[tuple[str, ...], ...]:
+        """How each pair is joined, in nvidia-smi's words: SELF, NV (NVLink), PIX, PXB, PHB, NODE, SYS; "" unknown."""
+        with self._lock:
+            self._ready()
+            return self._links
+
+    def driver(self) -> str:
+        """The driver's version, or ""."""
+        with self._lock:
+            self._ready()
+            return self._driver
+
+    def states(self) -> tuple[pb.GpuState, ...]:
+        """Of each device that was ever seen; of one that does not answer, why."""
+        with self._lock:
+            devices = self._ready()
+            errors = {uuid: why_ill(self._nvml, devices[uuid]) for uuid in devices if not devices[uuid].fact.parent}
+            return tuple(self._state(fact, devices.get(fact.uuid), errors) for fact in self._facts.values())
+
+    def processes(self) -> Processes:
+        """Memory and use of each process on each device; pids are those of the host's own namespace."""
+        found: Processes = []
+        with self._lock:
+            for uuid, device in self._ready().items():
+                if device.fact.split:
+                    continue
+                busy = self._utilisation(uuid, device)
+                for one in self._nvml.ask(uuid, "nvmlDeviceGetComputeRunningProcesses", device.handle) or ():
+                    found.append(GpuProcess(uuid, int(one.pid), _mb(one.usedGpuMemory), busy.get(int(one.pid), 0)))
+        return found
+
+    def readings(self) -> dict[str, GpuReading]:
+        """How each device that answers is now, by UUID, with its counters."""
+        with self._lock:
+            devices = self._ready()
+            return {
+                state.uuid: _reading(device.fact, state, read_energy(self._nvml, device))
+                for state in self.states()
+                if (device := devices.get(state.uuid)) is not None and state.mem_used >= 0
+            }
+
+    def error(self) -> str:
+        """What is wrong with the driver, or with GPUs that do not say who they are; "" when nothing is."""
+        with self._lock:
+            self._ready()
+            if why := self._nvml.why_closed():
+                return why
+            return "" if not self._silent else f"GPU {', '.join(map(str, self._silent))} does not answer"
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        with self._lock:
+            self._nvml.close()
+
+    def _ready(self) -> dict[str, Device]:
+        """The devices that can be asked, by UUID; opens the driver and looks them up anew when that is due."""
+        if not self._nvml.ready():
+            self._devices = {}
+            return self._devices
+        now = self._clock()
+        if self._opened != self._nvml.opened or now - self._learned_at >= FACTS_EVERY:
+            self._opened, self._learned_at = self._nvml.opened, now
+            self._learn()
+        return self._devices
+
+    def _learn(self) -> None:
+        found = read_devices(self._nvml, self._figures)
+        if found is None:
+            self._devices = {}
+            return
+        devices, silent = found
+        self._devices = {device.fact.uuid: device for device in devices}
+        kept = [fact for uuid, fact in self._facts.items() if uuid not in self._devices and fact.parent not in self._devices]
+        facts = sorted([*(device.fact for device in devices), *kept], key=lambda fact: (fact.index, bool(fact.parent)))
+        known = {self._facts[uuid].index for uuid in self._facts if uuid not in self._devices}
+        self._silent = [index for index in silent if index not in known]
+        self._facts = {fact.uuid: fact for fact in facts}
+        self._driver = str(self._nvml.ask("", "nvmlSystemGetDriverVersion") or self._driver)
+        self._links = tuple(tuple(self._link(a, b) for b in self._facts) for a in self._facts)
+
+    def _link(self, a: str, b: str) -> str:
+        if a == b:
+            return "SELF"
+        one, other = self._devices.get(a), self._devices.get(b)
+        return link(self._nvml, one, other) if one is not None and other is not None else ""
+
+    def _state(self, fact: GpuFact, device: Device | None, errors: dict[str, str]) -> pb.GpuState:
+        error = errors.get(fact.parent or fact.uuid)
+        if error is None or device is None:
+            return unknown(fact.uuid, self._nvml.why_closed() or "lost")
+        return read_state(self._nvml, self._figures, device, error)
+
+    def _utilisation(self, uuid: str, device: Device) -> dict[int, int]:
+        """Mean use in percent of each process since it was last asked for."""
+        sums: dict[int, tuple[int, int]] = {}
+        newest = self._sampled.get(uuid, 0)
+        for one in self._nvml.ask(uuid, "nvmlDeviceGetProcessUtilization", device.handle, newest) or ():
+            if one.pid and one.smUtil <= 100:  # old drivers leave rubbish in unused entries
+                total, count = sums.get(one.pid, (0, 0))
+                sums[one.pid] = (total + one.smUtil, count + 1)
+                self._sampled[uuid] = max(self._sampled.get(uuid, 0), one.timeStamp)
+        return {pid: round(total / count) for pid, (total, count) in sums.items()}
+
+
+def open_gpus(clock: Callable[[], float] = time.monotonic) -> GpuSource | None:
+    """The GPUs of this host, which may have none now; None without NVML's Python module."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    return GpuSource(pynvml, clock)
+
+
+def _reading(fact: GpuFact, state: pb.GpuState, energy: float) -> GpuReading:
+    traffic = state.pcie_sent, state.pcie_received
+    return GpuReading(fact.uuid, fact.index, state.util, state.mem_util, state.mem_used, energy, state.power, *traffic)
+
+
+def _mb(size: int | None) -> int:
+    """Bytes as MB; NVML's "not available" as 0."""
+    return size // MB if size is not None and size <= MOST_MEMORY else 0
