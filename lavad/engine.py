@@ -32,7 +32,8 @@ from lavad.core.lang.windows import local_of
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
 from lavad.store.batch import Batch, batch_of
-from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreFull, StoreRefused
+from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreRefused
+from lavad.store.refusals import Refusals, for_users
 from lavad.store.writer import Store
 from proto.answers import Answer
 from proto.workers import Workers
@@ -156,6 +157,7 @@ class Engine:
         self.cluster = cluster
         self._store = store
         self._committing = Workers("commits")
+        self._refusals = Refusals(log, "a commit failed", "commits succeed again")
         self._answering = Workers("stored answers", 2)
         self.clock = clock
         self._conditions = ConditionQueue(cluster.conditions)
@@ -251,10 +253,11 @@ class Engine:
             try:
                 why = await self._commit(batch)
             except AnsweredBefore as error:
-                self._undo("")
+                self.cluster.undo_changes()
                 return await self._turn(decided, {**known, **error.answers})
             except RecordRefused as error:
-                why = self._undo(f"The master's store refused the change: {error}")
+                self.cluster.undo_changes()
+                why = for_users(error)
                 if len(decided) > 1:
                     return await self._by_halves(decided, known)
                 fault = True
@@ -299,7 +302,7 @@ class Engine:
         """Undo the turn, and refuse the request at fault alone; after a fold that failed midway only if memory is sound then."""
         if not requests:
             raise error
-        self._undo("")
+        self.cluster.undo_changes()
         if not isinstance(error, IllegalMove):
             check_invariants(self.cluster)
         if len(requests) > 1:
@@ -371,16 +374,13 @@ class Engine:
             await self._committing.run(self._store.commit, batch)
         except (Fenced, RecordRefused, AnsweredBefore):
             raise
-        except StoreFull:
-            return self._undo("The master's store is full")
         except StoreRefused as error:
-            return self._undo(f"The master's store refused the change: {error}")
+            self._refusals.failed(error)
+            self.cluster.undo_changes()
+            return for_users(error)
+        self._refusals.worked()
         self.cluster.forget_changes()
         return ""
-
-    def _undo(self, why: str) -> str:
-        self.cluster.undo_changes()
-        return why
 
 
 def _nothing() -> None:

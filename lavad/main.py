@@ -33,6 +33,7 @@ from lavad.services.metrics import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
+from lavad.store.refusals import Refusals
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
 from proto import logfile
@@ -176,11 +177,13 @@ async def _wait_for_lease(
     lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event
 ) -> masters_lease.Held | None:
     """The lease once this lavad has it; None when told to end first."""
+    refusals = Refusals(log, "the lease cannot be asked for", "the lease can be asked for again")
     while not ended.is_set():
         try:
             held = await masters_lease.acquire(lease, leasing, holder, seconds)
+            refusals.worked()
         except StoreRefused as error:
-            log.warning("the lease cannot be asked for: %s", error)
+            refusals.failed(error)
             held = None
         if held is not None:
             return held

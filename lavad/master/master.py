@@ -35,6 +35,7 @@ from lavad.rpc.agents import Agents
 from lavad.rpc.certificate_watch import CertificateWatch
 from lavad.rpc.certificates import Certificates, certificate_of
 from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.report_stream import SetAside
 from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.audit import Audit
 from lavad.services.audit_file import AuditFile
@@ -44,6 +45,7 @@ from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.host_watch import HostWatch
 from lavad.services.loops import Loops
 from lavad.services.metrics import Metrics, Server
+from lavad.services.notices import Notices
 from lavad.services.perfmon import Perfmon
 from lavad.services.plans import Plans
 from lavad.services.pruning import Pruning
@@ -154,7 +156,9 @@ class Master:
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self._admit()
         ends = (lambda: {}) if self.watch is None else self.watch.ends
-        self.metrics = Metrics(cluster, self.held.gpu_held_idle_seconds, ends) if site.metrics else None
+        self.metrics = (
+            Metrics(cluster, self.held.gpu_held_idle_seconds, ends, lambda: self.set_aside.count) if site.metrics else None
+        )
         self.page: Server | None = None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
@@ -173,9 +177,11 @@ class Master:
 
         auth = PeerAuth(certificates is None, why_not)
         self.admission = Admission(auth, self.cluster, self.sessions, self._silence, site.host, time.time)
+        self.set_aside = SetAside()
         self.watch: CertificateWatch | None = None
         if certificates is not None:
-            self.watch = CertificateWatch(certificates, self.sessions, self.admission, self.publish, time.time, reloaded)
+            self.watch = CertificateWatch(certificates, self.sessions, time.time, reloaded)
+        self.notices = Notices(self.publish, [self._ending, self.admission.refused_lately, self.set_aside.notices])
 
     def _listen(self) -> None:
         """Who hears of every commit, in this order."""
@@ -215,6 +221,9 @@ class Master:
         """A start that no host can be told of."""
         told = self.engine.hand_in([lambda cluster, now: Decided(events=decide_report(cluster, report, now))])
         told.add_done_callback(lambda told: told.cancelled() or told.exception())
+
+    def _ending(self) -> tuple[str, ...]:
+        return () if self.watch is None else self.watch.ending
 
     def _silence(self, host: str) -> float:
         return self.leases.silence(host, boottime())
@@ -267,14 +276,14 @@ class Master:
                 self.leases,
                 (self.site.heartbeat, self.site.sample),
                 self.host_watch,
+                self.set_aside,
             )
-            if self.metrics is not None:
-                self.metrics.set_aside = lambda: agents.set_aside
             # referenced, as a gRPC server that is garbage-collected stops serving
             certificates = self.site.certificates
             self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
             if self.watch is not None:
                 group.create_task(self.watch.run())
+            group.create_task(self.notices.run())
             group.create_task(self.loops.hosts())
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())

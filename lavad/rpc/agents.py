@@ -29,7 +29,7 @@ from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
 from lavad.rpc.admission import Admission
 from lavad.rpc.dispatch import Dispatch
-from lavad.rpc.report_stream import ReportStream
+from lavad.rpc.report_stream import ReportStream, SetAside
 from lavad.rpc.server import certificate_in
 from lavad.services.host_watch import HostWatch
 from lavad.wire import decode, encode
@@ -63,6 +63,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         leases: Leases,
         periods: tuple[float, float],
         watch: HostWatch,
+        set_aside: SetAside,
     ) -> None:
         self._watch = watch
         self._engine = engine
@@ -74,8 +75,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._publish = publish
         self._leases = leases
         self._periods = periods
-        self.set_aside = 0
-        """Reports that could not be recorded."""
+        self._set_aside = set_aside
         rows = engine.cluster.jobs.rows
         self._former = {run.uid for key in engine.cluster.started if (run := rows[key].run) is not None}
         """Attempts that an earlier master dispatched: this one does not know whether it sent them."""
@@ -114,9 +114,6 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                 task.cancel()
             session.abandon()
             log.info("host %s: stream ended", session.host)
-
-    def _set_aside(self) -> None:
-        self.set_aside += 1
 
     def _welcome(self, hello: Hello) -> ToAgent:
         cluster = self._engine.cluster

@@ -1,4 +1,4 @@
-"""Takes up new certificates, ends the streams of those that hold no more, and says which end soon and who is refused."""
+"""Takes up new certificates, ends the streams of those that hold no more, and says which end soon."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from lavad.core.plan.volatile import SoftUpdate
 from lavad.hosts.sessions import Sessions
-from lavad.rpc.admission import Admission
 from lavad.rpc.certificates import Certificate, Certificates, certificate_of
 from proto.workers import Workers
 
@@ -25,20 +23,16 @@ class CertificateWatch:
         self,
         certificates: Certificates,
         sessions: Sessions,
-        admission: Admission,
-        publish: Callable[[SoftUpdate], None],
         clock: Callable[[], float],
         reloaded: Callable[[], None],
     ) -> None:
         self._certificates = certificates
         self._sessions = sessions
-        self._admission = admission
-        self._publish = publish
         self._clock = clock
         self._reloaded = reloaded
         self._files = Workers("certificates")
-        self._said: tuple[str, ...] = ()
-        self._warned: set[str] = set()
+        self.ending: tuple[str, ...] = ()
+        """A line for each certificate that ends soon."""
 
     async def run(self) -> None:
         """Look every few seconds."""
@@ -49,21 +43,16 @@ class CertificateWatch:
             await asyncio.sleep(PAUSE)
 
     def look(self) -> None:
-        """End streams whose certificate holds no more; publish what an administrator should know."""
+        """End streams whose certificate holds no more; find the certificates that end soon."""
         now = self._clock()
         for session in list(self._sessions.rows.values()):
             if why := self._certificates.why_not(certificate_of(session.certificate), now):
                 log.warning("host %s: the stream is closed: %s", session.host, why)
                 self._sessions.hang_up(session.host)
-        ending = self._certificates.ending(self._peers(), now)
-        for line in ending:
-            if line not in self._warned:
+        former, self.ending = self.ending, tuple(self._certificates.ending(self._peers(), now))
+        for line in self.ending:
+            if line not in former:
                 log.warning("%s", line)
-        self._warned = set(ending)
-        said = (*ending, *self._admission.refused_lately())
-        if said != self._said:
-            self._said = said
-            self._publish(SoftUpdate(notices=said))
 
     def ends(self) -> dict[str, float]:
         """When each certificate ends, by the name in it."""

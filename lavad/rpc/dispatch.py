@@ -45,6 +45,8 @@ from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
+from lavad.store.errors import StoreRefused
+from lavad.store.refusals import for_users
 from proto.answers import Answer
 from proto.callers import LATER
 from proto.version import PROTOCOL, why_not_protocol
@@ -159,6 +161,11 @@ class Dispatch:
         except Refused as refusal:
             self.audit.refused(ask, caller, refusal.text)
             yield _refusal(refusal)
+        except StoreRefused as error:
+            log.warning("an ask could not be answered: %s", error)
+            why = for_users(error)
+            self.audit.refused(ask, caller, why)
+            yield _refusal(Refused(why))
         except Exception as error:
             # without an answer the command would ask again for ever
             log.exception("an ask could not be answered")

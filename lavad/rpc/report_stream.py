@@ -1,15 +1,15 @@
 """The reports of one host: decided in their order, acknowledged once committed. One that cannot be recorded keeps no other.
 
 Rule: a report that lavad cannot decide, apply or store is tried TRIES times and then set aside: a line of the log has all of it,
-the part counts as lost where the report would have ended it, and the host forgets it. Where the store takes nothing at all, the
-stream ends, and the host sends everything again.
+``badmin showstatus`` names the host, the part counts as lost where the report would have ended it, and the host forgets it. Where
+the store takes nothing at all, the stream ends, and the host sends everything again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report.report import decide_report
@@ -30,10 +30,31 @@ PAUSE = 0.5
 log = logging.getLogger(__name__)
 
 
-class ReportStream:
-    """Takes reports, and returns those that need not be sent again. ``aside``: called with each that is set aside."""
+class SetAside:
+    """The reports of all hosts that were set aside since this master began."""
 
-    def __init__(self, engine: Engine, host: str, aside: Callable[[], None]) -> None:
+    def __init__(self) -> None:
+        self.count = 0
+        self._of: dict[str, tuple[int, str]] = {}
+        """Host to the number of its reports and the job of the last."""
+
+    def add(self, host: str, job: str) -> None:
+        """One more of a host, about a job."""
+        self.count += 1
+        self._of[host] = (self._of.get(host, (0, ""))[0] + 1, job)
+
+    def notices(self) -> list[str]:
+        """A line for each host."""
+        return [
+            f"host {host}: reports that could not be recorded: {count}, the last about job {job}; the log of lavad has them"
+            for host, (count, job) in self._of.items()
+        ]
+
+
+class ReportStream:
+    """Takes reports, and returns those that need not be sent again. ``aside`` is told of each that is set aside."""
+
+    def __init__(self, engine: Engine, host: str, aside: SetAside) -> None:
         self._engine = engine
         self._host = host
         self._aside = aside
@@ -74,7 +95,7 @@ class ReportStream:
             except Faulty as fault:
                 why = fault.text
         log.error("host %s: a report about job %s is set aside: %s: %r", self._host, show(report.key), why, report)
-        self._aside()
+        self._aside.add(self._host, show(report.key))
         if isinstance(report, EndedReport | GoneReport | RefusedReport):
             await self._lose(report)
 

@@ -14,6 +14,7 @@ from lavad.boottime import boottime
 from lavad.hosts.leases import Leases
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
+from lavad.store.refusals import Refusals
 from proto.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ async def renew(lease: Lease, leasing: Workers, held: Held, seconds: float) -> N
     A refused renewal, as of a full store, is ignored while the lease lasts; a master with exclusive use of its store
     continues in any case.
     """
+    refusals = Refusals(log, "the lease is not renewed", "the lease is renewed again")
     while True:
         await asyncio.sleep(seconds / 4)
         asked = boottime()
@@ -53,8 +55,9 @@ async def renew(lease: Lease, leasing: Workers, held: Held, seconds: float) -> N
         except StoreRefused as refusal:
             if not held.leases.is_certain(boottime()):
                 raise LeaseLost(f"the lease of epoch {held.epoch} ran out: {refusal}") from refusal
-            log.warning("the lease is not renewed: %s", refusal)
+            refusals.failed(refusal)
             continue
+        refusals.worked()
         if not renewed:
             raise LeaseLost(f"another master has taken over from epoch {held.epoch}")
         held.leases.held(asked + seconds)

@@ -73,10 +73,10 @@ class Metrics:
         cluster: Cluster,
         idle_gpus: Callable[[], float] = lambda: 0.0,
         certificate_ends: Callable[[], Mapping[str, float]] = dict,
+        set_aside: Callable[[], int] = lambda: 0,
     ) -> None:
         self._cluster = cluster
-        self.set_aside: Callable[[], int] = lambda: 0
-        """How many reports of hosts could not be recorded."""
+        self._set_aside = set_aside
         self._idle_gpus = idle_gpus
         self._certificate_ends = certificate_ends
         self.submitted: dict[Labels, int] = defaultdict(int)
@@ -213,7 +213,7 @@ class Metrics:
         idle = CounterMetricFamily("lava_gpu_held_idle_seconds", "GPU seconds held by jobs that have not started")
         idle.add_metric((), self._idle_gpus())
         yield idle
-        yield _counts("lava_reports_set_aside", "Reports of hosts that could not be recorded", (), {(): self.set_aside()})
+        yield _counts("lava_reports_set_aside", "Reports of hosts that could not be recorded", (), {(): self._set_aside()})
         yield _counts("lava_commits", "Transactions of the store", (), {(): self.commits})
         ranks = GaugeMetricFamily("lava_job_ranks", "Slots of parallel jobs that run", labels=("job", *_JOB))
         for key, (labels, count) in list(self.ranks.items()):

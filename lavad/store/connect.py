@@ -2,6 +2,7 @@
 
 SQLite: WAL, synchronous FULL, explicit BEGIN; one process writes a store, and the lock ends with its process. PostgreSQL: time
 limits on everything (a frozen holder of a row would block a standby for good), and no server that may lose committed data.
+Errors of the driver name no values of a statement, which may be a user's environment.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
-from lavad.store.errors import StoreCorrupt, StoreHeld, StoreRefused, refusal
+from lavad.store.errors import StoreError, StoreHeld, StoreRefused, refusal
 from lavad.store.filesystem import check_local
 
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def parse_url(text: str) -> URL:
     """A store's URL; raises ``StoreRefused``."""
     try:
         url = make_url(text)
-    except sa.exc.ArgumentError as error:
-        raise StoreRefused(f"store: {text.partition('://')[0]}...: not a database URL") from error
+    except (sa.exc.ArgumentError, ValueError):
+        # neither the text nor the cause, which may have a password
+        raise StoreRefused("store: this is not a database URL (dialect://user@host/database)") from None
     if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() != "sqlite":
@@ -64,7 +66,7 @@ def make_engine(text: str, *, read_only: bool = False) -> sa.Engine:
 
 
 def _sqlite(url: URL, read_only: bool) -> sa.Engine:
-    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False})
+    engine = sa.create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False})
 
     def connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None
@@ -93,7 +95,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
         "keepalives_count": 3,
         "application_name": "lavad",
     }
-    engine = sa.create_engine(url, paramstyle="format", connect_args=arguments, pool_use_lifo=True)
+    engine = sa.create_engine(url, paramstyle="format", hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
 
     def connected(connection: psycopg.Connection[object], _record: object) -> None:
         # one type for all ints: otherwise each mix of small and large ones makes a prepared statement of its own
@@ -121,11 +123,11 @@ def connect(engine: sa.Engine) -> sa.Connection:
         raise _named(engine, error) from error
 
 
-def _named(engine: sa.Engine, error: sa.exc.DBAPIError) -> Exception:
+def _named(engine: sa.Engine, error: sa.exc.DBAPIError) -> StoreError:
     found = refusal(error)
-    name = engine.url.render_as_string(hide_password=True)
-    kind = StoreCorrupt if isinstance(found, StoreCorrupt) else StoreRefused
-    return kind(f"{name}: {found}")
+    # a password may be among the options too
+    name = engine.url.set(query={}).render_as_string(hide_password=True)
+    return type(found)(f"{name}: {found}")
 
 
 def _prove_durable(connection: sa.Connection) -> None:

@@ -31,6 +31,10 @@ class AnsweredBefore(StoreRefused):
         self.answers = answers
 
 
+class StoreAway(StoreRefused):
+    """The database cannot be reached, or has ended the connection: nothing of the batch was written."""
+
+
 class StoreFull(StoreRefused):
     """No room on the disk: nothing of the batch was written."""
 
@@ -65,7 +69,8 @@ def refusal(error: exc.DBAPIError) -> StoreError:
     if isinstance(origin, sqlite3.Error):
         return _sqlite(origin, text)
     if isinstance(origin, psycopg.Error):
-        return _postgres(origin, text)
+        away = lost(error) or (isinstance(origin, psycopg.OperationalError) and not origin.sqlstate)
+        return StoreAway(f"store: {text}") if away else _postgres(origin, text)
     return StoreRefused(f"store: {text}")
 
 

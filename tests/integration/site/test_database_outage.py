@@ -29,7 +29,9 @@ def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, 
     server = postmaster(cluster)
     os.kill(server, signal.SIGINT)
     wait_until(lambda: not alive(server), 30, "PostgreSQL to be gone")
-    asked = subprocess.Popen(["bsub", "-o", "/dev/null", "echo once >> late"], cwd=tmp_path, env=cluster.environ)
+    with (tmp_path / "said").open("w") as said:
+        words = ["bsub", "-o", "/dev/null", "echo once >> late"]
+        asked = subprocess.Popen(words, cwd=tmp_path, env=cluster.environ, stderr=said)
     (tmp_path / "go").touch()
     wait_until((tmp_path / "ended").exists, 30, "the job to end")
     shown = cluster.run("bjobs -a", ok=False, timeout=100)
@@ -38,6 +40,7 @@ def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, 
     cluster.wait_for(job, "DONE", timeout=90)
     if asked.wait(120) == 0:
         wait_until((tmp_path / "late").exists, 60, "the job that was submitted meanwhile")
+    assert "postgres" not in (tmp_path / "said").read_text()
     after = cluster.submit("-o /dev/null 'echo once >> after'", cwd=tmp_path)
     cluster.wait_for(after, "DONE", timeout=60)
     told = [(tmp_path / name).read_text() for name in ("ended", "late", "after") if (tmp_path / name).exists()]

@@ -22,7 +22,7 @@ from lavad.core.plan.plan import Plan
 from lavad.core.site.pend_reason import PendReason
 from lavad.engine import Engine
 from lavad.rpc import report_stream
-from lavad.rpc.report_stream import ReportStream
+from lavad.rpc.report_stream import ReportStream, SetAside
 from lavad.services import plans
 from lavad.services.plans import Acceptance
 from lavad.store.errors import StoreFull
@@ -58,7 +58,7 @@ class Bench:
         self.keys = [self.world.submit() for _ in range(jobs)]
         self.store = Watched(kept)
         self.engine = Engine(self.world.cluster, self.store, lambda: self.world.now, {})  # type: ignore[arg-type]
-        self.aside = 0
+        self.aside = SetAside()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         async def main() -> Any:
@@ -72,10 +72,7 @@ class Bench:
         return asyncio.run(main())
 
     def stream(self) -> ReportStream:
-        def aside() -> None:
-            self.aside += 1
-
-        return ReportStream(self.engine, "h", aside)
+        return ReportStream(self.engine, "h", self.aside)
 
     def ended(self, key: int, **end: Any) -> PartReport:
         run = self.world.cluster.jobs.rows[key].run
@@ -144,7 +141,9 @@ def test_an_end_that_cannot_be_recorded_blocks_no_other(
 
     done = bench.run(work)
     assert [report.serial for report in done] == [1, 2, 3, 4, 5, 6, 0]
-    assert bench.aside == 1
+    assert bench.aside.count == 1
+    [line] = bench.aside.notices()
+    assert line.startswith("host h: reports that could not be recorded: 1, the last about job ")
     assert bench.states() == ["over"] * 6
     assert caplog.text.count("is set aside") == 1
     events = [event for batch in bench.store.batches for event in batch.events if getattr(event, "key", 0) == 3]
@@ -182,7 +181,7 @@ def test_while_the_store_is_full_no_report_is_set_aside(store: Store) -> None:  
             await stream.settled()
 
     bench.run(work)
-    assert bench.aside == 0
+    assert bench.aside.count == 0
     assert bench.states() == ["RUN", "RUN"] or "over" not in bench.states()
 
 

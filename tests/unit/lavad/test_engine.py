@@ -18,7 +18,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Faulty, Refused
 from lavad.core.site.conf import Conf, Params
 from lavad.engine import Committed, Engine
-from lavad.store.errors import OutcomeUnknown, StoreFull, StoreRefused
+from lavad.store.errors import OutcomeUnknown, StoreAway, StoreFull, StoreRefused
 from lavad.store.load import load
 from lavad.store.writer import Store
 from tests.support.worlds.office import Office, bsub, fail, gather, nothing, refuse, unwritable
@@ -79,7 +79,11 @@ def test_asks_that_change_nothing_are_no_commit(office: Office) -> None:
 
 @pytest.mark.parametrize(
     ("failure", "text"),
-    [(StoreFull("store full"), "The master's store is full"), (StoreRefused("store: x"), "refused the change: store: x")],
+    [
+        (StoreFull("store full"), "The master's store is full"),
+        (StoreAway("postgresql://ann:***@db/lava: x"), "The master's store cannot be reached"),
+        (StoreRefused("store: x"), "The master's store refused the request; lavad's log says why"),
+    ],
 )
 def test_a_commit_that_fails_leaves_nothing_and_tells_all(office: Office, failure: Exception, text: str) -> None:
     async def work(engine: Engine) -> list[Any]:
@@ -92,8 +96,7 @@ def test_a_commit_that_fails_leaves_nothing_and_tells_all(office: Office, failur
         return [*answers, again]
 
     one, two, refused, seen, again = office.serve(work)
-    assert text in one.text
-    assert text in two.text
+    assert one.text == two.text == text
     assert refused.text == "No such queue"
     assert isinstance(seen, Refused)
     assert again == {"job": 2}

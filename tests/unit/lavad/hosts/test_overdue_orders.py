@@ -118,7 +118,7 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
     async def kills(*reports: PartReport) -> list[str]:
         engine = Engine(bench.world.cluster, cast(Any, None), clock, {})
         none = cast(Any, None)
-        agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, Leases(0.0), (1.0, 1.0), none)
+        agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, Leases(0.0), (1.0, 1.0), none, none)
         await agents._end_unknown(bench.session, reports)
         sent = bench.session.outgoing
         orders = [] if sent.empty() else sent.get_nowait().message.orders.orders  # type: ignore[union-attr]

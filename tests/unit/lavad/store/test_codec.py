@@ -104,9 +104,9 @@ def test_a_failed_fsync_in_the_commit_leaves_the_outcome_unknown() -> None:
         (psycopg.errors.DiskFull("no space\nhint"), errors.StoreFull, errors.StoreFull),
         (psycopg.errors.UniqueViolation("twice"), errors.StoreRefused, errors.StoreRefused),
         (psycopg.errors.DataCorrupted("page"), errors.StoreCorrupt, errors.StoreCorrupt),
-        (psycopg.errors.IdleInTransactionSessionTimeout("idle"), errors.StoreRefused, errors.StoreRefused),
-        (psycopg.errors.AdminShutdown("bye"), errors.StoreRefused, errors.OutcomeUnknown),
-        (psycopg.OperationalError("server closed the connection"), errors.StoreRefused, errors.OutcomeUnknown),
+        (psycopg.errors.IdleInTransactionSessionTimeout("idle"), errors.StoreAway, errors.StoreAway),
+        (psycopg.errors.AdminShutdown("bye"), errors.StoreAway, errors.OutcomeUnknown),
+        (psycopg.OperationalError("server closed the connection"), errors.StoreAway, errors.OutcomeUnknown),
     ],
 )
 def test_failures_of_postgres(error: psycopg.Error, first: type[errors.StoreError], at_commit: type[errors.StoreError]) -> None:
