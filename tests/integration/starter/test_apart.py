@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import resource
 import signal
@@ -50,37 +48,34 @@ def open_rig(rig: Rig) -> Rig:
     return rig
 
 
-def kept_key() -> None:
-    """A key in the session keyring of this process, which the next starter inherits."""
-    add_key = {"x86_64": 248}.get(os.uname().machine, 217)
-    ctypes.CDLL(None).syscall(add_key, b"user", b"lava-test", b"root's", 6, -3)
+KEYED = """
+import ctypes, os, sys
+
+libc = ctypes.CDLL(None)
+join, add = {"x86_64": (250, 248)}.get(os.uname().machine, (219, 217))
+libc.syscall(join, 1, 0, 0, 0, 0)
+libc.syscall(add, b"user", b"lava-test", b"root's", 6, -3)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes a program whose session keyring is its own, and has a key of root's."""
 
 
 def test_jobs_share_no_session_keyring_with_each_other_nor_with_the_daemon(open_rig: Rig) -> None:
     rig = open_rig
     rig.stop()
-    if os.fork() == 0:
-        # the starter of this child has root's key; the next one of the rig would not need it
-        code = 1
-        with contextlib.suppress(BaseException):
-            ctypes.CDLL(None).syscall({"x86_64": 250}.get(os.uname().machine, 219), 1, 0, 0, 0, 0)
-            kept_key()
-            rig.start()
-            rig.order(rig.part("a", [*PYTHON, f"{KEEP}time.sleep(100)"], user=A))
-            wait_until(lambda: rig.text("a").endswith("\n"), 20, "the key of user a")
-            came, serial = rig.text("a").split()
-            ask = f"{KEYS}print(found(), '|', read({serial}))"
-            rig.run("b", [*PYTHON, ask], user=B)
-            rig.send({"do": "kill", "uids": ["a"]})
-            rig.gone("a")
-            rig.run("again", [*PYTHON, KEYS + "print(found())"], user=A)
-            (rig.folder / "seen").write_text(f"{came}|{int(serial) > 0}|{rig.text('b')}|{rig.text('again')}")
-            rig.stop()
-            code = 0
-        os._exit(code)
-    assert os.waitstatus_to_exitcode(os.wait()[1]) == 0
-    assert (rig.folder / "seen").read_text() == "none|True|none | Permission denied\n|none\n"
+    rig.under = [*PYTHON, KEYED]
     rig.start()
+    rig.order(rig.part("a", [*PYTHON, f"{KEEP}time.sleep(100)"], user=A))
+    wait_until(lambda: rig.text("a").endswith("\n"), 20, "the key of user a")
+    came, serial = rig.text("a").split()
+    assert came == "none"
+    assert int(serial) > 0
+    rig.run("b", [*PYTHON, f"{KEYS}print(found(), '|', read({serial}))"], user=B)
+    rig.send({"do": "kill", "uids": ["a"]})
+    rig.gone("a")
+    rig.run("again", [*PYTHON, KEYS + "print(found())"], user=A)
+    assert rig.text("b") == "none | Permission denied\n"
+    assert rig.text("again") == "none\n"
 
 
 def test_a_job_reads_nothing_of_another_users_processes_and_stops_none(open_rig: Rig) -> None:

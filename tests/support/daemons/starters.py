@@ -49,6 +49,8 @@ class Rig:
         self.folder = folder
         self.host = host
         self.outputs = folder
+        self.under: list[str] = []
+        """Words of a program that becomes the starter, before the starter's own."""
         self.socket_path = str(folder / f"{host}.sock")
         self.process: subprocess.Popen[bytes] | None = None
         self.sock: socket.socket | None = None
@@ -67,7 +69,7 @@ class Rig:
         args = ["--host", self.host, "--dir", str(self.folder / f"spool-{self.host}"), "--socket", self.socket_path]
         args += ["--pidfile", str(self.folder / f"{self.host}.pid"), "--log", str(self.folder / f"{self.host}.log")]
         as_user: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": [user]}
-        self.process = subprocess.Popen([sys.executable, "-I", "-S", str(ENTRY), *args, *more], **as_user)
+        self.process = subprocess.Popen([*self.under, sys.executable, "-I", "-S", str(ENTRY), *args, *more], **as_user)
         wait_until(lambda: os.path.exists(self.socket_path), 20, "the starter's socket")
         self.connect()
         return self

@@ -28,14 +28,13 @@ class Screen:
         self._theirs = theirs
         self.text = ""
         self.process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {command}"],
+            # no preexec_fn, which would run Python in a fork of this process and its threads
+            ["setsid", "--ctty", "/bin/sh", "-c", f"exec {command}"],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             cwd=cwd,
             env={**environ, "TERM": "xterm"},
-            start_new_session=True,
-            preexec_fn=_take_terminal,
         )
 
     def __enter__(self) -> Screen:
@@ -94,7 +93,3 @@ class Screen:
             self.text += os.read(self._master, 65536).decode("utf-8", "replace")
         elif not patient:
             raise AssertionError(f"waited for {what}; the screen shows {self.text!r}")
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

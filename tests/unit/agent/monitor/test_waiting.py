@@ -21,10 +21,7 @@ def proc(pid: int, ppid: int = 1, state: str = "S", start: int = 0) -> Proc:
 def reader() -> Iterator[int]:
     """A process that reads from a pipe that nobody writes to."""
     reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.read(reading, 1)
-        os._exit(0)
+    pid = os.posix_spawn("/bin/cat", ["cat"], {}, file_actions=[(os.POSIX_SPAWN_DUP2, reading, 0)])
     yield pid
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
