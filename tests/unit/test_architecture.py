@@ -188,3 +188,15 @@ def test_what_may_hang_has_threads_of_its_own() -> None:
     daemons = sources("lavad", "agent", "proto")
     assert [short(path) for path in daemons if shared.search(path.read_text())] == []
     assert {short(path) for path in daemons if looks_up.search(path.read_text())} <= alone
+
+
+def test_no_test_runs_python_in_a_fork_of_its_own_process() -> None:
+    """pytest's process may have the threads of gRPC, whose handlers then abort the child now and then."""
+    forks = []
+    for path in sources("tests"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty"):
+                forks.append(f"{short(path)}:{node.lineno}")
+            elif isinstance(node, ast.keyword) and node.arg == "preexec_fn":
+                forks.append(f"{short(path)}:{node.value.lineno}")
+    assert forks == []

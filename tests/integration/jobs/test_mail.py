@@ -97,8 +97,8 @@ def test_mail_of_the_ends_that_were_asked_for(cluster: Cluster, tmp_path: Path) 
 
 
 def test_mail_of_each_suspension(cluster: Cluster, tmp_path: Path) -> None:
-    job = cluster.submit("-notify suspend -u dan -o out5 sleep 60", cwd=tmp_path)
-    cluster.wait_for(job, "RUN")
+    job = cluster.submit("-notify suspend -u dan -o out5 'touch began5; sleep 60'", cwd=tmp_path)
+    wait_until((tmp_path / "began5").exists, 20, cluster.logs)
     for _ in range(2):
         cluster.run(f"bstop {job}")
         ((to, text),) = wait_until(lambda: mails(cluster), 20, "a mail of the suspension").items()

@@ -59,12 +59,12 @@ def test_processors_and_gpus_are_given_and_shown(cluster: Cluster) -> None:
     shown = cluster.run(f"bjobs -l -aff {number}").stdout
     assert " host1               core   core   -      /0/0/0 /0/0/1   pref  0    -\n" in shown
     assert "core0(*0 *8)" in cluster.run("bhosts -l -aff host1").stdout
-    cluster.run(f"bkill {number}")
     path = cluster.folder.path / f"out.{number}"
     wait_until(lambda: path.exists() and "host1" in path.read_text(), 20, "output")
     lines = path.read_text().splitlines()
     assert lines[0].startswith("0,1,2,3,8,9,10,11 GPU-")
     assert lines[1:3] == ["host1 0,1,8,9 0 2", "host1 2,3,10,11 0 2"]
+    cluster.run(f"bkill {number}")
 
 
 def test_every_rank_sees_a_gpu_of_its_own(cluster: Cluster) -> None:

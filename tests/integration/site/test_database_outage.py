@@ -24,8 +24,8 @@ def postmaster(cluster: Cluster) -> int:
 def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, tmp_path: Path) -> None:
     """A job ends meanwhile; what is submitted meanwhile runs once when the database is back, or its user is told."""
     lavad, agent = cluster.pid("lavad"), cluster.pid("agent-host1")
-    job = cluster.submit("-o /dev/null 'while [ ! -e go ]; do sleep 0.1; done; echo once >> ended'", cwd=tmp_path)
-    cluster.wait_for(job, "RUN")
+    job = cluster.submit("-o /dev/null 'touch began; while [ ! -e go ]; do sleep 0.1; done; echo once >> ended'", cwd=tmp_path)
+    wait_until((tmp_path / "began").exists, 30, cluster.logs)
     server = postmaster(cluster)
     os.kill(server, signal.SIGINT)
     wait_until(lambda: not alive(server), 30, "PostgreSQL to be gone")

@@ -25,8 +25,8 @@ def test_a_fenced_hosts_jobs_start_elsewhere_at_once(own_cluster: Cluster, tmp_p
     command = f"'echo $LAVA_HOST >>{tmp_path}/ran; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done'"
     job = own_cluster.submit(f"-r -m 'host2+5 host1' -o /dev/null {command}")
     other = own_cluster.submit(f"-m host2 -o /dev/null {command}")
-    for one in (job, other):
-        own_cluster.wait_for(one, "RUN")
+    ran = tmp_path / "ran"
+    wait_until(lambda: ran.exists() and len(ran.read_text().split()) == 2, 30, own_cluster.logs)
     first = own_cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip()
     own_cluster.kill_host(first)
     asked = tmp_path / "asked"
@@ -34,7 +34,7 @@ def test_a_fenced_hosts_jobs_start_elsewhere_at_once(own_cluster: Cluster, tmp_p
     assert set(asked.read_text().splitlines()) == {f"{first} 127.0.0.1"}
     assert own_cluster.states(job) == ["UNKWN"]
     (tmp_path / "off").touch()
-    wait_until(lambda: len((tmp_path / "ran").read_text().split()) == 3, 60, own_cluster.logs)
+    wait_until(lambda: len(ran.read_text().split()) == 3, 60, own_cluster.logs)
     assert own_cluster.states(other) == ["UNKWN"]
     (tmp_path / "go").touch()
     own_cluster.wait_for(job, "DONE")

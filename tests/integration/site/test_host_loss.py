@@ -30,16 +30,17 @@ def test_a_rerunnable_job_runs_elsewhere_when_its_host_dies(cluster: Cluster, tm
     """Only the lost host's jobs are touched."""
     command = f"'echo $LAVA_HOST >>{tmp_path}/ran; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done'"
     job = cluster.submit(f"-r -m 'host2+5 host1' -o /dev/null {command}")
-    cluster.wait_for(job, "RUN")
+    ran = tmp_path / "ran"
+    wait_until(lambda: ran.exists() and ran.read_text().endswith("\n"), 30, lambda: "the first run\n" + cluster.logs())
     first = exec_host(cluster, job)
     other = cluster.submit(f"-m {'host1' if first == 'host2' else 'host2'} -o /dev/null sleep 60")
     cluster.wait_for(other, "RUN")
     cluster.kill_host(first)
-    wait_until(lambda: len((tmp_path / "ran").read_text().split()) == 2, 60, lambda: "the second run\n" + cluster.logs())
+    wait_until(lambda: len(ran.read_text().split()) == 2, 60, lambda: "the second run\n" + cluster.logs())
     assert exec_host(cluster, job) != first
     (tmp_path / "go").touch()
     cluster.wait_for(job, "DONE")
-    assert len((tmp_path / "ran").read_text().split()) == 2
+    assert len(ran.read_text().split()) == 2
     assert cluster.states(other) == ["RUN"]
 
 
