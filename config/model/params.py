@@ -271,7 +271,6 @@ class SiteParams(Params, frozen=True):
     lsf_top: str = ""
     lsf_strip_domain: tuple[str, ...] = ()
     lsb_mailprog: str = ""
-    lava_outputdir: str = ""
     lsb_mailserver: str = ""
     lsb_mailsize_limit: int | None = None
 
@@ -287,10 +286,12 @@ class SiteParams(Params, frozen=True):
     lava_sample_period: int = 10
     lava_metrics_address: str = ""
     lava_hang_time: int = 600
+    """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_health: str = ""
+    """The site's program that says whether a host is fit for jobs."""
     lava_health_period: int = 60
     lava_health_timeout: int = 30
-    """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
+    """Seconds, as the one before."""
     lava_port: int = 16879
     lava_tls_dir: str = ""
     lava_cert_warn_days: int = 30
@@ -299,6 +300,8 @@ class SiteParams(Params, frozen=True):
     """The name in the masters' certificate, where agents dial them by another."""
     lava_fence: str = ""
     lava_key_file: str = ""
+    lava_outputdir: str = ""
+    """Where hosts keep output that no file was named for; empty: ``output`` in LAVA_SPOOLDIR."""
     lava_output_limit: int = 0
     """MB, 0: none, as for the two that follow; None: a share of the file system (``agent.core.kept_output``)."""
     lava_output_user_limit: int | None = None

@@ -6,8 +6,10 @@ Rule: it depends on the configuration only, so that it is made once and asked of
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
-from config.model.cluster import GPU_RESOURCES, Limit, UserConfig
+from config.model.cluster import GPU_RESOURCES, HostConfig, Limit, UserConfig
+from config.model.queue import QueueConfig
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members, user_groups
@@ -17,21 +19,46 @@ Consumer = tuple[str, str, str, str]
 
 
 class LimitBook:
-    """The limits of one configuration, each list built once."""
+    """The limits of one configuration, each list built once, when it is asked for."""
 
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
-        self.queues = {queue.name: queue for queue in conf.queues}
-        self.hosts = {host.name: host for host in conf.hosts}
         self._sections = {section.name: section for section in conf.users}
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
-        self._limit_hosts = [_hosts(conf, limit.hosts, "") for limit in conf.limits]
-        self._not_hosts = [_hosts(conf, limit.hosts, "~") for limit in conf.limits]
-        self.on_gpus = tuple(at for at, limit in enumerate(conf.limits) if _counts_gpus(limit))
-        """The limits of lsb.resources on GPUs."""
-        self.per_host = any(limit.hosts or limit.per_host for limit in conf.limits)
-        self.host_users = any(host.user_job_limit is not None for host in conf.hosts)
+
+    @cached_property
+    def queues(self) -> dict[str, QueueConfig]:
+        """The queues by name."""
+        return {queue.name: queue for queue in self.conf.queues}
+
+    @cached_property
+    def hosts(self) -> dict[str, HostConfig]:
+        """The sections of lsb.hosts by name."""
+        return {host.name: host for host in self.conf.hosts}
+
+    @cached_property
+    def per_host(self) -> bool:
+        """Whether any limit of lsb.resources is about hosts."""
+        return any(limit.hosts or limit.per_host for limit in self.conf.limits)
+
+    @cached_property
+    def on_gpus(self) -> tuple[int, ...]:
+        """The limits of lsb.resources on GPUs, by their places."""
+        return tuple(at for at, limit in enumerate(self.conf.limits) if _counts_gpus(limit))
+
+    @cached_property
+    def host_users(self) -> bool:
+        """Whether any host has a limit of each user."""
+        return any(host.user_job_limit is not None for host in self.conf.hosts)
+
+    @cached_property
+    def _limit_hosts(self) -> list[frozenset[str]]:
+        return [_hosts(self.conf, limit.hosts, "") for limit in self.conf.limits]
+
+    @cached_property
+    def _not_hosts(self) -> list[frozenset[str]]:
+        return [_hosts(self.conf, limit.hosts, "~") for limit in self.conf.limits]
 
     def groups(self, user: str) -> tuple[str, ...]:
         """The user groups of a user."""

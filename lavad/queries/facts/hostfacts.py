@@ -130,7 +130,7 @@ def model_of(view: View, name: str) -> str:
 
 def booleans(view: View, name: str) -> list[str]:
     """Boolean resources (and others, ``name=value``) of the host, in the order of lsf.shared."""
-    place = {resource.name: at for at, resource in enumerate(view.cluster.conf.resources)}
+    place = view.places_of_resources
     own = sorted(conf_of(view, name).resources, key=lambda pair: place.get(pair[0].lstrip("!"), len(place)))
     return [key if not value else f"{key}={value}" for key, value in own]
 

@@ -6,6 +6,7 @@ Rule: nothing here changes anything; a query sees one version of the cluster fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Protocol
 
 from config.model.queue import QueueConfig
@@ -101,6 +102,11 @@ class View:
     @property
     def params(self) -> Params:
         return self.cluster.conf.params
+
+    @cached_property
+    def places_of_resources(self) -> dict[str, int]:
+        """The place of each resource in lsf.shared."""
+        return {resource.name: at for at, resource in enumerate(self.cluster.conf.resources)}
 
     @property
     def short_hosts(self) -> bool:

@@ -39,7 +39,8 @@ class UserRow(msgspec.Struct, frozen=True):
 def show(request: Request) -> Iterator[Shown]:
     """A line for each user or group."""
     options = request.options()
-    rows = [_row(request, name) for name in _names(request)]
+    book = LimitBook(request.cluster.conf)
+    rows = [_row(request, book, name) for name in _names(request)]
     given = columns.find_format(request, options, DEFAULT, "w")
     if given is not None:
         yield from columns.show_rows(options, "USERS", FIELDS, given, rows)
@@ -64,9 +65,8 @@ def _names(request: Request) -> list[str]:
     return [*sorted(users), "default", *groups]
 
 
-def _row(request: Request, name: str) -> UserRow:
+def _row(request: Request, book: LimitBook, name: str) -> UserRow:
     cluster = request.cluster
-    book = LimitBook(cluster.conf)
     own = book.section_of(name) or UserConfig(name=name)
     if name == "default":
         return UserRow(name, own, None, 0)

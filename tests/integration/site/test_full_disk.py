@@ -41,7 +41,9 @@ def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> 
     tmp_path.chmod(0o755)
     options = ("--database", f"sqlite:///{small_disk}/lavad.sqlite")
     with Cluster(tmp_path / "cluster", hosts=1, slots=2, options=options) as cluster:
-        running = cluster.submit(f"-o /dev/null 'touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 3'")
+        running = cluster.submit(
+            f"-o /dev/null 'touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 3'"
+        )
         wait_until((tmp_path / "began").exists, 30, cluster.logs)
         _fill(small_disk / "filler")
         refused = cluster.run("for i in 1 2 3 4 5 6 7 8; do bsub -H -o /dev/null -J $i true || exit; done", ok=False)

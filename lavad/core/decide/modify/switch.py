@@ -71,6 +71,7 @@ class _Room:
     def __init__(self, cluster: Cluster, queue: str) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._ledger = Ledger(cluster)
         self._taken: Counter[tuple[float, str]] = Counter()
         """Slots that this command has brought to the queue and that the cluster does not count yet, by time and user."""
 
@@ -81,7 +82,7 @@ class _Room:
         if job.run is None or spec.queue == self._queue or conf is None or conf.ujob_limit is None:
             return move()
         slots = slots_of(job.run)
-        used = Ledger(self._cluster).pair_slots(self._queue, spec.user) + self._taken[now, spec.user]
+        used = self._ledger.pair_slots(self._queue, spec.user) + self._taken[now, spec.user]
         if used + slots > conf.ujob_limit:
             return NO_USER_SLOTS
         moved = move()

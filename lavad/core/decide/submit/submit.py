@@ -30,6 +30,7 @@ from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import preferences
+from lavad.core.site.limit_book import LimitBook
 from proto.answers import Answer
 
 
@@ -145,9 +146,8 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
 def _check_pending_limits(cluster: Cluster, draft: JobDraft, name: ArraySpec | str) -> None:
     count = len(name.indices) if isinstance(name, ArraySpec) else 1
     used = cluster.use.users[draft.spec.user]
-    sections = {user.name: user.max_pend_slots for user in cluster.conf.users}
-    own = sections.get(draft.spec.user, sections.get("default"))
-    for most in (cluster.conf.params.max_pend_jobs, own):
+    own = LimitBook(cluster.conf).section_of(draft.spec.user)
+    for most in (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots):
         if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
             raise full(cluster)
     units = 1 + len(draft.name) // CHARS + (len(draft.condition) // READ_CHARS)

@@ -182,9 +182,19 @@ def test_too_many_pending(bench: Bench, array: str, left: int) -> None:
         bench.bsub(**options)
 
 
-@pytest.mark.parametrize("users", [(("alice", 1), ("default", 9)), (("default", 9), ("alice", 1)), (("default", 1),)])
+@pytest.mark.parametrize(
+    "users",
+    [
+        (("alice", 1), ("default", 9)),
+        (("default", 9), ("alice", 1)),
+        (("default", 1),),
+        (("team@", 1), ("default", 9)),
+        (("team@", 9), ("alice", 1)),
+    ],
+)
 def test_too_many_pending_of_a_user(bench: Bench, users: tuple[tuple[str, int], ...]) -> None:
-    bench.configure(users=tuple(UserConfig(name=name, max_pend_slots=most) for name, most in users))
+    sections = tuple(UserConfig(name=name, max_pend_slots=most) for name, most in users)
+    bench.configure(users=sections, user_groups=(("team", ("alice",)),))
     bench.bsub()
     with pytest.raises(Refused, match="Pending job threshold reached"):
         bench.bsub()
