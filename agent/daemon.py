@@ -345,7 +345,9 @@ class Daemon:
             hostfiles = self._runner.starts.hostfiles
             hostfiles.drop(await self._cleaning.run(hostfiles.old, oldest))
             old = time.time() - kept if kept else 0.0
-            if removed := await self._cleaning.run(output_retention.clean, self._site.output_dir, old, in_use):
+            folder, host = self._site.output_dir, self._site.host
+            used = await self._cleaning.run(output_retention.in_use_anywhere, folder, host, in_use, old)
+            if removed := await self._cleaning.run(output_retention.clean, folder, old, used):
                 log.info("%d files of kept output were older than %.0f days", removed, kept / DAY)
             await asyncio.sleep(CLEAN_PAUSE)
 

@@ -10,7 +10,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from agent.core.kept_output import Finished
 
@@ -48,6 +48,27 @@ def clean(folder: str, before: float, in_use: Container[str]) -> int:
         finally:
             os.close(fd)
     return removed
+
+
+def in_use_anywhere(folder: str, host: str, mine: Iterable[str], before: float) -> set[str]:
+    """What jobs of this host (``mine``) and of others that keep output in the same folder use: full paths here.
+
+    Each host leaves its list there. One that was last written ``before`` a time is of a host that is gone.
+    """
+    names = os.path.join(folder, HOSTS)
+    used = set(mine)
+    new = os.path.join(folder, f"{HOSTS}.{host}.new")
+    with contextlib.suppress(OSError):
+        os.makedirs(names, mode=0o755, exist_ok=True)
+        with open(new, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.writelines(f"{os.path.relpath(path, folder)}\n" for path in sorted(used))
+        os.replace(new, os.path.join(names, host))
+    with contextlib.suppress(OSError), os.scandir(names) as others:
+        for other in others:
+            with contextlib.suppress(OSError), open(other.path, encoding="utf-8", errors="surrogateescape") as file:
+                if other.stat().st_mtime >= before:
+                    used |= {os.path.join(folder, line.rstrip("\n")) for line in file}
+    return used
 
 
 def is_shared(folder: str, host: str) -> bool:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agent.core.kept_output import Finished
-from agent.parts.output_retention import clean, days, is_shared, left, remove, size_of
+from agent.parts.output_retention import clean, days, in_use_anywhere, is_shared, left, remove, size_of
 
 
 def test_old_output_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -60,3 +60,22 @@ def test_hosts_that_share_a_folder_know_of_it(tmp_path: Path) -> None:
     assert left(str(tmp_path)) == []
     (tmp_path / "file").touch()
     assert is_shared(str(tmp_path / "file"), "a")
+
+
+def test_old_output_of_a_job_that_runs_on_another_host_of_the_folder_stays(tmp_path: Path) -> None:
+    """As long as that host is there."""
+    folder = tmp_path / "output"
+    (folder / "bob").mkdir(parents=True)
+    ours, theirs = str(folder / "bob" / "1.out"), str(folder / "bob" / "2.out")
+    for path in (ours, theirs, str(folder / "bob" / "3.out")):
+        Path(path).touch()
+        os.utime(path, (1000, 1000))
+    assert in_use_anywhere(str(folder), "b", [theirs], 2000.0) == {theirs}
+    used = in_use_anywhere(str(folder), "a", [ours], 2000.0)
+    assert used == {ours, theirs}
+    assert clean(str(folder), 2000.0, used) == 1
+    os.utime(folder / ".hosts" / "b", (1000, 1000))
+    assert in_use_anywhere(str(folder), "a", [], 2000.0) == set()
+    assert is_shared(str(folder), "a")
+    (tmp_path / "file").touch()
+    assert in_use_anywhere(str(tmp_path / "file"), "a", [ours], 2000.0) == {ours}
