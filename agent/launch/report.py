@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -21,6 +21,7 @@ from agent.launch.site import Site
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, CgroupLimits, PartSpec, TaskSpec
 from proto import agent_pb2 as pb
+from proto import gpu_waste
 
 LINE = "-" * 60
 LONGEST_SHOWN = 65536
@@ -94,7 +95,7 @@ def report(text: pb.JobText, story: Story, where: OutputPaths, now: float) -> tu
     """(what stands before the output, what stands behind it). Straight to the file, all of it stands behind."""
     direct = not where.kept
     lines = [*_head(text, story, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
-    lines += [_looks(text.script or text.command), LINE, "", *_verdict(story), *_usage(text, story), ""]
+    lines += [_looks(text.script or text.command), LINE, "", *_verdict(story), *_usage(text, story), *_gpus(story), ""]
     lines += ["The output (if any) is above this job summary." if direct else "The output (if any) follows:", ""]
     before = "\n".join(lines) + "\n"
     after = ""
@@ -180,6 +181,32 @@ def _usage(text: pb.JobText, story: Story) -> list[str]:
         ("Turnaround time", f"{max(0.0, story.ended - text.submitted):.0f} sec."),
     ]
     return ["Resource usage summary:", "", *(f"    {name + ' :':<44} {value}" for name, value in rows)]
+
+
+def _gpus(story: Story) -> list[str]:
+    """What was used of the GPUs of this host; nothing for a job without any."""
+    gpus = sorted(story.use.gpus, key=lambda gpu: (gpu.index, gpu.uuid))
+    if not gpus:
+        return []
+    where = f" on host <{story.host}>" if len(story.hosts) > 1 else ""
+    lines = ["", f"GPU usage summary{where}:", ""]
+    for gpu in gpus:
+        name = f"GPU {gpu.index if gpu.index >= 0 else gpu.uuid} :"
+        lines.append(f"    {name:<44} {', '.join(_gpu(gpu))}")
+    wasted = gpu_waste.sentence((gpu.known, gpu.idle) for gpu in gpus)
+    return [*lines, "", f"    {wasted}."] if wasted else lines
+
+
+def _gpu(gpu: pb.GpuUse) -> Iterator[str]:
+    if not gpu.known:
+        yield "use is not known"
+    else:
+        yield f"SM {100 * gpu.used / gpu.known:.0f}% (max. {gpu.max_util}%)"
+        yield f"idle {100 * gpu.idle / gpu.known:.0f}%"
+        yield f"memory max. {gpu.max_mem} MB"
+    if gpu.energy >= 0:
+        yield f"{gpu.energy:.0f} J"
+    yield f"{gpu.held:.0f} sec."
 
 
 def _mb(kb: int) -> str:

@@ -162,7 +162,7 @@ class Usage:
         self.parts: dict[str, PartUsage] = {h: u for h, u in live.items() if u.attempt == job.attempt}
         ended = ends(job)
         values: Iterable[PartUsage] = self.parts.values()
-        gone = [end for part, end in _ended_parts(job) if part not in self.parts] if self.parts else ended
+        gone = [end for part, end in _ended_parts(job) if part.host not in self.parts] if self.parts else ended
         self.known = bool(self.parts or ended)
         self.at = max((usage.at for usage in values), default=0.0)
         self.cpu = sum(u.cpu for u in values) + sum(e.utime + e.stime for e in gone)
@@ -178,13 +178,19 @@ class Usage:
         peaks = [(u.cpu_peak, u.cpu_peak_after) for u in values] + [(e.cpu_peak, e.cpu_peak_after) for e in gone]
         self.cpu_peak = sum(peak for peak, _ in peaks)
         self.cpu_peak_after = max((after for _, after in peaks), default=0.0)
+        gpus = {host: part.gpus for host, part in self.parts.items()}
+        gpus |= {part.host: end.gpus for part, end in _ended_parts(job) if part.host not in gpus}
+        self.gpus = [(host, listed) for host, listed in gpus.items() if listed]
+        """Host to what is used of its GPUs."""
+        self.cpu_of = {host: part.cpu for host, part in self.parts.items()}
+        self.cpu_of |= {part.host: end.utime + end.stime for part, end in _ended_parts(job) if part.host not in self.parts}
         self.pids = [pid for u in values for pid in u.pids]
         if job.outcome is not None:
             self.mem, self.swap = self.max_mem, self.max_swap
 
 
-def _ended_parts(job: Job) -> list[tuple[str, End]]:
-    return [(part.host, part.end) for part in parts_of(job) if part.end is not None]
+def _ended_parts(job: Job) -> list[tuple[Part, End]]:
+    return [(part, part.end) for part in parts_of(job) if part.end is not None]
 
 
 class Efficiency:

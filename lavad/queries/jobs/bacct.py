@@ -12,7 +12,7 @@ from lavad.core.lang.job_names import ArrayError, keys_named
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
-from lavad.queries.facts import jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
+from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
 from lavad.queries.facts.history import gone_since
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
@@ -154,6 +154,7 @@ class _Report:
         lines.append(wrap(f"{formats.full_time(job.since)}: {_completed(job)}", self.plain))
         if "gpu" in self.options:
             lines.append(resources.gpu_allocation(self.view, job))
+            lines.append(gpu_usage.table(job, jobfacts.Usage(job, self.view)))
         if "aff" in self.options and (table := resources.job_affinity(self.view, spec, job)):
             lines.append(f"\n{table}")
         return "".join([*lines, "\nAccounting information about this job:\n", self._figures(job), RULE])

@@ -12,7 +12,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
-from lavad.queries.facts import jobfacts, lsf_log, paragraphs, resources, visibility
+from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, resources, visibility
 from lavad.queries.facts.history import COLUMNS, History, Times, gone_since
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.facts.sentences import HistoryFormatter, cluster_sentence
@@ -144,6 +144,7 @@ def _more(request: Request, job: Job, options: Options) -> Iterator[str]:
     spec = request.view.spec(job)
     if "gpu" in options:
         yield resources.gpu_requirement(spec) + resources.gpu_allocation(request.view, job)
+        yield gpu_usage.table(job, jobfacts.Usage(job, request.view))
     if "aff" in options:
         table = resources.job_affinity(request.view, spec, job)
         yield f"\n{table}" if table else ""

@@ -239,6 +239,26 @@ def story(**fields: object) -> report.Story:
 TEXT = pb.JobText(command="exit 3", user="alice", from_host="ol1", cluster="C", queue="normal", submitted=1e9 - 2)
 
 
+def test_the_report_has_a_section_for_gpus() -> None:
+    busy = pb.GpuUse(uuid="GPU-b", index=1, max_mem=200, held=90, known=90, used=45, idle=9, max_util=97, energy=405.4)
+    idle = pb.GpuUse(uuid="GPU-a", index=0, held=90, known=90, idle=90, energy=-1)
+    dark = pb.GpuUse(uuid="GPU-c", index=-1, held=90, energy=-1)
+    use = report.Use(cpu=0.01, gpus=(busy, idle, dark))
+    text = report.report(TEXT, story(use=use), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)[0]
+    lines = text[text.index("GPU usage summary") :].splitlines()
+    assert lines[:7] == [
+        "GPU usage summary:",
+        "",
+        f"    {'GPU GPU-c :':<44} use is not known, 90 sec.",
+        f"    {'GPU 0 :':<44} SM 0% (max. 0%), idle 100%, memory max. 0 MB, 90 sec.",
+        f"    {'GPU 1 :':<44} SM 50% (max. 97%), idle 10%, memory max. 200 MB, 405 J, 90 sec.",
+        "",
+        "    3 GPUs asked, 1 idle 100 % of the time.",
+    ]
+    apart = report.report(TEXT, story(use=use, hosts=(("ol2", 1), ("ol3", 1))), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
+    assert "GPU usage summary on host <ol2>:" in apart
+
+
 def test_the_report_is_lsfs() -> None:
     before, after = report.report(TEXT, story(), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)
     when = [report.date(1e9 + n) for n in (-2, 0, 5, 6)]
