@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,21 +11,17 @@ import pytest
 
 from agent.parts.spool import Obeyed, Spool
 from tests.support.daemons.starters import Rig
+from tests.support.disks import small_disk
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=755", "none", str(folder)], check=False)
-    if done.returncode:
-        pytest.skip("this machine does not let root mount a tmpfs")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small", "4m") as folder:
+        yield folder
 
 
 def _fill(path: Path) -> None:

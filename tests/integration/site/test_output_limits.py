@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.disks import small_disk
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
@@ -64,15 +64,10 @@ def _kept(cluster: Cluster, job: int) -> list[Path]:
     return list(cluster.folder.path.rglob(f"{job}.out"))
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m,mode=755", "none", str(folder)], check=False)
-    if done.returncode:
-        pytest.skip("this machine does not let root mount a tmpfs")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+@pytest.fixture(name="small_disk")
+def _small_disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "small", "100m") as folder:
+        yield folder
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")

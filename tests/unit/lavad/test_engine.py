@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -23,18 +22,6 @@ from lavad.store.load import load
 from lavad.store.writer import Store
 from tests.support.worlds.office import Office, bsub, fail, gather, nothing, refuse, unwritable
 from tests.support.worlds.snapshot import snapshot
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path}/lava.db")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
 
 
 def test_all_that_waits_is_one_commit(office: Office) -> None:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -15,18 +11,6 @@ from lavad.core.lang.asks import Refused
 from lavad.engine import MOST_OF_USER, SLICE, Engine
 from lavad.store.writer import Store
 from tests.support.worlds.office import Office, bsub, gather, unwritable
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path}/lava.db")
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def office(store: Store) -> Office:
-    return Office(store)
 
 
 def test_a_uuid_that_memory_has_forgotten_gets_its_first_answer_and_costs_others_no_commit(office: Office, store: Store) -> None:

@@ -35,13 +35,6 @@ def hang() -> Iterator[threading.Event]:
     event.set()
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(f"sqlite:///{tmp_path}/lava.db")
-    yield opened
-    opened.close()
-
-
 class Slow:
     """A reader that takes for ever for one user's jobs."""
 
