@@ -75,6 +75,9 @@ class Daemon:
         self._starter_there = asyncio.Event()
         self._starter_changed = asyncio.Event()
         """Its protocol is another than the one that the master was told."""
+        self._gpus_changed = asyncio.Event()
+        """The GPUs, or their driver, are others than those that the master was told."""
+        self._told_gpus: tuple[tuple[pb.Gpu, ...], str] = (), ""
         self._to_send = asyncio.Event()
         self._heartbeats: list[pb.Heartbeat] = []
         self._last_heard = 0.0
@@ -96,13 +99,13 @@ class Daemon:
             self._relay.callers.learn(user.uid, user.name)
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
-        work += [self._clean(), self._limit_output()]
+        work += [self._clean(), self._limit_output(), self._gpus()]
         work.append(self._elims.run())
         work.append(self._health.run())
         work.append(self._beats())
         self._notify.tell("READY=1")
         tasks = [asyncio.create_task(one) for one in work]
-        tasks.append(asyncio.create_task(self._stop.wait()))  # type: ignore[arg-type]
+        tasks.append(asyncio.create_task(_until(self._stop)))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         self._notify.tell("STOPPING=1")
         for task in tasks:
@@ -202,6 +205,8 @@ class Daemon:
         facts = await self._monitor.facts()
         await self._finish_turn()
         self._starter_changed.clear()
+        self._gpus_changed.clear()
+        self._told_gpus = tuple(facts.gpus), facts.gpu_driver
         greeted = now()
         try:
             session = await open_session(target, self._site, self._runner.hello(facts))
@@ -245,7 +250,7 @@ class Daemon:
             self._watch_certificate(),
         ]
         tasks = [asyncio.create_task(one) for one in work]
-        tasks.append(asyncio.create_task(self._starter_changed.wait()))  # type: ignore[arg-type]
+        tasks += [asyncio.create_task(_until(event)) for event in (self._starter_changed, self._gpus_changed)]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -283,7 +288,9 @@ class Daemon:
                     return
 
     def _heartbeat(self, load: dict[str, float]) -> pb.Heartbeat:
-        return pb.Heartbeat(sent=now(), load=load, usage=self._monitor.unsent(), health=self._health.line())
+        monitor, health = self._monitor, self._health.line()
+        states, error = monitor.gpus.states(), monitor.gpus.error()
+        return pb.Heartbeat(sent=now(), load=load, usage=monitor.unsent(), health=health, gpus=states, gpu_error=error)
 
     async def _beat(self, pause: float) -> None:
         while True:
@@ -327,6 +334,18 @@ class Daemon:
                 self._heartbeats.append(self._heartbeat({}))
                 self._to_send.set()
 
+    async def _gpus(self) -> None:
+        """Look at the GPUs periodically; when there are others, the stream is made anew: a greeting tells of them."""
+        gpus, said = self._monitor.gpus, ""
+        while True:
+            await gpus.look(self._sample_pause)
+            if gpus.facts() != self._told_gpus:
+                self._gpus_changed.set()
+            if (error := gpus.error()) != said:
+                said = error
+                log.warning("GPUs: %s", error or "the NVIDIA driver answers again")
+            await asyncio.sleep(self._sample_pause)
+
     async def _checkpoints(self) -> None:
         """Have the checkpoint folders searched periodically, by the starter, as the job's user."""
         runner = self._runner
@@ -362,6 +381,10 @@ class Daemon:
 def starter_folder(site: Site) -> str:
     """The starter's own folder in the spool."""
     return os.path.join(site.spool, "starter")
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 def _nothing() -> None:

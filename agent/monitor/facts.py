@@ -1,7 +1,4 @@
-"""What this host is: processors, memory, type and model, GPUs.
-
-Rule: read when the agent greets; what changes later (a driver is loaded) shows at the next greeting.
-"""
+"""What this host is: processors, memory, type and model. Its GPUs, whose driver may hang, are told apart (``gpu.watch``)."""
 
 from __future__ import annotations
 
@@ -9,11 +6,9 @@ import os
 import platform
 import re
 from importlib import metadata
-from itertools import zip_longest
 
 import psutil
 
-from agent.monitor.gpu.source import GpuSource
 from agent.monitor.topology import read_topology
 from agent.starter.system.kernel import boot_id
 from proto import agent_pb2
@@ -23,7 +18,7 @@ _NOISE = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|\bProcessor\b|@.*", re.IGNORECASE)
 _TYPES = {"x86_64": "X86_64", "aarch64": "LINUX_ARM64"}
 
 
-def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: str = "/tmp") -> agent_pb2.Facts:
+def facts(address: str, ncpus: int | None = None, tmp: str = "/tmp") -> agent_pb2.Facts:
     """``address``: where other hosts reach this one. ``ncpus``: what the site says in place of the processors found.
 
     As in LSF, ``ncores`` are cores of one processor, ``nthreads`` threads of one core; ``ncpus`` is what may be used.
@@ -41,26 +36,6 @@ def facts(gpus: GpuSource | None, address: str, ncpus: int | None = None, tmp: s
         model=_model(text),
         cpu_factor=1.0,
         boot_id=boot_id(),
-        gpus=[
-            agent_pb2.Gpu(
-                uuid=gpu.uuid,
-                index=gpu.index,
-                model=gpu.model,
-                memory=gpu.memory_mb,
-                minor=gpu.minor,
-                numa=gpu.numa,
-                links=links,
-                bus=gpu.bus,
-                split=gpu.split,
-                parent=gpu.parent,
-                profile=gpu.profile,
-                slices=gpu.slices,
-                compute_slices=gpu.compute_slices,
-            )
-            for gpu, links in (zip_longest(gpus.list(), gpus.links(), fillvalue=()) if gpus is not None else ())
-            if gpu
-        ],
-        gpu_driver=gpus.driver() if gpus is not None else "",
         address=address,
         version=_version(),
         ncores=max(1, cores // sockets),

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from agent.monitor.cputime import CpuPeak, CpuTime
-from agent.monitor.gpu.source import GpuSource
-from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, Held
+from agent.monitor.gpu.records import Processes
+from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, GpuReading, Held
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
 from agent.monitor.waiting import Stillness, by_rank
@@ -38,15 +39,21 @@ Shares = dict[str, dict[str, tuple[int, int]]]
 """UUID of a GPU -> uid of a part -> (MB, percent)."""
 
 
+class _Gpus(Protocol):
+    """What was found of them, there at once: NVML may hang."""
+
+    def processes(self) -> Processes: ...
+
+    def readings(self) -> Mapping[str, GpuReading]: ...
+
+
 class UsageSampler:
     """Samples the parts of this host; not to be called from two threads at once.
 
     ``clock`` gives seconds since the epoch.
     """
 
-    def __init__(
-        self, gpus: GpuSource | None = None, clock: Callable[[], float] = time.time, meter: GpuMeter | None = None
-    ) -> None:
+    def __init__(self, gpus: _Gpus | None = None, clock: Callable[[], float] = time.time, meter: GpuMeter | None = None) -> None:
         self._gpus = gpus
         self._meter = meter or GpuMeter()
         self._clock = clock

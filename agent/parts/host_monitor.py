@@ -10,7 +10,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from agent.monitor.facts import facts
-from agent.monitor.gpu.source import GpuSource, open_gpus
+from agent.monitor.gpu.watch import GpuWatch
 from agent.monitor.gpu_meter import GpuMeter, Held
 from agent.monitor.load import LoadSampler
 from agent.monitor.usage import PartRoots, UsageSampler
@@ -22,6 +22,8 @@ from proto.workers import Workers
 FACTS_KEPT = 30.0
 WAIT = 2.0
 """Seconds that a heartbeat waits for the load, and a greeting for the facts of the host."""
+GPU_WAIT = 0.5
+"""Seconds that the first sample of a part waits for a look at the GPUs."""
 OLD = 30.0
 """Seconds after which the log says that the load is old."""
 UNWELL = 120.0
@@ -54,14 +56,14 @@ class HostMonitor:
     def __init__(self, address: str, cores: int, load: Callable[[], dict[str, float]] | None = None, folder: str = "") -> None:
         self._address = address
         self._cores = cores
-        self._gpus: GpuSource | None = None
+        self.gpus = GpuWatch()
         self._sample_load = load or LoadSampler().sample
         self._newest_load: dict[str, float] = {}
         self._load_at = monotonic()
         self._loading: asyncio.Task[None] | None = None
         self._load_thread = Workers("load of the host")
-        self._usage: UsageSampler | None = None
         self._meter = GpuMeter(os.path.join(folder, "gpu_use.json") if folder else "")
+        self._usage = UsageSampler(self.gpus, meter=self._meter)
         self._facts = pb.Facts()
         self._facts_at = 0.0
         self._one = Workers("facts and usage")
@@ -71,10 +73,11 @@ class HostMonitor:
         self._over: list[str] = []
 
     async def facts(self) -> pb.Facts:
-        """What this host is, at most half a minute old, or older while it cannot be found out."""
+        """What this host is, at most half a minute old, or older while it cannot be found out; its GPUs as last seen."""
         now = asyncio.get_running_loop().time()
         if not self._facts_at:
             self._facts = await self._one.run(self._look)
+            await self.gpus.first_look()
         elif now > self._facts_at + FACTS_KEPT:
             try:
                 async with asyncio.timeout(WAIT):
@@ -82,13 +85,13 @@ class HostMonitor:
             except TimeoutError:
                 log.warning("what this host is cannot be found out now: what was known before is used")
         self._facts_at = now
-        return self._facts
+        gpus, driver = self.gpus.facts()
+        found = pb.Facts(gpus=gpus, gpu_driver=driver)
+        found.MergeFrom(self._facts)
+        return found
 
     def _look(self) -> pb.Facts:
-        if self._usage is None:
-            self._gpus = open_gpus()
-            self._usage = UsageSampler(self._gpus, meter=self._meter)
-        return facts(self._gpus, self._address, self._cores or None)
+        return facts(self._address, self._cores or None)
 
     async def load(self) -> dict[str, float]:
         """The load indices now; those of the last sample where this one takes longer than WAIT, {} before the first."""
@@ -134,8 +137,10 @@ class HostMonitor:
             if (entry.tasks or entry.shepherd) and entry.end is None
         }
         usage = self._usage
-        if not roots or usage is None:
+        if not roots:
             return {}
+        if any(uid not in self._newest for uid in roots):
+            await self.gpus.look(GPU_WAIT)
         self._sampling = True
         try:
             found = await self._one.run(usage.sample, roots)
@@ -157,7 +162,7 @@ class HostMonitor:
 
     def peaks(self, uid: str) -> HostUse:
         """The peaks of a part that runs."""
-        return self._usage.peaks(uid) if self._usage is not None else HostUse()
+        return self._usage.peaks(uid)
 
     def final(self, entry: Entry) -> Final:
         """The part has ended: its peaks, all 0 when it was too short to be seen; nothing more is kept of it."""
@@ -169,8 +174,6 @@ class HostMonitor:
             gpus = self._meter.close(uid, Held(entry.gpus, end.started), end.at)
         else:
             self._meter.drop(uid)
-        if self._usage is None:
-            return Final(gpus=tuple(gpus))
         peaks = self._usage.peaks(uid)
         if self._sampling:
             self._over.append(uid)

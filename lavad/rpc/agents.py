@@ -76,6 +76,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._leases = leases
         self._periods = periods
         self._set_aside = set_aside
+        self._gpu_errors: dict[str, str] = {}
+        """Host to what is known to be wrong with its GPU driver."""
         rows = engine.cluster.jobs.rows
         self._former = {run.uid for key in engine.cluster.started if (run := rows[key].run) is not None}
         """Attempts that an earlier master dispatched: this one does not know whether it sent them."""
@@ -191,6 +193,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             return Decided(events=[*events, *tell_strays(cluster, session.host, map(_stray, hello.parts), now)])
 
         await self._engine.ask(decide)
+        self._gpu_errors.pop(session.host, None)
         cluster = self._engine.cluster
         live = {uid for key in cluster.use.hosts[session.host].jobs for uid in _uids(cluster.jobs.rows[key], session.host)}
         sent = self._sessions.sent.get(session.host, {})
@@ -215,9 +218,10 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         news = SoftUpdate(
             load={session.host: beat.load} if beat.load else {},
             gpus={session.host: beat.gpus} if beat.gpus else {},
-            gpu_errors={session.host: beat.gpu_error},
+            gpu_errors={session.host: beat.gpu_error} if self._gpu_errors.get(session.host) != beat.gpu_error else {},
             usage=of_live_parts(self._engine.cluster, session.host, beat.usage),
         )
+        self._gpu_errors[session.host] = beat.gpu_error
         self._publish(news)
         self._watch.heard(session.host, beat.health)
         if self._leases.answer(session.host, boottime()):

@@ -12,7 +12,7 @@ from agent.monitor.gpu.records import GpuFact, Handle
 
 _NODE_WORDS = 16
 """Of 64 bits: a host has at most 1024 NUMA nodes."""
-_LINK_WORDS = {0: "SELF", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+_LINK_WORDS = {10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 _NVLINK = 2
 
 
@@ -122,9 +122,7 @@ def _numa(nvml: Library, about: str, handle: Handle, bus: str) -> int:
 
 
 def link(nvml: Library, a: Device, b: Device) -> str:
-    """How two are joined, in nvidia-smi's words; between instances of a GPU "", and no instance uses NVLink."""
-    if a.fact.uuid == b.fact.uuid:
-        return "SELF"
+    """How two of a host are joined, in nvidia-smi's words; between instances of a GPU "", and no instance uses NVLink."""
     one, other = a.fact.parent or a.fact.uuid, b.fact.parent or b.fact.uuid
     if one == other:
         return ""

@@ -29,7 +29,7 @@ class GpuSource:
         self._nvml = Library(nvml, clock)
         self._figures = Figures()
         self._facts: dict[str, GpuFact] = {}
-        self._links: tuple[tuple[str, ...], ...] = ()
+        self._joined: dict[tuple[str, str], str] = {}
         self._driver = ""
         self._devices: dict[str, Device] = {}
         self._silent: list[int] = []
@@ -44,10 +44,13 @@ class GpuSource:
             return tuple(self._facts.values())
 
     def links(self) -> tuple[tuple[str, ...], ...]:
-        """How each pair is joined, in nvidia-smi's words: SELF, NV (NVLink), PIX, PXB, PHB, NODE, SYS; "" unknown."""
+        """How each pair is joined, in nvidia-smi's words: SELF, NV (NVLink), PIX, PXB, PHB, NODE, SYS; "" unknown.
+
+        Of a GPU that is lost: as it was.
+        """
         with self._lock:
             self._ready()
-            return self._links
+            return tuple(tuple("SELF" if a == b else self._joined.get((a, b), "") for b in self._facts) for a in self._facts)
 
     def driver(self) -> str:
         """The driver's version, or ""."""
@@ -55,12 +58,25 @@ class GpuSource:
             self._ready()
             return self._driver
 
-    def states(self) -> tuple[pb.GpuState, ...]:
-        """Of each device that was ever seen; of one that does not answer, why."""
+    def look(self) -> tuple[tuple[pb.GpuState, ...], dict[str, GpuReading]]:
+        """How each device is that was ever seen, of one that does not answer, why; and by UUID the counters of those that do."""
         with self._lock:
             devices = self._ready()
             errors = {uuid: why_ill(self._nvml, devices[uuid]) for uuid in devices if not devices[uuid].fact.parent}
-            return tuple(self._state(fact, devices.get(fact.uuid), errors) for fact in self._facts.values())
+            states = tuple(self._state(fact, devices.get(fact.uuid), errors) for fact in self._facts.values())
+            return states, {
+                state.uuid: _reading(device.fact, state, read_energy(self._nvml, device))
+                for state in states
+                if (device := devices.get(state.uuid)) is not None and state.mem_used >= 0
+            }
+
+    def states(self) -> tuple[pb.GpuState, ...]:
+        """How each device is."""
+        return self.look()[0]
+
+    def readings(self) -> dict[str, GpuReading]:
+        """The counters of each device that answers, by UUID."""
+        return self.look()[1]
 
     def processes(self) -> Processes:
         """Memory and use of each process on each device; pids are those of the host's own namespace."""
@@ -73,16 +89,6 @@ class GpuSource:
                 for one in self._nvml.ask(uuid, "nvmlDeviceGetComputeRunningProcesses", device.handle) or ():
                     found.append(GpuProcess(uuid, int(one.pid), _mb(one.usedGpuMemory), busy.get(int(one.pid), 0)))
         return found
-
-    def readings(self) -> dict[str, GpuReading]:
-        """How each device that answers is now, by UUID, with its counters."""
-        with self._lock:
-            devices = self._ready()
-            return {
-                state.uuid: _reading(device.fact, state, read_energy(self._nvml, device))
-                for state in self.states()
-                if (device := devices.get(state.uuid)) is not None and state.mem_used >= 0
-            }
 
     def error(self) -> str:
         """What is wrong with the driver, or with GPUs that do not say who they are; "" when nothing is."""
@@ -121,13 +127,8 @@ class GpuSource:
         self._silent = [index for index in silent if index not in known]
         self._facts = {fact.uuid: fact for fact in facts}
         self._driver = str(self._nvml.ask("", "nvmlSystemGetDriverVersion") or self._driver)
-        self._links = tuple(tuple(self._link(a, b) for b in self._facts) for a in self._facts)
-
-    def _link(self, a: str, b: str) -> str:
-        if a == b:
-            return "SELF"
-        one, other = self._devices.get(a), self._devices.get(b)
-        return link(self._nvml, one, other) if one is not None and other is not None else ""
+        joined = {(a.fact.uuid, b.fact.uuid): link(self._nvml, a, b) for a in devices for b in devices if a is not b}
+        self._joined |= joined
 
     def _state(self, fact: GpuFact, device: Device | None, errors: dict[str, str]) -> pb.GpuState:
         error = errors.get(fact.parent or fact.uuid)

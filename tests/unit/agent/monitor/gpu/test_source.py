@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from agent.devtools import simgpu
-from agent.monitor.facts import facts as host_facts
 from agent.monitor.gpu.nvml import REOPEN_EVERY
 from agent.monitor.gpu.source import FACTS_EVERY, GpuSource, open_gpus
 from tests.support.wait import wait_until
@@ -29,9 +28,7 @@ def test_gpus_are_listed_and_shown_as_facts(gpus: GpuSource):
     assert {(gpu.model, gpu.memory_mb) for gpu in listed} == {("NVIDIA H100 80GB HBM3", 81559)}
     assert listed[1].bus == "00000000:18:00.0"
     assert gpus.error() == ""
-    shown = host_facts(gpus, "")
-    assert [(gpu.uuid, gpu.bus) for gpu in shown.gpus] == [(gpu.uuid, gpu.bus) for gpu in listed]
-    assert shown.gpu_driver == gpus.driver() == "550.54.15"
+    assert gpus.driver() == "550.54.15"
 
 
 def test_models_and_numa_nodes_are_those_of_each_gpu(gpus: GpuSource, monkeypatch: pytest.MonkeyPatch):
@@ -110,11 +107,10 @@ def test_faults_are_named_and_an_end_of_them_is_noticed(gpus: GpuSource, clock: 
     assert errors(gpus)[uuid(2)] == "lost"
     assert gpus.states()[2].temperature == -1
     assert len(gpus.list()) == 8
-    assert gpus.links()[2][3] == ""
+    assert gpus.links()[2][3] == "NV"
     faults({})
     clock.now += REOPEN_EVERY
     assert errors(gpus) == {}
-    assert gpus.links()[2][3] == "NV"
 
 
 def test_a_gpu_that_never_said_who_it_is_is_named(gpus: GpuSource, clock: Clock, faults: Faults):

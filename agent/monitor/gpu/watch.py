@@ -1,0 +1,121 @@
+"""The GPUs of this host, looked at in a thread of their own: a driver that hangs holds up nothing else.
+
+Rule: what is asked of a watch is what its last look found, and is there at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
+from time import monotonic
+from typing import NamedTuple
+
+from agent.monitor.gpu.records import GpuFact, Processes
+from agent.monitor.gpu.source import GpuSource, open_gpus
+from agent.monitor.gpu.state import unknown
+from agent.monitor.gpu_meter import GpuReading
+from proto import agent_pb2 as pb
+from proto.workers import Workers
+
+HANGS_AFTER = 10.0
+"""Seconds that a look may take; a driver that nothing keeps loaded needs some for the first one."""
+HANGS = "the NVIDIA driver hangs"
+Open = Callable[[], GpuSource | None]
+
+
+class Seen(NamedTuple):
+    """One look."""
+
+    gpus: tuple[pb.Gpu, ...] = ()
+    driver: str = ""
+    states: tuple[pb.GpuState, ...] = ()
+    readings: Mapping[str, GpuReading] = {}
+    processes: Processes = []  # noqa: RUF012  # read only
+    error: str = ""
+
+
+class GpuWatch:
+    """The newest look. ``opened``: how NVML is opened, at the first one."""
+
+    def __init__(self, opened: Open = open_gpus) -> None:
+        self._opened = opened
+        self._source: GpuSource | None = None
+        self._seen = Seen()
+        self._looks = 0
+        self._thread = Workers("GPUs")
+        self._looking: asyncio.Task[None] | None = None
+        self._began = 0.0
+
+    async def look(self, wait: float) -> None:
+        """Look anew, unless a look goes on; return when it is done, or has taken ``wait`` seconds."""
+        if self._looking is None:
+            self._began = monotonic()
+            self._looking = asyncio.create_task(self._look())
+        if (left := self._began + wait - monotonic()) > 0:
+            await asyncio.wait({self._looking}, timeout=left)
+
+    async def first_look(self) -> None:
+        """Return when the GPUs were looked at, or the driver hangs."""
+        if not self._looks:
+            await self.look(HANGS_AFTER)
+
+    @property
+    def hangs(self) -> bool:
+        """The look that goes on takes too long."""
+        return self._looking is not None and monotonic() - self._began >= HANGS_AFTER
+
+    def facts(self) -> tuple[tuple[pb.Gpu, ...], str]:
+        """The GPUs, and the driver's version."""
+        return self._seen.gpus, self._seen.driver
+
+    def states(self) -> tuple[pb.GpuState, ...]:
+        """How each GPU is."""
+        return tuple(unknown(gpu.uuid, HANGS) for gpu in self._seen.gpus) if self.hangs else self._seen.states
+
+    def error(self) -> str:
+        """What is wrong with the driver, "" if nothing is."""
+        return HANGS if self.hangs else self._seen.error
+
+    def readings(self) -> Mapping[str, GpuReading]:
+        """The counters of each GPU that answers, by UUID."""
+        return {} if self.hangs else self._seen.readings
+
+    def processes(self) -> Processes:
+        """The processes on each GPU."""
+        return [] if self.hangs else self._seen.processes
+
+    async def _look(self) -> None:
+        try:
+            self._seen = await self._thread.run(self._ask)
+            self._looks += 1
+        finally:
+            self._looking = None
+
+    def _ask(self) -> Seen:
+        if self._source is None:
+            self._source = self._opened()
+        source = self._source
+        if source is None:
+            return Seen()
+        states, readings = source.look()
+        gpus = tuple(_message(gpu, links) for gpu, links in zip_longest(source.list(), source.links(), fillvalue=()) if gpu)
+        return Seen(gpus, source.driver(), states, readings, source.processes(), source.error())
+
+
+def _message(gpu: GpuFact, links: tuple[str, ...]) -> pb.Gpu:
+    return pb.Gpu(
+        uuid=gpu.uuid,
+        index=gpu.index,
+        model=gpu.model,
+        memory=gpu.memory_mb,
+        minor=gpu.minor,
+        numa=gpu.numa,
+        links=links,
+        bus=gpu.bus,
+        split=gpu.split,
+        parent=gpu.parent,
+        profile=gpu.profile,
+        slices=gpu.slices,
+        compute_slices=gpu.compute_slices,
+    )
