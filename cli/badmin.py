@@ -21,6 +21,8 @@ Usage: badmin [-h] [-V] command [command_options] [command_args]
     reconfig [-v] [-f]                   check them, and let the master read them again
     hopen  [-C comment] [host ... | all]     open hosts to jobs
     hclose [-C comment] [host ... | all]     close hosts to new jobs
+    gpuopen  [-C comment] host:gpu[,gpu] ...  open GPUs to jobs; a GPU is its index or its UUID
+    gpuclose [-C comment] host:gpu[,gpu] ...  close GPUs to new jobs
     qopen  [-C comment] [queue ... | all]    let queues take jobs
     qclose [-C comment] [queue ... | all]    let queues take no new jobs
     qact   [-C comment] [queue ... | all]    let queues start jobs
@@ -107,6 +109,24 @@ def _hosts(context: Context, name: str, words: list[str]) -> int:
             context.err(f"{verb} <{result['host']}> ...... done\n")
         else:
             context.err(f"{verb} <{result['host']}> ...... Host control failed.: {result.get('why', '')}\n")
+            status = LSF_FAILED
+    return status
+
+
+def _gpus(context: Context, name: str, words: list[str]) -> int:
+    table = Table(f"badmin {name}", "", "C", "host_name:gpu[,gpu] ...")
+    options, gpus = read_letters(table, words)
+    if not gpus:
+        raise Fail(f"{name}: say which GPUs\n{USAGE}")
+    frame = {"ask": "gpus", "gpus": gpus, "close": name == "gpuclose", "comment": options.get("C", "")}
+    ok = _client(context).change(frame)
+    status = 0
+    verb = "Close" if name == "gpuclose" else "Open"
+    for result in ok.get("results") or ():
+        if result.get("ok"):
+            context.err(f"{verb} <{result['gpu']}> ...... done\n")
+        else:
+            context.err(f"{verb} <{result['gpu']}> ...... GPU control failed.: {result.get('why', '')}\n")
             status = LSF_FAILED
     return status
 
@@ -220,6 +240,8 @@ WHY_NOT = {
 COMMANDS: dict[str, Callable[[Context, str, list[str]], int]] = {
     "hopen": _hosts,
     "hclose": _hosts,
+    "gpuopen": _gpus,
+    "gpuclose": _gpus,
     "qopen": _queues,
     "qclose": _queues,
     "qact": _queues,

@@ -73,7 +73,7 @@ class Gpu(_message.Message):
     def __init__(self, uuid: _Optional[str] = ..., index: _Optional[int] = ..., model: _Optional[str] = ..., memory: _Optional[int] = ..., minor: _Optional[int] = ..., links: _Optional[_Iterable[str]] = ..., numa: _Optional[int] = ..., bus: _Optional[str] = ..., split: _Optional[bool] = ..., parent: _Optional[str] = ..., profile: _Optional[str] = ..., slices: _Optional[int] = ..., compute_slices: _Optional[int] = ...) -> None: ...
 
 class GpuState(_message.Message):
-    __slots__ = ("uuid", "util", "mem_util", "mem_used", "temperature", "power", "ecc", "pstate", "mode", "pcie_sent", "pcie_received", "error")
+    __slots__ = ("uuid", "util", "mem_util", "mem_used", "temperature", "power", "ecc", "pstate", "mode", "pcie_sent", "pcie_received", "error", "cause")
     UUID_FIELD_NUMBER: _ClassVar[int]
     UTIL_FIELD_NUMBER: _ClassVar[int]
     MEM_UTIL_FIELD_NUMBER: _ClassVar[int]
@@ -86,6 +86,7 @@ class GpuState(_message.Message):
     PCIE_SENT_FIELD_NUMBER: _ClassVar[int]
     PCIE_RECEIVED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     util: int
     mem_util: int
@@ -98,7 +99,8 @@ class GpuState(_message.Message):
     pcie_sent: float
     pcie_received: float
     error: str
-    def __init__(self, uuid: _Optional[str] = ..., util: _Optional[int] = ..., mem_util: _Optional[int] = ..., mem_used: _Optional[int] = ..., temperature: _Optional[int] = ..., power: _Optional[float] = ..., ecc: _Optional[int] = ..., pstate: _Optional[int] = ..., mode: _Optional[str] = ..., pcie_sent: _Optional[float] = ..., pcie_received: _Optional[float] = ..., error: _Optional[str] = ...) -> None: ...
+    cause: str
+    def __init__(self, uuid: _Optional[str] = ..., util: _Optional[int] = ..., mem_util: _Optional[int] = ..., mem_used: _Optional[int] = ..., temperature: _Optional[int] = ..., power: _Optional[float] = ..., ecc: _Optional[int] = ..., pstate: _Optional[int] = ..., mode: _Optional[str] = ..., pcie_sent: _Optional[float] = ..., pcie_received: _Optional[float] = ..., error: _Optional[str] = ..., cause: _Optional[str] = ...) -> None: ...
 
 class Facts(_message.Message):
     __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "starter", "topology")
@@ -169,6 +171,16 @@ class PartStatus(_message.Message):
     state: str
     pid: int
     def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., state: _Optional[str] = ..., pid: _Optional[int] = ...) -> None: ...
+
+class GpuFault(_message.Message):
+    __slots__ = ("uuid", "cause", "error")
+    UUID_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    uuid: str
+    cause: str
+    error: str
+    def __init__(self, uuid: _Optional[str] = ..., cause: _Optional[str] = ..., error: _Optional[str] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("sent", "load", "usage", "health", "gpus", "gpu_error")
@@ -382,7 +394,7 @@ class TaskEnd(_message.Message):
     def __init__(self, rank: _Optional[int] = ..., pid: _Optional[int] = ..., status: _Optional[int] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., maxrss: _Optional[int] = ...) -> None: ...
 
 class Ended(_message.Message):
-    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note", "gpus")
+    __slots__ = ("status", "at", "started", "utime", "stime", "max_mem", "max_swap", "max_processes", "max_threads", "avg_mem", "tasks", "first_rank", "first_reason", "limit", "lost", "output", "gone", "post", "cpu_peak", "cpu_peak_after", "note", "gpus", "gpu_faults")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     AT_FIELD_NUMBER: _ClassVar[int]
     STARTED_FIELD_NUMBER: _ClassVar[int]
@@ -405,6 +417,7 @@ class Ended(_message.Message):
     CPU_PEAK_AFTER_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPU_FAULTS_FIELD_NUMBER: _ClassVar[int]
     status: int
     at: float
     started: float
@@ -427,13 +440,16 @@ class Ended(_message.Message):
     cpu_peak_after: float
     note: str
     gpus: _containers.RepeatedCompositeFieldContainer[GpuUse]
-    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ...) -> None: ...
+    gpu_faults: _containers.RepeatedCompositeFieldContainer[GpuFault]
+    def __init__(self, status: _Optional[int] = ..., at: _Optional[float] = ..., started: _Optional[float] = ..., utime: _Optional[float] = ..., stime: _Optional[float] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_processes: _Optional[int] = ..., max_threads: _Optional[int] = ..., avg_mem: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[TaskEnd, _Mapping]]] = ..., first_rank: _Optional[int] = ..., first_reason: _Optional[str] = ..., limit: _Optional[str] = ..., lost: _Optional[str] = ..., output: _Optional[str] = ..., gone: _Optional[bool] = ..., post: _Optional[int] = ..., cpu_peak: _Optional[float] = ..., cpu_peak_after: _Optional[float] = ..., note: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[GpuUse, _Mapping]]] = ..., gpu_faults: _Optional[_Iterable[_Union[GpuFault, _Mapping]]] = ...) -> None: ...
 
 class Gone(_message.Message):
-    __slots__ = ("post",)
+    __slots__ = ("post", "gpu_faults")
     POST_FIELD_NUMBER: _ClassVar[int]
+    GPU_FAULTS_FIELD_NUMBER: _ClassVar[int]
     post: int
-    def __init__(self, post: _Optional[int] = ...) -> None: ...
+    gpu_faults: _containers.RepeatedCompositeFieldContainer[GpuFault]
+    def __init__(self, post: _Optional[int] = ..., gpu_faults: _Optional[_Iterable[_Union[GpuFault, _Mapping]]] = ...) -> None: ...
 
 class PartRefused(_message.Message):
     __slots__ = ("code", "why")

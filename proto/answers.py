@@ -9,11 +9,12 @@ from typing import TypedDict
 
 
 class Result(TypedDict, total=False):
-    """What became of one of many jobs, queues or hosts: the one that it is about, whether it was done, else why not."""
+    """What became of one of many jobs, queues, hosts or GPUs: the one that it is about, whether it was done, else why not."""
 
     id: str
     queue: str
     host: str
+    gpu: str
     ok: bool
     why: str
 

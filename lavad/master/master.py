@@ -40,6 +40,7 @@ from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.audit import Audit
 from lavad.services.audit_file import AuditFile
 from lavad.services.fencing import Fencing
+from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch
 from lavad.services.host_watch import HostWatch
@@ -148,7 +149,7 @@ class Master:
             self.audit,
         )
         self.unknown_users = UnknownUsers(self.engine)
-        self.host_watch = HostWatch(self.engine, time.time)
+        self.host_watch, self.gpu_watch = HostWatch(self.engine, time.time), GpuWatch(self.engine, time.time)
         self.pruning = Pruning(
             self.engine, store, reader, self.dispatch.lookups, epoch, site.lsf.get("LSB_SHAREDIR", ""), time.time
         )
@@ -195,6 +196,7 @@ class Master:
             self.unknown_users.committed,
             self.loops.committed,
             self.host_watch.committed,
+            self.gpu_watch.committed,
         ):
             self.engine.listen(listener)
         if self.metrics is not None:
@@ -233,6 +235,7 @@ class Master:
         update(self.soft, news)
         self.publisher.soft(news)
         self.hangs.take(news)
+        self.gpu_watch.take(news)
 
     async def take_office(self) -> None:
         """The first commit of this master: its epoch, and the configuration if the files have changed."""
@@ -298,6 +301,7 @@ class Master:
             group.create_task(self.hangs.run())
             group.create_task(self.unknown_users.run())
             group.create_task(self.host_watch.run())
+            group.create_task(self.gpu_watch.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())
             group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", "")).run())

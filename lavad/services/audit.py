@@ -25,11 +25,11 @@ Entry = dict[str, object]
 
 SHOWN = (
     "jobs", "job", "name", "hosts", "queue", "queues", "group", "users", "what", "verb", "state", "states", "signal", "close",
-    "open", "force", "afresh", "now", "done", "kill", "hold", "top", "place", "limit", "slots", "begin", "end", "window",
+    "open", "force", "afresh", "now", "done", "kill", "hold", "top", "gpus", "place", "limit", "slots", "begin", "end", "window",
     "seconds", "period", "comment", "restart_of", "until", "follow", "ids", "user", "host", "app",
 )  # fmt: skip
 _ALWAYS = (
-    asks.Hosts, asks.Queues, asks.Reconfig, asks.Lease, asks.Perfmon, asks.Run,
+    asks.Hosts, asks.Gpus, asks.Queues, asks.Reconfig, asks.Lease, asks.Perfmon, asks.Run,
     asks.AddReservation, asks.ChangeReservation, asks.DropReservation,
 )  # fmt: skip
 """Asks of administrators: who else asks is refused, or uses a right that the site gave."""
@@ -189,7 +189,7 @@ def _short(value: object) -> object:
 
 
 def _name_of(row: Result) -> str:
-    return row.get("id") or row.get("host") or row.get("queue") or ""
+    return row.get("id") or row.get("gpu") or row.get("host") or row.get("queue") or ""
 
 
 def _kind(ask: asks.Ask | None) -> str:

@@ -14,11 +14,12 @@ from functools import partial
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.control.faulty_hosts import BY, EXITS, Cause, close_faulty, open_again
+from lavad.core.decide.control.faulty_hosts import EXITS, Cause, close_faulty, open_again
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
 from lavad.core.rules import host_faults
 from lavad.core.rules.host_faults import Faults
+from lavad.core.site.host import BY
 from lavad.engine import Committed, Engine
 
 log = logging.getLogger(__name__)

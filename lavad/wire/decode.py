@@ -117,8 +117,12 @@ def report(message: pb.Report, host: str) -> PartReport:
 _KINDS: dict[str, Callable[[pb.Report, _About], PartReport]] = {
     "prepared": lambda m, about: record_of(reports.PreparedReport, m.prepared, endpoint=endpoint(m.prepared.endpoint), **about),
     "started": lambda m, about: record_of(reports.StartedReport, m.started, **about),
-    "ended": lambda m, about: reports.EndedReport(end=end(m.ended), gone=m.ended.gone, **about),
-    "gone": lambda m, about: record_of(reports.GoneReport, m.gone, **about),
+    "ended": lambda m, about: reports.EndedReport(
+        end=end(m.ended), gone=m.ended.gone, gpu_faults=records_of(reports.GpuFault, m.ended.gpu_faults), **about
+    ),
+    "gone": lambda m, about: record_of(
+        reports.GoneReport, m.gone, gpu_faults=records_of(reports.GpuFault, m.gone.gpu_faults), **about
+    ),
     "refused": lambda m, about: record_of(reports.RefusedReport, m.refused, **about),
     "stopped": lambda m, about: record_of(reports.StoppedReport, m.stopped, **about),
     "granted": lambda m, about: record_of(reports.GrantedReport, m.granted, **about),

@@ -205,7 +205,7 @@ class GpuSwitched(Event, frozen=True):
     by: str
     comment: str = ""
     cause: str = ""
-    """Of one that the master has closed by itself: for what."""
+    """Of one that the master has closed by itself: for what (``core.decide.report.gpus``)."""
 
 
 @folds(GpuSwitched)

@@ -73,6 +73,8 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     note: str = ""
     """What the user should know of a job that ended well."""
     gpus: tuple[GpuUse, ...] = ()
+    gpu_fault: str = ""
+    """Of a bad end: which GPUs of the part broke while it ran, and how."""
 
 
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -28,6 +28,14 @@ class PartReport(msgspec.Struct, frozen=True, kw_only=True):
         return False
 
 
+class GpuFault(msgspec.Struct, frozen=True):
+    """What is wrong with a GPU that a part had, as it ends; ``cause`` and ``error`` as in ``GpuState``."""
+
+    uuid: str
+    cause: str = ""
+    error: str = ""
+
+
 class PreparedReport(PartReport, frozen=True, kw_only=True):
     """The host is ready; the part waits for its release."""
 
@@ -49,6 +57,7 @@ class EndedReport(PartReport, frozen=True, kw_only=True):
 
     end: End
     gone: bool = False
+    gpu_faults: tuple[GpuFault, ...] = ()
 
     @property
     def is_last(self) -> bool:
@@ -59,6 +68,7 @@ class GoneReport(PartReport, frozen=True, kw_only=True):
     """Nothing of the part is left. ``post``: wait status of the post-execution command."""
 
     post: int = 0
+    gpu_faults: tuple[GpuFault, ...] = ()
 
     @property
     def is_last(self) -> bool:

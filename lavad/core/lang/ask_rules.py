@@ -49,6 +49,7 @@ RULES: dict[type[Ask], Rule] = {
     asks.DropReservation: Rule.CREATOR,
     asks.Run: Rule.ADMIN,
     asks.Hosts: Rule.HOST_ADMIN,
+    asks.Gpus: Rule.HOST_ADMIN,
     asks.Queues: Rule.QUEUE_ADMIN,
     asks.Reconfig: Rule.ADMIN,
     asks.Lease: Rule.ADMIN,

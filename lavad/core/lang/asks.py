@@ -10,12 +10,11 @@ from lavad.core.lang import bounds as b
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks, as the kernel or a vouching agent tells."""
+    """Who asks, as the kernel or a vouching agent tells; ``host``: the submission host."""
 
     user: str
     uid: int
     host: str
-    """The submission host."""
     may_administer: bool = True
     """Whether administrators have their rights on that host."""
 
@@ -40,7 +39,7 @@ class Overtaken(Refused):
 
 
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
-    """A request; ``uuid`` makes a retry safe: the answer is stored with it."""
+    """A request; ``uuid`` makes a retry safe: the answer is stored with it; ``v``: the command's protocol (proto/version.py)."""
 
     most_bytes: ClassVar[int] = b.LARGE
     """The largest frame that this kind may come in."""
@@ -48,7 +47,6 @@ class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_un
     again: bool = False
     """A retry: the caller asked this before and got no answer."""
     v: b.Signed = 1
-    """The command's protocol (proto/version.py)."""
 
 
 OptionValue = str | bool | list[str]
@@ -95,7 +93,6 @@ class Submit(Ask, frozen=True):
     """bsub. ``options``: LSF option name without its dash to its raw text (True where it takes none, a list where repeated)."""
 
     most_bytes: ClassVar[int] = b.LARGEST
-
     command: b.Command
     script: b.Script = ""
     env: b.Environment = {}
@@ -179,7 +176,6 @@ class Modify(Ask, frozen=True):
     """bmod: ``options`` as in Submit; an option with ``n`` behind it resets."""
 
     most_bytes: ClassVar[int] = b.LARGEST
-
     job: b.JobId
     options: b.Options = {}
     command: b.Command = ""
@@ -329,6 +325,14 @@ class Hosts(Ask, frozen=True, kw_only=True):
     """badmin hopen and hclose."""
 
     hosts: b.Names = []
+    close: bool
+    comment: b.Line = ""
+
+
+class Gpus(Ask, frozen=True, kw_only=True):
+    """badmin gpuopen and gpuclose; each name is HOST:ID[,ID ...], an ID is an index or a UUID."""
+
+    gpus: b.Names
     close: bool
     comment: b.Line = ""
 

@@ -50,6 +50,8 @@ class GpuState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     pcie_received: float = -1.0
     error: str = ""
     """What is wrong with it, "" if nothing is."""
+    cause: str = ""
+    """Of what kind that is: ``core.decide.report.gpus.Cause``."""
 
 
 class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):

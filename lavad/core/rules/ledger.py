@@ -43,7 +43,7 @@ class HostLedger:
         self.exclusive = use.exclusive if use else 0
         self.jobs = len(use.jobs) if use else 0
         self.reserved: dict[str, float] = use.reserved.copy() if use else {}
-        closed = frozenset(gpu.uuid for gpu in host.closed_gpus)
+        closed = host.closed_devices()
         self.gpu_book = use.gpus.copy(closed) if use else GpuBook(closed=closed)
         self.cpus: dict[int, int] = use.cpus.copy() if use else {}
         self.topology = cluster.topology_of(name)

@@ -6,6 +6,9 @@ import msgspec
 
 from lavad.core.lang.states import HostState
 
+BY = "lava"
+"""Who closes and opens hosts and GPUs where it is the master by itself."""
+
 
 class Gpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A GPU, or an instance of one that is split (MIG), as NVML names it; memory in MB."""
@@ -37,10 +40,10 @@ class ClosedGpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     uuid: str
     at: float = 0.0
     by: str = ""
-    """Who closed it; ``lava``: the master by itself."""
+    """Who closed it, or ``BY``."""
     why: str = ""
     cause: str = ""
-    """Of one that the master closed: for what."""
+    """Of one that the master closed: for what (``core.decide.report.gpus``)."""
 
 
 class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -84,3 +87,10 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     joined: float = 0.0
     """First seen; 0: only configured so far."""
     closed_gpus: tuple[ClosedGpu, ...] = ()
+
+    def closed_devices(self) -> frozenset[str]:
+        """The UUIDs of GPUs, and of instances of them, that no new job gets."""
+        if not self.closed_gpus:
+            return frozenset()
+        closed = {gpu.uuid for gpu in self.closed_gpus}
+        return frozenset((*closed, *(gpu.uuid for gpu in self.facts.gpus if gpu.parent in closed)))

@@ -19,7 +19,7 @@ from lavad.queries.frame.request import Request, Shown, err, leave, out, read_pe
 
 _KINDS: dict[str, tuple[type[ev.Event], ...]] = {
     "mbdhist": (ev.MasterStarted, ev.StoreRestored, ev.LeasesExtended),
-    "hhist": (ev.HostSwitched, ev.HostLeft, ev.HostFenced),
+    "hhist": (ev.HostSwitched, ev.HostLeft, ev.HostFenced, ev.GpuSwitched),
     "qhist": (ev.QueueSwitched,),
 }
 _KINDS["hist"] = tuple(kind for kinds in _KINDS.values() for kind in kinds)
@@ -53,7 +53,7 @@ def show(request: Request) -> Iterator[Shown]:
 def _name(event: ev.Event) -> str:
     if isinstance(event, ev.QueueSwitched):
         return event.queue
-    return event.host if isinstance(event, ev.HostSwitched | ev.HostLeft | ev.HostFenced) else ""
+    return event.host if isinstance(event, ev.HostSwitched | ev.HostLeft | ev.HostFenced | ev.GpuSwitched) else ""
 
 
 def _sentence(request: Request, event: ev.Event) -> str:

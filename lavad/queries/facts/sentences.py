@@ -330,6 +330,9 @@ def cluster_sentence(event: ev.Event) -> str:
     if isinstance(event, ev.HostSwitched):
         verb = "closed" if event.closed else "opened"
         return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
+    if isinstance(event, ev.GpuSwitched):
+        verb = "closed" if event.closed else "opened"
+        return f"GPU <{event.gpu}> of host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
     if isinstance(event, ev.QueueSwitched):
         comment = f" {event.comment}" if event.comment else ""
         return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."

@@ -15,6 +15,7 @@ from lavad.core.plan.volatile import Soft, WhyClass
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import Ends
 from lavad.core.site.conf import Conf
+from lavad.core.site.host import Host
 from lavad.core.site.host_names import members
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
@@ -183,8 +184,8 @@ class SchedulerCache:
             if row.host is not host:
                 self.state_seen += 1
                 others = True
-                if row.host.facts.starter != host.facts.starter:
-                    self.improved = self.cycle  # it may go together with others now
+                if _goes_with(row.host) != _goes_with(host):
+                    self.improved = self.cycle  # it may go together with others now, or have GPUs that it had not
             if row.renew(ledger, host, use, load):
                 self.improved = self.cycle
             if self.columns is not None:
@@ -277,3 +278,8 @@ class SchedulerCache:
             self.why_job.pop(key, None)
         entry.jobs = reasons
         self.why_job.update(reasons)
+
+
+def _goes_with(host: Host) -> tuple[object, ...]:
+    """What a host's own free slots do not show when it may take jobs that it could not before."""
+    return host.facts.starter, host.facts.gpus, host.closed_gpus

@@ -83,6 +83,15 @@ CASES = [
         "",
         "Open <ol3> ...... Host control failed.: User permission denied\n",
     ),
+    ("badmin gpuclose ol3:1", [{"ok": {"results": [{"gpu": "ol3:1", "ok": True}]}}], 0, "", "Close <ol3:1> ...... done\n"),
+    (
+        "badmin gpuopen ol3:1",
+        [{"ok": {"results": [{"gpu": "ol3:1", "ok": False, "why": "User permission denied"}]}}],
+        255,
+        "",
+        "Open <ol3:1> ...... GPU control failed.: User permission denied\n",
+    ),
+    ("badmin gpuclose ol3:9", [{"refused": "ol3:9: No such GPU on host <ol3>"}], 255, "", "ol3:9: No such GPU on host <ol3>\n"),
     (
         "badmin hclose nosuch",
         [{"refused": "Bad host name, host group name or cluster name"}],
@@ -169,6 +178,10 @@ ASKS = [
     ("bmod -Z hostname 7", {"command": "hostname", "options": {}}),
     ("bpeek -f -J x", {"ask": "peek", "job": "", "select": {"name": "x"}, "follow": True}),
     ("badmin hclose -C swap h1 h2", {"ask": "hosts", "hosts": ["h1", "h2"], "close": True, "comment": "swap"}),
+    (
+        "badmin gpuclose h1:0,GPU-1 h2:3 -C hot",
+        {"ask": "gpus", "gpus": ["h1:0,GPU-1", "h2:3"], "close": True, "comment": "hot"},
+    ),
     ("badmin qinact a", {"ask": "queues", "queues": ["a"], "what": "qinact", "comment": ""}),
     (
         "badmin hist -t .-1,. x",

@@ -6,8 +6,8 @@ from enum import Enum
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.site.host import BY
 
-BY = "lava"
 LONGEST = 512
 EXITS = "eadmin: JOB EXIT THRESHOLD EXCEEDED"
 """LSF's words."""

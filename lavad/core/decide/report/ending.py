@@ -68,11 +68,19 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
         why = run.verdict.lost or (f"host {lost.host} was lost" if lost is not None else "")
         avoid = lost_hosts(run)
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, avoid=avoid, end=end, why=why)
+    if run.verdict.status and (spec.rerunnable or spec.checkpoint is not None) and (broken := _broken_gpus(run, end)):
+        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, end=end, why=broken)
     return _after_exit_value(cluster, job, run, spec, now, end)
 
 
+def _broken_gpus(run: Attempt, end: End | None) -> str:
+    """Which GPUs of the job broke while it ran, and how."""
+    ends = [end, *(part.end for part in run.parts)]
+    return "; ".join(dict.fromkeys(one.gpu_fault for one in ends if one is not None and one.gpu_fault))
+
+
 def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
-    """brequeue or bmig."""
+    """brequeue or bmig, or the master as a GPU of the job broke: then it keeps its place."""
     verdict = run.verdict
     done = verdict is not None and not verdict.lost and verdict.status == 0
     for pending in run.pending_signals:
@@ -85,9 +93,9 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
                 reason=PendReason.JOB_REQUEUED,
                 state=pending.state,
                 end=end,
-                top=True,
+                top=bool(pending.by),
                 avoid=hung_hosts(run),
-                why="requeued by " + pending.by,
+                why=f"requeued by {pending.by}" if pending.by else pending.said,
             )
         if pending.kind is SignalKind.MIGRATE:
             avoid = tuple(part.host for part in run.parts)
@@ -186,6 +194,8 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
     elif killed is not None and reason is killed.reason:
         why = killed.said
+    if reason is TermReason.NONE and verdict.status and (broken := _broken_gpus(run, end)):
+        reason, why = TermReason.TERM_OTHER, broken
     good = verdict.status == 0 or rule.is_success(os.waitstatus_to_exitcode(verdict.status))
     ok = good and not verdict.lost and reason is TermReason.NONE
     status = verdict.status if not verdict.lost else 255 << 8

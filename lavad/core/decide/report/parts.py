@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.ending import after_last_part, find_kill
+from lavad.core.decide.report.gpus import befell
 from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank
 from lavad.core.job.endpoint import endpoint_text
@@ -138,7 +139,13 @@ def _refused(cluster: Cluster, job: Job, run: Attempt, part: Part, code: str, wh
 def ended(cluster: Cluster, report: EndedReport, now: float) -> list[ev.Event]:
     """The job process of a part ended. If its lease ended it, the part counts as lost."""
     found = find_part(cluster, report)
-    return [] if found is None else _ended(cluster, *found, report.end, report.gone, now)
+    if found is None:
+        return []
+    gpus = found[2].gpus
+    end = report.end
+    if gpus and end.status:
+        end = replace(end, gpu_fault=befell(cluster, report.host, gpus, report.gpu_faults))
+    return _ended(cluster, *found, end, report.gone, now)
 
 
 def _ended(cluster: Cluster, job: Job, run: Attempt, part: Part, end: End, gone: bool, now: float) -> list[ev.Event]:

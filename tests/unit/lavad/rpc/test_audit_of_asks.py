@@ -18,6 +18,7 @@ SECRET = "s3cr3t"
 ID = {"jobs": {"ids": ["1"]}}
 OF_ADMINISTRATORS: dict[str, dict[str, Any]] = {
     "hosts": {"hosts": ["h1"], "close": True, "comment": "new disk"},
+    "gpus": {"gpus": ["h1:0"], "close": True, "comment": "hot"},
     "queues": {"queues": ["normal"], "what": "qclose"},
     "lease": {"seconds": 60},
     "perfmon": {"what": "start"},

@@ -24,7 +24,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.job.job import Placed
 from lavad.core.lang.ask_rules import CALLS, RULES, Rule, rows
 from lavad.core.lang.asks import Ask, Caller
-from lavad.core.site.host import Facts
+from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.reservation import Reservation
 from lavad.hosts.sessions import Session, Sessions
 from lavad.rpc.admission import Admission
@@ -100,6 +100,7 @@ def _frame(kind: type[Ask], job: str, group: str, reservation: str) -> dict[str,
         "ChangeReservation": {"name": reservation, "verb": "disable", "description": "d"},
         "DropReservation": {"name": reservation},
         "Hosts": {"hosts": ["h1"], "close": False},
+        "Gpus": {"gpus": ["h1:0"], "close": False},
         "Queues": {"queues": ["normal"], "what": "qopen"},
         "Lease": {"seconds": 1.0},
         "Perfmon": {"what": "stop"},
@@ -135,7 +136,7 @@ def _prepared(cluster: Cluster, now: float) -> Decided:
     joined = [
         event
         for host in ("h1", "h2", "task", "joined")
-        for event in (ev.HostJoined(at=now, host=host, facts=Facts(ncpus=8)), ev.HostUp(at=now, host=host))
+        for event in (ev.HostJoined(at=now, host=host, facts=Facts(ncpus=8, gpus=(Gpu("G"),))), ev.HostUp(at=now, host=host))
     ]
     return Decided(events=[_conf(cluster), *joined])
 

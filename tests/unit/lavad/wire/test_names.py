@@ -33,7 +33,7 @@ PAIRS: list[tuple[type[msgspec.Struct], type[Message], set[str]]] = [
     (Gpu, pb.Gpu, set()),
     (PartUsage, pb.Usage, set()),
     (TaskUsage, pb.TaskUsage, set()),
-    (End, pb.Ended, {"gone"}),
+    (End, pb.Ended, {"gone", "gpu_faults", "gpu_fault"}),
     (TaskEnd, pb.TaskEnd, set()),
     (GpuUse, pb.GpuUse, set()),
     (Endpoint, pb.Endpoint, set()),
