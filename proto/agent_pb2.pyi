@@ -476,10 +476,20 @@ class Granted(_message.Message):
     def __init__(self, wish: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Checkpointed(_message.Message):
-    __slots__ = ("generation",)
+    __slots__ = ("generation", "seconds", "size", "method", "why", "newest")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    NEWEST_FIELD_NUMBER: _ClassVar[int]
     generation: int
-    def __init__(self, generation: _Optional[int] = ...) -> None: ...
+    seconds: float
+    size: int
+    method: str
+    why: str
+    newest: int
+    def __init__(self, generation: _Optional[int] = ..., seconds: _Optional[float] = ..., size: _Optional[int] = ..., method: _Optional[str] = ..., why: _Optional[str] = ..., newest: _Optional[int] = ...) -> None: ...
 
 class TaskStarted(_message.Message):
     __slots__ = ("rank", "number", "pid")
@@ -869,7 +879,7 @@ class Bind(_message.Message):
     def __init__(self, cpus: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[int]] = ..., only: _Optional[bool] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("sequence", "text", "two_phase", "hosts", "place", "expires", "lease", "key_pem", "cert_pem", "restart", "restart_count", "name", "token")
+    __slots__ = ("sequence", "text", "two_phase", "hosts", "place", "expires", "lease", "key_pem", "cert_pem", "restart", "restart_count", "name", "token", "go_back")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TWO_PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -883,6 +893,7 @@ class Start(_message.Message):
     RESTART_COUNT_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    GO_BACK_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     text: int
     two_phase: bool
@@ -896,7 +907,8 @@ class Start(_message.Message):
     restart_count: int
     name: str
     token: str
-    def __init__(self, sequence: _Optional[int] = ..., text: _Optional[int] = ..., two_phase: _Optional[bool] = ..., hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., place: _Optional[int] = ..., expires: _Optional[float] = ..., lease: _Optional[float] = ..., key_pem: _Optional[bytes] = ..., cert_pem: _Optional[bytes] = ..., restart: _Optional[int] = ..., restart_count: _Optional[int] = ..., name: _Optional[str] = ..., token: _Optional[str] = ...) -> None: ...
+    go_back: bool
+    def __init__(self, sequence: _Optional[int] = ..., text: _Optional[int] = ..., two_phase: _Optional[bool] = ..., hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., place: _Optional[int] = ..., expires: _Optional[float] = ..., lease: _Optional[float] = ..., key_pem: _Optional[bytes] = ..., cert_pem: _Optional[bytes] = ..., restart: _Optional[int] = ..., restart_count: _Optional[int] = ..., name: _Optional[str] = ..., token: _Optional[str] = ..., go_back: _Optional[bool] = ...) -> None: ...
 
 class Amend(_message.Message):
     __slots__ = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail")

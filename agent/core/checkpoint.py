@@ -35,6 +35,12 @@ class Checkpoints(msgspec.Struct, frozen=True):
     period: float = 0.0
     due: float = 0.0
     pending: tuple[PendingRequest, ...] = ()
+    seen: int = -1
+    """The newest generation that was looked into, whole or not."""
+    listed: bool = False
+    """The folder has been looked at since the part runs."""
+    asked: float = 0.0
+    """When the job was asked for the checkpoint that is under way; 0: none is."""
 
 
 Decided = tuple[Checkpoints, list[Effect]]
@@ -42,7 +48,7 @@ Decided = tuple[Checkpoints, list[Effect]]
 
 def begin(uid: str, known: int, period: float, initial: float, now: float) -> Checkpoints:
     """The part runs. ``initial``: seconds to the first periodic checkpoint, 0: as ``period``; ``period`` 0: there are none."""
-    return Checkpoints(uid, known, period, now + (initial or period) if period else 0.0)
+    return Checkpoints(uid, known, period, now + (initial or period) if period else 0.0, seen=known)
 
 
 def ask(now: float, state: Checkpoints, request: int, kill_after: bool) -> Decided:
@@ -50,7 +56,7 @@ def ask(now: float, state: Checkpoints, request: int, kill_after: bool) -> Decid
     if any(one.request == request for one in state.pending):
         return state, []
     pending = (*state.pending, PendingRequest(request, kill_after, now + WAIT))
-    return replace(state, pending=pending), [Send(state.uid, SIGNAL, True)]
+    return replace(state, pending=pending, asked=now), [Send(state.uid, SIGNAL, True)]
 
 
 def set_period(state: Checkpoints, period: float, now: float) -> Checkpoints:
@@ -63,14 +69,18 @@ def set_period(state: Checkpoints, period: float, now: float) -> Checkpoints:
 def tick(now: float, state: Checkpoints) -> Decided:
     """Ask for the periodic checkpoint if it is due and none is pending; fail requests whose time is over."""
     effects: list[Effect] = []
+    why = f"no checkpoint was written within {WAIT:.0f} seconds"
     late = [one for one in state.pending if one.until <= now]
     if late:
-        why = f"no checkpoint was written within {WAIT:.0f} seconds"
         effects += [Answer(state.uid, one.request, False, why) for one in late]
         state = replace(state, pending=tuple(one for one in state.pending if one.until > now))
+    if state.asked and now >= state.asked + WAIT:
+        effects.append(ReportCheckpoint(state.uid, -1, now - state.asked, why=why))
+        state = replace(state, asked=0.0)
     if state.due and now >= state.due:
-        if not state.pending:
+        if not state.asked:
             effects.append(Send(state.uid, SIGNAL, True))
+            state = replace(state, asked=now)
         state = replace(state, due=now + state.period)
     return state, effects
 
@@ -78,15 +88,40 @@ def tick(now: float, state: Checkpoints) -> Decided:
 def signal_ignored(state: Checkpoints) -> Decided:
     """No process of the job catches the signal, so it was not sent: every pending request fails."""
     why = f"no process of the job catches {SIGNAL.name}"
-    return replace(state, pending=()), [Answer(state.uid, one.request, False, why) for one in state.pending]
+    return _failed(state, why)
 
 
-def found(state: Checkpoints, generation: int) -> Decided:
-    """The newest complete generation in the folder is ``generation``; -1: there is none."""
+def found(now: float, state: Checkpoints, generation: int, size: int = 0) -> Decided:
+    """The newest whole generation in the folder is ``generation``, of ``size`` bytes; -1: there is none."""
     if generation <= state.known:
         return state, []
-    effects: list[Effect] = [ReportCheckpoint(state.uid, generation)]
+    seconds = now - state.asked if state.asked else 0.0
+    effects: list[Effect] = [ReportCheckpoint(state.uid, generation, seconds, size)]
     effects += [Answer(state.uid, one.request) for one in state.pending]
     if any(one.kill_after for one in state.pending):
         effects.append(KillAll(state.uid))
-    return replace(state, known=generation, pending=()), effects
+    return replace(state, known=generation, seen=max(state.seen, generation), pending=(), asked=0.0), effects
+
+
+def listed(state: Checkpoints, newest: int) -> Decided:
+    """The part has just started, and ``newest`` is the newest generation that its start has left in the folder (-1: none)."""
+    if state.listed or newest >= state.known:
+        return replace(state, listed=True), []
+    why = "it was damaged or gone when the job started again"
+    told = ReportCheckpoint(state.uid, state.known, why=why, newest=newest)
+    return replace(state, listed=True, known=newest, seen=newest), [told]
+
+
+def damaged(now: float, state: Checkpoints, generation: int, why: str) -> Decided:
+    """A new generation is not what its manifest says: it does not count, and who asked for it is told."""
+    if generation <= state.seen:
+        return state, []
+    seconds = now - state.asked if state.asked else 0.0
+    told = ReportCheckpoint(state.uid, generation, seconds, why=why)
+    state, effects = _failed(replace(state, seen=generation), f"checkpoint generation {generation} is damaged: {why}")
+    return state, [told, *effects]
+
+
+def _failed(state: Checkpoints, why: str) -> Decided:
+    effects: list[Effect] = [Answer(state.uid, one.request, False, why) for one in state.pending]
+    return replace(state, pending=(), asked=0.0), effects

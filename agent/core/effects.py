@@ -44,9 +44,17 @@ class AskCheckpoint(Effect, frozen=True):
 
 
 class ReportCheckpoint(Effect, frozen=True):
-    """Report a new complete checkpoint to the master."""
+    """Report to the master a checkpoint that is whole, or ``why`` it is not (``generation`` -1: there is none).
+
+    ``seconds``: from the request to the end, 0: nobody asked; ``size``: in bytes, 0: not known. ``newest``: the newest that is
+    whole, where that is another than was known.
+    """
 
     generation: int
+    seconds: float = 0.0
+    size: int = 0
+    why: str = ""
+    newest: int | None = None
 
 
 class Run(Effect, frozen=True):

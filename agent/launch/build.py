@@ -212,7 +212,9 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     if order.start.place:
         return part
     before = prepost.site_before(text, site)
-    return part._replace(pre_exec=prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout))
+    again = order.start.restart_count or order.start.restart >= 0
+    most = (order.start.restart if order.start.go_back else -1) if again else None
+    return part._replace(pre_exec=prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout, most))
 
 
 def _before(text: pb.JobText) -> tuple[str, ...]:

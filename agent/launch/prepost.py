@@ -10,10 +10,12 @@ A path of ``-f`` that both hosts share is copied on the first host; otherwise th
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 
 from agent.launch.command import quote
 from agent.launch.site import Site
+from agent.starter.part import generations
 from proto import agent_pb2 as pb
 
 LATE = 98
@@ -25,12 +27,17 @@ DATA = "LAVA_EEXEC_DATA"
 
 
 def pre_exec(
-    commands: Sequence[str], checkpoint_dir: str = "", copies: str = "", checkpoint_of: str = "", seconds: int = 0
+    commands: Sequence[str],
+    checkpoint_dir: str = "",
+    copies: str = "",
+    checkpoint_of: str = "",
+    seconds: int = 0,
+    most: int | None = None,
 ) -> str | None:
     """One shell command for everything that runs before the job; it ends at the first failure. None: there is nothing to run.
 
     ``copies`` runs last. ``checkpoint_dir`` is made first, as a link to ``checkpoint_of`` if that is given.
-    ``seconds``: time limit, 0: none.
+    With ``most`` damaged generations there, and those above it (-1: none), are set aside. ``seconds``: time limit, 0: none.
     """
     given = [command for command in (*commands, copies) if command]
     parts = given if len(given) == 1 and not checkpoint_dir else [f"(\n{command}\n)" for command in given]
@@ -40,6 +47,8 @@ def pre_exec(
         if checkpoint_of:
             # a job that is restarted under another number goes on in the folder of the old one
             make = f"{{ [ -e {folder} ] || ln -s {quote(checkpoint_of)} {folder}; }} && [ -d {folder} ]"
+        if most is not None:
+            make += " && " + " ".join(map(quote, (sys.executable, "-I", "-S", generations.__file__, checkpoint_dir, str(most))))
         parts.insert(0, make)
     return _within(" && ".join(parts), seconds, LATE) or None
 

@@ -15,7 +15,7 @@ from agent.parts.entry import Entry
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
-from agent.starter.protocol import orders, reports
+from agent.starter.protocol import answers, orders
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
@@ -77,7 +77,15 @@ class PartControl:
                 if entry.checkpoint is not None:
                     self.apply_checkpoint(entry, *checkpoint.ask(now(), entry.checkpoint, effect.request, effect.kill_after))
             elif isinstance(effect, eff.ReportCheckpoint):
-                self._reporter.put(messages.about(entry, checkpointed=pb.Checkpointed(generation=effect.generation)), entry)
+                said = pb.Checkpointed(
+                    generation=effect.generation,
+                    seconds=effect.seconds,
+                    size=effect.size,
+                    why=effect.why,
+                    method=app.NAME,
+                    newest=effect.newest,
+                )
+                self._reporter.put(messages.about(entry, checkpointed=said), entry)
             elif isinstance(effect, eff.Run):
                 self._completion.run(entry, effect.command)
             elif isinstance(effect, eff.Save):
@@ -99,16 +107,28 @@ class PartControl:
             if entry.looked and now() < entry.looked + SEARCH_TIMEOUT:
                 continue
             entry.looked = now()
-            self._starter.put(app.look(entry.uid, entry.made.user, entry.checkpoint_folder()))
+            folder, above = entry.checkpoint_folder(), entry.checkpoint.seen if entry.checkpoint.listed else None
+            self._starter.put(app.look(entry.uid, entry.made.user, folder, above, self._starter.protocol))
 
-    def found_checkpoints(self, found: reports.Folders) -> None:
-        """The result of a search: the checkpoints in a part's folder."""
+    def found_checkpoints(self, found: answers.Folders | answers.Generations) -> None:
+        """The result of a search: the checkpoints in a part's folder, of a starter of before without a look into them."""
         entry = self._table.find(app.uid_of(found.id))
         if entry is None:
             return
         entry.looked = 0.0
-        if entry.checkpoint is not None and entry.end is None:
-            self.apply_checkpoint(entry, *checkpoint.found(entry.checkpoint, app.newest(found.names)))
+        if entry.checkpoint is None or entry.end is not None:
+            return
+        if isinstance(found, answers.Folders):
+            newest = app.newest(found.names)
+            if not entry.checkpoint.listed:
+                self.apply_checkpoint(entry, *checkpoint.listed(entry.checkpoint, newest))
+            else:
+                self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, newest))
+            return
+        for generation, size in found.whole:
+            self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))
+        for generation, why in found.damaged:
+            self.apply_checkpoint(entry, *checkpoint.damaged(now(), entry.checkpoint, generation, why))
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """New usage samples, by uid: end parts that exceed a limit."""

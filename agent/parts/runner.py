@@ -30,7 +30,7 @@ from agent.parts.parts import Parts
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Spool
 from agent.parts.table import PartTable, Reporter
-from agent.starter.protocol import orders, reports
+from agent.starter.protocol import answers, orders, reports
 from agent.starter.protocol.reports import FirstFailure, Hello, Refused, Report
 from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
@@ -82,9 +82,9 @@ class Runner:
         match report:
             case reports.Reports():
                 self.parts.reported(reports.part_reports(report))
-            case reports.Folders():
+            case answers.Folders() | answers.Generations():
                 self.control.found_checkpoints(report)
-            case reports.Data(number, data, size, error):
+            case answers.Data(number, data, size, error):
                 self.peeks.append(pb.PeekData(id=number, data=data, size=size, error=error))
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:

@@ -90,6 +90,7 @@ def start_order(
         expires=now + START_EXPIRES,
         lease=run.lease or lease_of(cluster, spec),
         restart=job.checkpoint,
+        go_back=job.checkpoints is not None and job.checkpoints.go_back,
         restart_count=effect.attempt - 1,
         name=job.name,
         token=token(secret, run.uid),

@@ -113,6 +113,8 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which the part may run without news of the master, 0: for ever."""
     restart: int
     """Generation of the checkpoint to restart from, -1: none."""
+    go_back: bool = False
+    """Generations above it are set aside."""
     restart_count: int
     name: str
     token: str

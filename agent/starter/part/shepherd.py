@@ -136,6 +136,8 @@ class Shepherd:
                 self._tell(user_files.read(order))
             case orders.FindFolders():
                 self._tell(user_files.find_folders(order))
+            case orders.FindGenerations():
+                self._tell(user_files.find_generations(order))
             case orders.Append() | orders.Deliver():
                 self._tell(user_files.write(order))
             case orders.Greet() | orders.List() | orders.Start() | orders.Forget():

@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import stat
 
-from agent.starter.protocol.orders import Append, Deliver, FindFolders, Read
-from agent.starter.protocol.reports import Data, Folders, Wrote
+from agent.starter.part import generations
+from agent.starter.protocol.answers import Data, Folders, Generations
+from agent.starter.protocol.orders import Append, Deliver, FindFolders, FindGenerations, Read
+from agent.starter.protocol.reports import Wrote
 
 MOST_READ = 16 << 20
 _CHUNK = 1 << 20
@@ -42,6 +44,22 @@ def find_folders(order: FindFolders) -> Folders:
     except (OSError, ValueError) as e:
         return Folders(order.id, error=_why(e))
     return Folders(order.id, tuple(having))
+
+
+def find_generations(order: FindGenerations) -> Generations:
+    """The checkpoint generations above the one that is known, oldest first, each checked."""
+    whole, damaged = [], []
+    try:
+        new = [number for number in generations.numbers(order.path) if number > order.above]
+    except (OSError, ValueError) as e:
+        return Generations(order.id, error=_why(e))
+    for number in reversed(new):
+        size, why = generations.check(os.path.join(order.path, f"gen-{number}"))
+        if why:
+            damaged.append((number, why))
+        else:
+            whole.append((number, size))
+    return Generations(order.id, tuple(whole), tuple(damaged))
 
 
 def write(order: Append | Deliver) -> Wrote:

@@ -69,6 +69,16 @@ class FindFolders(NamedTuple):
     having: str
 
 
+@order("generations")
+class FindGenerations(NamedTuple):
+    """The checkpoint generations in ``path`` above number ``above``, each checked. Answered by ``Generations``."""
+
+    id: str
+    user: User
+    path: str
+    above: int
+
+
 @order("append")
 class Append(NamedTuple):
     """Add a text to a file of the user's when the part of this uid has ended, once. Answered by ``Wrote``."""
@@ -262,8 +272,9 @@ AboutMany = Signal | Kill | Renew
 ToPart = AboutOne | AboutMany
 """About parts that are here; one of many is narrowed to each part for its shepherd."""
 Write = Append | Deliver
-Order = Greet | List | Start | Read | FindFolders | Write | Forget | ToPart
-ToShepherd = Template | Begin | Read | FindFolders | Write | ToPart
+Look = Read | FindFolders | FindGenerations
+Order = Greet | List | Start | Look | Write | Forget | ToPart
+ToShepherd = Template | Begin | Look | Write | ToPart
 
 
 def is_about(what: ToPart, uid: str) -> bool:

@@ -9,10 +9,9 @@ told again in ``Hello``. A part that was refused or lost has no other end. Parts
 from enum import Enum
 from typing import NamedTuple, NewType
 
-from agent.starter.protocol.codec import Json, Kinds
-
-report = Kinds("is")
-
+from agent.starter.protocol.answers import Data, Folders, Generations
+from agent.starter.protocol.codec import Json
+from agent.starter.protocol.report_kinds import report
 
 # -- what reports are made of --------------------------------------------------------------------------------------------
 
@@ -257,29 +256,6 @@ class Stuck(NamedTuple):
     uid: str
 
 
-# -- answers -------------------------------------------------------------------------------------------------------------
-
-
-@report("data")
-class Data(NamedTuple):
-    """The answer to ``Read``."""
-
-    id: int
-    data: bytes = b""
-    size: int = 0
-    """Of the whole file."""
-    error: str = ""
-
-
-@report("folders")
-class Folders(NamedTuple):
-    """The answer to ``FindFolders``."""
-
-    id: str
-    names: tuple[str, ...] = ()
-    error: str = ""
-
-
 @report("wrote")
 class Wrote(NamedTuple):
     """``Append`` or ``Deliver`` was carried out. A shepherd names it by ``id``, the starter by ``uid``, which is the same."""
@@ -372,10 +348,10 @@ class Reports(NamedTuple):
     """Each as ``read_report`` reads it: one of an unknown kind is passed over."""
 
 
-FromShepherd = PartReport | Killing | Stuck | Data | Folders
+FromShepherd = PartReport | Killing | Stuck | Data | Folders | Generations
 EncodedReport = NewType("EncodedReport", bytes)
 """A report of a shepherd as JSON."""
-FromStarter = Hello | Listed | Reports | Data | Folders
+FromStarter = Hello | Listed | Reports | Data | Folders | Generations
 Report = PartReport | FromShepherd | FromStarter
 
 

@@ -15,14 +15,14 @@ from typing import NamedTuple, NoReturn
 
 from agent.starter.part import shepherd
 from agent.starter.protocol.codec import Json, text
-from agent.starter.protocol.orders import Begin, FindFolders, Read, ToShepherd, Write, write_order
+from agent.starter.protocol.orders import Begin, Look, ToShepherd, Write, write_order
 from agent.starter.system import apart, kernel
 from agent.starter.system.cgroup import Groups
 from agent.starter.system.stdio import one_line
 from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
-Asked = Read | FindFolders | Write
+Asked = Look | Write
 """A request for a user that belongs to no running part."""
 
 KEPT_TEMPLATES = 16

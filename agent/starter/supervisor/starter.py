@@ -186,7 +186,7 @@ class Starter:
                 self._agent.answer(Listed(self._list()))
             case orders.Forget(uids):
                 self._supervisor.forget(uids)
-            case orders.Read() | orders.FindFolders():
+            case orders.Read() | orders.FindFolders() | orders.FindGenerations():
                 self._read(order)
             case orders.Append() | orders.Deliver():
                 self._write(order)
@@ -223,7 +223,7 @@ class Starter:
                 part.deadline = order.deadline
                 self._supervisor.order(part, order)
 
-    def _read(self, order: orders.Read | orders.FindFolders) -> None:
+    def _read(self, order: orders.Look) -> None:
         try:
             self._supervisor.requests.read(key_of(order.user, False), order)
         except (OSError, ValueError) as e:

@@ -15,12 +15,11 @@ from enum import Enum
 
 from agent.starter.process import account
 from agent.starter.protocol import orders
+from agent.starter.protocol.answers import Data, Folders, Generations
 from agent.starter.protocol.codec import ProtocolError
 from agent.starter.protocol.orders import AboutMany, ToPart
 from agent.starter.protocol.reports import (
-    Data,
     Ended,
-    Folders,
     FromShepherd,
     FromStarter,
     Gone,
@@ -61,7 +60,7 @@ MALFORMED = (FrameError, ProtocolError)
 """Raised for malformed data from a shepherd: it is the user's process, and is killed."""
 
 
-_ANSWERS = (Data, Folders, Wrote)
+_ANSWERS = (Data, Folders, Generations, Wrote)
 """Reports that answer a request for a user."""
 
 

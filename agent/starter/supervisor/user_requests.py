@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent.starter.protocol import orders
-from agent.starter.protocol.reports import Data, Folders, FromStarter, PartReport, Wrote
+from agent.starter.protocol.answers import Data, Folders, Generations
+from agent.starter.protocol.reports import FromStarter, PartReport, Wrote
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
 from agent.starter.supervisor.pool import Pool
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 
-_ANSWER: dict[type, type] = {orders.Read: Data, orders.FindFolders: Folders, orders.Append: Wrote, orders.Deliver: Wrote}
+_ANSWER: dict[type, type] = {
+    orders.Read: Data,
+    orders.FindFolders: Folders,
+    orders.FindGenerations: Generations,
+    orders.Append: Wrote,
+    orders.Deliver: Wrote,
+}
 
 
 class UserRequests:
@@ -34,7 +41,7 @@ class UserRequests:
         self._report = report
         self._answer = answer
 
-    def read(self, key: ShepherdKey, order: orders.Read | orders.FindFolders) -> None:
+    def read(self, key: ShepherdKey, order: orders.Look) -> None:
         """Have a shepherd of this kind read a file or find folders; OSError when none can be forked."""
         self._pool.ask(key, order)
 
@@ -54,7 +61,7 @@ class UserRequests:
         if part is not None:
             part.writing = True
 
-    def answered(self, shepherd: ShepherdHandle, answer: Data | Folders | Wrote) -> None:
+    def answered(self, shepherd: ShepherdHandle, answer: Data | Folders | Generations | Wrote) -> None:
         """A shepherd has done what it was asked: pass the answer on to the agent. An answer to nothing is ignored."""
         asked = shepherd.asked.get(answer.id)
         if asked is None or not isinstance(answer, _ANSWER[type(asked)]):
@@ -84,6 +91,11 @@ class UserRequests:
         self._report(Wrote(uid=uid, error=error))
 
 
-def failed(asked: orders.Read | orders.FindFolders, why: str) -> Data | Folders:
+def failed(asked: orders.Look, why: str) -> Data | Folders | Generations:
     """The answer to a request that failed."""
-    return Data(asked.id, error=why) if isinstance(asked, orders.Read) else Folders(asked.id, error=why)
+    match asked:
+        case orders.Read():
+            return Data(asked.id, error=why)
+        case orders.FindFolders():
+            return Folders(asked.id, error=why)
+    return Generations(asked.id, error=why)

@@ -10,6 +10,7 @@ import operator
 from typing import TYPE_CHECKING
 
 from lavad.core.events.attempt import (
+    CheckpointFailed,
     CheckpointMade,
     JobDispatched,
     JobFound,
@@ -77,6 +78,7 @@ __all__ = [
     "AdvanceReservationEnded",
     "AdvanceReservationSet",
     "AnyEvent",
+    "CheckpointFailed",
     "CheckpointMade",
     "Configured",
     "DependencyJudged",

@@ -10,6 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of
+from lavad.core.job.checkpoints import Generation, failed, made
 from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
@@ -193,12 +194,15 @@ def _signal_handled(cluster: Cluster, event: SignalHandled) -> None:
 
 
 class CheckpointMade(JobEvent, frozen=True):
-    """A complete checkpoint of the job is on disk."""
+    """A complete checkpoint of the job is on disk: ``size`` bytes, ``seconds`` after it was asked for (0.0: it was not)."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
     attempt: int
     generation: int
+    seconds: float = 0.0
+    size: int = 0
+    method: str = ""
 
 
 @folds(CheckpointMade)
@@ -206,7 +210,32 @@ def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
     job = live_job(cluster, event.key)
     move(job, event)
     run = replace(attempt_of(job, event.attempt), checkpoint=event.generation)
-    cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation))
+    one = Generation(event.generation, event.at, event.attempt, event.seconds, event.size, event.method)
+    cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation, checkpoints=made(job.checkpoints, one)))
+
+
+class CheckpointFailed(JobEvent, frozen=True):
+    """A checkpoint could not be made, or is damaged (``generation`` -1: there is none)."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    generation: int = -1
+    seconds: float = 0.0
+    why: str = ""
+    newest: int | None = None
+    """The generation that the job has gone on from instead, -1: none; None: as before."""
+
+
+@folds(CheckpointFailed)
+def _checkpoint_failed(cluster: Cluster, event: CheckpointFailed) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    job = replace(job, checkpoints=failed(job.checkpoints, event.why, event.at, event.seconds))
+    if event.newest is not None:
+        run = replace(attempt_of(job, event.attempt), checkpoint=event.newest)
+        job = replace(job, run=run, checkpoint=event.newest)
+    cluster.jobs.put(job.key, job)
 
 
 class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):

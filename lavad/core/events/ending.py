@@ -10,6 +10,7 @@ from lavad.core.cluster.charge import account_of, charged, gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STARTED, JobEvent, Moves, folds, move
 from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of
+from lavad.core.job.checkpoints import started_again
 from lavad.core.job.depend import Ended, exit_code
 from lavad.core.job.job import Attempt, End, Outcome
 from lavad.core.lang.ids import index_of, job_of
@@ -44,11 +45,16 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
     if run is not None and event.end is not None:
         run = _with_end(run, event.end)
     _charge(cluster, job.spec, run, event.at)
+    checkpoints = job.checkpoints
+    if run is not None and run.started and cluster.specs.rows[job.spec].checkpoint is not None:
+        at = run.verdict.at if run.verdict is not None and run.verdict.at else event.at
+        checkpoints = started_again(checkpoints, run.number, run.started, at)
     job = replace(
         job,
         state=event.state,
         since=event.at,
         run=None,
+        checkpoints=checkpoints,
         reason=event.reason,
         avoid=event.avoid,
         failures=event.failures,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from config.model.values import Limits
+from lavad.core.job.checkpoints import Checkpoints
 from lavad.core.job.depend import Depend
 from lavad.core.job.gpu_use import GpuSums, GpuUse
 from lavad.core.lang.cpus import Binding
@@ -298,6 +299,7 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Pend reason by its own history (requeued, resumed by user …); 0: none."""
     checkpoint: int = -1
     """Checkpoint generation to restart from; -1: from the beginning."""
+    checkpoints: Checkpoints | None = None
     avoid: tuple[str, ...] = ()
     """Hosts not to use at the next dispatch."""
     barred: tuple[str, ...] = ()

@@ -105,9 +105,18 @@ class GrantedReport(PartReport, frozen=True, kw_only=True):
 
 
 class CheckpointReport(PartReport, frozen=True, kw_only=True):
-    """A whole checkpoint is on disk."""
+    """A checkpoint is whole, or ``why`` it is not (``generation`` -1: there is none).
+
+    ``seconds``: from the request until then, 0.0: nobody asked; ``size`` in bytes.
+    """
 
     generation: int
+    seconds: float = 0.0
+    size: int = 0
+    method: str = ""
+    why: str = ""
+    newest: int | None = None
+    """The newest that is whole, where that is another than was known."""
 
 
 class ResizeReport(PartReport, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import requeue_name, signal_name
 from lavad.queries.facts import jobfacts, paragraphs, resources, slot_reservations, tasks
+from lavad.queries.frame import formats
 from lavad.queries.frame.view import View
 
 Tell = TypeVar("Tell", bound=Callable[..., list[str]])
@@ -210,7 +211,20 @@ def _suspected(_: HistoryFormatter, event: ev.RanksSuspected) -> list[str]:
 
 @tells(ev.CheckpointMade)
 def _checkpointed(_: HistoryFormatter, event: ev.CheckpointMade) -> list[str]:
-    return [f"Checkpoint succeeded (generation {event.generation});"]
+    facts = [f"generation {event.generation}"]
+    if event.size:
+        facts.append(f"{formats.mb_text(event.size / (1 << 20))}")
+    if event.seconds:
+        facts.append(f"{event.seconds:.1f} s")
+    return [f"Checkpoint succeeded ({', '.join(facts)});"]
+
+
+@tells(ev.CheckpointFailed)
+def _checkpoint_failed(_: HistoryFormatter, event: ev.CheckpointFailed) -> list[str]:
+    if event.newest is None:
+        return [f"Checkpoint failed: {event.why};"]
+    instead = f"generation {event.newest}" if event.newest >= 0 else "the beginning"
+    return [f"Checkpoint generation {event.generation}: {event.why}; the job goes on from {instead};"]
 
 
 @tells(ev.PartLeft)

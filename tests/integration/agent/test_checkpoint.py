@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from proto import agent_pb2 as pb
 from tests.support.daemons.agent_host import AgentHost, start_order
 from tests.support.daemons.fake_master import FakeMaster
@@ -10,7 +12,7 @@ from tests.support.wait import wait_until
 JOB = r"""#!/bin/sh
 n=${LAVA_CKPT_GENERATION:-0}
 cd $LSB_CHKPNT_DIR
-write() { n=$((n+1)); mkdir tmp; echo x > tmp/MANIFEST; mv tmp gen-$n; }
+write() { n=$((n+1)); mkdir tmp; echo '{"files": {}}' > tmp/MANIFEST; mv tmp gen-$n; }
 trap write USR1
 echo ready $LSB_RESTART $LSB_CHKPNT_DIR
 while :; do sleep 0.05; done
@@ -44,10 +46,16 @@ def test_a_checkpoint_is_asked_for_seen_and_told(master: FakeMaster, host: Agent
 
 
 def test_checkpoints_come_by_themselves_and_a_restart_goes_on_from_one(master: FakeMaster, host: AgentHost) -> None:
+    for number, manifest in ((4, '{"files": {}}'), (5, '{"files": {"a": {"size": 1}}}')):
+        made = host.folder / "work" / "ckpt" / "7" / f"gen-{number}"
+        made.mkdir(parents=True)
+        (made / "MANIFEST").write_text(manifest)
+        subprocess.run(["chown", "-R", "--reference", made.parents[2], made.parents[1]], check=True)
     order = run(master, host, restart=4, checkpoint_period=1)
     wait_until(lambda: len(master.of(order.uid, "checkpointed")) == 2, 10, "two checkpoints")
     assert [r.checkpointed.generation for r in master.of(order.uid, "checkpointed")] == [5, 6]
     work = host.folder / "work"
+    assert "generation 5: file a cannot be read" in (work / "out").read_text(), "it is set aside before the start"
     assert f"ready Y {work / 'ckpt' / '7'}\n" in (work / "out").read_text()
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, kill=pb.Kill()))
     master.wait_for(order.uid, "ended")

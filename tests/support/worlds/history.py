@@ -271,7 +271,11 @@ def checkpoint(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     job = pick(author.running(), a)
     if job is None or job.run is None:
         return []
-    return [ev.CheckpointMade(at=author.now, key=job.key, attempt=job.run.number, generation=b % 9)]
+    if b % 4 == 3:
+        return [ev.CheckpointFailed(at=author.now, key=job.key, attempt=job.run.number, seconds=2.0, why="the disk is full")]
+    return [
+        ev.CheckpointMade(at=author.now, key=job.key, attempt=job.run.number, generation=b % 9, seconds=1.0 * b, size=b << 20)
+    ]
 
 
 def host(author: Author, a: int, b: int) -> Sequence[ev.Event]:

@@ -34,6 +34,9 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState, PartState
 from lavad.core.rules.effects import is_released
 
+LONGEST_WHY = 512
+"""Characters of a reason that a host gives."""
+
 
 def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part] | None:
     """The live part that a report is about."""
@@ -106,11 +109,36 @@ def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Even
 
 
 def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list[ev.Event]:
-    """A whole checkpoint is on disk."""
+    """A checkpoint is whole on disk, or is not."""
     found = find_part(cluster, report)
-    if found is None or found[1].checkpoint >= report.generation:
+    if found is None:
         return []
-    return [ev.CheckpointMade(at=now, key=report.key, attempt=found[1].number, generation=report.generation)]
+    key, attempt, seconds = report.key, found[1].number, max(0.0, report.seconds)
+    if report.why:
+        newest = None if report.newest is None else min(report.newest, found[1].checkpoint)
+        event = ev.CheckpointFailed(
+            at=now,
+            key=key,
+            attempt=attempt,
+            generation=report.generation,
+            seconds=seconds,
+            why=report.why[:LONGEST_WHY],
+            newest=newest,
+        )
+        return [event]
+    if found[1].checkpoint >= report.generation:
+        return []
+    return [
+        ev.CheckpointMade(
+            at=now,
+            key=key,
+            attempt=attempt,
+            generation=report.generation,
+            seconds=seconds,
+            size=max(0, report.size),
+            method=report.method,
+        )
+    ]
 
 
 def resized(cluster: Cluster, report: ResizeReport, now: float) -> list[ev.Event]:

@@ -21,7 +21,10 @@ def test_periodic_checkpoints_are_asked_for_after_initial_and_period() -> None:
     for at in range(1000, 1300):
         state, effects = checkpoint.tick(float(at), state)
         asked += [at] if effects == [ASK] else []
-    assert asked == [1030, 1130, 1230]
+        if at == 1140:
+            state, effects = checkpoint.found(float(at), state, 1, 5 << 20)
+            assert effects == [ReportCheckpoint("u", 1, 110.0, 5 << 20)]
+    assert asked == [1030, 1230], "none is asked for while another is under way"
     state = checkpoint.begin("u", -1, 0.0, 0.0, 1000.0)
     assert checkpoint.tick(1e9, state) == (state, [])
 
@@ -32,20 +35,21 @@ def test_a_request_is_answered_when_the_next_generation_is_complete() -> None:
     assert effects == [ASK]
     state, effects = checkpoint.ask(1.0, state, 5, False)
     assert effects == []
-    state, effects = checkpoint.found(state, 3)
+    state, effects = checkpoint.found(2.0, state, 3)
     assert effects == []
     state, effects = checkpoint.ask(2.0, state, 6, True)
-    state, effects = checkpoint.found(state, 4)
-    assert effects == [ReportCheckpoint("u", 4), Answer("u", 5), Answer("u", 6), KillAll("u")]
-    assert checkpoint.found(state, 4) == (state, [])
+    state, effects = checkpoint.found(2.0, state, 4)
+    assert effects == [ReportCheckpoint("u", 4, 0.0), Answer("u", 5), Answer("u", 6), KillAll("u")]
+    assert checkpoint.found(2.0, state, 4) == (state, [])
 
 
 def test_a_checkpoint_that_does_not_come_has_failed() -> None:
-    state, _ = checkpoint.ask(0.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
-    assert checkpoint.tick(WAIT - 1, state) == (state, [])
-    state, effects = checkpoint.tick(WAIT, state)
-    assert effects == [Answer("u", 5, False, "no checkpoint was written within 600 seconds")]
-    _, effects = checkpoint.found(state, 1)
+    state, _ = checkpoint.ask(1.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
+    assert checkpoint.tick(WAIT, state) == (state, [])
+    state, effects = checkpoint.tick(WAIT + 1, state)
+    why = "no checkpoint was written within 600 seconds"
+    assert effects == [Answer("u", 5, False, why), ReportCheckpoint("u", -1, WAIT, why=why)]
+    _, effects = checkpoint.found(2.0, state, 1)
     assert effects == [ReportCheckpoint("u", 1)]
 
 
@@ -54,6 +58,28 @@ def test_a_job_that_does_not_catch_the_signal_is_told_of() -> None:
     state, effects = checkpoint.signal_ignored(state)
     assert effects == [Answer("u", 5, False, "no process of the job catches SIGUSR1")]
     assert checkpoint.signal_ignored(state) == (state, [])
+
+
+def test_a_damaged_generation_does_not_count() -> None:
+    state, _ = checkpoint.ask(10.0, checkpoint.begin("u", 3, 0.0, 0.0, 0.0), 5, True)
+    state, effects = checkpoint.damaged(14.0, state, 4, "file a has 3 bytes")
+    assert effects == [
+        ReportCheckpoint("u", 4, 4.0, why="file a has 3 bytes"),
+        Answer("u", 5, False, "checkpoint generation 4 is damaged: file a has 3 bytes"),
+    ]
+    assert (state.known, state.seen) == (3, 4)
+    assert checkpoint.damaged(15.0, state, 4, "file a has 3 bytes") == (state, []), "it is told once"
+    _, effects = checkpoint.found(16.0, state, 5, 1)
+    assert effects == [ReportCheckpoint("u", 5, 0.0, 1)]
+
+
+def test_a_start_that_left_an_older_generation_is_told_of() -> None:
+    state, effects = checkpoint.listed(checkpoint.begin("u", 3, 0.0, 0.0, 0.0), 2)
+    assert [(effect.generation, effect.newest) for effect in effects if isinstance(effect, ReportCheckpoint)] == [(3, 2)]
+    _, effects = checkpoint.found(5.0, state, 3, 1)
+    assert effects == [ReportCheckpoint("u", 3, 0.0, 1)], "the program writes that number again"
+    state, effects = checkpoint.listed(checkpoint.begin("u", 3, 0.0, 0.0, 0.0), 4)
+    assert (state.listed, effects) == (True, [])
 
 
 def test_only_whole_generations_count(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agent.starter.protocol import orders, part, reports
+from agent.starter.protocol.answers import Data
 from agent.starter.protocol.codec import Json, ProtocolError, write_over
 from agent.starter.protocol.orders import Deliver, Finish, Go, JobHosts, Renew, Scope, Seat, Signal, StartTask
 from agent.starter.protocol.part import LinkSpec, OutputFile, PartSpec, PortsSpec, TaskSpec, User
 from agent.starter.protocol.reports import (
     Address,
-    Data,
     End,
     Ended,
     EndedTask,

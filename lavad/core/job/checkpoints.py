@@ -1,0 +1,74 @@
+"""What is known of a job's checkpoints: its newest generations, what they cost, and what its restarts have lost.
+
+Times in seconds, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+KEPT = 8
+"""Generations that are remembered; those before are in the events."""
+
+
+class Generation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A checkpoint that is whole: every file agrees with its manifest."""
+
+    number: int
+    at: float
+    attempt: int = 0
+    seconds: float = 0.0
+    """From the request until it was whole; 0.0: nobody asked for it."""
+    size: int = 0
+    method: str = ""
+
+
+class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of a job that has made checkpoints, or could not."""
+
+    generations: tuple[Generation, ...] = ()
+    """Oldest first."""
+    count: int = 0
+    cost: float = 0.0
+    """Seconds that its checkpoints took, those that failed too."""
+    failed: int = 0
+    why: str = ""
+    """Why the last one failed."""
+    failed_at: float = 0.0
+    lost: float = 0.0
+    """Seconds of work that its restarts have done again, or have to."""
+    restarts: int = 0
+    go_back: bool = False
+    """The next attempt starts from ``Job.checkpoint``, though there are newer generations."""
+
+    def newest(self, attempt: int) -> Generation | None:
+        """The newest that an attempt has made."""
+        return next((one for one in reversed(self.generations) if one.attempt == attempt), None)
+
+
+def made(old: Checkpoints | None, generation: Generation) -> Checkpoints:
+    """One more is whole."""
+    old = old or Checkpoints()
+    before = tuple(one for one in old.generations if one.number < generation.number)
+    return replace(
+        old,
+        generations=(*before, generation)[-KEPT:],
+        count=old.count + 1,
+        cost=old.cost + generation.seconds,
+        go_back=False,
+    )
+
+
+def failed(old: Checkpoints | None, why: str, at: float, seconds: float) -> Checkpoints:
+    """One could not be made."""
+    old = old or Checkpoints()
+    return replace(old, failed=old.failed + 1, why=why, failed_at=at, cost=old.cost + seconds)
+
+
+def started_again(old: Checkpoints | None, attempt: int, since: float, at: float) -> Checkpoints:
+    """The attempt ran from ``since`` to ``at``, and the job starts again: what it did after its newest generation is lost."""
+    old = old or Checkpoints()
+    newest = old.newest(attempt)
+    begin = max(since, newest.at if newest is not None else 0.0)
+    return replace(old, lost=old.lost + max(0.0, at - begin), restarts=old.restarts + 1)
