@@ -178,7 +178,8 @@ def test_a_gpu_of_a_model_with_memory():
     b = world.submit(gpu="num=1:gmodel=A100")
     c = world.submit(gpu="num=1:gmem=200G")
     assert list(world.step()) == [a]
-    assert world.why(b) == world.why(c) == [(R.NEVER_GPUS, 0), (R.GPU_NONE, 1)]
+    assert world.why(b) == [(R.NEVER_GPU_MODEL, 0), (R.GPU_NONE, 1)]
+    assert world.why(c) == [(R.NEVER_GPU_MEM, 0), (R.GPU_NONE, 1)]
 
 
 LIMITS: dict[str, tuple[QueueConfig, dict[str, Any], int, int]] = {

@@ -48,9 +48,11 @@ def check_hosts(cluster: Cluster, slots: int, mem: float) -> None:
         require(len(jobs[host]) == 1 or not any(jobs[host]), f"{host} is not alone with its exclusive job")
 
 
-def check_gpus(cluster: Cluster) -> None:
-    """Each job has as many GPUs as it asked for, and nobody else has those that it has for itself."""
+def check_gpus(cluster: Cluster, each: int) -> None:
+    """Each job has as many GPUs as it asked for, nobody else has those that it has for itself, and none has more memory reserved
+    than its ``each`` MB."""
     held: Counter[str] = Counter()
+    memory: Counter[str] = Counter()
     for job, spec, parts in running(cluster):
         if spec.gpu is None:
             continue
@@ -58,8 +60,10 @@ def check_gpus(cluster: Cluster) -> None:
             wanted = (spec.gpu.num or 1) * (part.slots if spec.gpu.per == "task" else 1)
             require(len(set(part.gpus)) == wanted, f"job {job.key} has {part.gpus} and asked for {wanted} GPUs")
             held.update(dict.fromkeys(part.gpus, EXCLUSIVE if spec.gpu.j_exclusive else 1))
+            memory.update(dict.fromkeys(part.gpus, int(spec.gpu.gmem_mb or 0)))
     for uuid, count in held.items():
         require(count <= EXCLUSIVE, f"{uuid} is given twice")
+        require(memory[uuid] <= each, f"of {uuid}'s {each} MB {memory[uuid]} are reserved")
 
 
 def check_licences(cluster: Cluster, name: str, most: float) -> None:

@@ -68,7 +68,7 @@ jobs = st.fixed_dictionaries(
         "queue": st.sampled_from(["normal", "fill", "fill", "urgent"]),
         "slots": st.sampled_from([1, 1, 2, 3, 4, 6]),
         "resreq": st.sampled_from(["", "", "rusage[lic=1]", "rusage[lic=2]", "rusage[mem=6000]", "span[ptile=1]"]),
-        "gpu": st.sampled_from(["", "", "num=1", "num=1:j_exclusive=yes", "num=2"]),
+        "gpu": st.sampled_from(["", "num=1", "num=1:j_exclusive=yes", "num=2", "num=2:gmem=60G"]),
         "exclusive": st.sampled_from([False, False, False, True]),
         "limits": st.integers(1, LONGEST).map(lambda minutes: Limits(run=60 * minutes)),
     }
@@ -166,7 +166,7 @@ class Site(RuleBasedStateMachine):
             return
         cluster = self.world.cluster
         check_hosts(cluster, 4, 16_000)
-        check_gpus(cluster)
+        check_gpus(cluster, 140_000)
         check_licences(cluster, "lic", 3)
         check_limits(cluster, "bob", 5)
         check_gpu_limits(cluster, "ann", 2)

@@ -6,26 +6,51 @@ Rule: an exclusive job takes a GPU that nobody is on and keeps all others off it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from msgspec.structs import replace
 
 from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU, GpuBook, is_exclusive
-from lavad.core.lang.gpureq import GpuReq, model_of
+from lavad.core.lang.gpureq import GpuReq, mig_sizes, model_of
 from lavad.core.site.gpu_links import choose, nvlinked
 from lavad.core.site.host import Gpu
+from lavad.core.site.pend_reason import PendReason
+
+_JOINTS = str.maketrans("-/", "__")
+_SOLD = 0.9
+"""Of the memory by which a GPU is sold, the least that its driver shows: of 80 GB, 79.6 GiB, or 74.5 where GB are decimal."""
+_RELAXED = (
+    ("glink", PendReason.NEVER_GPU_LINKS),
+    ("gtile", PendReason.NEVER_GPU_TILES),
+    ("gmem_mb", PendReason.NEVER_GPU_MEM),
+    ("gmodel", PendReason.NEVER_GPU_MODEL),
+)
 
 
 def matches(gpu: Gpu, req: GpuReq) -> bool:
-    """Whether model and memory are what the job asks for (LSF: a model's name may be a part of the GPU's)."""
-    model, memory = model_of(req)
-    if model and model.lower() not in gpu.model.lower().replace(" ", ""):
+    """Whether a device is what the job asks for: an instance of its size (mig) or a whole GPU, its model, its memory.
+
+    LSF: a model's name may be a part of the GPU's, which is written without blanks and with ``_`` for ``-`` and ``/``.
+    """
+    sizes = mig_sizes(req)
+    if gpu.split or ((gpu.slices, gpu.compute_slices) != sizes if sizes is not None else gpu.parent):
         return False
-    return gpu.memory >= max(memory or 0.0, req.gmem_mb or 0.0)
+    model, memory = model_of(req)
+    if model and _plain(model) not in _plain(gpu.model):
+        return False
+    return gpu.memory >= max((memory or 0.0) * _SOLD, req.gmem_mb or 0.0)
+
+
+@lru_cache(maxsize=1024)
+def _plain(model: str) -> str:
+    return model.lower().replace(" ", "").translate(_JOINTS)
 
 
 def is_open(gpu: Gpu, book: GpuBook, req: GpuReq) -> bool:
     """Whether the jobs on a GPU, what they have reserved of its memory, and its health leave it to one more job."""
     top = 1 if is_exclusive(req) else EXCLUSIVE_GPU
-    if gpu.uuid in book.closed or book.jobs.get(gpu.uuid, 0) >= top:
+    if gpu.uuid in book.closed or gpu.parent in book.closed or book.jobs.get(gpu.uuid, 0) >= top:
         return False
     return not req.gmem_mb or book.mem.get(gpu.uuid, 0.0) + req.gmem_mb <= gpu.memory
 
@@ -123,3 +148,30 @@ def is_joined(gpus: Sequence[Gpu], uuids: Sequence[str], req: GpuReq) -> bool:
     num = req.num or 1
     mine = [sum(1 for at in island if gpus[at].uuid in uuids) for island in nvlinked(gpus)]
     return sum(count // num * num for count in mine) == len(uuids) and (per_task(req) or len(uuids) in mine)
+
+
+def why_never(hosts: Iterable[Sequence[Gpu]], req: GpuReq) -> int:
+    """Why none of these hosts could give a job its GPUs if nobody else had any: what its requirement names; 0: one could.
+
+    Its options are left out one after the other: the one without which a host could do is the reason.
+    """
+    every, num, nobody = list(hosts), req.num or 1, GpuBook()
+
+    def fits(one: GpuReq) -> bool:
+        return any(room(gpus, nobody, one) >= num for gpus in every)
+
+    if fits(req):
+        return 0
+    if req.gmodel is not None:
+        named = replace(req, gmodel=model_of(req)[0])
+        if named != req and fits(named):
+            return PendReason.NEVER_GPU_MEM
+    for option, reason in _RELAXED:
+        if getattr(req, option) is not None:
+            req = replace(req, **{option: None})
+            if fits(req):
+                return reason
+    if req.mig is not None:
+        return PendReason.NEVER_GPU_MIG if any(every) else PendReason.NEVER_GPUS
+    split = any(sum(1 for gpu in gpus if gpu.split or not gpu.parent) >= num for gpus in every)
+    return PendReason.NEVER_GPU_WHOLE if split else PendReason.NEVER_GPUS

@@ -17,6 +17,7 @@ def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
     facts = cluster.hosts.rows[host].facts
     conf = cluster.host_conf.get(host)
     model = (conf.model if conf is not None else "") or facts.model
+    gpus = sum(1 for gpu in facts.gpus if not gpu.parent)
     values: dict[str, Value] = {
         "ncpus": facts.ncpus,
         "nprocs": facts.nprocs,
@@ -25,8 +26,8 @@ def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
         "maxmem": facts.max_mem,
         "maxswp": facts.max_swap,
         "maxtmp": facts.max_tmp,
-        "ngpus": len(facts.gpus),
-        "ngpus_physical": len(facts.gpus),
+        "ngpus": gpus,
+        "ngpus_physical": gpus,
         "type": type_of(cluster, host),
         "model": model,
         "cpuf": dict(cluster.conf.models).get(model, facts.cpu_factor),

@@ -19,7 +19,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.lang.states import HostState
 from lavad.core.lang.topology import parse_topology
-from lavad.core.rules.gpus import is_joined, is_open, wanted
+from lavad.core.rules.gpus import is_joined, is_open, matches, wanted
 from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 
@@ -303,7 +303,8 @@ class Ledger:
         if gpu is None:
             return 0
         count = gpus_wanted(spec, part) if spec.roles else wanted(gpu, part.slots)
-        free = {card.uuid for card in host.gpus if card.uuid in part.gpus and is_open(card, host.gpu_book, gpu)}
+        mine = [card for card in host.gpus if card.uuid in part.gpus and matches(card, gpu)]
+        free = {card.uuid for card in mine if is_open(card, host.gpu_book, gpu)}
         held = len(free) == count and is_joined(host.gpus, part.gpus, gpu)
         return 0 if held else PendReason.GPU_BUSY
 

@@ -133,12 +133,29 @@ class PendReason(IntEnum):
     HOST_NO_CPUS = 9008, "Not enough processor units to satisfy the job's affinity requirement"
     HOST_NO_TOPOLOGY = 9009, "Affinity is not enabled on the host, or its processors are not known"
     NEVER_GPUS = 9013, "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires"
+    NEVER_GPU_MODEL = 9051, "There are no suitable hosts for the job: no host can ever give it so many GPUs of its model (gmodel)"
+    NEVER_GPU_MEM = 9052, "There are no suitable hosts for the job: no host can ever give it so much GPU memory (gmem, gmodel)"
+    NEVER_GPU_LINKS = 9053, "There are no suitable hosts for the job: no host can ever give it so many GPUs with NVLink (glink)"
+    NEVER_GPU_TILES = 9054, "There are no suitable hosts for the job: no host can ever give it GPUs that are spread so (gtile)"
+    NEVER_GPU_MIG = 9055, "There are no suitable hosts for the job: no host can ever give it MIG instances of that size (mig)"
+    NEVER_GPU_WHOLE = 9056, "There are no suitable hosts for the job: no host can ever give it GPUs that are not split (MIG)"
     NEVER_CPUS = 9030, "There are no suitable hosts for the job: no host can ever give a task the processors that it requires"
     QUE_DESERVED = 9014, "The queue has the slots that it deserves, and other queues wait for theirs"
     QUE_GUARANTEE = 9015, "The slots that are left are guaranteed to other queues"
     SLOTS_ONE_BY_ONE = 9016, "Waiting for more job slots, as its queue has GANG=N"
     JOB_DEADLOCK = 9017, "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold"
 
+
+NEVER_GPU = (
+    PendReason.NEVER_GPUS,
+    PendReason.NEVER_GPU_MODEL,
+    PendReason.NEVER_GPU_MEM,
+    PendReason.NEVER_GPU_LINKS,
+    PendReason.NEVER_GPU_TILES,
+    PendReason.NEVER_GPU_MIG,
+    PendReason.NEVER_GPU_WHOLE,
+)
+"""No host can ever give a job its GPUs, and why."""
 
 LOAD = 2001
 QUE_RUSAGE = 2301

@@ -1,6 +1,6 @@
 """What a job asks for and holds: its resource requirements, GPUs and processors; and the processors of a host.
 
-Rule: of the MIG slices, the factor and the reserved memory of a GPU lava knows nothing, so these columns of LSF have a dash
+Rule: where on its GPU a MIG instance lies, and the factor of a GPU, lava does not know, so that these columns of LSF have a dash
 or 0. The id of a processor unit is /NUMA node/socket/core/thread, each counted within the one before it, cut off at the
 level of the unit.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from lavad.core.cluster.gpu_book import gpu_memory
 from lavad.core.job.job import Job, Part
 from lavad.core.job.spec import Spec
 from lavad.core.lang import gpureq
@@ -49,19 +50,23 @@ def gpu_requirement(spec: Spec) -> str:
 
 def gpu_allocation(view: View, job: Job) -> str:
     """The table of the GPUs that a job holds or held; "" if none."""
-    rows = "".join(row for part in jobfacts.parts_of(job) for row in _gpu_rows(view, part))
+    memory = gpu_memory(view.spec(job))
+    rows = "".join(row for part in jobfacts.parts_of(job) for row in _gpu_rows(view, part, memory))
     return f"\n GPU_ALLOCATION:\n{_GPU_HEAD}{rows}" if rows else ""
 
 
-def _gpu_rows(view: View, part: Part) -> Iterator[str]:
+def _gpu_rows(view: View, part: Part, reserved: float) -> Iterator[str]:
     host = view.cluster.hosts.rows.get(part.host)
     known = {gpu.uuid: gpu for gpu in host.facts.gpus} if host is not None else {}
     mine = [known.get(uuid) or Gpu(uuid=uuid, index=-1) for uuid in part.gpus]
     for at, gpu in enumerate(mine):
+        whole = known.get(gpu.parent, gpu)
+        sizes = (f"-/{gpu.slices}", f"-/{gpu.compute_slices}") if gpu.slices else ("-", "-")
         model, socket = gpu.model.replace(" ", "") or "-", str(gpu.numa) if gpu.numa >= 0 else "-"
         yield (
-            f" {part.host if not at else '':<16.16} {_gpu_task(at, len(mine), part.slots):<4} {gpu.index:<7} {'-':<20} {'-':<20} "
-            f"{model:<12.12} {_gpu_memory(gpu.memory):<7} {0.0:<6} {'0M':<7} {socket:<6} {gpu_links(gpu, mine):<32}\n"
+            f" {part.host if not at else '':<16.16} {_gpu_task(at, len(mine), part.slots):<4} {whole.index:<7} "
+            f"{sizes[0]:<20} {sizes[1]:<20} {model:<12.12} {_gpu_memory(gpu.memory):<7} {0.0:<6} "
+            f"{_reserved(reserved):<7} {socket:<6} {gpu_links(gpu, mine):<32}\n"
         )
 
 
@@ -75,6 +80,10 @@ def gpu_links(gpu: Gpu, mine: Sequence[Gpu]) -> str:
     if not gpu.links:
         return "-"
     return "/".join("-" if other is gpu else "Y" if gpu.links[other.index : other.index + 1] == "N" else "N" for other in mine)
+
+
+def _reserved(mb: float) -> str:
+    return _gpu_memory(int(mb)) if mb >= 1024 else f"{mb:g}M"
 
 
 def _gpu_memory(mb: int) -> str:

@@ -9,12 +9,11 @@ from math import inf
 
 import numpy as np
 
-from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.lang.cpus import count_tasks
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.topology import parse_topology
 from lavad.core.plan.volatile import WhyClass
-from lavad.core.rules.gpus import room
+from lavad.core.rules.gpus import why_never as gpus_never
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
@@ -169,11 +168,11 @@ def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> 
     gpu = need.gpu
     if gpu is None:
         return 0
-    top = eligible.most.get(gpu)
-    if top is None:
-        rows = _usable(state, need, eligible)
-        top = eligible.most[gpu] = max((room(ledger.host(row.name).gpus, GpuBook(), gpu) for row in rows), default=0)
-    return PendReason.NEVER_GPUS if (gpu.num or 1) > top else 0
+    reason = eligible.most.get(gpu)
+    if reason is None:
+        gpus = [ledger.host(row.name).gpus for row in _usable(state, need, eligible)]
+        reason = eligible.most[gpu] = gpus_never(gpus, gpu)
+    return int(reason)
 
 
 def _most_tasks(state: CycleState, need: Need, eligible: Eligibility, want: Affinity) -> float:

@@ -49,7 +49,8 @@ class Eligibility:
         self.capacity: dict[tuple[bool, int], tuple[int, int]] = {}
         """(whether CPUs bound the slots, ptile) to the (sum, maximum) of the slots that these hosts offer when empty."""
         self.most: dict[object, float] = {}
-        """Resource, GPU or affinity requirement to the most that any of these hosts has when empty."""
+        """Resource or affinity requirement to the most that any of these hosts has when empty; GPU requirement to why none could
+        satisfy it."""
 
     def is_current(self, state_seen: int, rows_seen: int) -> bool:
         """Whether it would come out the same if it were worked out again."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from lavad.core.job.spec import Spec
 from lavad.core.plan.volatile import WhyClass
 from lavad.core.rules import ownership
-from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason
+from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RUSAGE, PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 
@@ -19,7 +19,7 @@ _NEVER = (
     PendReason.NEVER_SLOTS,
     PendReason.NEVER_HOST_SLOTS,
     PendReason.NO_SUITABLE_HOST,
-    PendReason.NEVER_GPUS,
+    *NEVER_GPU,
     PendReason.NEVER_CPUS,
 )
 

@@ -116,7 +116,7 @@ def test_a_strict_job_waits_and_the_master_checks_it_too():
     job = w.submit(gpu="num=8:glink=yes:j_exclusive=yes")
     fits = w.submit(gpu="num=6:glink=yes:j_exclusive=yes")
     assert list(w.step()) == [fits]
-    assert [name for name, _ in w.why_names(job)] == ["NEVER_GPUS", "GPU_BUSY"]
+    assert [name for name, _ in w.why_names(job)] == ["NEVER_GPU_LINKS", "GPU_BUSY"]
     w.finish(fits)
     wrong = w.submit(gpu="num=2:glink=yes:j_exclusive=yes")
     part = Placed(host="h1", slots=1, gpus=("G5", "G6"))
