@@ -11,6 +11,7 @@ from config.text.sections import Cell, Section
 from config.values import values as v
 from config.values import without_effect
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_without_effect
+from config.values.url_passwords import without_password
 
 LSB_PARAMS: Table = {
     "DEFAULT_QUEUE": v.words,
@@ -301,7 +302,7 @@ def params_of(fields: Fields, file: str, problems: Problems) -> SiteParams:
         problems.error(Place(file, 0), f"LAVA_LEASE_MARGIN {params.lava_lease_margin} s is too short: {why_least_margin(params)}")
     if params.lava_fence and not params.lava_fence.startswith("/"):
         problems.error(Place(file, 0), f"LAVA_FENCE {params.lava_fence}: not the path of a program")
-    if re.search(r"://[^/@]*:[^/@]+@", params.lava_database_url):
+    if without_password(params.lava_database_url) != params.lava_database_url:
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
         problems.warn(Place(file, 0), text)
     return params

@@ -3,12 +3,10 @@
 Rule: every line after the first has ` = ` exactly so (programs split on it), and no secret is shown.
 """
 
-import re
-
 from config.model.cluster import ClusterConfig
+from config.values.url_passwords import without_password
 
 SECRET = ("KEY", "PASSWORD", "TOKEN", "SECRET")
-_URL_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*@")
 
 
 def showconf(config: ClusterConfig, host: str, at: str, daemon: str = "mbd") -> list[str]:
@@ -28,4 +26,4 @@ def safe(name: str, value: str) -> str:
     """A parameter's value without secrets, on one line."""
     if name.endswith(SECRET):
         return "(not shown)"
-    return _URL_PASSWORD.sub(r"\1:***@", value).replace("\n", " ")
+    return without_password(value).replace("\n", " ")
