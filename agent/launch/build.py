@@ -67,8 +67,19 @@ class Compiled:
         self.template = _template(text, user, site, env)
 
 
-def part(order: pb.Order, made: Compiled, where: OutputPaths, site: Site, files: HostFiles, deadline: float | None) -> PartSpec:
-    """One part, over the template of its text. ``where``: the result of ``output_paths``; ``deadline``: of its lease."""
+def part(
+    order: pb.Order,
+    made: Compiled,
+    where: OutputPaths,
+    site: Site,
+    files: HostFiles,
+    deadline: float | None,
+    cards: Sequence[pb.Gpu] = (),
+) -> PartSpec:
+    """One part, over the template of its text.
+
+    ``where``: the result of ``output_paths``; ``deadline``: of its lease; ``cards``: the GPUs of this host.
+    """
     start, text = order.start, made.text
     env = _environment(order, made, site, files)
     found = made.template._replace(
@@ -98,7 +109,7 @@ def part(order: pb.Order, made: Compiled, where: OutputPaths, site: Site, files:
     found = _with_program(found, env, order, made, site)
     found = _with_checkpoint(found, env, order, text, site)
     found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, env, order, made, site)
-    return affinity.bound(found, start)
+    return affinity.bound(gpus.apart(found, text, start, cards), start)
 
 
 def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> dict[str, str]:

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agent.starter.protocol.part import CgroupLimits, DeviceRule, PartSpec
 from proto import agent_pb2 as pb
 
+_MAJOR = 195
+_CONTROL = 254
+"""/dev/nvidiaN has number N; from here on are /dev/nvidia-modeset and nvidiactl, which every CUDA program opens."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _CONTAINERS = "NVIDIA_VISIBLE_DEVICES"
 _NO_GPU = "void"
@@ -50,3 +54,23 @@ def of_rank(text: pb.JobText, start: pb.Start, local: int) -> dict[str, str]:
     """What a rank has over the part's variables; ``local`` is its number on this host."""
     own = by_task(text, start)
     return seen(own[local]) if own else {}
+
+
+def apart(part: PartSpec, text: pb.JobText, start: pb.Start, cards: Sequence[pb.Gpu]) -> PartSpec:
+    """The part with the rule that keeps its processes from the device files of other GPUs, where the site wants that.
+
+    ``cards``: all GPUs of this host. Where the number of a GPU that was given is not known there is no rule: it would be shut.
+    """
+    minors = {_minor(uuid, cards) for uuid in start.hosts[start.place].gpus}
+    if not text.enforce_gpu or not cards or -1 in minors:
+        return part
+    rule = DeviceRule(_MAJOR, tuple(sorted(minors)), _CONTROL)
+    return part._replace(cgroup=(part.cgroup or CgroupLimits())._replace(devices=(rule,)))
+
+
+def _minor(uuid: str, cards: Sequence[pb.Gpu]) -> int:
+    """The N of /dev/nvidiaN: of a MIG instance, that of its GPU; -1: not known."""
+    found = next((card for card in cards if card.uuid == uuid), None)
+    if found is None:
+        return -1
+    return _minor(found.parent, cards) if found.parent else found.minor

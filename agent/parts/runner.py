@@ -57,6 +57,7 @@ class Runner:
         self.control = PartControl(self.table, reporter, starter, spool, monitor, completion)
         self.parts = Parts(site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing)
         self._accounts = accounts
+        self._monitor = monitor
         self._site = site
         self._spool = spool
         self._obeyed = spool.obeyed()
@@ -292,7 +293,8 @@ class Runner:
             return
         try:
             where = outputs.output_paths(made.text, order.key, made.user, self._site)
-            part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline)
+            cards = self._monitor.gpus.facts()[0]
+            part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline, cards)
             rules = limits.rules_of(made.text, order.start, self._site)
             entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
             self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)

@@ -49,6 +49,15 @@ class JobFile(NamedTuple):
     """Remove it when the part is gone."""
 
 
+class DeviceRule(NamedTuple):
+    """Of the character devices of a major number, which may be opened."""
+
+    major: int
+    minors: tuple[int, ...]
+    below: int
+    """The other minor numbers that are smaller may not, larger ones may."""
+
+
 class CgroupLimits(NamedTuple):
     """Limits that a cgroup keeps, where the starter can make one; 0: none."""
 
@@ -56,6 +65,8 @@ class CgroupLimits(NamedTuple):
     cpus: float = 0.0
     pids: int = 0
     """Processes and threads."""
+    devices: tuple[DeviceRule, ...] = ()
+    """What no rule names may be opened."""
 
 
 class Binding(NamedTuple):

@@ -6,13 +6,15 @@ has one group for as long as it lives, with the limit of processes; one for othe
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import NamedTuple
 
-from agent.starter.protocol.part import CgroupLimits
+from agent.starter.protocol.part import CgroupLimits, DeviceRule
+from agent.starter.system import devices
 
 CONTROLLERS = ("memory", "cpu", "pids", "cpuset")
-_LIMITS = {"memory": "memory", "cpu": "CPU time", "pids": "processes"}
+_LIMITS = {"memory": "memory", "cpu": "CPU time", "pids": "processes", "devices": "device files"}
 _PERIOD_US = 100_000
 _LEAF = "lava-starter"
 
@@ -54,13 +56,16 @@ class Groups:
     def begin(self, uid: str, limits: CgroupLimits) -> None:
         """The limits of the part that the shepherd gets now."""
         unified, folders = self._places.unified, self._places.folders
-        wanted = [name for name, limit in (("memory", limits.memory_bytes), ("cpu", limits.cpus)) if limit and name in folders]
-        for name in wanted:
+        asked = {"memory": limits.memory_bytes, "cpu": limits.cpus, "devices": limits.devices}
+        for name in [name for name, limit in asked.items() if limit and name in folders]:
             folder = _made(folders[name], "lava-" + uid.replace("/", "_"))
             if not folder:
                 continue
             if folder not in self._part:
                 self._part.append(folder)
+            if name == "devices":
+                _deny(folder, limits.devices, unified)
+                continue
             for file, value in _settings(name, limits, unified):
                 _write(os.path.join(folder, file), value)
         if unified and self._part:
@@ -109,6 +114,19 @@ def _settings(name: str, limits: CgroupLimits, unified: bool) -> list[tuple[str,
     if unified:
         return [("cpu.max", f"{quota} {_PERIOD_US}")]
     return [("cpu.cfs_period_us", str(_PERIOD_US)), ("cpu.cfs_quota_us", quota)]
+
+
+def _deny(folder: str, rules: tuple[DeviceRule, ...], unified: bool) -> None:
+    with contextlib.suppress(OSError):
+        if unified:
+            devices.attach(folder, rules)
+            return
+        fd = os.open(os.path.join(folder, "devices.deny"), os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            for line in devices.lines(rules):
+                os.write(fd, line.encode())
+        finally:
+            os.close(fd)
 
 
 def _made(base: str, name: str) -> str:
@@ -198,7 +216,8 @@ def unified_at(base: str) -> Places:
         return NOWHERE
     for pid in read(os.path.join(base, "cgroup.procs")).split():
         _write(os.path.join(leaf, "cgroup.procs"), pid)
-    return Places(dict.fromkeys(enable(base), base), True)
+    kept = enable(base)
+    return Places(dict.fromkeys([*kept, "devices"] if devices.can_attach() else kept, base), True)
 
 
 def enable(group: str) -> list[str]:

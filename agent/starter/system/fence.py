@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agent.starter.system import cgroup, proctree
 
 PATIENCE = 10.0
-_LIMITING = ("pids", "memory")
+_LIMITING = ("pids", "memory", "devices")
 """Version 1: hierarchies with limits of jobs; one of the others is entered where none of these can be. In a group of ``cpu`` all
 jobs of the host together would get as much time as one other process.
 """

@@ -36,6 +36,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     gpus_per_task: int
     """0: what a host gives of GPUs is for all tasks there."""
     enforce_memory: bool
+    enforce_gpu: bool
+    """A job's processes may open the device files of its own GPUs only."""
     direct_output: bool
     """LSB_STDOUT_DIRECT: output goes straight to the user's file."""
     leased: bool
@@ -75,6 +77,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
         gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
+        enforce_gpu="gpu" in params.lsb_resource_enforce,
         enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
         direct_output=params.lsb_stdout_direct,
         leased=spec.rerunnable or spec.checkpoint is not None,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.starter.system import cgroup
 from tests.support.daemons.starters import Rig, alive
 from tests.support.wait import wait_until
 
@@ -253,6 +254,20 @@ def test_a_group_limits_memory_where_there_is_one(rig: Rig) -> None:
     assert rig.run("eat", [sys.executable, "-I", "-S", "-c", eat], cgroup=limits)["status"] == 9
     assert rig.run("free", [sys.executable, "-I", "-S", "-c", eat])["status"] == 3 << 8
     assert not list(Path("/sys/fs/cgroup").glob("**/lava-cg"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_part_opens_no_device_that_its_rules_deny(rig: Rig) -> None:
+    """/dev/null and /dev/zero are numbers 3 and 5 of major number 1; the next part of the same shepherd has no rule."""
+    if "devices" not in cgroup.find().folders:
+        pytest.skip("no cgroup can limit device files here")
+    both = "for name in null zero; do ( : < /dev/$name ) && echo $name opens; done; true"
+    rig.run("ours", both, cgroup={"devices": [{"major": 1, "minors": [3], "below": 6}]})
+    assert "null opens" in rig.text("ours")
+    assert "zero opens" not in rig.text("ours")
+    rig.run("next", both)
+    assert rig.text("next") == "null opens\nzero opens\n"
+    assert not list(Path("/sys/fs/cgroup").glob("**/lava-ours"))
 
 
 def test_a_thousand_quick_parts_are_reported_once_each(rig: Rig) -> None:

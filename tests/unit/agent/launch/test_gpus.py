@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent.launch import environ, gpus
+from agent.starter.protocol.part import NOTHING, CgroupLimits, DeviceRule
 from proto import agent_pb2 as pb
 
 HOSTS = [
@@ -46,3 +47,24 @@ def test_a_job_without_gpus_sees_none() -> None:
 def test_a_submission_does_not_bring_its_own() -> None:
     given = {"CUDA_VISIBLE_DEVICES": "0,1", "CUDA_VISIBLE_DEVICES1": "0", "NVIDIA_VISIBLE_DEVICES": "all"}
     assert environ.inherited(given | {"CUDA_VISIBLE_DEVICES_OF_MINE": "x"}) == {"CUDA_VISIBLE_DEVICES_OF_MINE": "x"}
+
+
+def test_other_gpus_cannot_be_opened_where_the_site_says_so() -> None:
+    """By minor numbers; of a MIG instance that of its GPU. A number that is not known makes no rule that takes it away."""
+    cards = [pb.Gpu(uuid=f"GPU-{name}", minor=minor) for minor, name in enumerate("abcd")]
+    cards += [
+        pb.Gpu(uuid="MIG-e", parent="GPU-c", minor=-1),
+        pb.Gpu(uuid="MIG-f", parent="GPU-c"),
+        pb.Gpu(uuid="GPU-x", minor=-1),
+    ]
+    text, limits = pb.JobText(enforce_gpu=True), NOTHING._replace(cgroup=CgroupLimits(pids=7))
+
+    def rules(*uuids: str) -> CgroupLimits | None:
+        return gpus.apart(limits, text, pb.Start(hosts=[pb.HostSlots(gpus=uuids)]), cards).cgroup
+
+    assert rules("GPU-d", "GPU-b") == CgroupLimits(pids=7, devices=(DeviceRule(195, (1, 3), 254),))
+    assert rules("MIG-e", "MIG-f") == CgroupLimits(pids=7, devices=(DeviceRule(195, (2,), 254),))
+    assert rules() == CgroupLimits(pids=7, devices=(DeviceRule(195, (), 254),))
+    assert rules("GPU-x") == rules("GPU-unknown") == CgroupLimits(pids=7)
+    assert gpus.apart(limits, pb.JobText(), pb.Start(hosts=[pb.HostSlots()]), cards) == limits
+    assert gpus.apart(limits, text, pb.Start(hosts=[pb.HostSlots()]), ()) == limits

@@ -74,7 +74,7 @@ def test_the_samples_have_no_problem():
     assert (params.max_jobid, params.max_job_array_size) == (2_147_483_646, 1_000_000)
     assert (params.lsb_bsub_parse_script, params.lsb_stdout_direct, params.lsb_use_sequential_signal) == (True,) * 3
     assert (params.parallel_sched_by_slot, params.abs_runlimit, params.lsf_unit_for_limits) == (True, True, "MB")
-    assert (params.lsb_resource_enforce, params.job_action_warning_time) == (("memory",), 60)
+    assert (params.lsb_resource_enforce, params.job_action_warning_time) == (("memory", "gpu"), 60)
     assert {q.name: q.priority for q in loaded.config.queues}["normal"] == 30
     assert loaded.config.default_queues() == ("normal",)
 

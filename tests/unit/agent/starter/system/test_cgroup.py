@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.starter.protocol.part import CgroupLimits
-from agent.starter.system import cgroup
+from agent.starter.system import cgroup, devices
 from agent.starter.system.cgroup import Groups, Places
 
 
@@ -20,20 +20,26 @@ def group(path: Path, *files: str, controllers: str = "") -> Path:
     return path
 
 
-def test_of_version_2_the_services_group_gives_its_controllers_to_the_starters(tmp_path: Path) -> None:
+def test_of_version_2_the_services_group_gives_its_controllers_to_the_starters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Delegate=yes gives the service controllers; nobody gives them to the group that the starter moved into, but itself."""
     service = group(tmp_path / "service", controllers="cpuset cpu io memory pids\n")
     base = group(service / "lava-1", controllers="cpu memory\n")
     (base / "cgroup.procs").write_text("41\n42\n")
     group(base / "lava-starter")
+    monkeypatch.setattr(devices, "can_attach", lambda: False)
     places = cgroup.unified_at(str(base))
     assert places == Places({"memory": str(base), "cpu": str(base)}, True)
     # plain files keep what was written last, at their beginning
     assert (service / "cgroup.subtree_control").read_text() == "+cpuset"
     assert (base / "cgroup.subtree_control").read_text().startswith("+cpu")
     assert (base / "lava-starter" / "cgroup.procs").read_text() == "42"
-    assert places.says() == "cgroups (version 2) keep jobs' limits of memory, CPU time; no cgroup keeps jobs' limits of processes"
-    assert cgroup.NOWHERE.says() == "no cgroup keeps jobs' limits of memory, CPU time, processes"
+    none = "no cgroup keeps jobs' limits of processes, device files"
+    assert places.says() == f"cgroups (version 2) keep jobs' limits of memory, CPU time; {none}"
+    assert cgroup.NOWHERE.says() == "no cgroup keeps jobs' limits of memory, CPU time, processes, device files"
+    monkeypatch.setattr(devices, "can_attach", lambda: True)
+    assert cgroup.unified_at(str(base)).folders["devices"] == str(base)
 
 
 def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group(tmp_path: Path) -> None:
