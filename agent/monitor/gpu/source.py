@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from types import ModuleType
 
-from agent.monitor.gpu.errors import why_ill
+from agent.monitor.gpu.errors import Fault, Judge
 from agent.monitor.gpu.facts import Device, link, read_devices
 from agent.monitor.gpu.figures import MB, MOST_MEMORY, Figures
 from agent.monitor.gpu.nvml import Library
@@ -27,6 +27,7 @@ class GpuSource:
         self._clock = clock
         self._lock = threading.RLock()
         self._nvml = Library(nvml, clock)
+        self._judge = Judge(self._nvml, clock)
         self._figures = Figures()
         self._facts: dict[str, GpuFact] = {}
         self._joined: dict[tuple[str, str], str] = {}
@@ -62,8 +63,8 @@ class GpuSource:
         """How each device is that was ever seen, of one that does not answer, why; and by UUID the counters of those that do."""
         with self._lock:
             devices = self._ready()
-            errors = {uuid: why_ill(self._nvml, devices[uuid]) for uuid in devices if not devices[uuid].fact.parent}
-            states = tuple(self._state(fact, devices.get(fact.uuid), errors) for fact in self._facts.values())
+            faults = self._judge.judge(devices)
+            states = tuple(self._state(fact, devices.get(fact.uuid), faults) for fact in self._facts.values())
             return states, {
                 state.uuid: _reading(device.fact, state, read_energy(self._nvml, device))
                 for state in states
@@ -130,11 +131,11 @@ class GpuSource:
         joined = {(a.fact.uuid, b.fact.uuid): link(self._nvml, a, b) for a in devices for b in devices if a is not b}
         self._joined |= joined
 
-    def _state(self, fact: GpuFact, device: Device | None, errors: dict[str, str]) -> pb.GpuState:
-        error = errors.get(fact.parent or fact.uuid)
-        if error is None or device is None:
-            return unknown(fact.uuid, self._nvml.why_closed() or "lost")
-        return read_state(self._nvml, self._figures, device, error)
+    def _state(self, fact: GpuFact, device: Device | None, faults: dict[str, Fault]) -> pb.GpuState:
+        fault = faults.get(fact.parent or fact.uuid)
+        if fault is None or device is None:
+            return unknown(fact.uuid, *self._judge.silent(fact.parent or fact.uuid))
+        return read_state(self._nvml, self._figures, device, *fault)
 
     def _utilisation(self, uuid: str, device: Device) -> dict[int, int]:
         """Mean use in percent of each process since it was last asked for."""

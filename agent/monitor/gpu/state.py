@@ -14,8 +14,8 @@ _MOST_KILOBYTES = 1 << 30
 """A second over PCIe."""
 
 
-def unknown(uuid: str, error: str) -> pb.GpuState:
-    """Of a device that does not answer."""
+def unknown(uuid: str, error: str, cause: str = "") -> pb.GpuState:
+    """Of a device that does not answer; ``error`` and ``cause`` as of ``errors.Fault``."""
     return pb.GpuState(
         uuid=uuid,
         util=-1,
@@ -28,13 +28,14 @@ def unknown(uuid: str, error: str) -> pb.GpuState:
         pcie_sent=-1,
         pcie_received=-1,
         error=error,
+        cause=cause,
     )
 
 
-def read_state(nvml: Library, figures: Figures, device: Device, error: str) -> pb.GpuState:
-    """``error``: what is wrong with it."""
+def read_state(nvml: Library, figures: Figures, device: Device, error: str, cause: str) -> pb.GpuState:
+    """``error`` and ``cause``: what is wrong with it."""
     uuid, handle = device.fact.uuid, device.handle
-    state = unknown(uuid, error)
+    state = unknown(uuid, error, cause)
     memory = nvml.ask(uuid, "nvmlDeviceGetMemoryInfo", handle)
     state.mem_used = figures.memory(uuid, "used memory", memory.used if memory is not None else None)
     state.mode = _MODES.get(nvml.ask(uuid, "nvmlDeviceGetComputeMode", handle), "")
