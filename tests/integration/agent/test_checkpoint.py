@@ -55,7 +55,7 @@ def test_checkpoints_come_by_themselves_and_a_restart_goes_on_from_one(master: F
     wait_until(lambda: len(master.of(order.uid, "checkpointed")) == 2, 10, "two checkpoints")
     assert [r.checkpointed.generation for r in master.of(order.uid, "checkpointed")] == [5, 6]
     work = host.folder / "work"
-    assert "generation 5: file a cannot be read" in (work / "out").read_text(), "it is set aside before the start"
+    assert (work / "ckpt" / "7" / "gen-5.damaged").exists(), "what is damaged is set aside before the start"
     assert f"ready Y {work / 'ckpt' / '7'}\n" in (work / "out").read_text()
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, kill=pb.Kill()))
     master.wait_for(order.uid, "ended")

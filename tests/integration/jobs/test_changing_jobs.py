@@ -68,7 +68,7 @@ def test_brestart_goes_on_from_the_checkpoint(cluster: Cluster) -> None:
     refused = cluster.run(f"brestart {folder} {job}", ok=False)
     assert refused.stderr == "Checkpoint log is not found or is corrupted. Job not submitted.\n"
     (folder / str(job) / "gen-3").mkdir()
-    (folder / str(job) / "gen-3" / "MANIFEST").touch()
+    (folder / str(job) / "gen-3" / "MANIFEST").write_text('{"files": {}}')
     done = cluster.run(f"brestart {folder} {job}").stdout
     again = int(done.split("<")[1].split(">")[0])
     assert cluster.wait_end(again) == ["DONE"]
