@@ -206,7 +206,7 @@ _ROWS = (
     Listing(
         "lshosts",
         "show what hosts are and have",
-        "l w s a T gpu noheader json cname",
+        "l w s a T gpu mig noheader json cname",
         "R o",
         "[host_name ...]",
         "cname",

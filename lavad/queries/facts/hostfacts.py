@@ -168,9 +168,9 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
         "server": conf_of(view, name).server,
         "slots": float(max(slots.max - slots.all, 0)),
         "maxslots": float(slots.max),
-        "ngpus": float(len(facts.gpus)),
         "status": "ok" if host_of(view, name).state is HostState.OK else "unavail",
     }
+    found |= gpu_counts(view, name)
     for key, value in conf_of(view, name).resources:
         found[key] = value_of(value)
     for resource in view.cluster.conf.resources:
@@ -178,6 +178,21 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
             if name in hosts or "all" in hosts:
                 found.setdefault(resource.name, amount)
     return found
+
+
+def gpu_counts(view: View, name: str) -> dict[str, float]:
+    """LSF's counts of a host's GPUs, by compute mode; MIG instances are none."""
+    states = view.soft.gpus.get(name, {})
+    gpus = [gpu.uuid for gpu in host_of(view, name).facts.gpus if not gpu.parent]
+    modes = Counter(state.mode if (state := states.get(uuid)) is not None else "" for uuid in gpus)
+    excluded = modes["EXCLUSIVE_PROCESS"] + modes["EXCLUSIVE_THREAD"]
+    return {
+        "ngpus": float(len(gpus)),
+        "ngpus_shared": float(len(gpus) - excluded - modes["PROHIBITED"]),
+        "ngpus_excl_p": float(excluded),
+        "ngpus_prohibited": float(modes["PROHIBITED"]),
+        "ngpus_physical": float(len(gpus)),
+    }
 
 
 def fitting(request: Request, names: list[str], text: str) -> list[str]:

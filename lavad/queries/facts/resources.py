@@ -57,7 +57,8 @@ def gpu_allocation(view: View, job: Job) -> str:
 
 def _gpu_rows(view: View, part: Part, reserved: float) -> Iterator[str]:
     host = view.cluster.hosts.rows.get(part.host)
-    known = {gpu.uuid: gpu for gpu in host.facts.gpus} if host is not None else {}
+    gpus = host.facts.gpus if host is not None else ()
+    known = {gpu.uuid: gpu for gpu in gpus}
     mine = [known.get(uuid) or Gpu(uuid=uuid, index=-1) for uuid in part.gpus]
     for at, gpu in enumerate(mine):
         whole = known.get(gpu.parent, gpu)
@@ -66,7 +67,7 @@ def _gpu_rows(view: View, part: Part, reserved: float) -> Iterator[str]:
         yield (
             f" {part.host if not at else '':<16.16} {_gpu_task(at, len(mine), part.slots):<4} {whole.index:<7} "
             f"{sizes[0]:<20} {sizes[1]:<20} {model:<12.12} {_gpu_memory(gpu.memory):<7} {0.0:<6} "
-            f"{_reserved(reserved):<7} {socket:<6} {gpu_links(gpu, mine):<32}\n"
+            f"{_reserved(reserved):<7} {socket:<6} {gpu_links(gpu, mine, gpus):<32}\n"
         )
 
 
@@ -75,11 +76,12 @@ def _gpu_task(at: int, gpus: int, tasks: int) -> str:
     return str(at // (gpus // tasks)) if gpus >= tasks and gpus % tasks == 0 else "-"
 
 
-def gpu_links(gpu: Gpu, mine: Sequence[Gpu]) -> str:
-    """``-/Y/N``: whether NVLink joins it to each of the job's GPUs on this host."""
+def gpu_links(gpu: Gpu, mine: Sequence[Gpu], gpus: Sequence[Gpu]) -> str:
+    """``-/Y/N``: whether NVLink joins it to each of these GPUs of its host, which has ``gpus``."""
     if not gpu.links:
         return "-"
-    return "/".join("-" if other is gpu else "Y" if gpu.links[other.index : other.index + 1] == "N" else "N" for other in mine)
+    joined = {other.uuid for other, letter in zip(gpus, gpu.links, strict=False) if letter == "N"}
+    return "/".join("-" if other is gpu else "Y" if other.uuid in joined else "N" for other in mine)
 
 
 def _reserved(mb: float) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU
 from lavad.core.lang.asks import Refused
-from lavad.queries.facts import hostfacts, jobfacts
+from lavad.queries.facts import gpufacts, hostfacts, jobfacts
 from lavad.queries.facts.hostfacts import Slots
 from lavad.queries.frame import columns
 from lavad.queries.frame.request import Request, Shown, err, out
@@ -96,7 +95,7 @@ class HostRow:
         self.host = hostfacts.host_of(request.view, name)
         use = request.cluster.use.hosts.get(name)
         self.held = use.reserved if use is not None else {}
-        self.gpus = use.gpus.jobs if use is not None else {}
+        self.gpus = gpufacts.of_host(request.view, name)
 
 
 def _bound(value: int | None) -> object:
@@ -109,26 +108,11 @@ def _memory(row: HostRow, _: str) -> object:
 
 
 def _gpus(row: HostRow, kind: str) -> int:
-    """GPUs that jobs hold: ``excl``, ``shared``, and ``jexcl``, those of the shared that a job has to itself."""
-    use = row.view.cluster.use.hosts.get(row.name)
-    held: set[str] = set()
-    for key, part in use.jobs.items() if use is not None else ():
-        job = row.view.cluster.jobs.rows.get(key)
-        asked = row.view.spec(job).gpu if job is not None else None
-        exclusive = asked is not None and asked.mode == "exclusive_process"
-        alone = asked is not None and bool(asked.j_exclusive) and not exclusive
-        if exclusive is (kind == "excl") and (alone or kind != "jexcl"):
-            held.update(part.gpus)
-    return len(held)
-
-
-def _free(row: HostRow, _: str) -> int:
-    return len(row.host.facts.gpus) - len(row.gpus)
-
-
-def _shareable(row: HostRow, _: str) -> int:
-    """GPUs on which there is room for another job that shares."""
-    return len(row.host.facts.gpus) - sum(weight >= EXCLUSIVE_GPU for weight in row.gpus.values())
+    """GPUs that jobs have: ``excl``, ``shared``, and ``jexcl``, those of the shared that a job has to itself."""
+    held = [one for one in row.gpus if one.allocated]
+    if kind == "excl":
+        return gpufacts.count(one for one in held if one.exclusive)
+    return gpufacts.count(one for one in held if not one.exclusive and (one.alone or kind == "shared"))
 
 
 _TABLE: tuple[tuple[str, int, Callable[[HostRow, str], object]], ...] = (
@@ -149,15 +133,15 @@ _TABLE: tuple[tuple[str, int, Callable[[HostRow, str], object]], ...] = (
     ("available_mem", 15, _memory),
     ("reserved_mem", 15, lambda row, _: f"{row.held.get('mem', 0.0):.0f}M"),
     ("total_mem", 15, lambda row, _: f"{row.host.facts.max_mem}M" if row.host.facts.max_mem else ""),
-    ("ngpus ng", 5, lambda row, _: len(row.host.facts.gpus)),
-    ("ngpus_alloc ngu", 5, lambda row, _: len(row.gpus)),
+    ("ngpus ng", 5, lambda row, _: gpufacts.count(row.gpus)),
+    ("ngpus_alloc ngu", 5, lambda row, _: gpufacts.count(one for one in row.gpus if one.allocated)),
     ("ngpus_excl_alloc ngx", 5, lambda row, _: _gpus(row, "excl")),
     ("ngpus_shared_alloc ngs", 5, lambda row, _: _gpus(row, "shared")),
     ("ngpus_shared_jexcl_alloc ngsjx", 5, lambda row, _: _gpus(row, "jexcl")),
-    ("ngpus_excl_avail ngfx", 5, _free),
-    ("ngpus_shared_avail ngfs", 5, _shareable),
+    ("ngpus_excl_avail ngfx", 5, lambda row, _: sum(one.free for one in row.gpus)),
+    ("ngpus_shared_avail ngfs", 5, lambda row, _: sum(one.shareable for one in row.gpus)),
     ("attribute attr", 50, lambda row, _: " ".join(hostfacts.booleans(row.view, row.name))),
-    ("mig_alloc", 5, lambda row, _: ""),
+    ("mig_alloc", 5, lambda row, _: sum(bool(one.gpu.parent) and one.allocated for one in row.gpus)),
 )
 
 FIELDS = columns.row_fields(_TABLE, capitals=True)

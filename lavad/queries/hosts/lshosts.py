@@ -31,7 +31,7 @@ def show(request: Request) -> Iterator[Shown]:
         if "T" in options:
             yield out("\n".join(resources.host_topology(request.view, name) for name in names))
         else:
-            yield from hostgpus.show_facts(request, list(names), "noheader" not in options)
+            yield from hostgpus.show_facts(request, names, "noheader" not in options, "mig" in options)
         return
     given = columns.find_format(request, options, DEFAULT, "l", "w")
     if given is not None:
@@ -107,7 +107,7 @@ def _table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], ob
     yield "ndisks", 6, lambda host, unit: 0
     yield "rexpri", 6, lambda host, unit: 0
     yield "RUN_WINDOWS", 20, lambda host, unit: hostfacts.conf_of(view, host).run_window or "(always open)"
-    yield "ngpus", 6, lambda host, unit: len(hostfacts.host_of(view, host).facts.gpus)
+    yield "ngpus", 6, lambda host, unit: int(hostfacts.gpu_counts(view, host)["ngpus"])
     yield (
         "gpu_model",
         20,

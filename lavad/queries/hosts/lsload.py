@@ -10,7 +10,7 @@ from lavad.queries.facts import hostfacts, jobfacts
 from lavad.queries.facts.load import BUILT_IN, MB, load_text, site_indices
 from lavad.queries.frame import columns, formats
 from lavad.queries.frame.request import Options, Request, Shown, out
-from lavad.queries.hosts import hostgpus
+from lavad.queries.hosts import gpuload
 
 _DEFAULT = ("r15s", "r1m", "r15m", "ut", "pg", "ls", "it", "tmp", "swp", "mem")
 DEFAULT = "host_name status " + " ".join(_DEFAULT)
@@ -28,14 +28,16 @@ def show(request: Request) -> Iterator[Shown]:
     if options.any("gpu", "gpuload"):
         header = "noheader" not in options
         if "gpuload" in options:
-            yield from hostgpus.show_load(request, names, header, "w" in options)
+            yield from gpuload.show_load(request, names, header, "w" in options)
         else:
-            yield from hostgpus.show_sums(request, names, header)
+            yield from gpuload.show_sums(request, names, header)
         return
     given = columns.find_format(request, options, DEFAULT, "l", "w", "I", "N", "E")
     if given is not None:
         columns.refuse_json_without_header(options)
-        yield from columns.show_rows(options, "HOSTS", columns.row_fields(_table(request, options)), given, list(names))
+        yield from columns.show_rows(
+            options, "HOSTS", columns.row_fields([*_table(request, options), *gpuload.fields(request, names)]), given, list(names)
+        )
         return
     indices = _indices(request, options)
     column = 23 if "l" in options else max([15, *map(len, names)] if "w" in options else [15])

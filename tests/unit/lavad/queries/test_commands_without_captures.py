@@ -74,10 +74,10 @@ def test_gpus_of_all_hosts() -> None:
     ]
     facts = [row.split() for row in c.ask("lshosts", gpu=True, noheader=True)[0].splitlines()]
     assert facts == [
-        ["ol1", "-", "-", "-", "-", "-"],
-        ["ol2", "0", "H200", "-", "-", "-"],
-        ["1", "H200", "-", "-", "-"],
-        ["ol3", "-", "-", "-", "-", "-"],
+        ["ol1", "-", "-", "-", "-", "-", "-"],
+        ["ol2", "0", "H200", "-", "-", "-", "Nvidia"],
+        ["1", "H200", "-", "-", "-", "Nvidia"],
+        ["ol3", "-", "-", "-", "-", "-", "-"],
     ]
 
 

@@ -48,7 +48,7 @@ def test_load_of_gpus_in_as_many_columns_as_monitors_count() -> None:
     assert (first[6], second[6], second[10], second[12]) == ("0%", "40%", "2.0G", "ok")
     assert len(busy().ask("lsload", gpuload=True)[0].splitlines()[0].split()) == 13
     sums = busy().ask("lsload", "ol2", gpu=True)[0].splitlines()
-    assert sums[1].split() == ["ol2", "ok", "2", "1%", "20%", "2"]
+    assert sums[1].split() == ["ol2", "ok", "2", "0%", "20%", "2"]
 
 
 def test_gpus_of_a_host_at_length() -> None:
@@ -62,7 +62,7 @@ def test_gpus_of_a_host_at_length() -> None:
 
 def test_facts_of_gpus_and_processors_in_lsf_s_columns() -> None:
     lines = busy().ask("lshosts", gpu=True)[0].splitlines()
-    assert lines[0].split() == ["HOST_NAME", "gpu_id", "gpu_model", "gpu_driver", "gpu_factor", "numa_id"]
+    assert lines[0].split() == ["HOST_NAME", "gpu_id", "gpu_model", "gpu_driver", "gpu_factor", "numa_id", "vendor"]
     assert [line.split()[0] for line in lines[1:]] == ["ol1", "ol2", "1", "ol3"]
     assert busy().ask("lshosts", "ol1", T=True)[0] == "Host ol1: its topology is not known\n"
 
