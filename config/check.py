@@ -50,6 +50,8 @@ def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> It
             yield parameter, f"{parameter} {most} is less than the {least} slots that TASKLIMIT asks of each job"
         if most is not None and parameter != "UJOB_LIMIT" and queue.guarantee > most:
             yield "GUARANTEE", f"GUARANTEE {queue.guarantee} is more than {parameter} {most}"
+    if queue.gpu_capability is not None and queue.gpu_guarantee > queue.gpu_capability:
+        yield "GUARANTEE", f"GUARANTEE gpus:{queue.gpu_guarantee} is more than CAPABILITY gpus:{queue.gpu_capability}"
     if queue.slot_reserve and queue.resource_reserve:
         yield "SLOT_RESERVE", "SLOT_RESERVE and RESOURCE_RESERVE exclude each other"
     yield from _against_policy(queue)

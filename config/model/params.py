@@ -70,6 +70,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     compute_unit_types: tuple[str, ...] = ()
     """The finest first; `!` behind the one that cu[] means where it names none."""
     preempt_jobtype: tuple[str, ...] = ()
+    preemptable_resources: tuple[str, ...] = ()
+    """What jobs may be preempted for beside slots: they then give up all that they have."""
 
     # --- lsf.conf: commands
     lsb_bsub_parse_script: bool = False
@@ -220,7 +222,6 @@ class SiteParams(Params, frozen=True):
     # --- placing
     use_susp_slots: bool = True
     preempt_for: tuple[str, ...] = ()
-    preemptable_resources: tuple[str, ...] = ()
     preemption_wait_time: int = 300
     preempt_delay: int | None = None
     no_preempt_interval: int | None = None

@@ -143,6 +143,10 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     """The most slots that it may have."""
     guarantee: int = 0
     """Slots that are kept for it even when it asks for none."""
+    gpu_weight: int | None = None
+    """The same three of GPUs: `WEIGHT = slots:2 gpus:3`; a plain WEIGHT is of both, the others are of slots."""
+    gpu_capability: int | None = None
+    gpu_guarantee: int = 0
     reclaimable: bool = True
     slot_reserve: int = 0
     """MAX_RESERVE_TIME: for how many periods of MBD_SLEEP_TIME free slots are held for its first job that does not fit; 0:

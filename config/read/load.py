@@ -155,7 +155,9 @@ def _assembled(
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()
-    check_limits(limits, queues, names, users.groups, reservable(shared.resources.values()), problems)
+    countable = reservable(shared.resources.values())
+    _check_preemptable(params, sections["lsb.params"], countable, problems)
+    check_limits(limits, queues, names, users.groups, countable, problems)
     check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
     return ClusterConfig(
         name=folders.cluster,
@@ -197,6 +199,14 @@ def _check_queues(
     check_shares(queues, place, problems)
     check_queues(queues, hosts, place, problems)
     check_leases(queues, params, place, problems)
+
+
+def _check_preemptable(params: SiteParams, sections: list[Section], known: frozenset[str], problems: Problems) -> None:
+    for row in (row for section in sections for row in section.rows if "PREEMPTABLE_RESOURCES" in row.cells):
+        for name in params.preemptable_resources:
+            if name not in known:
+                place = _place(row, "PREEMPTABLE_RESOURCES")
+                problems.error(place, f"PREEMPTABLE_RESOURCES: {name[:200]} is nothing that jobs reserve")
 
 
 def _check_preemption(queues: dict[str, QueueConfig], origins: dict[str, Row], problems: Problems) -> None:

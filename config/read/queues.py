@@ -9,6 +9,7 @@ from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Fields, fill, shortened
 from config.values.parameters import APPLICATION, LIMIT_NAMES, QUEUE
+from config.values.share import Owned
 
 LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 INDEX_ALIASES = {"cpu": "r1m", "login": "ls", "swap": "swp", "idle": "it"}
@@ -39,6 +40,7 @@ def read_queues(
         columns = {"QUEUE_NAME", *(index.upper() for index in indices), *(alias.upper() for alias in INDEX_ALIASES)}
         fields = fill(row, QUEUE, scope, problems, owner, columns)
         host_spec = _split_limits(fields)
+        _split_owned(fields)
         fields["default_host_spec"] = fields.get("default_host_spec") or host_spec
         queues[name] = QueueConfig(name=name, thresholds=thresholds, **_kept(fields, QueueConfig))
         origins[name] = row
@@ -79,6 +81,13 @@ def _split_limits(fields: Fields) -> str:
     fields["limits"] = Limits(**{name: one.maximum for name, one in bounds.items()})
     fields["defaults"] = Limits(**{name: one.default for name, one in bounds.items()})
     return next((bounds[name].host_spec for name in ("run", "cpu") if name in bounds and bounds[name].host_spec), "")
+
+
+def _split_owned(fields: Fields) -> None:
+    """WEIGHT, CAPABILITY and GUARANTEE become a field for slots and one for GPUs."""
+    for name in ("weight", "capability", "guarantee"):
+        owned: Owned = fields.pop(name, Owned())
+        fields |= {field: value for field, value in ((name, owned.slots), (f"gpu_{name}", owned.gpus)) if value is not None}
 
 
 def _all_controls(fields: Fields) -> tuple[JobControl, ...]:

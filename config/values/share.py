@@ -2,9 +2,10 @@
 
 import os
 import re
+from typing import Any, NamedTuple
 
 from config.model.values import Aps
-from config.values.values import Scope
+from config.values.values import Scope, number
 
 SUBFACTORS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}
 FACTORS = ("FS", *SUBFACTORS, *(name for names in SUBFACTORS.values() for name in names))
@@ -51,6 +52,38 @@ def dominant(value: str, _: Scope) -> tuple[str, ...]:
     if wrong:
         raise ValueError(f"'{wrong[0]}' is none of slots, mem, gpus")
     return tuple(dict.fromkeys(_RESOURCES[word] for word in words))
+
+
+class Owned(NamedTuple):
+    """What a queue owns of slots and GPUs; None: nothing is said of these."""
+
+    slots: int | None = None
+    gpus: int | None = None
+
+
+def weight(value: str, scope: Scope) -> Owned:
+    """`2`, of slots and GPUs alike, or `slots:2 gpus:3`."""
+    found = _owned(value, scope, 1)
+    return found if ":" in value else Owned(found.slots, found.slots)
+
+
+def amounts(value: str, scope: Scope) -> Owned:
+    """`8`, of slots, or `slots:8 gpus:4`."""
+    return _owned(value, scope, 0)
+
+
+def _owned(value: str, scope: Scope, least: int) -> Owned:
+    read: Any = number(least)
+    if ":" not in value:
+        return Owned(slots=read(value, scope))
+    found: dict[str, int] = {}
+    for word in value.replace(",", " ").split():
+        name, _, amount = word.partition(":")
+        name = _RESOURCES.get(name, name)
+        if name not in Owned._fields or name in found:
+            raise ValueError(f"'{value}' is not n, or slots:n gpus:n")
+        found[name] = read(amount, scope)
+    return Owned(**found)
 
 
 def queue_names(value: str, _: Scope) -> tuple[str, ...]:

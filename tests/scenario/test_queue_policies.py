@@ -288,6 +288,17 @@ def ownership(site: QueueSite) -> None:
     assert (site.queue.weight, site.queue.reclaimable) == (2, False)
 
 
+@PROOFS.of("WEIGHT CAPABILITY GUARANTEE", "WEIGHT=3\nCAPABILITY=slots:9 gpus:3\nGUARANTEE=gpus:2", other("low", "WEIGHT=gpus:2"))
+def ownership_of_gpus(site: QueueSite) -> None:
+    site.hosts("h1", gpus=4)
+    card = {"gpu": "num=1:j_exclusive=yes"}
+    assert len(site.started(*[{"q": "low"} | card] * 4)) == 2, "two are kept for q"
+    assert len(site.started(*[{"q": "q"} | card] * 4)) == 2
+    queue, low = site.queue, site.cluster.queue_conf["low"]
+    assert (queue.weight, queue.gpu_weight, low.weight, low.gpu_weight) == (3, 3, None, 2)
+    assert (queue.capability, queue.gpu_capability, queue.guarantee, queue.gpu_guarantee) == (9, 3, 0, 2)
+
+
 @PROOFS.of("CAPABILITY", "CAPABILITY = 9")
 def capability(site: QueueSite) -> None:
     assert len(site.started(*[ANN] * 12)) == 9

@@ -120,7 +120,7 @@ def _check_indexes(cluster: Cluster) -> None:
     for name in ("elements", "spec_jobs", "by_user", "records", "groups_of", "started", "suspended", "promised", "held_back"):
         _require_same(name, getattr(cluster, name), getattr(fresh, name))
     _require_same("pending", _waiting(cluster), _waiting(fresh))
-    for name in ("queues", "users", "pairs", "array_running", "group_running", "decaying"):
+    for name in ("queues", "users", "pairs", "queue_gpus", "array_running", "group_running", "decaying"):
         _require_same(f"use.{name}", _nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
     _require_same("use.elastic", cluster.use.elastic, fresh.use.elastic)
     _require_same("conditions", _waiters(cluster), _waiters(fresh))

@@ -110,6 +110,8 @@ class UsageIndex:
         self.queues: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self.users: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self.pairs: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 6)
+        self.queue_gpus: dict[str, int] = {}
+        """Queue to the GPUs that its started jobs have or that are held for it; a GPU counts for each job on it."""
         self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
         self.array_running: dict[int, int] = {}
         """Job id of an array to its started elements."""
@@ -125,10 +127,15 @@ class UsageIndex:
         self.users[spec.user][column] += slots
         self.pairs[spec.queue, spec.user][column] += slots
 
+    def _count_gpus(self, spec: Spec, parts: Iterable[Part | Placed], sign: int) -> None:
+        if spec.gpu is not None or spec.roles:
+            shift(self.queue_gpus, spec.queue, sign * sum(len(part.gpus) for part in parts))
+
     def job(self, job: Job, spec: Spec, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) one live job."""
         if job.run is None:
             self._count(spec, _COLUMN[job.state], sign * spec.slots)
+            self._count_gpus(spec, job.promised, sign)
             for held in job.promised:
                 self._count(spec, RSV, sign * held.slots)
                 self.hosts[held.host].hold(job.key, held, sign)
@@ -145,6 +152,7 @@ class UsageIndex:
         if spec.group:
             for group in lineage(spec.group):
                 shift(self.group_running, group, sign)
+        self._count_gpus(spec, parts, sign)
         for part in parts:
             self.hosts[part.host].add(job.key, part, spec, sign, bool(job.preempted_for) and not job.preempted_for_good)
         if any(part.decays for part in parts):

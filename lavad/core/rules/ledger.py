@@ -100,6 +100,8 @@ class Ledger:
         self.hosts: dict[str, HostLedger] = {}
         self.names = index_names(cluster.conf)
         self.queues: defaultdict[str, int] = defaultdict(int)
+        self.gpus: defaultdict[str, int] = defaultdict(int)
+        """Queue to the GPUs that its jobs took."""
         self.users: defaultdict[str, int] = defaultdict(int)
         self.pairs: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.arrays: defaultdict[int, int] = defaultdict(int)
@@ -119,6 +121,10 @@ class Ledger:
     def queue_slots(self, queue: str) -> int:
         """Started slots of a queue."""
         return _started(self.cluster.use.queues.get(queue)) + self.queues[queue]
+
+    def queue_gpus(self, queue: str) -> int:
+        """GPUs that a queue's jobs have; a GPU counts for each job on it."""
+        return self.cluster.use.queue_gpus.get(queue, 0) + self.gpus[queue]
 
     def user_slots(self, user: str) -> int:
         """Started slots of a user."""
@@ -155,10 +161,7 @@ class Ledger:
 
     def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """Count a job for the limits only: its slots are held in another way."""
-        slots = sum(part.slots for part in parts)
-        self.queues[spec.queue] += slots
-        self.users[spec.user] += slots
-        self.pairs[spec.queue, spec.user] += slots
+        self._count(spec, parts)
         if key >> 32:
             self.arrays[key & 0xFFFFFFFF] += 1
         for group in lineage(spec.group):
@@ -171,8 +174,12 @@ class Ledger:
             if self._shared is not None:
                 self._add_shared(part.host, part.reserved)
         self.placed.append((spec, parts))
+        self._count(spec, parts)
+
+    def _count(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
         slots = sum(part.slots for part in parts)
         self.queues[spec.queue] += slots
+        self.gpus[spec.queue] += sum(len(part.gpus) for part in parts)
         self.users[spec.user] += slots
         self.pairs[spec.queue, spec.user] += slots
 

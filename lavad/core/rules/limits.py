@@ -16,8 +16,7 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.gpu_book import gpu_amounts
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
-from lavad.core.lang.gpureq import GpuReq
-from lavad.core.rules.gpus import per_task
+from lavad.core.rules.gpu_counts import slots_with_gpus
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
@@ -76,8 +75,9 @@ class Limits:
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
                 room = min(room, self._limit_left(at, limit, spec, ""))
-        if spec.gpu is not None and self.book.on_gpus:
-            room = min(room, self._gpu_slots_left(spec, spec.gpu))
+        if spec.gpu is not None and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
+            gpus, reason = self.gpus_left(spec)
+            room = min(room, (slots_with_gpus(spec, gpus), reason))
         if self.policy is not None:
             room = min(room, self.policy(spec))
         if spec.group:
@@ -137,8 +137,11 @@ class Limits:
                     yield name, cap - taken[name], LIMIT_RESOURCE + at
 
     def gpus_left(self, spec: Spec, host: str = "") -> Room:
-        """GPUs that jobs of this spec may still take: by limits on this host, or ("") by those that ask for no host."""
+        """GPUs that jobs of this spec may still take: by limits on this host, or ("") by those of no host and CAPABILITY."""
         room = _NONE
+        queue = self.book.queues.get(spec.queue)
+        if not host and queue is not None and queue.gpu_capability is not None:
+            room = (queue.gpu_capability - self.ledger.queue_gpus(spec.queue), PendReason.QUE_GPU_CAPABILITY)
         each = dict(gpu_amounts(spec, 1))
         for at in self.book.on_gpus:
             limit = self.book.conf.limits[at]
@@ -151,17 +154,6 @@ class Limits:
                 if each.get(name):
                     room = min(room, (int((cap - taken[name] + 1e-6) // each[name]), LIMIT_RESOURCE + at))
         return room
-
-    def _gpu_slots_left(self, spec: Spec, gpu: GpuReq) -> Room:
-        """The slots that limits on GPUs leave to jobs of this spec; where they do not say how many, all or none."""
-        left, reason = self.gpus_left(spec)
-        num = gpu.num or 1
-        if spec.roles:
-            needed = sum(role.gpus * role.least for role in spec.roles)
-            return UNLIMITED if left >= needed else 0, reason
-        if per_task(gpu):
-            return left // num, reason
-        return UNLIMITED if left >= num else 0, reason
 
     def _processor_left(self, spec: Spec, host: str, ncpus: int) -> Room:
         """JL/P of lsb.users: slots on a host for each of its processors."""
@@ -178,6 +170,10 @@ class Limits:
         left, reason = self.left(spec)
         if sum(part.slots for part in parts) > left:
             return reason
+        if spec.gpu is not None:
+            gpus, reason = self.gpus_left(spec)
+            if sum(len(part.gpus) for part in parts) > gpus:
+                return reason
         if self.has_host_limits(spec):
             for part in parts:
                 left, reason = self.host_left(spec, part.host)

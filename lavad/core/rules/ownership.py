@@ -1,24 +1,30 @@
-"""What each queue deserves of the cluster's slots: WEIGHT, CAPABILITY, GUARANTEE and RECLAIMABLE of lsb.queues.
+"""What each queue deserves of the cluster's slots and GPUs: WEIGHT, CAPABILITY, GUARANTEE and RECLAIMABLE of lsb.queues.
 
 Rule: slots are dealt out by weight to the queues that ask for them, none more than it asks for or may have; what one does
 not ask for is lent to the others, and comes back when it asks. A guarantee is kept even for a queue that asks for nothing.
+GPUs are dealt out in the same way, by terms of their own; a GPU that jobs share counts for each of them, a MIG instance as one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import RSV, RUN, SSUSP, USUSP
+from lavad.core.job.job import Part, Placed
+from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
+from lavad.core.rules.gpu_counts import gpus_asked
+from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Conf
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """One queue's: the slots it asks for (used and waiting jobs'), and what its configuration says."""
+    """One queue's: the slots or GPUs it asks for (used and waiting jobs'), and what its configuration says."""
 
     queue: str
     asked: int
@@ -27,13 +33,8 @@ class Claim(msgspec.Struct, frozen=True):
     guarantee: int = 0
 
 
-def has_owners(conf: Conf) -> bool:
-    """Whether any queue owns slots."""
-    return any(queue.weight is not None or queue.guarantee for queue in conf.queues)
-
-
 def deal(total: int, claims: Iterable[Claim]) -> dict[str, int]:
-    """Queue to the slots that it deserves; together never more than ``total``, unless guarantees alone are."""
+    """Queue to the slots (or GPUs) that it deserves; together never more than ``total``, unless guarantees alone are."""
     claims = list(claims)
     deserved = {claim.queue: min(claim.guarantee, _most(claim)) for claim in claims}
     kept = sum(max(0, claim.guarantee - deserved[claim.queue]) for claim in claims)
@@ -54,43 +55,107 @@ def _most(claim: Claim) -> int:
     return claim.asked if claim.most is None else min(claim.asked, claim.most)
 
 
-def total_slots(cluster: Cluster) -> int:
-    """Slots of all hosts that take jobs."""
+def _slots(cluster: Cluster) -> int:
+    return sum(max(0, cluster.slots_of(name)) for name in _hosts(cluster))
+
+
+def _gpus(cluster: Cluster) -> int:
+    return sum(1 for _ in _devices(cluster))
+
+
+def _devices(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """(host, UUID) of all GPUs and MIG instances that jobs may get."""
+    for name in _hosts(cluster):
+        host = cluster.hosts.rows[name]
+        closed = host.closed_devices()
+        yield from ((name, gpu.uuid) for gpu in host.facts.gpus if not gpu.split and closed.isdisjoint((gpu.uuid, gpu.parent)))
+
+
+def idle_gpus(ledger: Ledger) -> int:
+    """GPUs that no job is on."""
+    return sum(1 for host, uuid in _devices(ledger.cluster) if not ledger.host(host).gpu_book.jobs.get(uuid))
+
+
+def _hosts(cluster: Cluster) -> list[str]:
+    """The hosts that take jobs."""
     names = [name for name, host in cluster.hosts.rows.items() if host.state is HostState.OK and not host.closed]
     clients = {name for name, conf in cluster.host_conf.items() if not conf.server}
-    return sum(max(0, cluster.slots_of(name)) for name in names if name not in clients)
+    return [name for name in names if name not in clients]
 
 
-def has_slots(cluster: Cluster, queue: str) -> int:
-    """Slots that a queue's jobs use; preempted jobs use none."""
+def _has_slots(cluster: Cluster, queue: str) -> int:
     column = cluster.use.queues.get(queue)
     return 0 if column is None else column[RUN] + column[SSUSP] + column[USUSP] + column[RSV]
 
 
-def lent_slots(cluster: Cluster) -> dict[str, int]:
-    """Queue to the slots that its preempted jobs have given up."""
+def _has_gpus(cluster: Cluster, queue: str) -> int:
+    return cluster.use.queue_gpus.get(queue, 0)
+
+
+class Resource(NamedTuple):
+    """What queues may own parts of. ``total``: of all hosts that take jobs; ``has``: of a queue's jobs, preempted or not."""
+
+    name: str
+    total: Callable[[Cluster], int]
+    has: Callable[[Cluster, str], int]
+    on_ledger: Callable[[Ledger, str], int]
+    of_spec: Callable[[Spec], int]
+    """What a job asks for at least."""
+    of_part: Callable[[Part | Placed], int]
+    terms: Callable[[QueueConfig], tuple[int | None, int | None, int]]
+    """WEIGHT, CAPABILITY and GUARANTEE."""
+
+
+SLOTS = Resource(
+    "slots",
+    _slots,
+    _has_slots,
+    Ledger.queue_slots,
+    lambda spec: spec.slots,
+    lambda part: part.slots,
+    lambda queue: (queue.weight, queue.capability, queue.guarantee),
+)
+GPUS = Resource(
+    "GPUs",
+    _gpus,
+    _has_gpus,
+    Ledger.queue_gpus,
+    gpus_asked,
+    lambda part: len(part.gpus),
+    lambda queue: (queue.gpu_weight, queue.gpu_capability, queue.gpu_guarantee),
+)
+
+
+def owned(conf: Conf) -> tuple[Resource, ...]:
+    """What queues own parts of: by a weight or a guarantee of any of them."""
+    terms = {what.name: map(what.terms, conf.queues) for what in (SLOTS, GPUS)}
+    return tuple(what for what in (SLOTS, GPUS) if any(weight is not None or kept for weight, _, kept in terms[what.name]))
+
+
+def given_up(cluster: Cluster, what: Resource) -> dict[str, int]:
+    """Queue to what its preempted jobs have given up, or will when they are gone: a suspended one slots, but no GPU."""
     found: dict[str, int] = {}
     for key in cluster.suspended:
         job = cluster.jobs.rows[key]
-        if job.preempted_for and not job.preempted_for_good and job.run is not None:
+        if job.preempted_for and job.run is not None and job.preempted_for_good == (what is GPUS):
             queue = cluster.specs.rows[job.spec].queue
-            found[queue] = found.get(queue, 0) + sum(part.slots for part in job.run.parts)
+            found[queue] = found.get(queue, 0) + sum(map(what.of_part, job.run.parts))
     return found
 
 
-def claims(cluster: Cluster, waiting: dict[str, int]) -> list[Claim]:
-    """What all queues ask for; ``waiting``: slots of jobs that may start, by queue."""
-    return [_claim(cluster, queue, waiting.get(queue.name, 0)) for queue in cluster.conf.queues]
+def claims(cluster: Cluster, what: Resource, waiting: dict[str, int]) -> list[Claim]:
+    """What all queues ask for; ``waiting``: slots or GPUs of jobs that may start, by queue."""
+    return [_claim(cluster, what, queue, waiting.get(queue.name, 0)) for queue in cluster.conf.queues]
 
 
-def _claim(cluster: Cluster, queue: QueueConfig, waiting: int) -> Claim:
-    asked = has_slots(cluster, queue.name) + waiting  # preempted jobs ask for what they gave up
-    weight = 1 if queue.weight is None else queue.weight
-    return Claim(queue.name, asked, weight, queue.capability, queue.guarantee)
+def _claim(cluster: Cluster, what: Resource, queue: QueueConfig, waiting: int) -> Claim:
+    asked = what.has(cluster, queue.name) + waiting  # preempted jobs ask for what they gave up
+    weight, most, kept = what.terms(queue)
+    return Claim(queue.name, asked, 1 if weight is None else weight, most, kept)
 
 
-def waiting_slots(cluster: Cluster, total: int, never: frozenset[int] = frozenset()) -> dict[str, int]:
-    """Queue to the slots of its jobs that may start; counted only up to ``total``. ``never``: classes that fit no host."""
+def waiting(cluster: Cluster, what: Resource, total: int, never: frozenset[int] = frozenset()) -> dict[str, int]:
+    """Queue to what its jobs that may start ask for; counted only up to ``total``. ``never``: classes that fit no host."""
     found: dict[str, int] = {}
     arrays = cluster.arrays.rows
     for number, pending in cluster.pending.items():
@@ -98,6 +163,8 @@ def waiting_slots(cluster: Cluster, total: int, never: frozenset[int] = frozense
         known = found.get(spec.queue, 0)
         if known >= total or number in never:
             continue
-        jobs = sum(len(arrays[key].startable) if key in arrays else 1 for key in pending.keys)
-        found[spec.queue] = known + jobs * spec.slots
+        each = what.of_spec(spec)
+        if each:
+            jobs = sum(len(arrays[key].startable) if key in arrays else 1 for key in pending.keys)
+            found[spec.queue] = known + jobs * each
     return found

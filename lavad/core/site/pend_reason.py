@@ -142,6 +142,9 @@ class PendReason(IntEnum):
     NEVER_CPUS = 9030, "There are no suitable hosts for the job: no host can ever give a task the processors that it requires"
     QUE_DESERVED = 9014, "The queue has the slots that it deserves, and other queues wait for theirs"
     QUE_GUARANTEE = 9015, "The slots that are left are guaranteed to other queues"
+    QUE_GPUS_DESERVED = 9041, "The queue has the GPUs that it deserves, and other queues wait for theirs"
+    QUE_GPUS_GUARANTEE = 9042, "The GPUs that are left are guaranteed to other queues"
+    QUE_GPU_CAPABILITY = 9043, "The queue has the most GPUs that it may have (CAPABILITY)"
     SLOTS_ONE_BY_ONE = 9016, "Waiting for more job slots, as its queue has GANG=N"
     JOB_DEADLOCK = 9017, "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold"
 

@@ -1,6 +1,8 @@
-"""What listings say about a queue: its status and job slots, the slots that it owns, and the exceptions of its jobs."""
+"""What listings say about a queue: its status and job slots, what it owns of slots and GPUs, and the exceptions of its jobs."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from config.model.queue import QueueConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
@@ -65,30 +67,39 @@ def limit(value: float | None) -> str:
     return "-" if value is None else f"{value:g}"
 
 
-def owned_slots(view: View) -> list[tuple[QueueConfig, int, int]]:
-    """(queue, slots in use, slots deserved) of each queue; empty where no queue owns slots."""
+class OwnedParts(NamedTuple):
+    """What queues own of slots, or of GPUs. ``queues``: (queue, what it has, what it deserves)."""
+
+    what: ownership.Resource
+    queues: list[tuple[QueueConfig, int, int]]
+
+
+def owned(view: View) -> list[OwnedParts]:
+    """What queues own parts of."""
     cluster = view.cluster
-    if not ownership.has_owners(cluster.conf):
-        return []
-    total = ownership.total_slots(cluster)
-    lent = ownership.lent_slots(cluster)
-    waiting = ownership.waiting_slots(cluster, total)
-    deserved = ownership.deal(total, ownership.claims(cluster, waiting))
-    has = {queue.name: ownership.has_slots(cluster, queue.name) - lent.get(queue.name, 0) for queue in cluster.conf.queues}
-    return [(queue, has[queue.name], deserved[queue.name]) for queue in cluster.conf.queues]
+    found = []
+    for what in ownership.owned(cluster.conf):
+        total = what.total(cluster)
+        gone = ownership.given_up(cluster, what)
+        waiting = ownership.waiting(cluster, what, total)
+        deserved = ownership.deal(total, ownership.claims(cluster, what, waiting))
+        has = {queue.name: what.has(cluster, queue.name) - gone.get(queue.name, 0) for queue in cluster.conf.queues}
+        found.append(OwnedParts(what, [(queue, has[queue.name], deserved[queue.name]) for queue in cluster.conf.queues]))
+    return found
 
 
-def owned_line(view: View, name: str) -> str:
-    """The line of bqueues -l; "" where no queue owns slots."""
-    for queue, has, deserved in owned_slots(view):
-        if queue.name == name:
-            most = "-" if queue.capability is None else queue.capability
-            reclaimable = "Y" if queue.reclaimable else "N"
-            return (
-                f"\nOWNED SLOTS:  WEIGHT {queue.weight or 1}  CAPABILITY {most}  GUARANTEE {queue.guarantee}  "
-                f"RECLAIMABLE {reclaimable}  DESERVED {deserved}  USED {has}\n"
-            )
-    return ""
+def owned_lines(view: View, name: str) -> str:
+    """The lines of bqueues -l; "" where no queue owns slots or GPUs."""
+    lines = ""
+    for owns in owned(view):
+        for queue, has, deserved in owns.queues:
+            if queue.name == name:
+                weight, most, kept = owns.what.terms(queue)
+                lines += (
+                    f"\nOWNED {owns.what.name.upper()}:  WEIGHT {weight or 1}  CAPABILITY {'-' if most is None else most}  "
+                    f"GUARANTEE {kept}  RECLAIMABLE {'Y' if queue.reclaimable else 'N'}  DESERVED {deserved}  USED {has}\n"
+                )
+    return lines
 
 
 def job_exceptions(job: Job, view: View, now: float) -> list[str]:

@@ -8,7 +8,7 @@ from config.model.cluster import Limit
 from lavad.core.lang.asks import Refused
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits, Sum
-from lavad.core.rules.ownership import total_slots
+from lavad.core.rules.ownership import SLOTS
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.queries.facts import queuefacts
 from lavad.queries.frame.request import Request, Shown, err, leave, out
@@ -96,7 +96,7 @@ POOLS = f"{'POOL_NAME':<20} {'TYPE':<6} {'STATUS':<11} {'TOTAL':>6} {'FREE':>6} 
 
 
 def show_resources(request: Request) -> Iterator[Shown]:
-    """bresources: a section for each limit, or with -g a row for each queue that has slots guaranteed."""
+    """bresources: a section for each limit, or with -g a row for each queue that has slots or GPUs guaranteed."""
     options = request.options()
     if options.any("s", "p", "m"):
         raise Refused("bresources: only -g is supported by lava")
@@ -113,16 +113,21 @@ def show_resources(request: Request) -> Iterator[Shown]:
 
 
 def _guarantees(request: Request) -> Iterator[Shown]:
-    rows = [row for row in queuefacts.owned_slots(request.view) if row[0].guarantee]
+    rows = []
+    for owned in queuefacts.owned(request.view):
+        name = "slots" if owned.what is SLOTS else "gpus"
+        total = owned.what.total(request.cluster)
+        free = max(0, total - sum(has for _, has, _ in owned.queues))
+        for queue, has, _ in owned.queues:
+            kept = owned.what.terms(queue)[2]
+            status = "ok" if min(has, kept) + free >= kept else "overcommit"
+            if kept:
+                rows.append(f"{queue.name:<20} {name:<6} {status:<11} {total:>6} {free:>6} {kept:>12} {min(has, kept):>10}\n")
     if not rows:
         raise Refused("No guaranteed resource pool is configured")
-    total = total_slots(request.cluster)
-    free = max(0, total - sum(has for _, has, _ in queuefacts.owned_slots(request.view)))
     yield out(POOLS)
-    for queue, has, _ in rows:
-        kept = queue.guarantee
-        status = "ok" if min(has, kept) + free >= kept else "overcommit"
-        yield out(f"{queue.name:<20} {'slots':<6} {status:<11} {total:>6} {free:>6} {kept:>12} {min(has, kept):>10}\n")
+    for row in rows:
+        yield out(row)
 
 
 def _section(limit: Limit) -> str:

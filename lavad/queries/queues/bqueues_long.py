@@ -30,7 +30,7 @@ def record(row: QueueRow, deep: bool = False) -> str:
             *_limits(row),
             f"\nSCHEDULING PARAMETERS\n{table}",
             queuefacts.exception_table(row.view, conf.name, row.now),
-            queuefacts.owned_line(row.view, conf.name),
+            queuefacts.owned_lines(row.view, conf.name),
             *_policies(conf),
             *_share_section(row, deep),
             *_windows(conf),

@@ -176,6 +176,12 @@ class Need:
         return hosts
 
     @property
+    def reserves(self) -> tuple[str, ...]:
+        """The resources that it reserves, GPUs left out."""
+        places = (self.per_host, self.per_slot, self.shared, self.shape.per_job)
+        return tuple(name for place in places for name, _ in place)
+
+    @property
     def host_limit(self) -> int:
         """HOSTLIMIT_PER_JOB; 0: none."""
         return self.queue.hostlimit_per_job or 0

@@ -6,21 +6,21 @@ Rule: only a queue of higher priority preempts, whatever the lists say, so that 
 from __future__ import annotations
 
 from config.model.queue import QueueConfig
-from lavad.core.rules.ownership import has_owners
+from lavad.core.rules.ownership import owned
 from lavad.core.site.conf import Conf
 
 Victims = dict[str, tuple[tuple[str, int], ...]]
 
 
 class Rules:
-    """``preempts`` as of ``preemptable``; ``has_guarantees``: whether queues own slots; ``stops``: whether windows or load
-    may suspend jobs; ``host_stops``: those of hosts."""
+    """``preempts`` as of ``preemptable``; ``has_guarantees``: whether queues own slots or GPUs; ``stops``: whether windows or
+    load may suspend jobs; ``host_stops``: those of hosts."""
 
     __slots__ = ("has_guarantees", "host_stops", "preempts", "stops")
 
     def __init__(self, conf: Conf) -> None:
         self.preempts = preemptable(conf)
-        self.has_guarantees = has_owners(conf)
+        self.has_guarantees = bool(owned(conf))
         stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
         stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
         self.host_stops = any(stops)

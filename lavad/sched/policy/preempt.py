@@ -1,5 +1,7 @@
 """Preemption: room for a job that does not fit, made by as few and as cheap victims as possible (``policy.victims``).
 
+First it is tried how far suspension, or what the victims' queues say instead, goes; then with victims that give up all they have.
+
 Rule: nobody is preempted unless that starts the job; a job is preempted as a whole, but for what a resizable job has beyond
 its minimum; what victims free beyond the need stays unused in this cycle.
 """
@@ -13,7 +15,7 @@ from lavad.core.plan.plan import Placement, Preemption
 from lavad.sched.hosts.offers import Offers
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
-from lavad.sched.policy.queue_shares import QueueShares, Surplus, slots_of
+from lavad.sched.policy.queue_shares import QueueShares, Surplus
 from lavad.sched.policy.victims import Victims
 from lavad.sched.state.cycle_state import CycleState
 
@@ -52,7 +54,9 @@ class Preemptor:
         if self._tries > max(10, MAX_LOOKS // max(1, len(state.rows))):
             return None
         offers = Offers(state, need, eligible)
-        unit, parts = self._find(offers, key)
+        unit, parts = self._find(offers, key, frees=False)
+        if not parts and self._victims.may_free(need):
+            unit, parts = self._find(offers, key, frees=True)
         if not parts:
             return None
         must_end = any(one.how is not PreemptionAction.SUSPEND for one in unit)
@@ -74,7 +78,7 @@ class Preemptor:
             state.renew(state.cache.by_name[host])
         if self.queue_shares is not None:
             for one in unit:
-                self.queue_shares.reclaimed(*slots_of(state, one.key))
+                self.queue_shares.reclaimed(one)
         self.preemptions += unit
         state.preempted.update(one.key for one in unit)
         return placement
@@ -90,21 +94,21 @@ class Preemptor:
         for host, rest in freed.items():
             self.state.ledger.host(host).taken += max(0, rest)
 
-    def _find(self, offers: Offers, key: int) -> tuple[list[Preemption], tuple[Placed, ...]]:
+    def _find(self, offers: Offers, key: int, frees: bool) -> tuple[list[Preemption], tuple[Placed, ...]]:
         """The victims that make room, and the parts that the job then gets; none: nothing helps.
 
         Victims are added from the cheapest on until the job fits, then left out again from the last but one on where the job
-        fits without. The ledger is left without the victims found.
+        fits without. The ledger is left without the victims found. ``frees``: as ``Victims.of``.
         """
         unit: list[Preemption] = []
         chosen: tuple[Placed, ...] = ()
         names = {self.state.rows[at].name for at in offers.order}
-        surplus = Surplus(self.state, self.queue_shares)
-        for victim in self._victims.of(offers.need):
+        surplus = Surplus(self.state, offers.need)
+        for victim, share in self._victims.of(offers.need, frees):
             parts = preempt.given(self.state.cluster, victim)
             if victim.key in self.state.preempted or not names.intersection(part.host for part in parts):
                 continue
-            if self._victims.is_by_reclaim(offers.need.spec.queue, victim.key) and not surplus.count_in(victim.key):
+            if share is not None and not surplus.count_in(share, victim.key):
                 continue
             if victim.how is not PreemptionAction.SHRINK:
                 # all of the job is taken, so what was to be taken of it alone is not
@@ -117,7 +121,7 @@ class Preemptor:
             if chosen or len(unit) >= MAX_VICTIMS:
                 break
         if not chosen:
-            self._shift(unit, 1)
+            offers.renew(self._shift(unit, 1))
             return [], ()
         for victim in unit[-2::-1]:
             offers.renew(self._shift([victim], 1))

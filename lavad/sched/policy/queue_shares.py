@@ -1,16 +1,27 @@
-"""Guaranteed shares of slots of queues: how many more slots a queue may take, and what others may reclaim of it.
+"""Guaranteed shares of queues, of slots and GPUs: how many more a queue may take, and what others may reclaim of it.
 
 What a queue deserves is worked out by ``core.rules.ownership`` from its guarantee, its share and what waits in it.
 
 Rule: a queue gets more than it deserves only of what no other queue could use in this cycle. A queue that has less than it
-deserves reclaims what others have beyond theirs; no queue is brought below what it deserves.
+deserves reclaims what others have beyond theirs; no queue is brought below what it deserves, unless by one job whose place
+is guaranteed to another.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from lavad.core.cluster.gpu_book import is_exclusive
+from lavad.core.decide.placement.preempt import given
+from lavad.core.job.job import Job, Part, Placed
 from lavad.core.job.spec import Spec
+from lavad.core.lang.states import PreemptionAction
+from lavad.core.plan.plan import Preemption
 from lavad.core.plan.volatile import WhyClass
 from lavad.core.rules import ownership
+from lavad.core.rules.gpu_counts import slots_with_gpus
+from lavad.core.rules.ledger import UNLIMITED
+from lavad.core.rules.ownership import GPUS, SLOTS, Resource
 from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RUSAGE, PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
@@ -24,97 +35,148 @@ _NEVER = (
 )
 
 
-class QueueShares:
-    """What each queue has and deserves at this moment of the cycle, in slots."""
+class Share:
+    """What each queue has and deserves at this moment of the cycle, of slots or of GPUs."""
 
-    def __init__(self, state: CycleState) -> None:
+    def __init__(self, state: CycleState, what: Resource, never: frozenset[int]) -> None:
         self.state = state
+        self.what = what
         cluster = state.cluster
-        total = ownership.total_slots(cluster)
-        never = frozenset(number for number, why in state.cache.why.items() if _is_never(why))
-        self._lent = ownership.lent_slots(cluster)
-        waiting = ownership.waiting_slots(cluster, total, never)
-        self.deserved = ownership.deal(total, ownership.claims(cluster, waiting))
+        self.total = what.total(cluster)
+        self._given_up = ownership.given_up(cluster, what)
+        waiting = ownership.waiting(cluster, what, self.total, never)
+        self.deserved = ownership.deal(self.total, ownership.claims(cluster, what, waiting))
         self._reclaimed: dict[str, int] = {}
-        self.total = total
-        self.waits: set[str] = set()
-        """Queues that were held back at what they deserve, for the sake of others."""
-        self.lends_idle = False
-        """All classes had their turn: what is left is lent to any queue."""
+        self._guaranteed = {queue.name: what.terms(queue)[2] for queue in cluster.conf.queues}
 
     def has(self, queue: str) -> int:
-        """Slots of a queue now: without those of preempted jobs and of those reclaimed in this cycle."""
-        gone = self._lent.get(queue, 0) + self._reclaimed.get(queue, 0)
-        return self.state.ledger.queue_slots(queue) - gone
+        """What a queue has now: without what preempted jobs gave up, and what was reclaimed in this cycle."""
+        gone = self._given_up.get(queue, 0) + self._reclaimed.get(queue, 0)
+        return self.what.on_ledger(self.state.ledger, queue) - gone
 
-    def left(self, spec: Spec) -> tuple[int, int]:
-        """Slots that jobs of a queue may take, and the reason when they are too few."""
-        has, deserved = self.has(spec.queue), self.deserved.get(spec.queue, 0)
-        if not self.lends_idle:
-            self.waits.add(spec.queue)
-            if has + spec.slots <= deserved or has >= deserved:
-                return max(0, deserved - has), PendReason.QUE_DESERVED
-        room = self._unguaranteed(spec.queue)
-        return (room if self.lends_idle else min(room, spec.slots)), PendReason.QUE_GUARANTEE
+    def is_within(self, queue: str, more: int) -> bool:
+        """Whether a queue would have no more than it deserves."""
+        return self.has(queue) + more <= self.deserved.get(queue, 0)
 
-    def _unguaranteed(self, queue: str) -> int:
-        """Free slots that are guaranteed to no other queue."""
-        left = self.total
-        for other in self.state.cluster.conf.queues:
-            has = self.has(other.name)
-            left -= has if other.name == queue else max(has, other.guarantee)
-        return left
+    def is_guaranteed(self, queue: str, more: int) -> bool:
+        """Whether a queue would have no more than is guaranteed to it."""
+        return self.has(queue) + more <= self._guaranteed.get(queue, 0)
 
-    def may_reclaim(self, need: Need) -> bool:
-        """Whether a job of this class would still be within what its queue deserves."""
-        queue = need.spec.queue
-        return not self.lends_idle and self.has(queue) + need.slots <= self.deserved.get(queue, 0)
+    def below_deserved(self, queue: str, asked: int) -> int | None:
+        """How much a queue may take of what it deserves; None: a job that asks for so much takes it beyond that."""
+        has, deserved = self.has(queue), self.deserved.get(queue, 0)
+        return max(0, deserved - has) if has + asked <= deserved or has >= deserved else None
 
-    def may_resume(self, queue: str, slots: int) -> bool:
-        """Whether a preempted job of a queue may have its slots again."""
-        return self.lends_idle or self.has(queue) + slots <= self.deserved.get(queue, 0)
-
-    def has_surplus(self, queue: str) -> bool:
-        """Whether any other queue has a surplus that may be reclaimed."""
-        return any(self.surplus(other.name) for other in self.state.cluster.conf.queues if other.name != queue)
+    def idle(self, spec: Spec) -> tuple[int, int]:
+        """(What a job may take of what is idle, how much of it is kept for others). GPUs that are shared take more jobs."""
+        others = {queue: guarantee for queue, guarantee in self._guaranteed.items() if queue != spec.queue}
+        kept = sum(max(0, guarantee - self.has(queue)) for queue, guarantee in others.items())
+        if self.what is SLOTS:
+            return self.total - sum(map(self.has, others)) - self.has(spec.queue) - kept, kept
+        if spec.gpu is not None and not is_exclusive(spec.gpu) and not kept:
+            return UNLIMITED, 0
+        return ownership.idle_gpus(self.state.ledger) - kept, kept
 
     def surplus(self, queue: str) -> int:
-        """Slots that may be reclaimed of a queue (0 unless it is RECLAIMABLE)."""
+        """What may be reclaimed of a queue (0 unless it is RECLAIMABLE)."""
         conf = self.state.cluster.queue_conf.get(queue)
         if conf is None or not conf.reclaimable:
             return 0
         return max(0, self.has(queue) - self.deserved.get(queue, 0))
 
-    def reclaimed(self, queue: str, slots: int) -> None:
-        """Note that a job of a queue gives up its slots in this cycle."""
-        self._reclaimed[queue] = self._reclaimed.get(queue, 0) + slots
+    def reclaim(self, queue: str, parts: Iterable[Part | Placed]) -> None:
+        """Note that a job of a queue gives up these in this cycle."""
+        self._reclaimed[queue] = self._reclaimed.get(queue, 0) + sum(map(self.what.of_part, parts))
+
+
+class QueueShares:
+    """The shares of all queues, of whatever queues own parts of."""
+
+    def __init__(self, state: CycleState) -> None:
+        self.state = state
+        never = frozenset(number for number, why in state.cache.why.items() if _is_never(why))
+        self.shares = [Share(state, what, never) for what in ownership.owned(state.cluster.conf)]
+        self.waits: set[str] = set()
+        """Queues that were held back at what they deserve, for the sake of others."""
+        self.lends_idle = False
+        """All classes had their turn: what is left is lent to any queue."""
+
+    def left(self, spec: Spec) -> tuple[int, int]:
+        """Slots that jobs of a queue may take, and the reason when they are too few."""
+        room = (UNLIMITED, 0)
+        for share in self.shares:
+            asked = share.what.of_spec(spec)
+            if asked:
+                left, reason = self._left(share, spec, asked)
+                room = min(room, (left if share.what is SLOTS else slots_with_gpus(spec, left), reason))
+        return room
+
+    def _left(self, share: Share, spec: Spec, asked: int) -> tuple[int, int]:
+        deserved, guaranteed = _REASONS[share.what.name]
+        if not self.lends_idle:
+            self.waits.add(spec.queue)
+            left = share.below_deserved(spec.queue, asked)
+            if left is not None:
+                return left, deserved
+        left, kept = share.idle(spec)
+        return (left if self.lends_idle else min(left, asked)), guaranteed if kept or share.what is SLOTS else deserved
+
+    def may_reclaim(self, need: Need) -> bool:
+        """Whether a job of this class would still be within what its queue deserves."""
+        spec = need.spec
+        return not self.lends_idle and all(share.is_within(spec.queue, share.what.of_spec(spec)) for share in self.shares)
+
+    def may_resume(self, queue: str, slots: int) -> bool:
+        """Whether a preempted job of a queue may have its slots again."""
+        return self.lends_idle or all(share.what is not SLOTS or share.is_within(queue, slots) for share in self.shares)
+
+    def has_surplus(self, queue: str) -> bool:
+        """Whether any other queue has a surplus that may be reclaimed."""
+        others = [other.name for other in self.state.cluster.conf.queues if other.name != queue]
+        return any(share.surplus(other) for share in self.shares for other in others)
+
+    def reclaimed(self, one: Preemption) -> None:
+        """Note what a victim gives up in this cycle; one that is suspended keeps its GPUs."""
+        cluster = self.state.cluster
+        for share in self.shares:
+            if share.what is SLOTS or one.how is not PreemptionAction.SUSPEND:
+                share.reclaim(cluster.spec_of(one.key).queue, given(cluster, one))
+
+
+_REASONS = {
+    SLOTS.name: (PendReason.QUE_DESERVED, PendReason.QUE_GUARANTEE),
+    GPUS.name: (PendReason.QUE_GPUS_DESERVED, PendReason.QUE_GPUS_GUARANTEE),
+}
 
 
 class Surplus:
-    """What is left of each queue's surplus while victims are chosen."""
+    """What is left of each queue's surplus while victims are chosen for a job of one class."""
 
-    def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
+    def __init__(self, state: CycleState, need: Need) -> None:
         self._state = state
-        self._queue_shares = queue_shares
-        self._left: dict[str, int] = {}
+        self._spec = need.spec
+        self._left: dict[tuple[str, str], int] = {}
 
-    def count_in(self, key: int) -> bool:
-        """Count a victim's slots against its queue's surplus; False: its queue would have less than it deserves."""
-        queue_shares = self._queue_shares
-        queue, slots = slots_of(self._state, key)
-        left = self._left.get(queue)
+    def count_in(self, share: Share, key: int) -> bool:
+        """Count a victim against its queue's surplus; False: its queue would have less than it deserves.
+
+        For what is guaranteed to a queue a job may be taken that is larger than the surplus of its own.
+        """
+        job = self._state.cluster.jobs.rows[key]
+        queue, size = self._state.cluster.specs.rows[job.spec].queue, size_of(share, job)
+        place = (share.what.name, queue)
+        left = self._left.get(place)
         if left is None:
-            left = queue_shares.surplus(queue) if queue_shares is not None else 0
-        if slots > left:
+            left = share.surplus(queue)
+        if left <= 0 or (size > left and not share.is_guaranteed(self._spec.queue, share.what.of_spec(self._spec))):
             return False
-        self._left[queue] = left - slots
+        self._left[place] = left - size
         return True
 
 
-def slots_of(state: CycleState, key: int) -> tuple[str, int]:
-    """The queue and the slots of a started job."""
-    job = state.cluster.jobs.rows[key]
-    return state.cluster.specs.rows[job.spec].queue, sum(part.slots for part in job.run.parts) if job.run is not None else 0
+def size_of(share: Share, job: Job) -> int:
+    """What a started job has."""
+    return sum(map(share.what.of_part, job.run.parts)) if job.run is not None else 0
 
 
 def _is_never(why: WhyClass) -> bool:

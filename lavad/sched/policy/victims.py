@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.cluster import GPU_RESOURCES
 from config.model.queue import QueueConfig
 from config.model.values import JobAction, TerminateWhen
 from lavad.core.job.job import Job, Placed
@@ -18,9 +19,10 @@ from lavad.core.job.resize import surplus as beyond_minimum
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState, PreemptionAction
 from lavad.core.plan.plan import Preemption
+from lavad.core.rules.ownership import GPUS
 from lavad.core.rules.per_slot import taken
 from lavad.sched.needs.needs import Need
-from lavad.sched.policy.queue_shares import QueueShares, slots_of
+from lavad.sched.policy.queue_shares import QueueShares, Share, size_of
 from lavad.sched.state.cycle_state import CycleState
 
 GRACE = 300.0
@@ -41,30 +43,59 @@ def how_of(queue: QueueConfig | None, spec: Spec) -> PreemptionAction:
     return PreemptionAction.SUSPEND
 
 
+def how_freeing(queue: QueueConfig | None, spec: Spec) -> PreemptionAction | None:
+    """How a job gives up all that it has, GPUs and memory too, which suspension does not free.
+
+    It is checkpointed or started again elsewhere (LSF asks for RERUNNABLE too), unless its queue says brequeue or
+    TERMINATE_WHEN=PREEMPT. None: it would be lost.
+    """
+    how = how_of(queue, spec)
+    if how is not PreemptionAction.SUSPEND:
+        return how
+    return PreemptionAction.MIGRATE if spec.checkpoint is not None or spec.rerunnable else None
+
+
 class Victims:
     """The jobs that each queue, or advance reservation, may preempt in one cycle, the cheapest first."""
 
     def __init__(self, state: CycleState, queue_shares: QueueShares | None) -> None:
         self.state = state
         self.queue_shares = queue_shares
-        self._found: dict[tuple[str, str], list[Preemption]] = {}
-        self._by_reclaim: set[tuple[str, int]] = set()
+        self._lowest: dict[tuple[str, bool], list[Preemption]] = {}
+        self._surplus: dict[tuple[str, bool, bool], list[tuple[Preemption, Share]]] = {}
 
-    def of(self, need: Need) -> list[Preemption]:
-        """All that jobs of this class may preempt, the cheapest first."""
-        place = (need.spec.reservation, "" if need.spec.reservation else need.spec.queue)
-        if place not in self._found:
-            if need.spec.reservation:
-                self._found[place] = self._outside(need.spec.reservation)
-            else:
-                self._found[place] = [*self._lower(need.spec.queue), *self._reclaimable(need.spec.queue)]
-        return self._found[place]
+    def of(self, need: Need, frees: bool) -> Iterator[tuple[Preemption, Share | None]]:
+        """All that jobs of this class may preempt, the cheapest first.
 
-    def is_by_reclaim(self, queue: str, key: int) -> bool:
-        """Whether a queue may have a job's slots only as far as the job's queue has more than it deserves."""
-        return (queue, key) in self._by_reclaim
+        With the share of which a victim's queue must have a surplus. ``frees``: as ``how_freeing``, where that can be.
+        """
+        queue = need.spec.queue
+        if need.spec.reservation:
+            yield from ((one, None) for one in self._outside(need.spec.reservation))
+            return
+        if not frees or self._is_preemptable(need):
+            if (queue, frees) not in self._lowest:
+                self._lowest[queue, frees] = self._lower(queue, frees)
+            yield from ((one, None) for one in self._lowest[queue, frees])
+        if self.queue_shares is not None and self.queue_shares.may_reclaim(need):
+            place = (queue, frees, need.spec.gpu is not None)
+            if place not in self._surplus:
+                self._surplus[place] = self._reclaimable(self.queue_shares.shares, *place)
+            yield from self._surplus[place]
 
-    def _lower(self, queue: str) -> list[Preemption]:
+    def may_free(self, need: Need) -> bool:
+        """Whether jobs may be made to give up all that they have: by PREEMPTABLE_RESOURCES, or by what queues deserve."""
+        if need.spec.reservation:
+            return False
+        return self._is_preemptable(need) or (self.queue_shares is not None and self.queue_shares.may_reclaim(need))
+
+    def _is_preemptable(self, need: Need) -> bool:
+        """Whether PREEMPTABLE_RESOURCES names anything that this class reserves."""
+        named = self.state.cluster.conf.params.preemptable_resources
+        gpus = GPU_RESOURCES if need.spec.gpu is not None else ()
+        return bool(named) and any(name in named for name in (*gpus, *need.reserves))
+
+    def _lower(self, queue: str, frees: bool) -> list[Preemption]:
         """Of preemptable queues: by preference, priority of the queue, run time (the newest first) and slots."""
         state = self.state
         levels = dict(state.cache.rules.preempts.get(queue, ()))
@@ -79,28 +110,39 @@ class Victims:
             for at, parts in enumerate(self._surplus_parts(job, spec)):
                 costs.append(((*place, 0, ran, at, job.key), Preemption(job.key, run.uid, PreemptionAction.SHRINK, 0, (parts,))))
             slots = sum(part.slots for part in run.parts)
-            costs.append(((*place, 1, ran, slots, job.key), Preemption(job.key, run.uid, how_of(conf, spec), 0)))
+            how = (how_freeing(conf, spec) if frees else None) or how_of(conf, spec)
+            costs.append(((*place, 1, ran, slots, job.key), Preemption(job.key, run.uid, how, 0)))
         costs.sort(key=lambda cost: cost[0])
         return [one for _, one in costs]
 
-    def _reclaimable(self, queue: str) -> list[Preemption]:
-        """Of queues that have more than they deserve: the largest surplus first, then the newest and smallest jobs."""
-        state, shares = self.state, self.queue_shares
-        if shares is None:
-            return []
+    def _reclaimable(self, shares: list[Share], queue: str, frees: bool, gpus: bool) -> list[tuple[Preemption, Share]]:
+        """Of queues that have more than they deserve: the largest surplus first, then the newest and smallest jobs.
+
+        What frees no more than is missing comes before a job that is larger than its queue's surplus.
+        """
+        state = self.state
         levels = dict(state.cache.rules.preempts.get(queue, ()))
         costs = []
-        for job, spec in self._started():
-            run, surplus = job.run, shares.surplus(spec.queue)
-            if spec.queue == queue or spec.queue in levels or not surplus or run is None:
+        for share in shares:
+            of_gpus = share.what is GPUS
+            if of_gpus and not (frees and gpus):
                 continue
-            if self._may_be_preempted(job, spec):
+            for job, spec in self._started():
+                run, surplus = job.run, share.surplus(spec.queue)
+                if spec.queue == queue or spec.queue in levels or not surplus or run is None:
+                    continue
+                conf, size = state.cluster.queue_conf.get(spec.queue), size_of(share, job)
+                how = how_freeing(conf, spec) if frees else how_of(conf, spec)
+                if not size or how is None or not self._may_be_preempted(job, spec):
+                    continue
                 ran = state.now - (run.started or run.dispatched)
-                one = Preemption(job.key, run.uid, how_of(state.cluster.queue_conf.get(spec.queue), spec), 0)
-                costs.append(((-surplus, spec.queue, ran, slots_of(state, job.key)[1], job.key), one))
+                one = Preemption(job.key, run.uid, how, 0)
+                costs.append(((not of_gpus, size > surplus, -surplus, spec.queue, ran, size, job.key), one, share))
         costs.sort(key=lambda cost: cost[0])
-        self._by_reclaim.update((queue, one.key) for _, one in costs)
-        return [one for _, one in costs]
+        found: dict[int, tuple[Preemption, Share]] = {}
+        for _, one, share in costs:
+            found.setdefault(one.key, (one, share))
+        return list(found.values())
 
     def _outside(self, name: str) -> list[Preemption]:
         """On the hosts of an advance reservation: LSF suspends jobs that run in none for those in it, the newest first."""

@@ -30,6 +30,9 @@ def queue(line: str, priority: int = 30) -> str:
 CASES = [
     ("QJOB_LIMIT = 4\nTASKLIMIT = 8 16", "lsb.queues:4: queue normal: QJOB_LIMIT 4 is less than the 8 slots"),
     ("CAPABILITY = 4\nGUARANTEE = 5", "lsb.queues:5: queue normal: GUARANTEE 5 is more than CAPABILITY 4"),
+    ("CAPABILITY = gpus:4\nGUARANTEE = gpus:5", "lsb.queues:5: queue normal: GUARANTEE gpus:5 is more than CAPABILITY gpus:4"),
+    ("GUARANTEE = slots:1 cards:5", "lsb.queues:4: queue normal: GUARANTEE: 'slots:1 cards:5' is not n, or slots:n gpus:n"),
+    ("WEIGHT = gpus:0", "lsb.queues:4: queue normal: WEIGHT: "),
     ("GUARANTEE = 9", "lsb.queues:4: queue normal: GUARANTEE 9: with those before it 9 slots of 8 are guaranteed"),
     ("GANG = N\nSLOT_RESERVE = MAX_RESERVE_TIME[5]", "lsb.queues:4: queue normal: GANG=N and SLOT_RESERVE"),
     ("RUN_WINDOW = 8:00-10:00\nDISPATCH_WINDOW = 10:00-12:00", "lsb.queues:5: queue normal: DISPATCH_WINDOW is never open"),
@@ -50,6 +53,8 @@ def test_a_queue_that_contradicts_itself_or_another(tmp_path: Path, line: str, s
         "RUN_WINDOW = 22:00-6:00\nDISPATCH_WINDOW = 5:00-7:00",
         "RUN_WINDOW = 5:20:00-1:8:00\nDISPATCH_WINDOW = 6:8:00-6:9:00",
         "GUARANTEE = 8",
+        "GUARANTEE = slots:8 gpus:100",
+        "WEIGHT = gpus:3",
         "QJOB_LIMIT = 8\nTASKLIMIT = 8",
         "PREEMPTION = PREEMPTIVE[other]",
     ],
@@ -65,3 +70,10 @@ def test_limits_of_what_is_not_there(tmp_path: Path) -> None:
         "limit l1: HOSTS: unknown host or host group h9",
         "limit l1: USERS: ann is counted in and out",
     ]
+
+
+def test_resources_that_no_job_reserves_cannot_be_preempted_for(tmp_path: Path) -> None:
+    text = "Begin Parameters\nPREEMPTABLE_RESOURCES = {}\nEnd Parameters\n"
+    assert errors(tmp_path, "lsb.params", text.format("ngpus_physical mem")) == []
+    said = errors(tmp_path, "lsb.params", text.format("ngpus_physical lic"))
+    assert said == ["lsb.params:2: PREEMPTABLE_RESOURCES: lic is nothing that jobs reserve"]

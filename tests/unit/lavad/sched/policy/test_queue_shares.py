@@ -12,7 +12,7 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
 from lavad.core.rules import ownership
-from lavad.core.rules.ownership import Claim, deal
+from lavad.core.rules.ownership import SLOTS, Claim, deal
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -203,4 +203,4 @@ def test_guarantees_hold_and_reclaim_stops_at_what_is_deserved(confs: list[dict[
 def deserves(world: World) -> dict[str, int]:
     """As the scheduler sees it before a cycle."""
     cluster = world.cluster
-    return ownership.deal(12, ownership.claims(cluster, ownership.waiting_slots(cluster, 12)))
+    return ownership.deal(12, ownership.claims(cluster, SLOTS, ownership.waiting(cluster, SLOTS, 12)))
