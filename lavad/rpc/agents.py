@@ -19,6 +19,7 @@ from lavad.core.decide.control.strays import Stray, tell_strays
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import is_part, uid_of
+from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show
 from lavad.core.plan.volatile import SoftUpdate, of_live_parts
 from lavad.engine import Engine
@@ -131,6 +132,9 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             raise
         except (grpc.RpcError, StopAsyncIteration) as error:
             log.info("host %s: %s", session.host, error)
+        except Refused as refusal:
+            # the store takes nothing, of which the log has a line already; the host comes back with all that it has to say
+            log.info("host %s: %s", session.host, refusal.text)
         except Exception:
             # a broken stream must not end the others; its host reconnects
             log.exception("host %s: stream failed", session.host)

@@ -41,6 +41,7 @@ def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, 
     if asked.wait(120) == 0:
         wait_until((tmp_path / "late").exists, 60, "the job that was submitted meanwhile")
     assert "postgres" not in (tmp_path / "said").read_text()
+    assert "Traceback" not in (cluster.folder.log / "lavad.log").read_text()
     after = cluster.submit("-o /dev/null 'echo once >> after'", cwd=tmp_path)
     cluster.wait_for(after, "DONE", timeout=60)
     told = [(tmp_path / name).read_text() for name in ("ended", "late", "after") if (tmp_path / name).exists()]
