@@ -12,8 +12,10 @@ from lavad.core.job.depend import MET
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Refused, Run
+from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.states import WAITING, JobState
-from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.gpus import per_task, pick, room
+from lavad.core.rules.ledger import HostLedger, Ledger
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import is_admin
 
@@ -26,8 +28,6 @@ def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> D
     spec = cluster.specs.rows[job.spec]
     if spec.roles:
         raise Refused("A job with roles cannot be forced to run by lava")
-    if spec.gpu is not None:
-        raise Refused("A job with GPUs cannot be forced to run by lava")
     if "affinity" in spec.resreq:
         raise Refused("A job that binds CPUs (affinity[]) cannot be forced to run by lava")
     parts = _placed(cluster, spec, ask.hosts)
@@ -55,19 +55,29 @@ def _job(cluster: Cluster, text: str, caller: Caller) -> Job:
 
 
 def _placed(cluster: Cluster, spec: Spec, words: list[str]) -> tuple[Placed, ...]:
-    """Slots on the named hosts (``h1#2``: at most two there) in their order; without names, on any hosts."""
+    """Slots and GPUs on the named hosts (``h1#2``: at most two slots there) in their order; without names, on any hosts."""
     ledger = Ledger(cluster)
     left, parts = spec.slots, []
     for name, most in _hosts(cluster, words):
         if ledger.why_not_host(name):
             continue
-        slots = min(left, most, ledger.host(name).free)
+        mine = ledger.host(name)
+        slots = min(left, most, mine.free)
+        if spec.gpu is not None:
+            slots = _with_gpus(mine, spec.gpu, slots)
         if slots > 0:
-            parts.append(Placed(host=name, slots=slots))
+            gpus = pick(mine.gpus, mine.gpu_book, spec.gpu, slots) if spec.gpu is not None else ()
+            parts.append(Placed(host=name, slots=slots, gpus=gpus))
             left -= slots
         if not left:
             return tuple(parts)
-    raise Refused("Not enough free job slots on the hosts")
+    raise Refused(f"Not enough free job slots{'' if spec.gpu is None else ' or GPUs'} on the hosts")
+
+
+def _with_gpus(host: HostLedger, gpu: GpuReq, slots: int) -> int:
+    """How many of these slots there are GPUs for."""
+    sets = room(host.gpus, host.gpu_book, gpu) // (gpu.num or 1)
+    return min(slots, sets) if per_task(gpu) else slots * (sets > 0)
 
 
 def _hosts(cluster: Cluster, words: list[str]) -> list[tuple[str, int]]:

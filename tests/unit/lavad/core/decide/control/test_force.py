@@ -8,6 +8,7 @@ import pytest
 
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
+from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.force import force
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import Caller, Refused, Run
@@ -45,6 +46,39 @@ def test_with_b_it_starts_over(afresh: bool, wanted: int) -> None:
     row = world.cluster.jobs.rows[job]
     assert row.run is not None
     assert (row.checkpoint, row.run.checkpoint) == (wanted, wanted)
+
+
+@pytest.mark.parametrize(
+    ("slots", "gpu", "hosts", "wanted"),
+    [
+        (1, "num=1", [], {"h1": 1}),
+        (1, "num=2:j_exclusive=yes", [], {"h2": 2}),
+        (2, "num=1/task:j_exclusive=yes", ["h2", "h1"], {"h2": 2}),
+        (3, "num=1/task:j_exclusive=yes", ["h1", "h2"], {"h1": 1, "h2": 2}),
+        (3, "num=1/task:j_exclusive=yes", ["h1", "h2#1"], None),
+        (4, "num=2", ["h2#1"], None),
+        (1, "num=2:j_exclusive=yes", ["h1"], None),
+        (1, "gmem=100G", ["h1"], {"h1": 1}),
+        (1, "gmem=100G:gmodel=A100", [], None),
+        (1, "mig=1", [], None),
+    ],
+)
+def test_gpus_are_taken_of_what_is_free(slots: int, gpu: str, hosts: list[str], wanted: dict[str, int] | None) -> None:
+    """h1 has two GPUs, one of which a job has for itself, h2 two."""
+    world = World()
+    world.hosts("h1", "h2", slots=4, gpus=2)
+    world.submit(gpu="num=1:j_exclusive=yes", hosts=("h1",))
+    world.step()
+    job = world.submit(slots=slots, gpu=gpu)
+    if wanted is None:
+        with pytest.raises(Refused, match="Not enough free job slots or GPUs on the hosts"):
+            brun(world, job, hosts=hosts)
+        return
+    brun(world, job, hosts=hosts)
+    run = world.cluster.jobs.rows[job].run
+    assert run is not None
+    assert {part.host: len(set(part.gpus)) for part in run.parts} == wanted
+    check_invariants(world.cluster)
 
 
 def test_a_job_that_binds_cpus_is_not_placed_without_its_cpus() -> None:
