@@ -180,7 +180,7 @@ OPTIONS = (
     Option("G", VALUE, esub="LSB_SUB_USER_GROUP", json="userGroup", jsdl_lsf="Group", fields="user_group", shown="User group"),
     Option("g", VALUE, esub="LSB_SUB_JOB_GROUP LSB_SUB2_JOB_GROUP", json="jobGroupName", jsdl_lsf="JobGroup", fields="group",
         shown="Job group"),
-    Option("gpu", VALUE, esub="LSB_SUB6_GPU_REQ", fields="gpu_own", shown="GPU requirement"),
+    Option("gpu", VALUE, esub="LSB_SUB4_GPU_REQ LSB_SUB6_GPU_REQ", fields="gpu_own", shown="GPU requirement"),
     Option("hostfile", VALUE, json="hostFile", fields="resreq slots max_slots host_file"),
     Option("i", VALUE, rival="is", esub="LSB_SUB_IN_FILE", json="inputFile", jsdl="Input", fields="input input_data",
         shown="Input file"),

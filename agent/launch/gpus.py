@@ -32,9 +32,14 @@ def seen(uuids: Sequence[str]) -> dict[str, str]:
 
 
 def by_task(text: pb.JobText, start: pb.Start) -> list[list[str]]:
-    """num=N/task: the GPUs of one task of this host after the other; [] where all its tasks see all that the host gave."""
+    """The GPUs of one task of this host after the other; [] where all its tasks see all that the host gave.
+
+    num=N/task: as many for each. block=yes, with more tasks than GPUs: one each, the first tasks the first GPU, and so on.
+    """
     here, each = start.hosts[start.place], text.gpus_per_task
     cards = list(here.gpus)
+    if text.gpu_blocks and 0 < len(cards) < here.slots:
+        return [[cards[at * len(cards) // here.slots]] for at in range(here.slots)]
     if not each or len(cards) != each * here.slots:
         return []
     return [cards[at : at + each] for at in range(0, len(cards), each)]

@@ -34,6 +34,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     job_starter: str
     gpu_mode: str
     gpus_per_task: int
+    gpu_blocks: bool
     """0: what a host gives of GPUs is for all tasks there."""
     enforce_memory: bool
     enforce_gpu: bool
@@ -78,6 +79,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
         gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
         enforce_gpu="gpu" in params.lsb_resource_enforce,
+        gpu_blocks=bool(spec.gpu and spec.gpu.block),
         enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
         direct_output=params.lsb_stdout_direct,
         leased=spec.rerunnable or spec.checkpoint is not None,

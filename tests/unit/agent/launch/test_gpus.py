@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agent.launch import environ, gpus
 from agent.starter.protocol.part import NOTHING, CgroupLimits, DeviceRule
 from proto import agent_pb2 as pb
@@ -37,6 +39,24 @@ def test_tasks_see_all_of_the_host_where_the_number_is_by_host_or_does_not_fit()
         assert gpus.by_task(text, start(0)) == []
         assert gpus.of_rank(text, start(0), 0) == {}
     assert gpus.of_part(pb.JobText(), start(0))["CUDA_VISIBLE_DEVICES"] == "GPU-a,GPU-c,GPU-b,GPU-d"
+
+
+@pytest.mark.parametrize(
+    ("slots", "found"),
+    [
+        (8, "a a c c b b d d"),
+        (6, "a a c b b d"),
+        (5, "a a c b d"),
+        (4, ""),
+        (2, ""),
+    ],
+)
+def test_block_gives_one_gpu_after_the_other_to_as_many_tasks(slots: int, found: str) -> None:
+    begin = pb.Start(hosts=[pb.HostSlots(host="h1", slots=slots, gpus=["GPU-a", "GPU-c", "GPU-b", "GPU-d"])])
+    own = gpus.by_task(pb.JobText(gpu_blocks=True), begin)
+    assert " ".join(one.removeprefix("GPU-") for (one,) in own) == found
+    if own:
+        assert gpus.of_rank(pb.JobText(gpu_blocks=True), begin, slots - 1)["CUDA_VISIBLE_DEVICES"] == "GPU-d"
 
 
 def test_a_job_without_gpus_sees_none() -> None:
