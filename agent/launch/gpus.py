@@ -79,3 +79,8 @@ def _minor(uuid: str, cards: Sequence[pb.Gpu]) -> int:
     if found is None:
         return -1
     return _minor(found.parent, cards) if found.parent else found.minor
+
+
+def alone(text: pb.JobText, start: pb.Start) -> list[str]:
+    """The GPUs of this host that must be in exclusive_process mode for the part (mode=exclusive_process)."""
+    return list(start.hosts[start.place].gpus) if text.gpu_mode == "exclusive_process" else []

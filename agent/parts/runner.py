@@ -9,13 +9,14 @@ import asyncio
 import logging
 import os
 import time
+from collections.abc import Coroutine
 
 import msgspec
 
 from agent.core import checkpoint, decide
 from agent.core.lease import Granted
 from agent.core.part import Part, Request, RequestKind, Stage
-from agent.launch import build, limits, outputs
+from agent.launch import build, gpus, limits, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
 from agent.launch.site import Site, User
@@ -24,6 +25,7 @@ from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry
+from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
 from agent.parts.parts import Parts
@@ -62,8 +64,10 @@ class Runner:
         self._spool = spool
         self._obeyed = spool.obeyed()
         self._granted = Granted(now())
+        self._modes = GpuModes(monitor.gpus, spool.folder, self._poke)
+        self._starter_seen = False
         self._held: dict[str, list[pb.Order]] = {}
-        """Attempts whose user is being looked up, with the orders that came for them meanwhile."""
+        """Attempts whose user is being looked up or whose GPUs are made ready, with the orders that came for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
         self._texts: dict[int, pb.JobText] = {}
         self._retold: dict[str, pb.Report] = {}
@@ -73,6 +77,7 @@ class Runner:
 
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
+        self._starter_seen = True
         waiting = self.starter.waiting()
         self.starter.up(link, hello.seq, hello.protocol)
         self.parts.starter_connected(hello, waiting)
@@ -97,6 +102,8 @@ class Runner:
         self.control.on_time()
         for start in self.starts.ready():
             self._start(start)
+        if self._starter_seen:
+            self._modes.keep({*self._held, *(entry.uid for entry in self.table if not entry.over)})
         self.starter.flush()
         self.parts.reported([Refused(uid, "bad", f"it cannot be started: {why}") for uid, why in self.starter.failed()])
         self._spool.flush()
@@ -283,6 +290,9 @@ class Runner:
     def _start(self, start: Ready) -> None:
         """An order whose user is known now goes to the starter, or is refused."""
         order, made = start.order, start.made
+        if made is not None and not start.modes_set and (cards := gpus.alone(made.text, order.start)):
+            self._look_after(self._take_gpus(start, cards))
+            return
         held = self._held.pop(order.uid, None)
         if held is None or order.uid in self.outbox.final or order.uid in self.table:
             return
@@ -293,8 +303,8 @@ class Runner:
             return
         try:
             where = outputs.output_paths(made.text, order.key, made.user, self._site)
-            cards = self._monitor.gpus.facts()[0]
-            part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline, cards)
+            here = self._monitor.gpus.facts()[0]
+            part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline, here)
             rules = limits.rules_of(made.text, order.start, self._site)
             entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
             self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
@@ -307,6 +317,23 @@ class Runner:
         self.starter.start(order.start.sequence, made.template, part)
         for one in held:
             self._obey(one)
+
+    async def _take_gpus(self, start: Ready, cards: list[str]) -> None:
+        """Put its GPUs into their mode, and start it then; a job that was promised a mode does not run in another."""
+        why = await self._modes.take(start.order.uid, cards)
+        if why:
+            self.starts.refuse(start.order, "gpu", f"host {self._site.host}: {why}")
+        else:
+            self.starts.put_back(msgspec.structs.replace(start, modes_set=True))
+        self.starts.poke()
+
+    def _poke(self) -> None:
+        self.starts.poke()
+
+    def _look_after(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._lookups.add(task)
+        task.add_done_callback(self._lookups.discard)
 
     # -- peek --------------------------------------------------------------------------------------------------------
 
@@ -338,9 +365,7 @@ class Runner:
                 self._read(peek, user, peek.path)
             self.starts.poke()
 
-        task = asyncio.get_running_loop().create_task(find())
-        self._lookups.add(task)
-        task.add_done_callback(self._lookups.discard)
+        self._look_after(find())
 
     def _read(self, peek: pb.Peek, user: User, path: str) -> None:
         self.starter.put(orders.Read(peek.id, user.account, path, peek.offset, peek.limit or 1 << 20))

@@ -76,6 +76,7 @@ class Spool:
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
+        self.folder = folder
         self.ends = PastEnds(folder)
         self._state = os.path.join(folder, "obeyed.json")
         self._path = os.path.join(folder, "parts.journal")

@@ -32,6 +32,8 @@ class Ready(msgspec.Struct, frozen=True):
     deadline: float | None = None
     code: str = ""
     why: str = ""
+    modes_set: bool = False
+    """Its GPUs are in the compute mode that it asked for."""
 
 
 class Starts:
@@ -91,6 +93,10 @@ class Starts:
         made = Compiled(text, user, self._site)
         self._made[id(text)] = (text, user, made)
         return made
+
+    def put_back(self, start: Ready) -> None:
+        """An order for which something else was to be made ready."""
+        self._ready.append(start)
 
     def refuse(self, order: pb.Order, code: str, why: str) -> None:
         """An order that is not carried out: a code and one line."""

@@ -46,6 +46,15 @@ class Library:
             return None
         return answer
 
+    def tell(self, about: str, name: str, *arguments: object) -> str:
+        """Have a device changed by a function; why that cannot be done, "" when it was."""
+        try:
+            getattr(self._nvml, name)(*arguments)
+        except Exception as error:
+            self._note(about, getattr(error, "value", 0))
+            return str(error) or type(error).__name__
+        return ""
+
     def error(self, about: str) -> int:
         """The code for which a device was not answered for, since it was last forgotten; 0: none."""
         return self._errors.get(about, 0)

@@ -91,6 +91,21 @@ class GpuSource:
                     found.append(GpuProcess(uuid, int(one.pid), _mb(one.usedGpuMemory), busy.get(int(one.pid), 0)))
         return found
 
+    def mode(self, uuid: str) -> int | None:
+        """The compute mode of a GPU by its number in NVML (0: default, 3: exclusive process); None: it does not say."""
+        with self._lock:
+            device = self._ready().get(uuid)
+            found = self._nvml.ask(uuid, "nvmlDeviceGetComputeMode", device.handle) if device else None
+            return None if found is None else int(found)
+
+    def set_mode(self, uuid: str, mode: int) -> str:
+        """Change the compute mode of a GPU, for which NVML wants root; why that cannot be done, "" when it was."""
+        with self._lock:
+            device = self._ready().get(uuid)
+            if device is None:
+                return "it does not answer"
+            return self._nvml.tell(uuid, "nvmlDeviceSetComputeMode", device.handle, mode)
+
     def error(self) -> str:
         """What is wrong with the driver, or with GPUs that do not say who they are; "" when nothing is."""
         with self._lock:

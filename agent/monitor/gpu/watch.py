@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agent.monitor.gpu.records import GpuFact, Processes
 from agent.monitor.gpu.source import GpuSource, open_gpus
@@ -22,6 +22,7 @@ HANGS_AFTER = 10.0
 """Seconds that a look may take; a driver that nothing keeps loaded needs some for the first one."""
 HANGS = "the NVIDIA driver hangs"
 Open = Callable[[], GpuSource | None]
+T = TypeVar("T")
 
 
 class Seen(NamedTuple):
@@ -54,6 +55,14 @@ class GpuWatch:
             self._looking = asyncio.create_task(self._look())
         if (left := self._began + wait - monotonic()) > 0:
             await asyncio.wait({self._looking}, timeout=left)
+
+    async def call(self, ask: Callable[[GpuSource | None], T]) -> T:
+        """The answer of what is asked of the GPUs, in the thread in which they are looked at; None: there is no driver."""
+
+        def in_thread() -> T:
+            return ask(self._open())
+
+        return await self._thread.run(in_thread)
 
     async def first_look(self) -> None:
         """Return when the GPUs were looked at, or the driver hangs."""
@@ -92,10 +101,13 @@ class GpuWatch:
         finally:
             self._looking = None
 
-    def _ask(self) -> Seen:
+    def _open(self) -> GpuSource | None:
         if self._source is None:
             self._source = self._opened()
-        source = self._source
+        return self._source
+
+    def _ask(self) -> Seen:
+        source = self._open()
         if source is None:
             return Seen()
         states, readings = source.look()

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pynvml
 import pytest
 
+from agent.devtools import simgpu
 from agent.launch import command, limits
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site, User
@@ -66,12 +68,14 @@ class Bench:
         self.runner.starts.poke = self.poked.set
         self.sequence = 0
 
-    def order(self, uid: str, user: str = ME, line: str = "true", **what: Any) -> None:
+    def order(self, uid: str, user: str = ME, line: str = "true", alone: str = "", **what: Any) -> None:
         texts = []
         if "start" in what:
             self.sequence += 1
             texts = [pb.JobText(id=1, job=1, user=user, command=line, cwd="/tmp")]
-            what["start"] = pb.Start(sequence=self.sequence, text=1, hosts=[pb.HostSlots(host="h", slots=1)])
+            texts[0].gpu_mode = "exclusive_process" if alone else ""
+            hosts = [pb.HostSlots(host="h", slots=1, gpus=[alone] if alone else [])]
+            what["start"] = pb.Start(sequence=self.sequence, text=1, hosts=hosts)
         order = pb.Order(key=1, attempt=1, uid=uid, **what)
         self.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=texts, orders=[order])))
         self.runner.flush()
@@ -133,6 +137,31 @@ def test_a_refused_attempt_stays_refused(bench: Bench) -> None:
         assert bench.line.got == ["Start"]
 
     asyncio.run(story())
+
+
+def test_a_job_starts_when_its_gpu_is_in_the_mode_that_it_asked_for_or_is_refused(bench: Bench) -> None:
+    simgpu.install(simgpu.SimulatedDriver(1, "h"))
+    uuid = simgpu.sim_uuid("h", 0)
+
+    async def story() -> None:
+        bench.order("u", start=True, alone=uuid)
+        await bench.found()
+        assert bench.line.got == []
+        await bench.found()
+        assert bench.line.got == ["Start"]
+        assert pynvml.nvmlDeviceGetComputeMode(pynvml.nvmlDeviceGetHandleByIndex(0)) == 3
+        bench.order("v", start=True, alone="GPU-none")
+        bench.order("w", start=True)
+        assert bench.line.got == ["Start", "Start"]
+        await bench.found()
+        why = bench.runner.outbox.take()[0].refused
+        assert why.code == "gpu"
+        assert why.why == "host h: the compute mode of GPU GPU-none cannot be set to exclusive_process: it does not answer"
+
+    try:
+        asyncio.run(story())
+    finally:
+        simgpu.uninstall()
 
 
 def test_a_start_asked_for_twice_is_one(bench: Bench) -> None:
