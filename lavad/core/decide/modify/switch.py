@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
 from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue
 from lavad.core.decide.submit.submit import known_names, spec_number
 from lavad.core.job.job import Array, Job
@@ -94,13 +93,17 @@ class _Room:
 def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: bool) -> Spec | str:
     """The spec of a job once it is in another queue, or why it may not go there.
 
-    A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself.
+    A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself; it keeps
+    its GPUs, while one that waits asks for those that the queue's GPU_REQ leaves open.
     """
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
         choose_queue(cluster, (name,), draft, caller)
         reruns = cluster.queue_conf[name].rerunnable and not old.never_rerun and not started
-        draft.spec = replace(old, queue=name, rerunnable=old.rerunnable or reruns)
+        adopt_gpus(draft)
+        draft.set_spec(queue=name, rerunnable=old.rerunnable or reruns)
+        if not started:
+            settle_gpus(draft, cluster.queue_conf[name])
         check_against_queue(draft, cluster.queue_conf[name])
     except Refused as refusal:
         return refusal.text

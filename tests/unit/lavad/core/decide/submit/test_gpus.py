@@ -6,8 +6,9 @@ import pytest
 
 from config.model.queue import ApplicationConfig, QueueConfig
 from lavad.core.decide.modify.modify import modify
+from lavad.core.decide.modify.switch import switch
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Modify, Refused
+from lavad.core.lang.asks import Modify, Refused, Select, Switch
 from lavad.core.lang.gpureq import show
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
@@ -143,6 +144,26 @@ def test_bmod_merges_again(bench: Bench) -> None:
     assert _bmod(bench, job, Rn=True, q="normal") == ""
     with pytest.raises(Refused, match="Bad GPU requirement"):
         _bmod(bench, job, gpu="num=x")
+
+
+def test_bswitch_merges_again_for_a_job_that_waits(bench: Bench) -> None:
+    _site(bench)
+    bench.hosts("g1", slots=4, gpus=2)
+
+    def moved(job: int, queue: str) -> str:
+        assert bench.asked(switch, Switch(jobs=Select(ids=[str(job)]), queue=queue)) == [(str(job), "")]
+        gpu = bench.cluster.spec_of(job).gpu
+        return "" if gpu is None else show(gpu)
+
+    job = bench.bsub(gpu="num=1:mps=no")["job"]
+    own = "num=1:mode=shared:mps=no:j_exclusive=yes"
+    assert moved(job, "gpu") == f"{own}:gmodel=H100:gmem=2048M"
+    assert moved(job, "normal") == f"{own}:gmem=1024M"
+    plain = bench.bsub()["job"]
+    assert moved(plain, "gpu").startswith("num=2/task:")
+    assert moved(plain, "normal") == ""
+    bench.step()
+    assert moved(job, "gpu") == f"{own}:gmem=1024M"
 
 
 def test_a_job_of_a_release_before_keeps_what_it_asked_for(bench: Bench) -> None:
