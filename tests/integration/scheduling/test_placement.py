@@ -19,7 +19,12 @@ End ComputeUnit
 """
 
 
-pytestmark = pytest.mark.cluster(hosts=3, slots=8, options=("--gpus", "8"), environ={"LAVA_SIM_TOPOLOGY": "2x1x4x2"})
+pytestmark = pytest.mark.cluster(
+    hosts=3,
+    slots=8,
+    options=("--gpus", "8"),
+    environ={"LAVA_SIM_TOPOLOGY": "2x1x4x2", "LAVA_SIM_GPU_MIG": "7=3g.40gb,1g.10gb"},
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,11 +82,43 @@ def test_every_rank_sees_a_gpu_of_its_own(cluster: Cluster) -> None:
     cluster.run(f"CUDA_VISIBLE_DEVICES=0,1 bsub -K -o none.out '{show}'")
     texts = {name: (cluster.folder.path / f"{name}.out").read_text() for name in ("ranks", "tasks", "none")}
     for name in ("ranks", "tasks"):
-        lines = [line.split() for line in texts[name].splitlines() if " GPU-" in line]
+        lines = [line.split() for line in texts[name].splitlines() if re.match(r"host\d GPU-", line)]
         assert len({host for host, _, _ in lines}) == 2, texts[name]
         assert len({gpu for _, gpu, _ in lines}) == 4, texts[name]
         assert all("," not in gpu and gpu == same for _, gpu, same in lines), texts[name]
     assert re.search(r"^host\d void$", texts["none"], re.M), texts["none"]
+
+
+def test_memory_of_gpus_and_instances_are_given_and_what_cannot_be_had_is_named(cluster: Cluster) -> None:
+    share = "-m host3 -gpu gmem=50G:j_exclusive=no:gpack=yes"
+    sharing = [job(cluster, share) for _ in range(2)]
+    small = [job(cluster, f"{share}:gmodel=H100".replace("50G", "20G")) for _ in range(2)]
+    slice_, whole = job(cluster, "-m host3 -gpu mig=3/3"), job(cluster, "-m host3 -gpu num=8")
+    for number in (*sharing, *small, slice_):
+        assert hosts_of(cluster, number) == "1*host3"
+
+    def cards(number: str) -> str:
+        return cluster.run(f"bjobs -noheader -o gpu_alloc {number}").stdout.strip()
+
+    assert cards(sharing[0]) != cards(sharing[1])
+    assert {cards(small[0]), cards(small[1])} <= {cards(one) for one in sharing}
+    table = cluster.run(f"bjobs -l -gpu {slice_}").stdout.partition("GPU_ALLOCATION:")[2]
+    assert re.search(r"host3 +0 +7 +-/3 +-/3 +NVIDIAH10080", table), table
+    assert " 50G " in cluster.run(f"bjobs -l -gpu {sharing[0]}").stdout.partition("GPU_ALLOCATION:")[2]
+
+    waiting = {
+        "mig=3/2": "MIG instances of that size (mig)",
+        "gmodel=B300": "so many GPUs of its model (gmodel)",
+        "gmem=900G": "so much GPU memory (gmem, gmodel)",
+    }
+    numbers = {job(cluster, f"-gpu {text}"): words for text, words in waiting.items()} | {whole: "GPUs that are not split (MIG)"}
+
+    def told() -> bool:
+        return all(f"no host can ever give it {words}" in cluster.run(f"bjobs -p {one}").stdout for one, words in numbers.items())
+
+    wait_until(told, 20, "each says what is missing")
+    cluster.run(f"bmod -gpu num=1:j_exclusive=no {whole}")
+    cluster.run(f"bkill {' '.join((*sharing, *small, slice_, *numbers))}")
 
 
 def test_a_reservation_ends_before_its_job(cluster: Cluster) -> None:

@@ -93,8 +93,8 @@ class _Room:
 def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: bool) -> Spec | str:
     """The spec of a job once it is in another queue, or why it may not go there.
 
-    A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself; it keeps
-    its GPUs, while one that waits asks for those that the queue's GPU_REQ leaves open.
+    A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself. A job
+    that waits asks for the GPUs that it and the queue's GPU_REQ say together.
     """
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
