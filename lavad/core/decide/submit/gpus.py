@@ -36,7 +36,7 @@ def settle_gpus(draft: JobDraft, queue: QueueConfig) -> None:
     own = spec.gpu_own
     by_role = any(role.gpus for role in spec.roles)
     outer = [level for level in _levels(spec, draft.conf, queue) if level is not None]
-    if own is None and not outer and not by_role:
+    if not by_role and own is None and (spec.roles or not outer):
         draft.set_spec(gpu=None)
         return
     merged = gpureq.merge(own or GpuReq(), *outer, _of_conf("lsf.conf: LSB_GPU_REQ", draft.conf.params.lsb_gpu_req))
@@ -45,8 +45,8 @@ def settle_gpus(draft: JobDraft, queue: QueueConfig) -> None:
         raise Refused(why)
     if spec.roles and (merged.glink or merged.gtile is not None):
         raise Refused("GPU requirements glink and gtile cannot be used with roles")
-    if spec.roles and not by_role and own is not None and own.num is not None:
-        raise Refused("GPU requirement num cannot be used with roles: each role says how many GPUs a task gets")
+    if spec.roles and not by_role and own != GpuReq():
+        raise Refused("No role asks for GPUs: with roles each role says how many GPUs a task gets")
     draft.set_spec(gpu=merged)
 
 

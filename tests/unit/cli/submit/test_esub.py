@@ -133,6 +133,14 @@ def test_what_an_esub_reads_is_in_lsfs_units_and_parts():
     }
 
 
+@pytest.mark.parametrize("name", ["LSB_SUB4_GPU_REQ", "LSB_SUB6_GPU_REQ"])
+def test_an_esub_reads_and_changes_gpus(name: str):
+    assert lines(gpu="num=2:gmem=1G")[name] == "num=2:gmem=1G"
+    options: dict[str, str | bool | list[str]] = {"gpu": "num=2"}
+    from_file(parse_assignments(f'{name}="num=4"\n'), Work("x"), options)
+    assert options == {"gpu": "num=4"}
+
+
 @pytest.mark.parametrize("text", ["13:00", "1:13:00", "2:1:13:05", "23:59", "0:00"])
 def test_a_date_is_the_next_of_its_kind_in_seconds(text: str):
     seconds = int(lines(b=text)["LSB_SUB_BEGIN_TIME"])

@@ -35,6 +35,13 @@ def test_yaml(tmp_path: Path) -> None:
     assert command == "sleep 1"
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"), [("json", '{"resource": {"gpu": "num=2:gmem=1G"}}'), ("yaml", 'gpu: "num=2:gmem=1G"\n')]
+)
+def test_gpus(tmp_path: Path, kind: str, text: str) -> None:
+    assert read(tmp_path, kind, text)[0] == {"gpu": "num=2:gmem=1G"}
+
+
 IBM = """io:
     inputFile: /tmp/input
     outputDir: /tmp/output
