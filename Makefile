@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test bench soak coverage stubs clean
+.PHONY: install run test test-gpu bench soak coverage stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -34,6 +34,10 @@ test: install
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
 	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat)
+
+# Beside nvidia-smi, on a host with an NVIDIA driver; elsewhere it says why it skips.
+test-gpu: install
+	$(PYTEST) -n 0 tests/gpu
 
 # One JSON object a line; ONLY=name runs one of them.
 bench: install

@@ -60,7 +60,8 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     if options.gpus:
         from agent.devtools import simgpu
 
-        simgpu.install(simgpu.SimulatedDriver(options.gpus, site.host))
+        # hosts of two clusters on this machine have the same names, and see each other's processes
+        simgpu.install(simgpu.SimulatedDriver(options.gpus, f"{site.host} {site.run_dir}"))
     gc.freeze()
 
     async def serve() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.monitor.gpu.figures import MB, Figures
 from agent.monitor.gpu.nvml import Library
@@ -14,6 +14,7 @@ _NODE_WORDS = 16
 """Of 64 bits: a host has at most 1024 NUMA nodes."""
 _LINK_WORDS = {10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 _NVLINK = 2
+_MEMORY_V2 = 0x02000028
 
 
 class Device(NamedTuple):
@@ -100,8 +101,14 @@ def _profile(name: str, slices: int, compute: int, memory: int) -> str:
 
 
 def _memory(nvml: Library, figures: Figures, about: str, handle: Handle) -> int:
-    found = nvml.ask(about, "nvmlDeviceGetMemoryInfo", handle)
+    found = read_memory(nvml, about, handle)
     return max(0, figures.memory(about, "memory", found.total if found is not None else None, MB))
+
+
+def read_memory(nvml: Library, about: str, handle: Handle) -> Any:
+    """Total and used bytes; as nvidia-smi says, without what the driver keeps for itself, where the driver tells that apart."""
+    found = nvml.ask(about, "nvmlDeviceGetMemoryInfo", handle, _MEMORY_V2)
+    return found if found is not None else nvml.ask(about, "nvmlDeviceGetMemoryInfo", handle)
 
 
 def _bus(pci: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.monitor.gpu.facts import Device
+from agent.monitor.gpu.facts import Device, read_memory
 from agent.monitor.gpu.figures import MOST_CELSIUS, MOST_WATTS, Figures
 from agent.monitor.gpu.nvml import Library
 from proto import agent_pb2 as pb
@@ -36,7 +36,7 @@ def read_state(nvml: Library, figures: Figures, device: Device, error: str, caus
     """``error`` and ``cause``: what is wrong with it."""
     uuid, handle = device.fact.uuid, device.handle
     state = unknown(uuid, error, cause)
-    memory = nvml.ask(uuid, "nvmlDeviceGetMemoryInfo", handle)
+    memory = read_memory(nvml, uuid, handle)
     state.mem_used = figures.memory(uuid, "used memory", memory.used if memory is not None else None)
     state.mode = _MODES.get(nvml.ask(uuid, "nvmlDeviceGetComputeMode", handle), "")
     if device.fact.parent:
