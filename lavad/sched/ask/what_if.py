@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
+from lavad.core.lang.gpureq import GpuReq
 from lavad.core.site.rights import may_use_queue
 from lavad.sched.ask.estimate import tries
 from lavad.sched.ask.trial import Moment, starts
@@ -121,6 +122,8 @@ def _other_options(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]
         (bool(spec.dependency), "no dependency (no -w)", replace(spec, dependency="")),
     )
     yield from (Change(1.0, text, other) for has, text, other in plain if has)
+    if spec.gpu is not None:
+        yield from _other_gpus(spec, spec.gpu)
     for section in _SECTIONS:
         shorter = re.sub(rf"\b{section}\s*\[[^\[\]]*\]", "", spec.resreq).strip()
         if shorter != spec.resreq:
@@ -131,3 +134,12 @@ def _other_options(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]
             if seconds:
                 shorter_run = replace(spec, limits=replace(spec.limits, run=seconds))
                 yield Change(1 - 1 / part, f"a run limit of {seconds // 60} minutes (-W {seconds // 60})", shorter_run)
+
+
+def _other_gpus(spec: Spec, gpu: GpuReq) -> Iterator[Change]:
+    """GPUs that are shared, or of another kind."""
+    if gpu.j_exclusive and gpu.mode != "exclusive_process":
+        yield Change(1.0, "sharing its GPUs (-gpu j_exclusive=no)", replace(spec, gpu=replace(gpu, j_exclusive=False)))
+    for name, field in (("gmodel", "gmodel"), ("gmem", "gmem_mb"), ("glink", "glink"), ("gtile", "gtile"), ("mig", "mig")):
+        if getattr(gpu, field) is not None:
+            yield Change(1.0, f"GPUs without {name} (-gpu)", replace(spec, gpu=replace(gpu, **{field: None})))

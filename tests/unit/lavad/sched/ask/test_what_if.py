@@ -124,6 +124,26 @@ def test_two_changes_where_one_is_not_enough() -> None:
     assert changes(world, key) == ["any host (no -m), and 1 slots instead of 2 (-n 1)"]
 
 
+def test_gpus_that_are_shared_or_of_another_kind() -> None:
+    world = World()
+    world.hosts("h1", slots=8, gpus=2)
+    world.submit(gpu="num=1:gmem=100G")
+    world.submit(gpu="num=1:gmem=100G")
+    world.step()
+    asked = {
+        "num=2:j_exclusive=yes": ["sharing its GPUs (-gpu j_exclusive=no)"],
+        "num=1:gmodel=A100": ["GPUs without gmodel (-gpu)"],
+        "num=1:gmem=90G": ["GPUs without gmem (-gpu)"],
+        "num=2:glink=yes": ["1 GPUs instead of 2 (-gpu num=1)", "GPUs without glink (-gpu)"],
+        "num=1:mig=2": ["GPUs without mig (-gpu)"],
+        "num=1:mode=exclusive_process": ["no GPU"],
+    }
+    for gpu, found in asked.items():
+        key = world.submit(user="me", gpu=gpu)
+        world.step()
+        assert [one for one in changes(world, key) if one != "no GPU" or found == ["no GPU"]] == found
+
+
 def test_a_gpu_job_and_fewer_gpus() -> None:
     world = World()
     world.hosts("h1", slots=8, gpus=4)
