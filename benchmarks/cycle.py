@@ -20,10 +20,11 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
+from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.lang.ranges import Ranges
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Conf, Params
-from lavad.core.site.host import Facts
+from lavad.core.site.host import Facts, Gpu
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 
@@ -126,6 +127,24 @@ def fair_share(users: int, classes: int, hosts: int, fair: bool = True, elements
     run("fair_share" if fair else "fcfs", cluster, soft, **about)
 
 
+def gpu_jobs(count: int, hosts: int) -> None:
+    """``count`` jobs of 1 to 8 GPUs of 50 users on hosts of 8 GPUs in two islands, and some over several hosts."""
+    cluster, soft = make(hosts, 64)
+    links = ["".join("X" if a == b else "N" if a // 4 == b // 4 else "S" for b in range(8)) for a in range(8)]
+    for name in list(cluster.hosts.rows):
+        cards = (Gpu(f"{name}.{at}", at, "H200", 140_000, links=row, numa=at // 4) for at, row in enumerate(links))
+        apply(cluster, ev.HostJoined(at=NOW, host=name, facts=Facts(ncpus=64, max_mem=64_000, gpus=tuple(cards))))
+    for number in range(1, count + 1):
+        gpus, slots = ((1, 1), (1, 1), (2, 1), (4, 1), (8, 1), (8, 4))[number % 6]
+        gpu = merge(parse(f"num={gpus}:j_exclusive=yes"), GpuReq())
+        spec = Spec(user=f"u{number // 6 % 50}", queue="normal", slots=slots, max_slots=slots, gpu=gpu, resreq="span[ptile=1]")
+        known = cluster.spec_numbers.get(spec) or cluster.next_spec
+        if known not in cluster.specs.rows:
+            apply(cluster, ev.SpecAdded(at=NOW, spec=known, value=spec))
+        apply(cluster, ev.JobSubmitted(at=NOW, key=number, spec=known, name="job"))
+    run("gpus", cluster, soft, classes=len(cluster.specs.rows), hosts=hosts, jobs=count)
+
+
 def one_host() -> None:
     """The cycle that runs hundreds of times a second on a laptop: one host, one array."""
     cluster, soft = make(1, 64)
@@ -139,6 +158,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     one_host()
+    gpu_jobs(1_000 if quick else 10_000, 50 if quick else 500)
     for hosts in (50,) if quick else (50, 1_000):
         for fair in (False, True):
             fair_share(100, 100, hosts, fair)

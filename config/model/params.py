@@ -106,7 +106,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lava_lease_margin: int = 40
     lava_backfill: Backfill = Backfill.EASY
     lava_pack_weights: tuple[tuple[str, float], ...] = ()
-    """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named."""
+    """What slots, mem and gpus count in order[binpack] and order[spread]; 1 if not named. gpus 0: jobs with GPUs go by rank."""
     lava_submit_hosts: tuple[str, ...] = ("all",)
     lava_max_script: int = 4
     """The largest job script in MB."""

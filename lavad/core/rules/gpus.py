@@ -103,6 +103,11 @@ def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
 
 def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> tuple[str, ...]:
     """UUIDs for a part of ``slots`` tasks, by task and then by index; there must be enough."""
+    return tuple(gpus[at].uuid for one in find_sets(gpus, book, req, slots) for at in one)
+
+
+def find_sets(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> list[list[int]]:
+    """The same as positions: with num=N/task a set for each task, else one set."""
     free = _tiled(gpus, _usable(gpus, book, req), req)
     sets: list[list[int]] = []
     for _ in range(slots if per_task(req) else 1):
@@ -110,8 +115,7 @@ def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> tuple[s
         found = choose(gpus, best, req.num or 1, bool(req.glink))
         sets.append(_by_index(gpus, found))
         free = [at for at in free if at not in found]
-    sets.sort(key=lambda one: [gpus[at].index for at in one])
-    return tuple(gpus[at].uuid for one in sets for at in one)
+    return sorted(sets, key=lambda one: [gpus[at].index for at in one])
 
 
 def shared_out(gpus: Sequence[Gpu], uuids: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:

@@ -23,6 +23,17 @@ def nvlinked(gpus: Sequence[Gpu]) -> Islands:
     return _islands(tuple(gpu.links for gpu in gpus), 1)
 
 
+def islands_of(gpus: Sequence[Gpu]) -> Islands:
+    """The islands by the nearest kind of link that joins any: NVLink, else a PCIe switch and so on; none: each GPU by itself."""
+    return _nearest(tuple(gpu.links for gpu in gpus))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(links: tuple[str, ...]) -> Islands:
+    levels = (_islands(links, level) for level in range(1, len(_NEAR) + 1))
+    return next((found for found in levels if len(found) < len(links)), _islands(links, 0))
+
+
 @lru_cache(maxsize=1024)
 def _islands(links: tuple[str, ...], level: int) -> Islands:
     """Islands by the nearest ``level`` kinds of links; 0: each GPU by itself."""
@@ -52,18 +63,22 @@ def choose(gpus: Sequence[Gpu], free: Sequence[int], count: int, strict: bool) -
     """
     if count > len(free):
         return []
-    links = tuple(gpu.links for gpu in gpus)
+    return list(_choose(tuple(gpu.links for gpu in gpus), tuple(free), count, strict))
+
+
+@lru_cache(maxsize=65_536)
+def _choose(links: tuple[str, ...], free: tuple[int, ...], count: int, strict: bool) -> tuple[int, ...]:
     if not strict and not any(links):
-        return list(free[:count])
+        return free[:count]
     for level in range(1, len(_NEAR) + 1):
         rooms = [[at for at in free if at in island] for island in _islands(links, level)]
         large = [room for room in rooms if len(room) >= count]
         if large:
             best = min(large, key=lambda room: (len(room), free.index(room[0])))
-            return best[:count] if level == 1 else _fill(links, best, count, level - 1)
+            return tuple(best[:count] if level == 1 else _fill(links, best, count, level - 1))
         if strict:
-            return []
-    return _fill(links, list(free), count, len(_NEAR))
+            return ()
+    return tuple(_fill(links, list(free), count, len(_NEAR)))
 
 
 def _fill(links: tuple[str, ...], room: list[int], count: int, level: int) -> list[int]:

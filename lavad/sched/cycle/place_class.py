@@ -21,7 +21,7 @@ from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts, whole_units, why_too_many_hosts
 from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import place_on, units
-from lavad.sched.hosts.rank import Packed
+from lavad.sched.hosts.packing import Packed
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.line.line import keys_in_order
 from lavad.sched.line.queue_iterator import order_now
@@ -76,7 +76,7 @@ class ClassPlacer:
         """Whether each start changes the place of the class in line (fair share): then it starts one job a turn."""
         self.given = 0
         """Elements of the array in turn that have been placed or passed over."""
-        every_host = bool(need.packing or need.spec.roles or not need.is_plain)
+        every_host = bool((need.packing and not (need.gpu and need.one_slot)) or need.spec.roles or not need.is_plain)
         self.budget = max(1, MAX_LOOKS // max(1, len(builder.state.rows))) if every_host else MAX_PLACEMENTS
         """Jobs that may still be placed in this cycle."""
         self.early = False

@@ -6,7 +6,7 @@ hosts of a job have starters of one protocol, as their shepherds speak with each
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from config.model.cluster import HostConfig
 from lavad.core.job.job import Placed
@@ -156,13 +156,27 @@ def _spread(need: Need, offers: Iterable[Offer], least: int, most: int) -> list[
         return _tiles(least, need.ptile, list(offers), most)
     chosen: list[Offer] = []
     total = 0
-    for row, count in offers:
+    for row, count in _on_few(list(offers), most) if need.packing == "gpus" and not need.one_slot else offers:
         take = min(count, most - total)
         chosen.append((row, take))
         total += take
         if total >= most:
             break
     return chosen if total >= least else []
+
+
+def _on_few(offers: list[Offer], most: int) -> Iterator[Offer]:
+    """The largest hosts as a whole, then the first that holds the rest: GPUs of as few hosts as possible."""
+    widest = sorted(offers, key=lambda offer: -offer[1])
+    at = 0
+    while most > 0 and at < len(widest):
+        large = widest[at]
+        if large[1] >= most:
+            chosen = {row.index for row, _ in widest[:at]}
+            large = next(offer for offer in offers if offer[1] >= most and offer[0].index not in chosen)
+        yield large
+        most -= large[1]
+        at += 1
 
 
 def _one_host(offers: Iterable[Offer], least: int, most: int) -> list[Offer]:

@@ -16,7 +16,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.topology import parse_topology
-from lavad.core.rules.gpus import matches, pick
+from lavad.core.rules.gpus import pick
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
@@ -113,8 +113,7 @@ def _gpu_units(state: CycleState, need: Need, gpu: GpuReq, row: Row) -> tuple[in
         if most < wanted <= left:
             return 0, limited
         left = min(left, most)
-    fitting = sum(1 for card in state.ledger.host(row.name).gpus if matches(card, gpu))
-    reason = PendReason.GPU_BUSY if fitting >= wanted else PendReason.GPU_NONE
+    reason = PendReason.GPU_BUSY if row.gpus_fitting(gpu) >= wanted else PendReason.GPU_NONE
     if need.gpu_per_task and not need.one_slot:
         return left // wanted, reason
     # one-slot jobs go one at a time: the next sees which GPUs this one took

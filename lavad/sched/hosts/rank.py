@@ -1,24 +1,16 @@
 """In which order a class tries hosts: preference (host+n of -m, else of HOSTS) first, then order[], then as configured.
 
-Rule: a ranking is made once a cycle, from hosts as they were at its beginning. order[binpack] and order[spread] (lava's own)
-alone follow each placement: they take the fullest or the emptiest host first. How full a host is: the mean, over what the
-class asks for (slots, memory, GPUs), of the fraction in use after one more job, weighted by LAVA_PACK_WEIGHTS.
+Rule: a ranking is made once a cycle, from hosts as they were at its beginning. What follows each placement is in ``packing``.
 """
 
 from __future__ import annotations
-
-from bisect import bisect_left, insort
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from lavad.core.lang.resreq.sections import Order
-from lavad.core.rules.gpus import wanted
-from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts, preferences
 from lavad.sched.needs.columns import Columns
-from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.state.cycle_state import CycleState
@@ -93,58 +85,3 @@ def _number(state: CycleState, row: Row, name: str) -> float:
         return float("nan")
     step = _STEPS.get(name)
     return round(found / step) * step if step else float(found)
-
-
-Entry = tuple[bool, int, float, int, int]
-"""(not marked as first, minus the preference of -m, how full, rank, row number): the smallest first."""
-
-
-class Packed:
-    """A class's hosts by order[binpack] or order[spread]; iterating brings the order up to what was placed."""
-
-    def __init__(self, state: CycleState, need: Need, eligible: Eligibility) -> None:
-        self._state = state
-        self._need = need
-        self._sign = -1.0 if need.packing == "binpack" else 1.0
-        rank = ranked(state, need)
-        self._rank = {at: place for place, at in enumerate(rank) if not eligible.codes[at]}
-        conf = state.cluster.conf
-        self._weights = dict(conf.params.lava_pack_weights)
-        self._first = first_hosts(conf, need.preferred)
-        self._levels = preferences(conf, need.spec.hosts, state.cache.by_name) if need.spec.hosts else {}
-        self._seen = len(state.renewed)
-        self._known = {at: self._entry(state.rows[at]) for at in self._rank}
-        self._entries = sorted(self._known.values())
-
-    def __iter__(self) -> Iterator[Row]:
-        state = self._state
-        for at in dict.fromkeys(state.renewed[self._seen :]):
-            if at in self._known:
-                del self._entries[bisect_left(self._entries, self._known[at])]
-                self._known[at] = entry = self._entry(state.rows[at])
-                insort(self._entries, entry)
-        self._seen = len(state.renewed)
-        for *_, at in tuple(self._entries):
-            if state.rows[at].free:
-                yield state.rows[at]
-
-    def _entry(self, row: Row) -> Entry:
-        first = row.name not in self._first
-        return first, -self._levels.get(row.name, 0), self._sign * self._full(row), self._rank[row.index], row.index
-
-    def _full(self, row: Row) -> float:
-        """How full a host would be with one more job of the class: 0.0 empty, 1.0 full, at most 2.0."""
-        need, mine = self._need, self._state.ledger.host(row.name)
-        parts: list[tuple[str, float, int]] = []
-        if mine.slots < UNLIMITED:
-            parts.append(("slots", mine.taken + min(need.slots, mine.slots), mine.slots))
-        mem = dict((*need.per_host, *need.per_slot)).get("mem")
-        if mem:
-            parts.append(("mem", mine.reserved.get("mem", 0.0) + mem, row.host.facts.max_mem))
-        if need.gpu is not None:
-            held = sum(1 for card in mine.gpus if mine.gpu_book.jobs.get(card.uuid))
-            parts.append(("gpus", held + wanted(need.gpu, 1), len(mine.gpus)))
-        weights = [self._weights.get(name, 1.0) for name, _, _ in parts]
-        shares = (min(2.0, used / most) if most else 2.0 for _, used, most in parts)
-        total = sum(share * weight for share, weight in zip(shares, weights, strict=True))
-        return round(total / sum(weights), 9) if any(weights) else 0.0

@@ -110,7 +110,7 @@ class Need:
         interval = queue.job_accept_interval
         self.accept_gap = (conf.params.job_accept_interval if interval is None else interval) * conf.params.mbd_sleep_time
         """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
-        self._read_order(both)
+        self._read_order(both, conf)
         self._read_selection(outer.select, own.select, both.select, conf)
 
     def _read_size(self, spec: Spec, span: Span) -> None:
@@ -120,9 +120,12 @@ class Need:
         self.one_host = span.kind == "hosts" and span.n == 1
         self.ptile = span.n if span.kind == "ptile" and not span.by_type else 0
 
-    def _read_order(self, both: ResReq) -> None:
+    def _read_order(self, both: ResReq, conf: Conf) -> None:
         self.order = both.order
-        self.packing = next((name for name, _ in both.order if name in PACKING), "") if both.order else ""
+        self.packing = next((name for name, _ in both.order if name in PACKING), "")
+        """binpack, spread; ``gpus`` for a job with GPUs that has no order[]; "": by rank."""
+        if self.gpu is not None and not both.order and dict(conf.params.lava_pack_weights).get("gpus", 1.0):
+            self.packing = "gpus"
         self.order_key = (self.order, _preferred(self.spec, self.queue))
         self.first = any(word.endswith("!") for word in self.preferred)
 

@@ -13,7 +13,8 @@ from lavad.core.cluster.usage_index import HostUse
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.eval import Value
 from lavad.core.plan.volatile import Soft
-from lavad.core.rules.gpus import room
+from lavad.core.rules.gpu_packing import Cost, cost_of
+from lavad.core.rules.gpus import matches, room
 from lavad.core.rules.host_values import static_values
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.host import Host
@@ -24,7 +25,22 @@ _USED_KB = {"mem": "rss", "swp": "swap"}
 class Row:
     """One host. ``free``: slots for a new job; ``start``: the same when the cycle began; ``index``: its number in all columns."""
 
-    __slots__ = ("free", "gpu_room", "held", "host", "index", "load", "name", "rooms", "seen", "spare", "start", "values")
+    __slots__ = (
+        "free",
+        "gpu_costs",
+        "gpu_fits",
+        "gpu_room",
+        "held",
+        "host",
+        "index",
+        "load",
+        "name",
+        "rooms",
+        "seen",
+        "spare",
+        "start",
+        "values",
+    )
 
     def __init__(self, index: int, name: str) -> None:
         self.index = index
@@ -37,6 +53,8 @@ class Row:
         self.held = 0.0
         self.rooms: dict[str, float] = {}
         self.gpu_room: dict[GpuReq, int] = {}
+        self.gpu_costs: dict[tuple[GpuReq, int], Cost] = {}
+        self.gpu_fits: dict[GpuReq, int] = {}
         self.values: dict[str, Value] | None = None
 
     def renew(self, ledger: Ledger, host: Host, use: HostUse | None, load: Mapping[str, float] | None) -> bool:
@@ -47,6 +65,7 @@ class Row:
         self._count(ledger)
         self.start = self.free
         self.values = None
+        self.gpu_fits = {}
         return self.spare > before or self.held < held
 
     def refresh(self, ledger: Ledger) -> None:
@@ -61,6 +80,7 @@ class Row:
         self.free = 0 if mine.exclusive else max(0, self.spare)
         self.rooms = {}
         self.gpu_room = {}
+        self.gpu_costs = {}
 
     def room(self, ledger: Ledger, soft: Soft, name: str) -> float:
         """How much of a resource a new job may reserve here: the less of what is not reserved and what is measured as free."""
@@ -89,6 +109,21 @@ class Row:
             mine = ledger.host(self.name)
             left = self.gpu_room[req] = room(mine.gpus, mine.gpu_book, req) if mine.gpus else 0
         return left
+
+    def gpus_fitting(self, req: GpuReq) -> int:
+        """How many GPUs of this host are what a requirement asks for, free or not."""
+        count = self.gpu_fits.get(req)
+        if count is None:
+            count = self.gpu_fits[req] = sum(matches(gpu, req) for gpu in self.host.facts.gpus)
+        return count
+
+    def gpu_cost(self, ledger: Ledger, req: GpuReq, slots: int) -> Cost:
+        """What a part of ``slots`` tasks would break of this host's GPUs; there must be room for it."""
+        cost = self.gpu_costs.get((req, slots))
+        if cost is None:
+            mine = ledger.host(self.name)
+            cost = self.gpu_costs[req, slots] = cost_of(mine.gpus, mine.gpu_book, req, slots)
+        return cost
 
 
 def unrealized(use: HostUse | None, soft: Soft, host: str, name: str) -> float:

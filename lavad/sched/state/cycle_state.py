@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Placed
@@ -14,6 +15,7 @@ from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.sched.needs.columns import Columns, Ints
 from lavad.sched.needs.rows import Row
+from lavad.sched.needs.sorted_rows import Packings
 from lavad.sched.order.fairshare import Shares
 from lavad.sched.state.advance_reservations import AdvanceReservations
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -39,6 +41,7 @@ class CycleState:
         self.rankings: dict[tuple[object, ...], list[int]] = {}
         self.ranked_arrays: dict[tuple[object, ...], Ints] = {}
         """The same where the cycle works with columns."""
+        self.packings = Packings()
         self.rank_starts: dict[tuple[object, ...], int] = {}
         """Ranking to the place of its first host that is not full."""
         self.free = sum(row.free for row, code in zip(self.rows, cache.codes, strict=True) if not code)
@@ -91,6 +94,9 @@ class CycleState:
         self.shares.charge(spec, parts)
         for part in parts:
             self._starts[part.host] = self.now
+            if part.gpus:
+                end = self.now + (inf if spec.expected is None else spec.expected)
+                self.packings.started[part.host] = max(end, self.packings.started.get(part.host, 0.0))
             self.renew(self.cache.by_name[part.host])
 
     def renew(self, row: Row) -> None:

@@ -1,0 +1,111 @@
+"""Hosts in an order that follows each placement: order[binpack] and order[spread], and that of jobs with GPUs.
+
+Rule: order[binpack] and order[spread] (lava's own) take the fullest or the emptiest host first. A job with GPUs that has no
+order[] goes where it breaks the least (``core.rules.gpu_packing``), so that whole hosts and whole NVLink islands are left for
+jobs that need them. Of hosts that are as good it gets the one whose jobs with GPUs run longest, by run limits, as others are
+whole again sooner; then the fullest. How full a host is: the mean, over what the class asks for
+(slots, memory, GPUs), of the fraction in use after one more job, weighted by LAVA_PACK_WEIGHTS. Preference (host+n of -m,
+else of HOSTS) goes before all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lavad.core.lang.gpureq import GpuReq
+from lavad.core.rules.gpus import wanted
+from lavad.core.rules.ledger import UNLIMITED
+from lavad.core.site.host_names import first_hosts, preferences
+from lavad.sched.hosts.offers import end_of
+from lavad.sched.hosts.rank import ranked
+from lavad.sched.needs.eligibility import Eligibility
+from lavad.sched.needs.needs import Need
+from lavad.sched.needs.rows import Row
+from lavad.sched.needs.sorted_rows import Key, SortedRows
+from lavad.sched.state.cycle_state import CycleState
+
+
+class Packed:
+    """A class's hosts; iterating brings the order up to what was placed. Classes that ask for the same share the order."""
+
+    __slots__ = ("_eligible", "_rows", "_state")
+
+    def __init__(self, state: CycleState, need: Need, eligible: Eligibility) -> None:
+        self._state = state
+        self._eligible = eligible
+        kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, need.per_host, need.per_slot)
+        found = state.packings.orders.get(kind)
+        if found is None:
+            keys = _Keys(state, need)
+            found = state.packings.orders[kind] = SortedRows(len(state.rows), keys.of, len(state.renewed))
+        self._rows = found
+
+    def __iter__(self) -> Iterator[Row]:
+        state, rows, codes = self._state, self._rows, self._eligible.codes
+        rows.renew(state.renewed[rows.seen :])
+        rows.seen = len(state.renewed)
+        return (state.rows[at] for at in rows if not codes[at])
+
+
+class _Keys:
+    """By what the hosts are sorted for a class."""
+
+    def __init__(self, state: CycleState, need: Need) -> None:
+        self._state = state
+        self._need = need
+        self._sign = 1.0 if need.packing == "spread" else -1.0
+        self._rank = {at: place for place, at in enumerate(ranked(state, need))}
+        conf = state.cluster.conf
+        self._weights = dict(conf.params.lava_pack_weights)
+        self._first = first_hosts(conf, need.preferred)
+        self._levels = preferences(conf, need.preferred, state.cache.by_name) if need.preferred else {}
+        amounts = (*need.per_host, *need.per_slot)
+        self._amounts = [(name, amount) for name, amount in amounts if not state.ledger.is_shared(name)]
+        self._memory = dict(amounts).get("mem", 0.0)
+
+    def of(self, at: int) -> Key | None:
+        """None: the host has no room."""
+        row, need = self._state.rows[at], self._need
+        if not row.free or any(self._state.room(row, name) + 1e-6 < amount for name, amount in self._amounts):
+            return None
+        cost: Key = ()
+        if need.gpu is not None:
+            tasks = self._tasks(row, need.gpu)
+            if not tasks:
+                return None
+            if need.packing == "gpus":
+                broken = row.gpu_cost(self._state.ledger, need.gpu, tasks)
+                cost = (*broken[:3], -self._end(row), *broken[3:])
+        preference = (float(row.name not in self._first), float(-self._levels.get(row.name, 0)))
+        return (*preference, *cost, self._sign * self._full(row), float(self._rank[at]))
+
+    def _tasks(self, row: Row, gpu: GpuReq) -> int:
+        """Tasks of a job that this host has GPUs for; 0: none."""
+        need, left = self._need, row.gpus_left(self._state.ledger, gpu) // (gpu.num or 1)
+        return min(left, need.ptile or need.slots, row.free) if need.gpu_per_task else min(left, 1)
+
+    def _end(self, row: Row) -> float:
+        """When the last of the host's jobs with GPUs is over, by run limits; 0.0: there is none."""
+        state = self._state
+        end = state.packings.ends.get(row.index)
+        if end is None:
+            use, jobs, specs = state.cluster.use.hosts.get(row.name), state.cluster.jobs.rows, state.cluster.specs.rows
+            here = [jobs[key] for key, part in use.jobs.items() if part.gpus] if use is not None else []
+            end = state.packings.ends[row.index] = max((end_of(state, job, specs[job.spec]) for job in here), default=0.0)
+        return max(end, state.packings.started.get(row.name, 0.0))
+
+    def _full(self, row: Row) -> float:
+        """How full a host would be with one more job of the class: 0.0 empty, 1.0 full, at most 2.0."""
+        need, mine = self._need, self._state.ledger.host(row.name)
+        parts: list[tuple[str, float, int]] = []
+        if mine.slots < UNLIMITED:
+            parts.append(("slots", mine.taken + min(need.slots, mine.slots), mine.slots))
+        if self._memory:
+            parts.append(("mem", mine.reserved.get("mem", 0.0) + self._memory, row.host.facts.max_mem))
+        if need.gpu is not None:
+            held = sum(1 for card in mine.gpus if mine.gpu_book.jobs.get(card.uuid))
+            parts.append(("gpus", held + wanted(need.gpu, 1), len(mine.gpus)))
+        weights = [self._weights.get(name, 1.0) for name, _, _ in parts]
+        shares = (min(2.0, used / most) if most else 2.0 for _, used, most in parts)
+        total = sum(share * weight for share, weight in zip(shares, weights, strict=True))
+        return round(total / sum(weights), 9) if any(weights) else 0.0
