@@ -109,7 +109,7 @@ def _totals(cluster: Cluster) -> dict[str, float]:
         most = cluster.slots_of(name)
         slots += host.facts.ncpus if most < 0 else most
         mem += host.facts.max_mem
-        gpus += len(host.facts.gpus)
+        gpus += sum(not gpu.split for gpu in host.facts.gpus)
     return {"slots": float(slots), "mem": float(mem), "gpus": float(gpus)}
 
 

@@ -21,6 +21,7 @@ class VirtualSite:
         self.length = length
         self.sample = sample
         self.slot_seconds: defaultdict[str, float] = defaultdict(float)
+        self.gpu_seconds: defaultdict[str, float] = defaultdict(float)
         self.waited: defaultdict[str, float] = defaultdict(float)
         self.started = 0
         self._ends: list[tuple[float, int]] = []
@@ -61,6 +62,7 @@ class VirtualSite:
         assert job.run is not None
         user = self.world.cluster.specs.rows[job.spec].user
         self.slot_seconds[user] += (at - job.run.started) * sum(part.slots for part in job.run.parts)
+        self.gpu_seconds[user] += (at - job.run.started) * sum(len(part.gpus) for part in job.run.parts)
 
     def _finish(self, key: int) -> None:
         world = self.world
