@@ -71,7 +71,7 @@ class Victims:
         """
         queue = need.spec.queue
         if need.spec.reservation:
-            yield from ((one, None) for one in self._outside(need.spec.reservation))
+            yield from ((one, None) for one in self._outside(need.spec.reservation, frees))
             return
         if not frees or self._is_preemptable(need):
             if (queue, frees) not in self._lowest:
@@ -84,9 +84,11 @@ class Victims:
             yield from self._surplus[place]
 
     def may_free(self, need: Need) -> bool:
-        """Whether jobs may be made to give up all that they have: by PREEMPTABLE_RESOURCES, or by what queues deserve."""
+        """Whether jobs may be made to give up all that they have: by PREEMPTABLE_RESOURCES, what queues deserve, reservations."""
+        if need.spec.gpu is None and not need.reserves and need.affinity is None:
+            return False  # it needs slots alone, and suspension frees these
         if need.spec.reservation:
-            return False
+            return True
         return self._is_preemptable(need) or (self.queue_shares is not None and self.queue_shares.may_reclaim(need))
 
     def _is_preemptable(self, need: Need) -> bool:
@@ -144,14 +146,19 @@ class Victims:
             found.setdefault(one.key, (one, share))
         return list(found.values())
 
-    def _outside(self, name: str) -> list[Preemption]:
+    def _outside(self, name: str, frees: bool) -> list[Preemption]:
         """On the hosts of an advance reservation: LSF suspends jobs that run in none for those in it, the newest first."""
         state = self.state
         hosts = state.cluster.use.hosts
         keys = {key for host, _ in state.cluster.reservations.rows[name].hosts if host in hosts for key in hosts[host].jobs}
         jobs = [state.cluster.jobs.rows[key] for key in sorted(keys, reverse=True)]
-        outside = (job for job in jobs if not state.cluster.specs.rows[job.spec].reservation and self._is_running(job))
-        return [Preemption(job.key, job.run.uid, PreemptionAction.SUSPEND, 0) for job in outside if job.run is not None]
+        found = []
+        for job in jobs:
+            spec = state.cluster.specs.rows[job.spec]
+            if not spec.reservation and job.run is not None and self._is_running(job):
+                how = how_freeing(state.cluster.queue_conf.get(spec.queue), spec) if frees else None
+                found.append(Preemption(job.key, job.run.uid, how or PreemptionAction.SUSPEND, 0))
+        return found
 
     def _started(self) -> Iterator[tuple[Job, Spec]]:
         cluster = self.state.cluster

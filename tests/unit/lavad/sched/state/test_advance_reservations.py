@@ -28,10 +28,10 @@ ROOT = Caller(user="root", uid=0, host="h1")
 NOON = datetime(2026, 11, 20, 12)
 
 
-def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 4) -> World:
+def world_of(*queues: QueueConfig, hosts: int = 1, slots: int = 4, gpus: int = 0) -> World:
     world = World(now=NOON.timestamp())
     world.configure(queues=queues or (QueueConfig(name="normal", priority=30),), params=Params(parallel_sched_by_slot=True))
-    world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots)
+    world.hosts(*(f"h{at}" for at in range(1, hosts + 1)), slots=slots, gpus=gpus)
     return world
 
 
@@ -324,3 +324,40 @@ def test_events_of_reservations_replay() -> None:
     world = world_of()
     world.apply(ev.AdvanceReservationSet(at=world.now, value=row), ev.AdvanceReservationEnded(at=world.now, name="a#0"))
     assert not world.cluster.reservations.rows
+
+
+CARDS = "num=2:j_exclusive=yes"
+
+
+def test_the_gpus_of_reserved_hosts_are_kept_from_others() -> None:
+    """With hosts for a unit; a reservation of slots keeps no GPUs."""
+    world = world_of(hosts=2, gpus=2)
+    name = reserve(world, hosts="h1", slots=1, unit="host")
+    short, long = submit(world, minutes=30, gpu=CARDS, hosts=("h1",)), submit(world, minutes=90, gpu=CARDS, hosts=("h1",))
+    step(world)
+    assert short in world.cluster.started, "it ends before the reservation begins"
+    world.finish(short)
+    step(world)
+    assert (PendReason.HOST_LESS_DURATION, 1) in world.why(long)
+    world.now += 3600
+    mine = submit(world, gpu=CARDS, user="alice", reservation=name)
+    step(world)
+    assert set(world.cluster.started) == {mine}
+    assert world.running()[mine] == {"h1": 1}
+
+
+def test_gpus_that_others_have_on_reserved_hosts_come_free_for_who_asks_in_time() -> None:
+    world = world_of(gpus=2)
+    again, lost = submit(world, gpu="num=1:j_exclusive=yes", rerunnable=True), submit(world, gpu="num=1:j_exclusive=yes")
+    step(world)
+    name = reserve(world, slots=1, unit="host")
+    world.now += 3600
+    one = submit(world, gpu="num=1:j_exclusive=yes", user="alice", reservation=name)
+    step(world)
+    jobs = world.cluster.jobs.rows
+    assert jobs[again].preempted_for_good, "suspension would leave it its GPU"
+    assert jobs[lost].state is JobState.RUN
+    assert jobs[one].promised[0].gpus == jobs[again].run.parts[0].gpus  # type: ignore[union-attr]
+    world.apply(ev.PartGone(at=world.now, key=again, attempt=1, host="h1"), ev.JobRequeued(at=world.now, key=again))
+    step(world)
+    assert one in world.cluster.started
