@@ -18,7 +18,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.office import take_office
 from lavad.core.decide.report.report import decide_report
 from lavad.core.job.reports import RefusedReport
-from lavad.core.plan.volatile import Soft, SoftUpdate, forget, update
+from lavad.core.plan.volatile import Soft, SoftUpdate, all_of, forget, update
 from lavad.core.site.conf import Conf
 from lavad.engine import Committed, Engine
 from lavad.hosts.job_text_cache import JobTextCache
@@ -205,11 +205,7 @@ class Master:
         self.engine.on_text(self.texts.seen)
 
     def _soft_now(self) -> SoftUpdate:
-        usage = [(host, use) for hosts in self.soft.usage.values() for host, use in hosts.items()]
-        soft = self.soft
-        return SoftUpdate(
-            load=soft.load, usage=usage, why=soft.why, why_job=soft.why_job, promises=soft.promises, notices=soft.notices
-        )
+        return all_of(self.soft)
 
     def _write_audit(self, entry: dict[str, object]) -> None:
         if self.audit_file is not None:

@@ -148,6 +148,20 @@ def update(soft: Soft, news: SoftUpdate) -> None:
         soft.notices = news.notices
 
 
+def all_of(soft: Soft) -> SoftUpdate:
+    """The news that make a new replica know all."""
+    return SoftUpdate(
+        load=soft.load,
+        gpus={host: tuple(states.values()) for host, states in soft.gpus.items()},
+        gpu_errors=soft.gpu_errors,
+        usage=[(host, use) for hosts in soft.usage.values() for host, use in hosts.items()],
+        why=soft.why,
+        why_job=soft.why_job,
+        promises=soft.promises,
+        notices=soft.notices,
+    )
+
+
 def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iterable[int]) -> None:
     """After a commit: drop the usage of jobs that ended or wait again, the load of hosts that left and, from time to time, the
     reasons of specs that the cluster no longer has.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lavad.queries.facts import hostfacts, jobfacts, resources
+from lavad.queries.facts import gpufacts, hostfacts, jobfacts, resources
 from lavad.queries.facts.hostfacts import Slots
 from lavad.queries.facts.load import BUILT_IN, load_text, site_indices, threshold_table
 from lavad.queries.frame import formats
@@ -83,12 +83,12 @@ def _shared(view: View, name: str) -> str:
 
 
 def _gpus(view: View, name: str) -> str:
-    host = hostfacts.host_of(view, name)
-    if not host.facts.gpus:
+    rows = gpufacts.of_host(view, name)
+    if not rows:
         return ""
-    use = view.cluster.use.hosts.get(name)
     lines = ["\n GPU ALLOCATION:\n  ID MODEL                           MEMORY  JOBS UUID\n"]
-    for gpu in host.facts.gpus:
-        jobs = sum(gpu.uuid in part.gpus for part in use.jobs.values()) if use is not None else 0
-        lines.append(f" {gpu.index:>3} {gpu.model or '-':<30} {formats.mb_text(gpu.memory):>7} {jobs:>5} {gpu.uuid}\n")
+    for row in rows:
+        gpu, jobs = row.gpu, len(row.run) + len(row.suspended)
+        model = gpu.profile or gpu.model or "-"
+        lines.append(f" {row.ident:>3} {model:<30} {formats.mb_text(gpu.memory):>7} {jobs:>5} {gpu.uuid}\n")
     return "".join(lines)

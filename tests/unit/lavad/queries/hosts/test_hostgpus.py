@@ -71,6 +71,15 @@ def test_a_host_s_gpus_at_length() -> None:
     assert rows(jobs)[6] == ["2:1", "Y", "2", "-", "-"]
 
 
+def test_who_holds_gpus_in_the_record_of_a_host() -> None:
+    table = cluster().ask("bhosts", "ol2", l=True)[0].partition(" GPU ALLOCATION:\n")[2]
+    assert rows(table)[3:] == [
+        ["2", "NVIDIA", "H100", "80GB", "HBM3", "80G", "0", "GPU-2"],
+        ["2:0", "3g.40gb", "40G", "0", "MIG-a"],
+        ["2:1", "1g.10gb", "9.5G", "1", "MIG-b"],
+    ]
+
+
 def test_fields_of_bhosts_count_gpus_and_one_counts_instances() -> None:
     fields = "ngpus ngpus_alloc ngpus_excl_alloc ngpus_shared_alloc ngpus_shared_jexcl_alloc"
     fields += " ngpus_excl_avail ngpus_shared_avail mig_alloc"
