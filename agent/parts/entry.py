@@ -169,14 +169,16 @@ class Entry:
             known, period = self.order.start.restart, float(text.checkpoint_period)
             self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now)
 
-    def amend(self, changed: pb.Amend, site: Site) -> None:
-        """bmod has changed it. The files that are written now stay: they are delivered elsewhere at the end."""
+    def amend(self, changed: pb.Amend, site: Site, now: float) -> None:
+        """bmod or the master has changed it; ``now``: CLOCK_BOOTTIME. The files that are written now are delivered at the end."""
         if self.made is None:
             return
         text = pb.JobText()
         text.CopyFrom(self.made.text)
         for field, value in changed.ListFields():
             setattr(text, field.name, value)
+        if changed.HasField("checkpoint_period") and self.checkpoint is not None:
+            self.checkpoint = checkpoint.set_period(self.checkpoint, changed.checkpoint_period, now)
         self.made = copy.copy(self.made)
         self.made.text = text
         new = outputs.output_paths(text, self.key, self.made.user, site)

@@ -254,7 +254,7 @@ class Runner:
             limits = (new.run, new.cpu, new.mem, new.swap, new.processes)
             self.control.apply(entry, *decide.limited(entry.part, *limits, now()))
         elif what == "amend":
-            entry.amend(order.amend, self._site)
+            entry.amend(order.amend, self._site, now())
         elif what == "stop":
             self.control.stop(entry, order.stop.stopped)
         elif what == "signal":

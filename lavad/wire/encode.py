@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
+
+from google.protobuf.descriptor import FieldDescriptor
 
 from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint
@@ -173,12 +175,10 @@ def _release(root: Endpoint, ports: eff.Ports) -> pb.Release:
 
 
 def _amend(values: Mapping[str, str]) -> pb.Amend:
-    """Yes and no are kept as "1" and "" in the attempt's record."""
+    """Yes and no are kept as "1" and "" in the attempt's record, numbers in decimal."""
     fields = pb.Amend.DESCRIPTOR.fields_by_name
-    typed: dict[str, Any] = {
-        name: bool(value) if fields[name].type == fields[name].TYPE_BOOL else value for name, value in values.items()
-    }
-    return pb.Amend(**typed)
+    read: dict[int, Callable[[str], Any]] = {FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_INT32: int}
+    return pb.Amend(**{name: read.get(fields[name].type, str)(value) for name, value in values.items()})
 
 
 def _hosts(effect: eff.TellHosts) -> pb.Hosts:

@@ -124,6 +124,7 @@ SAMPLES: list[Event] = [
     ),
     ev.AdvanceReservationEnded(at=2.0, name="ann#0", by="root"),
     ev.JobDeadlocked(at=2.0, key=KEY, others=(9,)),
+    ev.CheckpointPeriodSet(at=2.0, key=KEY, attempt=2, period=420, cost=3.5, between_failures=86400.0),
     ev.CheckpointFailed(at=2.0, key=KEY, attempt=2, generation=3, seconds=1.5, why="file a has 3 bytes"),
     ev.GpuSwitched(at=2.0, host="h1", gpu="GPU-1", closed=True, by="lava", comment="lost", cause="health"),
     ev.StoreRestored(at=2.0, incarnation="i2", former={"i1": 1.5}, next_job=1007),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from lavad.core.events.attempt import (
     CheckpointFailed,
     CheckpointMade,
+    CheckpointPeriodSet,
     JobDispatched,
     JobFound,
     JobLost,
@@ -80,6 +81,7 @@ __all__ = [
     "AnyEvent",
     "CheckpointFailed",
     "CheckpointMade",
+    "CheckpointPeriodSet",
     "Configured",
     "DependencyJudged",
     "ElementSplit",

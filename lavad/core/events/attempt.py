@@ -10,7 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of
-from lavad.core.job.checkpoints import Generation, failed, made
+from lavad.core.job.checkpoints import Checkpoints, Generation, failed, made
 from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
@@ -212,6 +212,34 @@ def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
     run = replace(attempt_of(job, event.attempt), checkpoint=event.generation)
     one = Generation(event.generation, event.at, event.attempt, event.seconds, event.size, event.method)
     cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation, checkpoints=made(job.checkpoints, one)))
+
+
+class CheckpointPeriodSet(JobEvent, frozen=True):
+    """-k auto: the job writes a checkpoint every ``period`` seconds from now on."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    period: int
+    cost: float
+    """Seconds that one costs."""
+    between_failures: float
+    """Mean seconds between failures of its hosts."""
+
+
+@folds(CheckpointPeriodSet)
+def _checkpoint_period_set(cluster: Cluster, event: CheckpointPeriodSet) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    run = attempt_of(job, event.attempt)
+    told = {**dict(run.amended), "checkpoint_period": str(event.period)}
+    known = replace(
+        job.checkpoints or Checkpoints(),
+        period=event.period,
+        next_cost=event.cost,
+        between_failures=event.between_failures,
+    )
+    cluster.jobs.put(job.key, replace(job, run=replace(run, amended=tuple(sorted(told.items()))), checkpoints=known))
 
 
 class CheckpointFailed(JobEvent, frozen=True):

@@ -123,7 +123,11 @@ class HostDown(Event, frozen=True):
 
 @folds(HostDown)
 def _host_down(cluster: Cluster, event: HostDown) -> None:
-    cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.UNAVAIL, since=event.at))
+    host = _host(cluster, event.host)
+    up = host.up + (max(0.0, event.at - host.since) if host.state is HostState.OK and host.since else 0.0)
+    planned = host.closed and not host.closed_for
+    failures = host.failures + (host.state is HostState.OK and not planned)
+    cluster.hosts.put(event.host, replace(host, state=HostState.UNAVAIL, since=event.at, up=up, failures=failures))
 
 
 class HostFenced(Event, frozen=True):

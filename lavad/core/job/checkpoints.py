@@ -39,6 +39,11 @@ class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
     lost: float = 0.0
     """Seconds of work that its restarts have done again, or have to."""
     restarts: int = 0
+    period: int = 0
+    """-k auto: seconds between checkpoints as they are now; 0: not set yet."""
+    next_cost: float = 0.0
+    """Seconds that a checkpoint was taken to cost, and ``between_failures`` of its hosts, when that was set."""
+    between_failures: float = 0.0
     go_back: bool = False
     """The next attempt starts from ``Job.checkpoint``, though there are newer generations."""
 

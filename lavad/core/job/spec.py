@@ -21,6 +21,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     initial: int = 0
     of: str = ""
     """brestart: subfolder of ``folder`` (a job number) with the checkpoint generations to restart from."""
+    auto: bool = False
+    """The period follows from what a checkpoint costs and how often hosts fail."""
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -87,6 +87,10 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     joined: float = 0.0
     """First seen; 0: only configured so far."""
     closed_gpus: tuple[ClosedGpu, ...] = ()
+    up: float = 0.0
+    """Seconds that it was up before ``since``."""
+    failures: int = 0
+    """How often it fell silent while no administrator had closed it."""
 
     def closed_devices(self) -> frozenset[str]:
         """The UUIDs of GPUs, and of instances of them, that no new job gets."""

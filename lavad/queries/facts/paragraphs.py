@@ -80,6 +80,8 @@ def _flags(spec: Spec) -> list[str]:
     if spec.checkpoint is not None:
         if spec.checkpoint.period:
             words.append(f"Checkpoint period {spec.checkpoint.period // 60} min.")
+        elif spec.checkpoint.auto:
+            words.append("Checkpoint period auto")
         words.append(f"Checkpoint directory <{spec.checkpoint.folder}>")
     return words
 

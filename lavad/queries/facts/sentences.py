@@ -18,8 +18,7 @@ from lavad.core.lang.ids import index_of, show
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import requeue_name, signal_name
-from lavad.queries.facts import jobfacts, paragraphs, resources, slot_reservations, tasks
-from lavad.queries.frame import formats
+from lavad.queries.facts import checkpoints, jobfacts, paragraphs, resources, slot_reservations, tasks
 from lavad.queries.frame.view import View
 
 Tell = TypeVar("Tell", bound=Callable[..., list[str]])
@@ -213,10 +212,15 @@ def _suspected(_: HistoryFormatter, event: ev.RanksSuspected) -> list[str]:
 def _checkpointed(_: HistoryFormatter, event: ev.CheckpointMade) -> list[str]:
     facts = [f"generation {event.generation}"]
     if event.size:
-        facts.append(f"{formats.mb_text(event.size / (1 << 20))}")
+        facts.append(checkpoints.size_words(event.size))
     if event.seconds:
         facts.append(f"{event.seconds:.1f} s")
     return [f"Checkpoint succeeded ({', '.join(facts)});"]
+
+
+@tells(ev.CheckpointPeriodSet)
+def _checkpoint_period_set(_: HistoryFormatter, event: ev.CheckpointPeriodSet) -> list[str]:
+    return [f"Checkpoint period is {checkpoints.period_words(event.period, event.cost, event.between_failures)};"]
 
 
 @tells(ev.CheckpointFailed)

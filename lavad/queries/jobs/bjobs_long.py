@@ -10,7 +10,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import name_of_command, one_line
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.queries.facts import gpu_usage, jobfacts, load, paragraphs, reasons, resources, slot_reservations, tasks
+from lavad.queries.facts import checkpoints, gpu_usage, jobfacts, load, paragraphs, reasons, resources, slot_reservations, tasks
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import INDENT, RULE, wrap
 from lavad.queries.frame.request import Request, Shown, out
@@ -195,6 +195,7 @@ class Record:
             lines.append(gpu_usage.table(self.job, self.usage))
         else:
             lines += self.gpus()
+        lines.append(checkpoints.section(self.job.checkpoints))
         if wasted := gpu_usage.waste(self.usage):
             lines.append(f"\n GPU USAGE: {wasted}\n")
         if "hostfile" in self.options:

@@ -272,6 +272,11 @@ def checkpoint(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     if job is None or job.run is None:
         return []
     if b % 4 == 3:
+        if a % 2:
+            number = job.run.number
+            return [
+                ev.CheckpointPeriodSet(at=author.now, key=job.key, attempt=number, period=60 + b, cost=2.5, between_failures=1e6)
+            ]
         return [ev.CheckpointFailed(at=author.now, key=job.key, attempt=job.run.number, seconds=2.0, why="the disk is full")]
     return [
         ev.CheckpointMade(at=author.now, key=job.key, attempt=job.run.number, generation=b % 9, seconds=1.0 * b, size=b << 20)

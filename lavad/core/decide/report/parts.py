@@ -15,6 +15,7 @@ from lavad.core.decide.report.ending import after_last_part, find_kill
 from lavad.core.decide.report.gpus import befell
 from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank
+from lavad.core.job.checkpoints import Checkpoints, Generation, made
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, End, Job, Part
 from lavad.core.job.reports import (
@@ -32,6 +33,7 @@ from lavad.core.job.reports import (
 from lavad.core.job.resize import is_complete, may_lose, portion, uid_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState, PartState
+from lavad.core.rules.checkpoint_interval import differs, period_of
 from lavad.core.rules.effects import is_released
 
 LONGEST_WHY = 512
@@ -85,6 +87,8 @@ def started(cluster: Cluster, report: StartedReport, now: float) -> list[ev.Even
     ]
     if run.resize is not None:
         events += _grown(job.key, with_part(run, part.host, state=PartState.RUNNING), now)
+    if part is run.parts[0]:
+        events += _checkpoint_period(cluster, job, run, job.checkpoints, now)
     return events
 
 
@@ -128,17 +132,29 @@ def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list
         return [event]
     if found[1].checkpoint >= report.generation:
         return []
-    return [
-        ev.CheckpointMade(
-            at=now,
-            key=key,
-            attempt=attempt,
-            generation=report.generation,
-            seconds=seconds,
-            size=max(0, report.size),
-            method=report.method,
-        )
-    ]
+    whole = ev.CheckpointMade(
+        at=now,
+        key=key,
+        attempt=attempt,
+        generation=report.generation,
+        seconds=seconds,
+        size=max(0, report.size),
+        method=report.method,
+    )
+    known = made(found[0].checkpoints, Generation(report.generation, now, attempt, seconds))
+    return [whole, *_checkpoint_period(cluster, found[0], found[1], known, now)]
+
+
+def _checkpoint_period(cluster: Cluster, job: Job, run: Attempt, known: Checkpoints | None, now: float) -> list[ev.Event]:
+    """-k auto: another period, where it differs from the one that its first host has."""
+    asked = cluster.specs.rows[job.spec].checkpoint
+    if asked is None or not asked.auto:
+        return []
+    period, cost, mean = period_of(cluster, run, known, now)
+    before = int(dict(run.amended).get("checkpoint_period", "0"))
+    if not differs(period, before):
+        return []
+    return [ev.CheckpointPeriodSet(at=now, key=job.key, attempt=run.number, period=period, cost=cost, between_failures=mean)]
 
 
 def resized(cluster: Cluster, report: ResizeReport, now: float) -> list[ev.Event]:

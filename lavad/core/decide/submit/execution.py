@@ -63,10 +63,14 @@ def read_requeue(draft: JobDraft, option: str, value: OptionValue) -> None:
     draft.set_spec(requeue=text)
 
 
+AUTO = "auto"
+"""In place of a checkpoint period."""
+
+
 @reads("k")
 def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """``folder [init=minutes] [minutes] [method=name]``."""
-    folder, period, initial, method = "", 0, 0, ""
+    """``folder [init=minutes] [minutes | auto] [method=name]``."""
+    folder, period, initial, method, auto = "", 0, 0, "", False
     for word in text_of(option, value).split():
         if not folder:
             folder = word
@@ -74,6 +78,8 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
             method = word[7:]
         elif word.startswith("init="):
             initial = _checkpoint_seconds(word[5:])
+        elif word == AUTO:
+            auto = True
         else:
             period = _checkpoint_seconds(word)
     if not folder:
@@ -82,7 +88,9 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
         raise Refused(f"{method}: Bad checkpoint method")
     if method not in CHKPNT_METHODS:
         raise Refused(f"{method}: this checkpoint method is not supported by lava")
-    draft.set_spec(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial))
+    if auto and period:
+        raise Refused(f"{period // 60}: Bad checkpoint period: {AUTO} is given, too")
+    draft.set_spec(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial, auto=auto))
 
 
 def _checkpoint_seconds(text: str) -> int:

@@ -70,6 +70,7 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
         lambda s: (s.checkpoint.period, s.checkpoint.method, s.checkpoint.initial),
         (600, "app", 300),
     ),
+    ("k", "/ckpt auto init=5", lambda s: (s.checkpoint.auto, s.checkpoint.period, s.checkpoint.initial), (True, 0, 300)),
     ("gpu", "num=2", lambda s: s.gpu.num, 2),
     ("gpu", "-", lambda s: s.gpu is not None, True),
     ("b", "13:00", lambda s: s.begin, datetime(2026, 11, 20, 13).timestamp()),
@@ -144,6 +145,7 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("k", "/c x", "x: Bad checkpoint period"),
     ("k", "/c 5 init=-1", "-1: Bad checkpoint period"),
     ("k", "/c method=a/b", "a/b: Bad checkpoint method"),
+    ("k", "/c 10 auto", "10: Bad checkpoint period: auto is given, too"),
     *[
         (option, value, f"{value}: Bad time specification")
         for option in ("b", "t")

@@ -1,0 +1,89 @@
+"""What reports about checkpoints change: generations, failures, lost work, and the period of ``-k "DIR auto"``."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.job.checkpoints import Checkpoints
+from lavad.core.lang.states import HostState
+from lavad.core.rules.checkpoint_interval import DAY, FIRST_COST, PRIOR, best_interval
+from lavad.core.rules.effects import ChangeText, effects_due
+from lavad.queries.facts import checkpoints as told
+from tests.support.worlds.bench import Bench
+
+
+def running(bench: Bench, k: str = "/ckpt") -> int:
+    key: int = bench.bsub(k=k)["job"]
+    bench.step()
+    bench.start(key)
+    return key
+
+
+def known(bench: Bench, key: int) -> Checkpoints:
+    found = bench.job(key).checkpoints
+    assert found is not None
+    return found
+
+
+def test_generations_failures_and_lost_work_are_known(bench: Bench) -> None:
+    key = running(bench)
+    bench.now += 100
+    assert bench.said("checkpointed", key, "h1", 1, 5.0, 3 << 20, "app") == ["CheckpointMade"]
+    bench.now += 50
+    assert bench.said("checkpointed", key, "h1", 2, 7.0, 0, "app", "file a is gone") == ["CheckpointFailed"]
+    found = known(bench, key)
+    assert [(one.number, one.seconds, one.size, one.method) for one in found.generations] == [(1, 5.0, 3 << 20, "app")]
+    assert (found.cost, found.failed, found.why, bench.job(key).checkpoint) == (12.0, 1, "file a is gone", 1)
+    bench.now += 10
+    bench.ended(key, "h1", 0, lost="gone with its host")
+    assert (known(bench, key).lost, known(bench, key).restarts) == (60.0, 1)
+    text = told.section(known(bench, key))
+    assert "3.0 Mbytes" in text or "3 Mbytes" in text, text
+    assert "Failed: 1" in text
+    assert "Work lost in 1 restarts: 60 seconds" in text
+
+
+def test_a_start_that_finds_its_generation_damaged_goes_on_from_the_one_before(bench: Bench) -> None:
+    key = running(bench)
+    for generation in (1, 2):
+        bench.said("checkpointed", key, "h1", generation)
+    bench.ended(key, "h1", 0, lost="gone with its host")
+    bench.step()
+    bench.start(key)
+    assert bench.run(key).checkpoint == 2
+    assert bench.said("checkpointed", key, "h1", 2, 0.0, 0, "app", "damaged", 1) == ["CheckpointFailed"]
+    assert (bench.run(key).checkpoint, bench.job(key).checkpoint) == (1, 1)
+    assert bench.said("checkpointed", key, "h1", 2) == ["CheckpointMade"], "the program writes that number again"
+    bench.said("checkpointed", key, "h1", 3, 0.0, 0, "app", "damaged", 9)
+    assert bench.job(key).checkpoint == 2, "no report makes a generation known that never was whole"
+
+
+def test_the_period_of_auto_follows_cost_and_failures(bench: Bench) -> None:
+    key = running(bench, "/ckpt auto")
+    first = known(bench, key)
+    assert first.period == pytest.approx(best_interval(FIRST_COST, PRIOR), rel=0.1)
+    (effect,) = [one for one in effects_due(bench.job(key)) if isinstance(one, ChangeText)]
+    assert dict(effect.values) == {"checkpoint_period": str(first.period)}
+    assert bench.said("checkpointed", key, "h1", 1, 31.0) == ["CheckpointMade"], "a like cost changes nothing"
+    assert bench.said("checkpointed", key, "h1", 2, 300.0) == ["CheckpointMade", "CheckpointPeriodSet"]
+    assert known(bench, key).next_cost == pytest.approx(165.5)
+    assert known(bench, key).period > 2 * first.period
+    assert f"Period: {known(bench, key).period} seconds: a checkpoint takes 165.5 seconds" in told.section(known(bench, key))
+
+
+def test_hosts_that_fail_make_the_period_shorter(bench: Bench) -> None:
+    for _ in range(10):
+        bench.now += DAY
+        bench.apply(ev.HostDown(at=bench.now, host="h1"))
+        bench.apply(ev.HostUp(at=bench.now, host="h1"))
+    host = bench.cluster.hosts.rows["h1"]
+    assert (host.failures, host.state) == (10, HostState.OK)
+    assert host.up == pytest.approx(10 * DAY, rel=0.01)
+    bench.apply(ev.HostSwitched(at=bench.now, host="h1", closed=True, by="root"))
+    bench.apply(ev.HostDown(at=bench.now, host="h1"))
+    assert bench.cluster.hosts.rows["h1"].failures == 10, "it was closed for this"
+    bench.apply(ev.HostUp(at=bench.now, host="h1"))
+    bench.apply(ev.HostSwitched(at=bench.now, host="h1", closed=False, by="root"))
+    key = running(bench, "/ckpt auto")
+    assert known(bench, key).period < 0.6 * best_interval(FIRST_COST, PRIOR)
