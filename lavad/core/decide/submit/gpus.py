@@ -47,6 +47,9 @@ def settle_gpus(draft: JobDraft, queue: QueueConfig) -> None:
         raise Refused("GPU requirements glink and gtile cannot be used with roles")
     if spec.roles and not by_role and own != GpuReq():
         raise Refused("No role asks for GPUs: with roles each role says how many GPUs a task gets")
+    if "shared" in (merged.mps or "").split(","):
+        note = f"GPU requirement mps={merged.mps}: shared has no effect, each job has MPS daemons of its own"
+        draft.notices = [*draft.notices, note]
     draft.set_spec(gpu=merged)
 
 

@@ -173,7 +173,8 @@ def test_bchkpnt_p_changes_the_period_for_good(bench: Bench) -> None:
 
 def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     bench.configure(params=Params())
-    old = int(bench.bsub(k="/ck 10", J="sim", W="30", n="2")["job"])
+    bench.hosts("g1", slots=4, gpus=2)
+    old = int(bench.bsub(k="/ck 10", J="sim", W="30", n="2", gpu="num=2:gmem=1G")["job"])
     record, spec = bench.job(old), bench.cluster.spec_of(old)
     text = JobText(command="./sim", output="out", cwd="/home")
     ask = Submit(command="", restart_of=old, restart_from=4, options={"k": "/ck", "W": "60"})
@@ -189,6 +190,7 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     new = int(bench.take(decided)["job"])
     again = bench.cluster.spec_of(new)
     assert (again.slots, again.limits.run, bench.job(new).name, bench.job(new).checkpoint) == (2, 3600, "sim", 4)
+    assert (again.gpu, again.gpu_own) == (spec.gpu, spec.gpu_own)
     assert again.checkpoint is not None
     assert (again.checkpoint.of, again.checkpoint.period) == (str(old), 600)
     assert decided.texts[0][1].command == "./sim"

@@ -92,6 +92,12 @@ def test_levels_merge_option_by_option(bench: Bench, options, queue, wanted) -> 
     assert (show(gpu) if gpu is not None else "") == wanted
 
 
+def test_what_has_no_effect_is_told(bench: Bench) -> None:
+    note = "GPU requirement mps=per_gpu,shared: shared has no effect, each job has MPS daemons of its own"
+    assert bench.bsub(gpu="mps=per_gpu,share")["notices"] == [note]
+    assert bench.bsub(gpu="mps=per_gpu,nocvd")["notices"] == []
+
+
 def test_a_plain_gmem_counts_in_the_unit_of_the_site(bench: Bench) -> None:
     bench.configure(params=Params(lsf_unit_for_limits="GB"))
     gpu = bench.cluster.spec_of(bench.bsub(gpu="gmem=2")["job"]).gpu
