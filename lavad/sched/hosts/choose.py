@@ -153,7 +153,7 @@ def _spread(need: Need, offers: Iterable[Offer], least: int, most: int) -> list[
     if need.one_host:
         return _one_host(offers, least, most)
     if need.ptile:
-        return _tiles(least, need.ptile, list(offers), most)
+        return _tiles(least, need.ptile, offers, most)
     chosen: list[Offer] = []
     total = 0
     for row, count in _on_few(list(offers), most) if need.packing == "gpus" and not need.one_slot else offers:
@@ -189,16 +189,22 @@ def _one_host(offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
     return [] if best is None else [best]
 
 
-def _tiles(slots: int, tile: int, offers: list[Offer], most: int) -> list[Offer]:
+def _tiles(slots: int, tile: int, offers: Iterable[Offer], most: int) -> list[Offer]:
     """span[ptile=n]: n slots on each host; the rest goes to one more host."""
-    full = [(row, tile) for row, count in offers if count >= tile][: most // tile]
+    full: list[Offer] = []
+    others: list[Offer] = []
+    for row, count in offers:
+        if count >= tile and len(full) < most // tile:
+            full.append((row, tile))
+        else:
+            others.append((row, count))
+        if len(full) * tile == most:
+            return full
     total = tile * len(full)
     rest = min(most - total, tile)
-    taken = {row.index for row, _ in full}
-    others = [(row, min(count, rest)) for row, count in offers if row.index not in taken]
-    best = max(others, key=lambda offer: offer[1], default=None)
-    if best is not None and rest and total + best[1] >= slots:
-        return [*full, best]
+    best = max(others, key=lambda offer: min(offer[1], rest), default=None)
+    if best is not None and rest and total + min(best[1], rest) >= slots:
+        return [*full, (best[0], min(best[1], rest))]
     return full if total >= slots else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 
 import pytest
@@ -164,3 +165,66 @@ def test_no_choice_has_a_better_worst_island(kinds, free, count):
         return 9
 
     assert level(tuple(found)) == min(level(some) for some in combinations(order, count))
+
+
+PAIRS = tuple("".join("X" if a == b else "P" if a // 2 == b // 2 else "S" for b in range(8)) for a in range(8))
+MESH = tuple("".join("X" if a == b else "N" for b in range(8)) for a in range(8))
+requirements = st.fixed_dictionaries(
+    {
+        "num": st.integers(1, 8),
+        "per": st.sampled_from(["", "/task"]),
+        "more": st.sampled_from(
+            ["", ":glink=yes", ":gtile=1", ":gtile=2", ":gtile=!", ":gmodel=H100", ":gmem=100G", ":gpack=yes"]
+        ),
+        "mode": st.sampled_from(["", ":j_exclusive=yes"]),
+    }
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from([TWO_BY_FOUR, SIX_AND_TWO, PAIRS, MESH, ("",) * 8]),
+    requirements,
+    st.lists(st.sampled_from([0, 0, 0, 1, 2, 1_000_000]), min_size=8, max_size=8),
+    st.sets(st.integers(0, 7), max_size=3),
+    st.lists(st.sampled_from(["H200", "H100"]), min_size=8, max_size=8),
+    st.integers(1, 3),
+)
+def test_what_is_picked_is_free_and_as_asked_for(links, words, jobs, closed, models, slots):
+    gpus = tuple(replace(gpu, model=model) for gpu, model in zip(cards(links), models, strict=True))
+    book = GpuBook({f"G{at}": count for at, count in enumerate(jobs) if count}, {"G1": 90_000.0}, {f"G{at}" for at in closed})
+    req = want(f"num={words['num']}{words['per']}{words['more']}{words['mode']}")
+    num, tasks = words["num"], slots if words["per"] else 1
+    if room(gpus, book, req) < num * tasks:
+        return
+    found = [int(uuid[1:]) for uuid in pick(gpus, book, req, slots)]
+    assert len(set(found)) == num * tasks
+    top = 0 if words["mode"] else 2
+    for at in found:
+        assert at not in closed
+        assert jobs[at] <= top
+        assert "H100" not in words["more"] or models[at] == "H100"
+        assert "gmem" not in words["more"] or at != 1
+    sets = [found[at : at + num] for at in range(0, len(found), num)]
+    if "glink" in words["more"]:
+        islands = [set(range(8))] if links is MESH else [{0, 1, 2, 3}, {4, 5, 6, 7}] if links is TWO_BY_FOUR else []
+        islands = [set(range(6)), {6, 7}] if links is SIX_AND_TWO else islands or [{at} for at in range(8)]
+        assert all(any(set(one) <= island for island in islands) for one in sets)
+    if "gtile" in words["more"] and not words["per"]:
+        most = -(-num // 2) if "!" in words["more"] else int(words["more"][-1])
+        assert all(sum(at // 4 == node for at in found) <= most for node in (0, 1))
+
+
+@settings(max_examples=150)
+@given(st.sampled_from([TWO_BY_FOUR, SIX_AND_TWO, PAIRS, MESH]), st.sets(st.integers(0, 7), min_size=1), st.integers(1, 8))
+def test_no_other_choice_is_spread_over_fewer_islands(links, free, count):
+    """Beside brute force over all sets of free GPUs."""
+    if count > len(free):
+        return
+    joined = [frozenset(b for b in range(8) if b == a or links[a][b] in "NP") for a in range(8)]
+
+    def spread(some: Iterable[int]) -> int:
+        return len({joined[at] for at in some})
+
+    found = choose(cards(links), sorted(free), count, strict=False)
+    assert spread(found) == min(map(spread, combinations(sorted(free), count)))
