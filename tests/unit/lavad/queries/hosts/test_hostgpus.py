@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lavad.core import events as ev
+from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.plan.volatile import GpuState
 from lavad.core.site.host import Facts, Gpu
@@ -69,6 +70,18 @@ def test_a_host_s_gpus_at_length() -> None:
     assert rows(dynamic)[5] == ["2:0", "SHARED", "0M", "0M", "-", "-", "-", "-", "-", "ok", "-"]
     assert rows(jobs)[2] == ["0", "N", "1", "-", "-"]
     assert rows(jobs)[6] == ["2:1", "Y", "2", "-", "-"]
+
+
+def test_gpus_that_are_reserved_for_a_waiting_job() -> None:
+    c = cluster()
+    c.submit(3, gpu=GpuReq(num=1, mode="shared"))
+    c.feed(ev.SlotsReserved(at=at("11:39:20"), key=3, parts=(Placed("ol2", 1, gpus=("GPU-0", "MIG-a")),)))
+    assert [row[5:] for row in rows(c.ask("bhosts", "ol2", gpu=True, noheader=True)[0])][::3] == [
+        ["2", "1", "0", "1"],
+        ["1", "0", "0", "1"],
+    ]
+    jobs = rows(c.ask("bhosts", "ol2", gpu=True, l=True)[0].split("\n\n")[3])
+    assert (jobs[2], jobs[5]) == (["0", "N", "1", "-", "3"], ["2:0", "N", "-", "-", "3"])
 
 
 def test_who_holds_gpus_in_the_record_of_a_host() -> None:
