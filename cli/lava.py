@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands.add_parser("run", help="submit a job file: lava's own, or a manifest of a training job", add_help=False)
     commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
+    commands.add_parser("report", help="what users, projects and queues held and used of slots and GPUs", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
     commands.add_parser("db", help="check, backup, restore or upgrade the store", add_help=False)
@@ -74,10 +75,10 @@ def main(argv: list[str] | None = None) -> int:
         from cli.jobs.run import main as run
 
         return run(words[1:])
-    if words[:1] == ["why"]:
+    if words[:1] in (["why"], ["report"]):
         from cli.listing import main as listing
 
-        return listing(words[1:], "why")
+        return listing(_one_dash(words[1:]), words[0])
     if words[:1] == ["secret"]:
         from cli.secret import main as secret
 
@@ -98,6 +99,15 @@ def main(argv: list[str] | None = None) -> int:
             print("false")
         print(f"lava {options.command}: {error}", file=sys.stderr)
         return 1
+
+
+def _one_dash(words: list[str]) -> list[str]:
+    """``--user ann`` and ``--user=ann`` as the options of listings are written: ``-user ann``."""
+    found: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        found += [name[1:], value] if equals and word.startswith("--") else [word[1:] if word.startswith("--") else word]
+    return found
 
 
 def _exec_lavad(name: str, module: str, argv: list[str]) -> int:

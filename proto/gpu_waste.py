@@ -1,9 +1,11 @@
-"""When a job wastes its GPUs, in the words of its report and of bjobs -l."""
+"""When a GPU is idle, and when a job wastes its GPUs, in the words of its report and of bjobs -l."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+IDLE = 5
+"""Percent of use below which a GPU is idle."""
 LEAST = 60.0
 """Seconds of known use below which nothing is said of a GPU."""
 WASTED = 0.8

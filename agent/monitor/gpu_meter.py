@@ -17,9 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from proto import agent_pb2 as pb
+from proto.gpu_waste import IDLE
 
-IDLE = 5
-"""Percent of use below which a GPU is idle."""
 SAVE_EVERY = 10.0
 """Seconds between writes of the books."""
 STALE = 86_400.0
@@ -42,6 +41,8 @@ class GpuReading(NamedTuple):
     pcie_sent: float = -1.0
     pcie_received: float = -1.0
     """MB/s."""
+    at: float = 0.0
+    """When it was read, in seconds since the epoch; 0: just now."""
 
 
 class Held(NamedTuple):
@@ -69,6 +70,9 @@ class GpuBook(msgspec.Struct, omit_defaults=True):
     uuid: str
     since: float
     at: float
+    """Until when it is summed up: the time of the last reading."""
+    seen: float = 0.0
+    """When the part was sampled last."""
     index: int = -1
     util: int = -1
     mem: int = 0
@@ -92,10 +96,13 @@ class GpuBook(msgspec.Struct, omit_defaults=True):
 
     def enter(self, now: float, reading: GpuReading | None, own: tuple[int, int] | None, share: float) -> None:
         """Take a sample. ``own``: (MB, percent) of its processes where it shares the GPU; ``share``: of energy and traffic."""
-        passed = max(0.0, now - self.at)
-        self.at = now
+        self.seen = max(self.seen, now)
+        at = now if reading is None else reading.at or now
+        passed, self.at = max(0.0, at - self.at), max(self.at, at)
         if reading is None:
             self.util, self.counter, self.power = -1, -1.0, -1.0
+            return
+        if not passed:  # read before the last sample, or before the part began
             return
         self.index = reading.index
         mem, util = (max(0, reading.mem_mb), reading.util) if own is None else own
@@ -118,7 +125,7 @@ class GpuBook(msgspec.Struct, omit_defaults=True):
 
     def _spend(self, reading: GpuReading, share: float, passed: float) -> None:
         spent = reading.power * passed if reading.power >= 0 else -1.0
-        if 0 <= self.counter <= reading.energy:  # a driver that was loaded again counts from 0
+        if 0 <= self.counter < reading.energy:  # a driver that was loaded again counts from 0
             spent = reading.energy - self.counter
         self.counter, self.power = reading.energy, reading.power * share if reading.power >= 0 else -1.0
         if spent >= 0:
@@ -128,8 +135,8 @@ class GpuBook(msgspec.Struct, omit_defaults=True):
 
     def close(self, at: float) -> None:
         """The part ended at that time: until then all was as the last sample found it."""
-        passed = max(0.0, at - self.at)
-        self.at = max(self.at, at)
+        passed, self.at = max(0.0, at - self.at), max(self.at, at)
+        self.seen = self.at
         self._use(self.util, -1, passed)
         if self.power >= 0:
             self.energy = max(0.0, self.energy) + self.power * passed
@@ -142,7 +149,7 @@ class GpuBook(msgspec.Struct, omit_defaults=True):
             util=self.util,
             mem=self.mem,
             max_mem=self.max_mem,
-            held=max(0.0, self.at - self.since),
+            held=max(0.0, self.seen - self.since),
             known=self.known,
             used=self.used,
             idle=self.idle,
@@ -225,7 +232,7 @@ class GpuMeter:
         books = self.books.setdefault(uid, {})
         for uuid in held.gpus:
             if uuid not in books:
-                books[uuid] = GpuBook(uuid=uuid, since=held.since, at=held.since)
+                books[uuid] = GpuBook(uuid=uuid, since=held.since, at=held.since, seen=held.since)
         return books
 
 
@@ -238,4 +245,4 @@ def _load(path: str) -> Books:
 
 
 def _is_stale(books: Iterable[GpuBook], now: float) -> bool:
-    return all(now - book.at > STALE for book in books)
+    return all(now - book.seen > STALE for book in books)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
+from functools import partial
 from typing import BinaryIO, NamedTuple
 
 import msgspec
@@ -42,7 +43,7 @@ from lavad.services.audit_file import AuditFile
 from lavad.services.fencing import Fencing
 from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
-from lavad.services.held_gpu_metrics import HeldWatch
+from lavad.services.held_gpu_metrics import HeldWatch, gpus_of_running_jobs
 from lavad.services.host_watch import HostWatch
 from lavad.services.loops import Loops
 from lavad.services.metrics import Metrics, Server
@@ -156,10 +157,7 @@ class Master:
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
         self._admit()
-        ends = (lambda: {}) if self.watch is None else self.watch.ends
-        self.metrics = (
-            Metrics(cluster, self.held.gpu_held_idle_seconds, ends, lambda: self.set_aside.count) if site.metrics else None
-        )
+        self.metrics = self._metrics(cluster) if site.metrics else None
         self.page: Server | None = None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
@@ -203,6 +201,11 @@ class Master:
             self.engine.listen(self.metrics.committed)
         self.engine.listen(self.held.committed)
         self.engine.on_text(self.texts.seen)
+
+    def _metrics(self, cluster: Cluster) -> Metrics:
+        ends = (lambda: {}) if self.watch is None else self.watch.ends
+        gpus = partial(gpus_of_running_jobs, self.soft)
+        return Metrics(cluster, self.held.gpu_held_idle_seconds, ends, lambda: self.set_aside.count, gpus)
 
     def _soft_now(self) -> SoftUpdate:
         return all_of(self.soft)

@@ -1,4 +1,4 @@
-"""GPUs held idle by pending jobs (``gpu_held_idle_seconds``), and a log of jobs in a deadlock."""
+"""GPUs held idle by jobs that wait (``gpu_held_idle_seconds``) and that run, and a log of jobs in a deadlock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from lavad.core.events import JobDeadlocked
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import show
+from lavad.core.plan.volatile import Soft
 from lavad.engine import Committed
+from proto.gpu_waste import IDLE
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,12 @@ class HeldGpus:
     def seconds(self, now: float) -> float:
         """GPU seconds held idle so far."""
         return self._seconds + sum(self._held.values()) * max(0.0, now - self._at)
+
+
+def gpus_of_running_jobs(soft: Soft) -> tuple[int, int]:
+    """(how many GPUs jobs that run hold, how many of them are idle), by the newest samples."""
+    gpus = [gpu for hosts in list(soft.usage.values()) for part in list(hosts.values()) for gpu in part.gpus]
+    return len(gpus), sum(0 <= gpu.util < IDLE for gpu in gpus)
 
 
 class HeldWatch:

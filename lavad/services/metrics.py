@@ -74,10 +74,12 @@ class Metrics:
         idle_gpus: Callable[[], float] = lambda: 0.0,
         certificate_ends: Callable[[], Mapping[str, float]] = dict,
         set_aside: Callable[[], int] = lambda: 0,
+        gpus_held: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self._cluster = cluster
         self._set_aside = set_aside
         self._idle_gpus = idle_gpus
+        self._gpus_held = gpus_held
         self._certificate_ends = certificate_ends
         self.submitted: dict[Labels, int] = defaultdict(int)
         self.ended: dict[Labels, int] = defaultdict(int)
@@ -234,6 +236,11 @@ class Metrics:
         for state, count in states.items():
             hosts.add_metric((state,), count)
         yield hosts
+        held, idle = self._gpus_held()
+        gpus = GaugeMetricFamily("lava_gpus_held", "GPUs of running jobs by whether they are used", labels=("state",))
+        gpus.add_metric(("used",), held - idle)
+        gpus.add_metric(("idle",), idle)
+        yield gpus
         ends = GaugeMetricFamily("lava_certificate_end_seconds", "When a certificate ends, since the epoch", labels=("name",))
         for name, end in self._certificate_ends().items():
             ends.add_metric((name,), end)

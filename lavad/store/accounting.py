@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import sqlalchemy as sa
 
+from lavad.core.job.gpu_use import GpuSums
 from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
@@ -48,6 +49,20 @@ class Sums(msgspec.Struct):
     begin: float = 0.0
     """When the first of them ended."""
     end: float = 0.0
+    gpus: GpuSums = GpuSums()
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What the jobs of a user in a project and a queue held and used; times in seconds."""
+
+    user: str
+    project: str
+    queue: str
+    jobs: int
+    slots: float
+    cpu: float
+    gpu_jobs: int
+    gpus: GpuSums
 
 
 def sums(ask: Ask, asked: Asked) -> Sums:
@@ -79,7 +94,31 @@ def sums(ask: Ask, asked: Asked) -> Sums:
         expansion=fours[5],
         begin=row[26],
         end=row[27],
+        gpus=_gpu_sums(ask, asked),
     )
+
+
+_GPU_COLUMNS = (_jobs.gpu_held, _jobs.gpu_used, _jobs.gpu_idle, _jobs.gpu_energy)
+
+
+def _gpu_sums(ask: Ask, asked: Asked) -> GpuSums:
+    """In a query of its own: an index has the jobs that had GPUs, and nothing else."""
+    query = sa.select(*(sa.func.sum(column) for column in _GPU_COLUMNS))
+    (row,) = ask(query.where(_jobs.gpu_held.is_not(None), *_conditions(asked), *_of_keys(asked.keys)))
+    return GpuSums(*(float(value or 0.0) for value in row))
+
+
+def shares(ask: Ask, asked: Asked) -> list[Share]:
+    """The jobs asked for by user, project and queue. Of jobs that ended before a store knew their slots, one is counted."""
+    columns = (_jobs.user, _jobs.project, _jobs.queue)
+    slots = sa.func.sum(sa.func.coalesce(_jobs.slot_seconds, _jobs.run, 0.0))
+    sums_of = (slots, sa.func.sum(_jobs.cpu), sa.func.count(_jobs.gpu_held), *map(sa.func.sum, _GPU_COLUMNS))
+    query = sa.select(*columns, sa.func.count(), *sums_of).where(*_conditions(asked)).group_by(*columns)
+    found = []
+    for user, project, queue, jobs, *figures in ask(query):
+        held, cpu, gpu_jobs, *gpus = (float(value or 0.0) for value in figures)
+        found.append(Share(user, project, queue, int(jobs), held, cpu, int(gpu_jobs), GpuSums(*gpus)))
+    return found
 
 
 def pages(ask: Ask, asked: Asked) -> Iterator[list[Job]]:

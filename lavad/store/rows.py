@@ -15,6 +15,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from lavad.core.cluster.charge import gpus_with_attempt, used_by
 from lavad.core.events import (
     Configured,
     ElementsKilled,
@@ -149,19 +150,25 @@ class Rows:
         ]
 
 
-_NO_SUMS = (None, None, None, None)
+_NO_GPUS = (None, None, None, None)
+_NO_SUMS = (None, None, None, None, None, *_NO_GPUS)
 
 
-def _sums(job: Job) -> tuple[float | None, float | None, float | None, str | None]:
-    """Columns for accounting: (dispatch time, CPU seconds, run seconds, hosts)."""
+def _sums(job: Job) -> Row:
+    """Columns for accounting: dispatch time, seconds of CPU and run, hosts, seconds of slots, and those of GPUs."""
     run = job.run
+    had = gpus_with_attempt(job, run, job.since)
+    gpus = _NO_GPUS if had is None else (had.held, had.used, had.idle, had.energy)
     if run is None:
-        return None, None, None, None
+        return *_NO_SUMS[:5], *gpus
     ends = [part.end for part in run.parts if part.end is not None]
     cpu = sum(end.utime + end.stime for end in ends)
     started = run.started or next((end.started for end in ends if end.started), 0.0) or run.dispatched
     hosts = " ".join(part.host for part in run.parts)
-    return run.dispatched, cpu, max(0.0, job.since - started), f" {hosts} "
+    seconds = max(0.0, job.since - started)
+    # of an attempt that ended at once the master knows no start
+    slots = used_by(run, job.since)[2] or sum(part.slots for part in run.parts) * seconds
+    return run.dispatched, cpu, seconds, f" {hosts} ", slots, *gpus
 
 
 def _event_rows(batch: Batch) -> list[Row]:

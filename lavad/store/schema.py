@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -54,6 +54,12 @@ jobs = sa.Table(
     sa.Column("cpu", sa.Double),
     sa.Column("run", sa.Double),
     sa.Column("hosts", sa.Text),
+    # of finished jobs: seconds of slots and, of all attempts of those that had GPUs, of GPUs; J
+    sa.Column("slot_seconds", sa.Double),
+    sa.Column("gpu_held", sa.Double),
+    sa.Column("gpu_used", sa.Double),
+    sa.Column("gpu_idle", sa.Double),
+    sa.Column("gpu_energy", sa.Double),
 )
 _LIVE = jobs.c.finished_at.is_(None)
 _FINISHED = jobs.c.finished_at.is_not(None)
@@ -72,6 +78,21 @@ sa.Index(
     jobs.c.run,
     sqlite_where=_FINISHED,
     postgresql_where=_FINISHED,
+)
+
+_GPUS = jobs.c.gpu_held.is_not(None)
+sa.Index(
+    "jobs_gpus",
+    jobs.c.finished_at,
+    jobs.c.user,
+    jobs.c.queue,
+    jobs.c.project,
+    jobs.c.gpu_held,
+    jobs.c.gpu_used,
+    jobs.c.gpu_idle,
+    jobs.c.gpu_energy,
+    sqlite_where=_GPUS,
+    postgresql_where=_GPUS,
 )
 
 arrays = sa.Table(

@@ -6,6 +6,7 @@ Rule: what is asked of a watch is what its last look found, and is there at once
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from itertools import zip_longest
 from time import monotonic
@@ -110,7 +111,9 @@ class GpuWatch:
         source = self._open()
         if source is None:
             return Seen()
-        states, readings = source.look()
+        now = time.time()
+        states, found = source.look()
+        readings = {uuid: reading._replace(at=now) for uuid, reading in found.items()}
         gpus = tuple(_message(gpu, links) for gpu, links in zip_longest(source.list(), source.links(), fillvalue=()) if gpu)
         return Seen(gpus, source.driver(), states, readings, source.processes(), source.error())
 

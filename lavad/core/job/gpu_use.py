@@ -58,6 +58,14 @@ class GpuSums(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return GpuSums(self.held + other.held, self.used + other.used, self.idle + other.idle, self.energy + other.energy)
 
 
+def total(sums: Iterable[GpuSums | None]) -> GpuSums:
+    """All of them together."""
+    found = GpuSums()
+    for one in sums:
+        found = found if one is None else found.plus(one)
+    return found
+
+
 def measured(gpus: Iterable[GpuUse]) -> GpuSums:
     """The sums of what was measured; how long they were held is for the master to say."""
     listed = tuple(gpus)

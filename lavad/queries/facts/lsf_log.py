@@ -28,7 +28,7 @@ from lavad.queries.facts.history import moves
 from lavad.queries.facts.jobset import Wanted
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
-from lavad.store.accounting import Asked, Sums
+from lavad.store.accounting import Asked, Share, Sums
 from lavad.store.read import Find, Mark
 
 LARGEST = 256 << 20
@@ -193,6 +193,10 @@ class FileLog:
 
     def sums(self, asked: Asked) -> Sums:
         """bacct goes through the jobs of a file itself."""
+        raise NotImplementedError("a file has no sums")
+
+    def shares(self, asked: Asked) -> list[Share]:
+        """lava report reads no file."""
         raise NotImplementedError("a file has no sums")
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:

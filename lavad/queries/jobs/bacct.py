@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lavad.core.cluster.charge import gpus_with_attempt
+from lavad.core.job.gpu_use import total
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
@@ -232,6 +234,12 @@ class _Report:
             f" Total Run time consumed: {run[0]:>9.0f}      Average Run time consumed: {run[3]:>7.0f}\n"
             f" Maximum Run time of a job: {run[1]:>7.0f}      Minimum Run time of a job: {run[2]:>7.0f}\n"
         )
+        gpus = sums.gpus
+        if gpus.held:
+            text += (
+                f" Total GPU time held: {gpus.held:>13.0f}      Total GPU time used: {gpus.used:>11.0f}\n"
+                f" Total GPU time idle: {gpus.idle:>13.0f}      GPU Energy Consumed: {gpus.energy:f} Joules\n"
+            )
         begin, end = self.windows.get("C", (sums.begin, sums.end))
         count = sums.done + sums.exited
         if count and not self.keys and end > begin:
@@ -285,4 +293,5 @@ def _summed(jobs: list[Job], figures: Callable[[Job], tuple[float, int, int]]) -
         expansion=_four([row[2] / max(row[3], 1.0) for row in rows]),
         begin=min((job.since for job in jobs), default=0.0),
         end=max((job.since for job in jobs), default=0.0),
+        gpus=total(gpus_with_attempt(job, job.run, job.since) for job in jobs),
     )

@@ -10,11 +10,14 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.gpu_use import GpuSums, GpuUse
+from lavad.core.job.job import End, Placed
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
-from lavad.store.accounting import Asked
+from lavad.core.site.host import Facts, Gpu
+from lavad.store.accounting import Asked, Share
 from lavad.store.errors import StoreRefused
 from lavad.store.read import Find, Reader
 from lavad.store.writer import Store
@@ -116,6 +119,46 @@ def test_pages_and_sums_are_about_the_same_jobs(reader: Reader, asked: Asked, na
     assert [job.name for page in reader.pages(asked) for job in page] == names
     sums = reader.sums(asked)
     assert sums.done + sums.exited == len(names)
+
+
+def test_gpus_of_users_and_projects_sum_up_to_those_of_all(store: Store, store_url: str) -> None:  # noqa: F811
+    """Ann's job held two GPUs for 100 s, half used; Bob's was requeued and held one for 40 s and for 60 s."""
+    cluster = Cluster()
+    specs = [ev.SpecAdded(at=1.0, spec=1, value=ANN), ev.SpecAdded(at=1.0, spec=2, value=BOB)]
+    commit(store, cluster, [*specs, *(ev.JobSubmitted(at=2.0, key=n, spec=min(n, 2), name=f"Job_{n}") for n in (1, 2, 3))])
+
+    def attempt(key: int, number: int, at: float, gpus: tuple[str, ...]) -> list[ev.Event]:
+        part = Placed(host="h1", slots=3, gpus=gpus)
+        return [
+            ev.JobDispatched(at=at, key=key, attempt=number, uid=f"u{key}{number}", parts=(part,)),
+            ev.PartStarted(at=at, key=key, attempt=number, host="h1", started=at),
+        ]
+
+    def end(at: float, started: float, *uses: GpuUse) -> End:
+        return End(at=at, started=started, utime=30.0, gpus=uses)
+
+    half = GpuUse(uuid="a", held=100.0, known=100.0, used=50.0, idle=10.0, energy=1000.0)
+    facts = Facts(ncpus=8, gpus=(Gpu(uuid="a"), Gpu(uuid="b", index=1)))
+    commit(store, cluster, [ev.HostJoined(at=3.0, host="h1", facts=facts), ev.HostUp(at=3.0, host="h1")])
+    commit(store, cluster, attempt(1, 1, 10.0, ("a", "b")))
+    commit(store, cluster, [ev.JobFinished(at=110.0, key=1, state=JobState.DONE, end=end(110.0, 10.0, half, half))])
+    commit(store, cluster, attempt(2, 1, 200.0, ("a",)))
+    first = end(240.0, 200.0, GpuUse(uuid="a", held=40.0, known=40.0, idle=40.0))
+    commit(store, cluster, [ev.JobRequeued(at=240.0, key=2, state=JobState.PEND, end=first)])
+    commit(store, cluster, attempt(2, 2, 300.0, ("b",)))
+    last = end(360.0, 300.0, GpuUse(uuid="b", held=60.0, known=60.0, used=60.0, energy=7.0))
+    commit(store, cluster, [ev.JobFinished(at=360.0, key=2, state=JobState.EXIT, end=last)])
+    commit(store, cluster, [ev.JobFinished(at=370.0, key=3, state=JobState.EXIT)])
+    opened = Reader.open(store_url)
+    assert opened.sums(Asked()).gpus == GpuSums(300.0, 160.0, 60.0, 2007.0)
+    assert opened.sums(Asked(users=("bob",))).gpus == GpuSums(100.0, 60.0, 40.0, 7.0)
+    assert opened.sums(Asked(keys=(3,))).gpus == GpuSums()
+    ann = Share("ann", "default", "normal", 1, 300.0, 30.0, 1, GpuSums(200.0, 100.0, 20.0, 2000.0))
+    bob = Share("bob", "p", "night", 2, 180.0, 30.0, 1, GpuSums(100.0, 60.0, 40.0, 7.0))
+    assert sorted(opened.shares(Asked()), key=lambda share: share.user) == [ann, bob]
+    assert opened.shares(Asked(completed=(0.0, 200.0))) == [ann]
+    assert opened.shares(Asked(queues=("night",))) == [bob]
+    opened.close()
 
 
 def test_elements_of_a_live_array(reader: Reader) -> None:

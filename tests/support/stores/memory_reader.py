@@ -14,7 +14,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState
-from lavad.store.accounting import Asked, Sums
+from lavad.store.accounting import Asked, Share, Sums
 from lavad.store.read import Find, Mark
 from lavad.store.rows import killed_jobs
 
@@ -113,6 +113,9 @@ class MemoryReader:
 
     def sums(self, asked: Asked) -> Sums:
         raise NotImplementedError("a real store sums up")
+
+    def shares(self, asked: Asked) -> list[Share]:
+        return []
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         raise NotImplementedError("a real store pages")

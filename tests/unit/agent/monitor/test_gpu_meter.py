@@ -105,3 +105,17 @@ def test_a_clock_that_is_set_back_takes_nothing_away() -> None:
     meter.enter(110.0, held, look(a=reading()))
     (use,) = meter.enter(105.0, held, look(a=reading()))["u"]
     assert (use.known, use.used) == (10.0, 5.0)
+
+
+def test_a_reading_counts_until_it_was_read_and_once() -> None:
+    meter = GpuMeter()
+    held = {"u": Held((A,), 100.0)}
+    early = reading(util=0, energy=50.0, power=70.0)._replace(at=99.0)
+    (use,) = meter.enter(101.0, held, look(a=early))["u"]
+    assert (use.held, use.known, use.max_util, use.energy) == (1.0, 0.0, -1, -1.0), "it is of before the part"
+    for now, at, energy in ((106.0, 104.0, 3000.0), (107.0, 104.0, 3000.0), (111.0, 110.0, 5400.0)):
+        (use,) = meter.enter(now, held, look(a=reading(util=60, energy=energy, power=400.0)._replace(at=at)))["u"]
+    assert (use.held, use.known, use.idle) == (11.0, 10.0, 0.0)
+    assert use.energy == pytest.approx(4 * 400 + 2400)
+    (end,) = meter.close("u", held["u"], 112.0)
+    assert [end.held, end.used, end.energy] == [12.0, pytest.approx(7.2), pytest.approx(4000 + 800)]
