@@ -109,7 +109,13 @@ def part(
     found = _with_program(found, env, order, made, site)
     found = _with_checkpoint(found, env, order, text, site)
     found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, env, order, made, site)
-    return affinity.bound(gpus.apart(found, text, start, cards), start)
+    found = gpus.with_mps(gpus.apart(found, text, start, cards), text, start, cards, _mps_folder(order, site))
+    return affinity.bound(found, start)
+
+
+def _mps_folder(order: pb.Order, site: Site) -> str:
+    """Short, as a socket's path is, and known to nobody before the part is here."""
+    return os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"lava-{order.uid[:16]}")
 
 
 def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> dict[str, str]:

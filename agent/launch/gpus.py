@@ -6,9 +6,9 @@ none sees none, whatever the submitter's environment says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from agent.starter.protocol.part import CgroupLimits, DeviceRule, PartSpec
+from agent.starter.protocol.part import CgroupLimits, DeviceRule, MpsSpec, PartSpec
 from proto import agent_pb2 as pb
 
 _MAJOR = 195
@@ -16,13 +16,14 @@ _CONTROL = 254
 """/dev/nvidiaN has number N; from here on are /dev/nvidia-modeset and nvidiactl, which every CUDA program opens."""
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _CONTAINERS = "NVIDIA_VISIBLE_DEVICES"
+_OWN = frozenset((VISIBLE, _CONTAINERS, *MpsSpec("", "").variables))
 _NO_GPU = "void"
 """What NVIDIA's container runtime takes for no GPU at all."""
 
 
 def is_own(name: str) -> bool:
-    """Whether a variable says which GPUs are seen: it is set here and never taken from a submission or a caller."""
-    return name in (VISIBLE, _CONTAINERS) or (name.startswith(VISIBLE) and name[len(VISIBLE) :].isdecimal())
+    """Whether a variable says which GPUs are seen, or by which MPS: it is set here and never taken from a submission."""
+    return name in _OWN or (name.startswith(VISIBLE) and name[len(VISIBLE) :].isdecimal())
 
 
 def seen(uuids: Sequence[str]) -> dict[str, str]:
@@ -84,3 +85,27 @@ def _minor(uuid: str, cards: Sequence[pb.Gpu]) -> int:
 def alone(text: pb.JobText, start: pb.Start) -> list[str]:
     """The GPUs of this host that must be in exclusive_process mode for the part (mode=exclusive_process)."""
     return list(start.hosts[start.place].gpus) if text.gpu_mode == "exclusive_process" else []
+
+
+def with_mps(part: PartSpec, text: pb.JobText, start: pb.Start, cards: Sequence[pb.Gpu], folder: str) -> PartSpec:
+    """The part with the MPS daemons that it asked for: one, one a socket or one a GPU; ``folder``: what their folders begin with.
+
+    A task is a client of the daemon that has its first GPU. nocvd: CUDA_VISIBLE_DEVICES is the daemons' alone.
+    """
+    how, *words = text.gpu_mps.split(",")
+    mine = list(start.hosts[start.place].gpus)
+    if not mine or how in ("", "no"):
+        return part
+    sockets = {card.uuid: card.numa for card in cards}
+    sets: dict[object, list[str]] = {}
+    for uuid in mine:
+        sets.setdefault(uuid if how == "per_gpu" else sockets.get(uuid, -1) if how == "per_socket" else None, []).append(uuid)
+    daemons = tuple(MpsSpec(f"{folder}.mps{number}", ",".join(one)) for number, one in enumerate(sets.values()))
+    of_gpu = {uuid: daemon.variables for daemon in daemons for uuid in daemon.gpus.split(",")}
+
+    def client(env: Mapping[str, str], own: str) -> dict[str, str]:
+        found = {**env, **of_gpu.get(own.partition(",")[0], {})}
+        return {name: value for name, value in found.items() if not name.startswith(VISIBLE)} if "nocvd" in words else found
+
+    tasks = part.tasks and tuple(task._replace(env=client(task.env, task.env.get(VISIBLE, ""))) for task in part.tasks)
+    return part._replace(env=client(part.env, mine[0]), tasks=tasks, mps=daemons)

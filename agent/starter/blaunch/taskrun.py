@@ -27,7 +27,8 @@ SHELL = "/bin/sh"
 
 _OF_A_HOST = (
     "HOSTNAME HOSTTYPE LAVA_SOCKET LAVA_HOST LAVA_TASKS LAVA_TOKEN LAVA_ATTEMPT CUDA_DEVICE_ORDER NVIDIA_VISIBLE_DEVICES"
-    " LSB_JOBFILENAME LSB_CHKFILENAME XLSF_UIDDIR LSB_BIND_CPU_LIST LSB_AFFINITY_HOSTFILE"
+    " CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY LSB_JOBFILENAME LSB_CHKFILENAME XLSF_UIDDIR LSB_BIND_CPU_LIST"
+    " LSB_AFFINITY_HOSTFILE"
 )
 OF_THIS_HOST = frozenset(_OF_A_HOST.split())
 """Variables that are set by the part on this host and not taken from the caller."""
@@ -52,7 +53,11 @@ def _gpus(spec: Spec, asked: TaskRequest) -> dict[str, str]:
     own = spec.part.serve.gpus if spec.part.serve else ()
     if not own or asked.of != len(own) or not 0 <= asked.nth < len(own):
         return {}
-    return {_VISIBLE: own[asked.nth], "NVIDIA_VISIBLE_DEVICES": own[asked.nth]}
+    found = {_VISIBLE: own[asked.nth], "NVIDIA_VISIBLE_DEVICES": own[asked.nth]}
+    if _VISIBLE not in spec.env:
+        del found[_VISIBLE]
+    first = own[asked.nth].partition(",")[0]
+    return found | next((daemon.variables for daemon in spec.part.mps if first in daemon.gpus.split(",")), {})
 
 
 def program(asked: TaskRequest, env: Mapping[str, bytes]) -> list[str]:

@@ -16,6 +16,7 @@ from agent.starter.mpi.rendezvous import Rendezvous
 from agent.starter.part.task_start import Surroundings
 from agent.starter.process import account, prepare
 from agent.starter.process.account import Used
+from agent.starter.process.mps import Mps
 from agent.starter.process.ports import Ports
 from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec, encode_env
@@ -48,6 +49,7 @@ class PartResources:
         self._network: JobNetwork | None = None
         self._ports: Ports | None = None
         self._rendezvous: Rendezvous | None = None
+        self._mps = Mps(spec, host)
 
     def make(self) -> None:
         """Set up everything that may fail; Refused says what did."""
@@ -80,6 +82,8 @@ class PartResources:
             self._hub.open()
             if self._network:
                 self._hub.join(self._network)
+
+        self._mps.start()
 
     def _make_tmpdir(self, path: str) -> None:
         try:
@@ -169,6 +173,8 @@ class PartResources:
         """The end of the part. First what its ranks left in their pipes is written; the user learns of the end last."""
         if self.gang:
             self.gang.flush()
+        if not self._progress.killing:
+            self._mps.quit()
         end = account.end_of(tasks, status, started, expired, self._hub.used if self._hub else Used())
         end = end._replace(cwd=self.cwd)
         if self.gang:
@@ -199,6 +205,7 @@ class PartResources:
         for one in (self._network, self.gang, self._hub, self._ports, self._rendezvous):
             if one:
                 one.close()
+        self._mps.close()
         self.files.close()
         self.files.remove_jobfile()
         for task in self._spec.tasks if part.clean_scratch else ():

@@ -164,6 +164,20 @@ class BlaunchSpec(NamedTuple):
     """CUDA_VISIBLE_DEVICES of each task where a command starts one for every slot of this host; (): that of the part."""
 
 
+class MpsSpec(NamedTuple):
+    """An MPS control daemon of NVIDIA's for processes of the part."""
+
+    folder: str
+    """Made before it starts and removed with the part; its pipes and logs are in there."""
+    gpus: str
+    """CUDA_VISIBLE_DEVICES of the daemon."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those by which its clients find it."""
+        return {"CUDA_MPS_PIPE_DIRECTORY": f"{self.folder}/pipe", "CUDA_MPS_LOG_DIRECTORY": f"{self.folder}/log"}
+
+
 class InteractiveSpec(NamedTuple):
     """The user's terminal (bsub -I): which streams are the user's, and how other hosts reach it."""
 
@@ -245,6 +259,7 @@ class PartSpec(NamedTuple):
     """Remove the scratch folders of the tasks with the part."""
     serve: BlaunchSpec | None = None
     interactive: InteractiveSpec | None = None
+    mps: tuple[MpsSpec, ...] = ()
 
     @property
     def needs_tls(self) -> bool:

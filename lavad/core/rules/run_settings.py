@@ -33,6 +33,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     nice: int
     job_starter: str
     gpu_mode: str
+    gpu_mps: str
+    """As in ``GpuReq``: yes, no, per_socket or per_gpu, with words behind it."""
     gpus_per_task: int
     gpu_blocks: bool
     """0: what a host gives of GPUs is for all tasks there."""
@@ -77,6 +79,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         nice=queue.nice if app.nice is None else app.nice,
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
+        gpu_mps=(spec.gpu.mps or "") if spec.gpu else "",
         gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
         enforce_gpu="gpu" in params.lsb_resource_enforce,
         gpu_blocks=bool(spec.gpu and spec.gpu.block),

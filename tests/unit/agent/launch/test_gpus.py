@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.launch import environ, gpus
-from agent.starter.protocol.part import NOTHING, CgroupLimits, DeviceRule
+from agent.starter.protocol.part import NOTHING, CgroupLimits, DeviceRule, MpsSpec, PartSpec, TaskSpec
 from proto import agent_pb2 as pb
 
 HOSTS = [
@@ -88,3 +88,27 @@ def test_other_gpus_cannot_be_opened_where_the_site_says_so() -> None:
     assert rules("GPU-x") == rules("GPU-unknown") == CgroupLimits(pids=7)
     assert gpus.apart(limits, pb.JobText(), pb.Start(hosts=[pb.HostSlots()]), cards) == limits
     assert gpus.apart(limits, text, pb.Start(hosts=[pb.HostSlots()]), ()) == limits
+
+
+def test_a_task_is_a_client_of_the_mps_daemon_that_has_its_gpu() -> None:
+    cards = [pb.Gpu(uuid=f"GPU-{name}", numa=number // 2) for number, name in enumerate("abcd")]
+
+    def part(mps: str) -> PartSpec:
+        text = pb.JobText(gpu_mps=mps, gpus_per_task=2)
+        first = start(0)
+        tasks = tuple(TaskSpec(rank, gpus.of_rank(text, first, rank)) for rank in (0, 1))
+        whole = NOTHING._replace(env=gpus.of_part(text, first), tasks=tasks)
+        return gpus.with_mps(whole, text, first, cards, "/tmp/x")
+
+    def pipes(found: PartSpec) -> list[str]:
+        return [env["CUDA_MPS_PIPE_DIRECTORY"] for env in (found.env, *(task.env for task in found.tasks or ()))]
+
+    assert part("yes").mps == (MpsSpec("/tmp/x.mps0", "GPU-a,GPU-c,GPU-b,GPU-d"),)
+    assert pipes(part("yes,shared")) == ["/tmp/x.mps0/pipe"] * 3
+    assert part("per_socket").mps == (MpsSpec("/tmp/x.mps0", "GPU-a,GPU-b"), MpsSpec("/tmp/x.mps1", "GPU-c,GPU-d"))
+    assert [daemon.gpus for daemon in part("per_gpu").mps] == ["GPU-a", "GPU-c", "GPU-b", "GPU-d"]
+    assert pipes(part("per_gpu")) == ["/tmp/x.mps0/pipe", "/tmp/x.mps0/pipe", "/tmp/x.mps2/pipe"]
+    hidden = part("yes,nocvd")
+    assert not [name for env in (hidden.env, *(task.env for task in hidden.tasks or ())) for name in env if "CUDA_VIS" in name]
+    assert part("no").mps == part("").mps == ()
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in part("no").env

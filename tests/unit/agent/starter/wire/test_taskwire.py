@@ -59,9 +59,10 @@ def test_which_way_a_frame_goes() -> None:
 
 def test_the_environment_of_a_task() -> None:
     """The caller's over the part's; the host's own and a rank's own stay where they are."""
-    part = {"LAVA_HOST": "h2", "PATH": "/bin", "LSB_JOBID": "7", "LAVA_TOKEN": "t"}
+    part = {"LAVA_HOST": "h2", "PATH": "/bin", "LSB_JOBID": "7", "LAVA_TOKEN": "t", "CUDA_VISIBLE_DEVICES": "G0,G2,G1,G3"}
     own = {"place": 0, "hosts": ["h2"], "gpus": ["G0,G2", "G1,G3"]}
-    spec = Spec(Template({"env": part}), {"uid": "u", "serve": own})
+    daemons = [{"folder": f"/m{number}", "gpus": gpus} for number, gpus in enumerate(("G0,G2", "G1,G3"))]
+    spec = Spec(Template({"env": part}), {"uid": "u", "serve": own, "mps": daemons})
     given_env = {
         "LAVA_HOST": "h1",
         "PATH": "/mine",
@@ -71,6 +72,7 @@ def test_the_environment_of_a_task() -> None:
         "CUDA_VISIBLE_DEVICES": "0",
         "CUDA_VISIBLE_DEVICES1": "0",
         "NVIDIA_VISIBLE_DEVICES": "all",
+        "CUDA_MPS_PIPE_DIRECTORY": "/of h1",
         "BAD=NAME": "x",
         "LAVA_TASKS": "of h1",
     }
@@ -81,13 +83,15 @@ def test_the_environment_of_a_task() -> None:
     assert env["LSF_PM_TASKID"] == b"LSF_PM_TASKID=4"
     assert env["OMPI_MCA_btl"] == b"OMPI_MCA_btl=tcp"
     assert not {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "BAD=NAME", "LAVA_TASKS"} & env.keys()
-    assert not [name for name in env if "VISIBLE" in name]
+    assert [name for name in env if "VISIBLE" in name or "MPS" in name] == ["CUDA_VISIBLE_DEVICES"]
+    assert env["CUDA_VISIBLE_DEVICES"].endswith(b"=G0,G2,G1,G3")
     for nth, gpus in enumerate((b"G0,G2", b"G1,G3")):
         env = environment(spec, asked._replace(nth=nth, of=2))
         assert env["CUDA_VISIBLE_DEVICES"] == b"CUDA_VISIBLE_DEVICES=" + gpus
         assert env["NVIDIA_VISIBLE_DEVICES"] == b"NVIDIA_VISIBLE_DEVICES=" + gpus
+        assert env["CUDA_MPS_PIPE_DIRECTORY"] == b"CUDA_MPS_PIPE_DIRECTORY=/m%d/pipe" % nth
     for wrong in (asked._replace(of=1), asked._replace(nth=2, of=2), asked._replace(nth=-1, of=2)):
-        assert "CUDA_VISIBLE_DEVICES" not in environment(spec, wrong)
+        assert environment(spec, wrong)["CUDA_VISIBLE_DEVICES"].endswith(b"=G0,G2,G1,G3")
 
 
 def test_the_command_of_a_task() -> None:
