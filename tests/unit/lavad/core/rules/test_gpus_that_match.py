@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.cluster.invariants import BrokenInvariant, check_invariants
@@ -171,7 +173,7 @@ ASKED = st.sampled_from(
         "num=2:mig=1",
     ]
 )
-STEPS = st.lists(st.tuples(ASKED, st.integers(1, 3), st.integers(0, 9)), min_size=1, max_size=25)
+STEPS = st.lists(st.tuples(ASKED, st.sampled_from([1, 2, 3, 20]), st.integers(0, 9)), min_size=1, max_size=25)
 
 
 @settings(max_examples=60, deadline=None)
@@ -180,9 +182,12 @@ def test_no_gpu_is_given_beyond_its_memory_or_beside_a_job_that_is_alone(steps: 
     more = [Gpu(f"G{at}", at, "H100", 81559) for at in (5, 6)]
     small = [Gpu(f"M{at}", at, "A100", 4864, parent="G1", slices=1, compute_slices=1) for at in (7, 8)]
     w = world(*EVERY, *more, *small)
+    w.queues(QueueConfig("normal", priority=30), QueueConfig("big", priority=60, slot_reserve=100_000))
     sizes = {gpu.uuid: gpu for gpu in (*EVERY, *more, *small)}
     for text, slots, ends in steps:
-        w.submit(gpu=text, slots=slots)
+        # jobs of 20 slots are promised places that others leave
+        w.submit(gpu=text, slots=slots, queue="big" if slots == 20 else "normal", limits=Limits(run=600))
+        w.later(30.0)
         w.step()
         check_invariants(w.cluster)
         alone: dict[str, int] = {}
