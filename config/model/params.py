@@ -61,6 +61,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     global_exit_rate: int | None = None
     job_exit_rate_duration: int = 300
     exit_rate_type: tuple[str, ...] = ("JOBEXIT_NONLSF",)
+    lava_chkpnt_tries: int = 3
+    """Crashes after one checkpoint generation before a job goes one back, and again before it ends."""
     lava_host_refusals: int = 3
     lava_host_retry: int = 300
 

@@ -203,6 +203,7 @@ LSF_CONF: Table = {
     "LAVA_HANG_TIME": v.second_count,
     "LAVA_QUERY_TIME": v.positive_seconds,
     "LAVA_USER_STORE": v.number(0),
+    "LAVA_CHKPNT_TRIES": v.number(1),
     "LAVA_HOST_REFUSALS": v.number(0),
     "LAVA_HOST_RETRY": v.positive_seconds,
     "LAVA_HEALTH": v.text,

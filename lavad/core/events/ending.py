@@ -10,7 +10,7 @@ from lavad.core.cluster.charge import account_of, charged, gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STARTED, JobEvent, Moves, folds, move
 from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of
-from lavad.core.job.checkpoints import started_again
+from lavad.core.job.checkpoints import died, started_again
 from lavad.core.job.depend import Ended, exit_code
 from lavad.core.job.job import Attempt, End, Outcome
 from lavad.core.lang.ids import index_of, job_of
@@ -35,6 +35,10 @@ class JobRequeued(JobEvent, frozen=True):
     top: bool = False
     requeues: int = 0
     """Number of requeues by exit value so far, including this one."""
+    deaths: int = 0
+    """Crashes in a row from one checkpoint generation, including this one; 0: it did not crash."""
+    back_to: int | None = None
+    """The generation to go on from in place of the newest."""
 
 
 @folds(JobRequeued)
@@ -49,12 +53,14 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
     if run is not None and run.started and cluster.specs.rows[job.spec].checkpoint is not None:
         at = run.verdict.at if run.verdict is not None and run.verdict.at else event.at
         checkpoints = started_again(checkpoints, run.number, run.started, at)
+        checkpoints = died(checkpoints, event.deaths, run.checkpoint if event.back_to is not None else None)
     job = replace(
         job,
         state=event.state,
         since=event.at,
         run=None,
         checkpoints=checkpoints,
+        checkpoint=job.checkpoint if event.back_to is None else event.back_to,
         reason=event.reason,
         avoid=event.avoid,
         failures=event.failures,

@@ -44,6 +44,10 @@ class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
     next_cost: float = 0.0
     """Seconds that a checkpoint was taken to cost, and ``between_failures`` of its hosts, when that was set."""
     between_failures: float = 0.0
+    deaths: int = 0
+    """Crashes in a row of attempts that began from one generation and made none."""
+    went_back: int = -1
+    """The generation from which it died too often, so that it goes on from the one before; -1: none."""
     go_back: bool = False
     """The next attempt starts from ``Job.checkpoint``, though there are newer generations."""
 
@@ -61,6 +65,8 @@ def made(old: Checkpoints | None, generation: Generation) -> Checkpoints:
         generations=(*before, generation)[-KEPT:],
         count=old.count + 1,
         cost=old.cost + generation.seconds,
+        deaths=0,
+        went_back=-1,
         go_back=False,
     )
 
@@ -77,3 +83,10 @@ def started_again(old: Checkpoints | None, attempt: int, since: float, at: float
     newest = old.newest(attempt)
     begin = max(since, newest.at if newest is not None else 0.0)
     return replace(old, lost=old.lost + max(0.0, at - begin), restarts=old.restarts + 1)
+
+
+def died(old: Checkpoints, deaths: int, left: int | None) -> Checkpoints:
+    """An attempt crashed, for the ``deaths``-th time in a row (0: it did not); ``left``: a generation that is given up."""
+    if left is not None:
+        return replace(old, deaths=0, went_back=left, go_back=True)
+    return replace(old, deaths=deaths or old.deaths)

@@ -6,6 +6,7 @@ import os
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.report.crashes import after_crash, story
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import UNSENDABLE
 from lavad.core.job.roles import delay_of
@@ -70,7 +71,9 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, avoid=avoid, end=end, why=why)
     if run.verdict.status and (spec.rerunnable or spec.checkpoint is not None) and (broken := _broken_gpus(run, end)):
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, end=end, why=broken)
-    return _after_exit_value(cluster, job, run, spec, now, end)
+    if (valued := _after_exit_value(cluster, job, run, spec, now, end)) is not None:
+        return valued
+    return after_crash(cluster, job, run, now, end) if spec.checkpoint is not None else None
 
 
 def _broken_gpus(run: Attempt, end: End | None) -> str:
@@ -202,7 +205,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     if killed is not None and killed.done and not verdict.lost:
         ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: dependent jobs may start
     state = JobState.DONE if ok else JobState.EXIT
-    why = why or (verdict.note if ok and killed is None else "")
+    why = why or (verdict.note if ok and killed is None else "") or ("" if ok or killed is not None else story(job, run))
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
     return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
 
