@@ -83,6 +83,8 @@ _OPTIONS = (
     "-o {folder}/out.%J -N",
     "-gpu num={few}",
     "-gpu 'num=1:mode=exclusive_process'",
+    "-gpu gmem=30G:j_exclusive=no",
+    "-gpu mig=1",
     "-sp {many}",
     "-R 'span[ptile=1]'",
     "-R 'span[hosts=1]'",

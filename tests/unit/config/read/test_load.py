@@ -165,6 +165,7 @@ def test_users_groups_limits_applications(folder):
         ("lsb.params", "Begin Parameters\nMAX_JOBID = ten\nEnd Parameters", 2, "not a whole number", True),
         ("lsb.params", "Begin Parameters\nDEFAULT_QUEUE = nosuch\nEnd Parameters", 2, "no queue nosuch", True),
         ("lsb.params", "Begin Parameters\nMAX_JBID = 1\nEnd Parameters", 2, "unknown parameter MAX_JBID", False),
+        ("lsb.params", "Begin Parameters\nGPU_REQ_MERGE = N\nEnd Parameters", 2, "always merge one by one, as with Y", False),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nPRIORITY = x\nEnd Queue", 3, "queue q: PRIORITY", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nGPU_REQ = foo=1\nEnd Queue", 3, "there is no option foo", True),
         ("lsb.applications", "Begin Application\nNAME = a\nGPU_REQ = gvendor=amd\nEnd Application", 3, "NVIDIA only", True),
