@@ -92,7 +92,7 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         runner = self._runner
-        runner.starts.poke = self._poke
+        runner.starts.poke = runner.gpu_ends.poke = self._poke
         runner.table.adopt(adopted(self._spool.load(), self._site, now()))
         for user in [entry.made.user for entry in runner.table if entry.made is not None]:
             self._accounts.learn(user)

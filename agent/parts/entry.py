@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from enum import Enum
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,6 +35,13 @@ class Writing(Enum):
     FAILED = "failed"
 
 
+class GpuEnd(NamedTuple):
+    """What is wrong with the GPUs of a part as it ends; ``told``: which of them broke under it, as the user reads it."""
+
+    faults: tuple[pb.GpuFault, ...] = ()
+    told: str = ""
+
+
 class Entry:
     """Mutable: changed only in the agent's turn, by what works on parts."""
 
@@ -45,6 +53,7 @@ class Entry:
         "dropped",
         "end",
         "endpoint",
+        "gpu_end",
         "key",
         "limit",
         "live_hosts",
@@ -84,13 +93,12 @@ class Entry:
         self.endpoint = pb.Endpoint()
         self.post = 0
         """The wait status of its post-execution command."""
-        self.door = ""
+        self.cwd = self.door = ""
         """Where the user of an interactive part attaches."""
         self.started_at = 0.0
-        self.cwd = ""
         self.end: End | None = None
-        self.lost = ""
-        self.limit = ""
+        self.lost = self.limit = ""
+        self.gpu_end = GpuEnd()
         self.use = Use()
         self.noted = HostUse()
         """The usage of its ranks that its shepherd was told last."""

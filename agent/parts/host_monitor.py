@@ -10,6 +10,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from agent.monitor.facts import facts
+from agent.monitor.gpu.held import HeldGpus
 from agent.monitor.gpu.watch import GpuWatch
 from agent.monitor.gpu_meter import GpuMeter, Held
 from agent.monitor.load import LoadSampler
@@ -56,7 +57,7 @@ class HostMonitor:
     def __init__(self, address: str, cores: int, load: Callable[[], dict[str, float]] | None = None, folder: str = "") -> None:
         self._address = address
         self._cores = cores
-        self.gpus = GpuWatch()
+        self.gpus = GpuWatch(held=HeldGpus(os.path.join(folder, "gpus_held.json") if folder else ""))
         self._sample_load = load or LoadSampler().sample
         self._newest_load: dict[str, float] = {}
         self._load_at = monotonic()

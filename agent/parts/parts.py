@@ -18,6 +18,7 @@ from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry, Writing
+from agent.parts.gpu_ends import GpuEnds, Later
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import RESIZED, is_own, owner_of
 from agent.parts.resizing import Resizing
@@ -63,7 +64,9 @@ class Parts:
         completion: Completion,
         control: PartControl,
         resizing: Resizing,
+        gpu_ends: GpuEnds,
     ) -> None:
+        self._gpu_ends = gpu_ends
         self._host = site.host
         self._table = table
         self._reporter = reporter
@@ -125,8 +128,11 @@ class Parts:
 
     def _reconcile_end(self, entry: Entry, status: PartStatus) -> None:
         if status.end is not None:
-            entry.over, entry.post = entry.over or status.state is PartState.GONE, status.post
-            self._ended(entry, status.end)
+            gone = entry.over or status.state is PartState.GONE
+            entry.post = status.post
+            if not self._gpu_ends.take(entry, Ended(uid=entry.uid, end=status.end, gone=gone)):
+                entry.over = gone
+                self._ended(entry, status.end)
         elif status.state is PartState.PREPARED:
             self._prepared(entry, status.addr, status.door)
         elif status.state is PartState.REFUSED:
@@ -140,8 +146,16 @@ class Parts:
             try:
                 if is_own(report.uid):
                     self._own_reported(report)
-                elif (entry := self._table.find(report.uid)) is not None:
+                elif (entry := self._table.find(report.uid)) is not None and not self._gpu_ends.take(entry, report):
                     self._reported(entry, report)
+            except Exception:
+                self._not_understood(report.uid, type(report).__name__)
+
+    def looked_at(self, found: list[Later]) -> None:
+        """Handle the ends of parts whose GPUs were looked at."""
+        for entry, report in found:
+            try:
+                self._reported(entry, report)
             except Exception:
                 self._not_understood(report.uid, type(report).__name__)
 

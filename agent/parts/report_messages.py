@@ -60,7 +60,7 @@ def task_ended(entry: Entry, said: TaskEnded) -> pb.Report:
 
 def gone(entry: Entry) -> pb.Report:
     """Nothing of it is left."""
-    return about(entry, gone=pb.Gone(post=entry.post))
+    return about(entry, gone=pb.Gone(post=entry.post, gpu_faults=entry.gpu_end.faults))
 
 
 def refused(entry: Entry, code: str, why: str) -> pb.Report:
@@ -71,7 +71,10 @@ def refused(entry: Entry, code: str, why: str) -> pb.Report:
 def ended(entry: Entry, output: str) -> pb.Report:
     """How it ended, or that this is unknown."""
     if entry.end is None:
-        return about(entry, ended=pb.Ended(lost=entry.lost or "its end is not known", first_rank=-1, gone=True))
+        return about(
+            entry,
+            ended=pb.Ended(lost=entry.lost or "its end is not known", first_rank=-1, gone=True, gpu_faults=entry.gpu_end.faults),
+        )
     end = entry.end
     use = entry.use
     first = end.first
@@ -99,6 +102,7 @@ def ended(entry: Entry, output: str) -> pb.Report:
             post=entry.post,
             note=end.note,
             gpus=use.gpus,
+            gpu_faults=entry.gpu_end.faults,
         ),
     )
 
@@ -159,6 +163,8 @@ def story(entry: Entry, end: End, host: str) -> Story:
         why = first.reason or "failed"
     if end.lease:
         why = "the master was not heard for the lease of the job"
+    if end.status and entry.gpu_end.told:
+        why = entry.gpu_end.told
     folder = entry.folder()
     return Story(
         key=entry.key,

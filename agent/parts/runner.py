@@ -25,6 +25,7 @@ from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry
+from agent.parts.gpu_ends import GpuEnds
 from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
@@ -57,7 +58,10 @@ class Runner:
         completion = Completion(JobReports(site), self.table, reporter, spool, starter)
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
         self.control = PartControl(self.table, reporter, starter, spool, monitor, completion)
-        self.parts = Parts(site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing)
+        self.gpu_ends = GpuEnds(site.host, monitor.gpus, self.table)
+        self.parts = Parts(
+            site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing, self.gpu_ends
+        )
         self._accounts = accounts
         self._monitor = monitor
         self._site = site
@@ -99,6 +103,7 @@ class Runner:
 
     def flush(self) -> None:
         """The end of a turn: what is due, starts to the starter in one frame, notes to the system."""
+        self.parts.looked_at(self.gpu_ends.done())
         self.control.on_time()
         for start in self.starts.ready():
             self._start(start)

@@ -50,11 +50,15 @@ class GpuWatch:
         self._clock = clock
         self._known: dict[str, dict[str, _Known]] = {}
         """Host to UUID to what is known of it."""
+        self._drivers: dict[str, str] = {}
+        """Host to what is wrong with its driver, which is told when it changes."""
 
     def take(self, news: SoftUpdate) -> None:
         """Heartbeats: how the GPUs are, and what is wrong with the driver of them all."""
         now = self._clock()
-        for host, error in news.gpu_errors.items():
+        self._drivers |= news.gpu_errors
+        for host in {*news.gpus, *news.gpu_errors}:
+            error = self._drivers.get(host, "")
             states = {state.uuid: (state.error, state.cause) for state in news.gpus.get(host, ())}
             if error:
                 states = dict.fromkeys(self._gpus_of(host), (error, Cause.HEALTH.value)) | {
@@ -78,6 +82,7 @@ class GpuWatch:
         for event in committed.events:
             if isinstance(event, ev.HostLeft):
                 self._known.pop(event.host, None)
+                self._drivers.pop(event.host, None)
 
     async def run(self) -> None:
         """Serve for ever."""

@@ -12,6 +12,8 @@ from itertools import zip_longest
 from time import monotonic
 from typing import NamedTuple, TypeVar
 
+from agent.monitor.gpu.errors import HELD
+from agent.monitor.gpu.held import HeldGpus
 from agent.monitor.gpu.records import GpuFact, Processes
 from agent.monitor.gpu.source import GpuSource, open_gpus
 from agent.monitor.gpu.state import unknown
@@ -40,7 +42,9 @@ class Seen(NamedTuple):
 class GpuWatch:
     """The newest look. ``opened``: how NVML is opened, at the first one."""
 
-    def __init__(self, opened: Open = open_gpus) -> None:
+    def __init__(self, opened: Open = open_gpus, held: HeldGpus | None = None) -> None:
+        self.held = held or HeldGpus()
+        """Those that processes of jobs that are over still have."""
         self._opened = opened
         self._source: GpuSource | None = None
         self._seen = Seen()
@@ -65,6 +69,17 @@ class GpuWatch:
 
         return await self._thread.run(in_thread)
 
+    async def fresh(self, wait: float) -> bool:
+        """Look at what is so from now on; whether that was done within ``wait`` seconds."""
+        until = monotonic() + wait
+        if self._looking is not None:
+            await self.look(wait)
+        if self._looking is not None:
+            return False
+        looks = self._looks
+        await self.look(max(0.0, until - monotonic()))
+        return self._looks > looks
+
     async def first_look(self) -> None:
         """Return when the GPUs were looked at, or the driver hangs."""
         if not self._looks:
@@ -81,7 +96,17 @@ class GpuWatch:
 
     def states(self) -> tuple[pb.GpuState, ...]:
         """How each GPU is."""
-        return tuple(unknown(gpu.uuid, HANGS) for gpu in self._seen.gpus) if self.hangs else self._seen.states
+        if self.hangs:
+            return tuple(unknown(gpu.uuid, HANGS) for gpu in self._seen.gpus)
+        return tuple(self._with_holders(state) for state in self._seen.states)
+
+    def _with_holders(self, state: pb.GpuState) -> pb.GpuState:
+        if state.error or not (why := self.held.why(state.uuid)):
+            return state
+        found = pb.GpuState()
+        found.CopyFrom(state)
+        found.error, found.cause = why, HELD
+        return found
 
     def error(self) -> str:
         """What is wrong with the driver, "" if nothing is."""
@@ -97,8 +122,9 @@ class GpuWatch:
 
     async def _look(self) -> None:
         try:
-            self._seen = await self._thread.run(self._ask)
+            seen = self._seen = await self._thread.run(self._ask)
             self._looks += 1
+            self.held.look(seen.processes, [state.uuid for state in seen.states if not state.error])
         finally:
             self._looking = None
 

@@ -37,7 +37,7 @@ TERM_TEXTS = {
     TermReason.TERM_PREEMPT: "job killed after preemption",
     TermReason.TERM_LOAD: "job killed after load exceeds threshold",
     TermReason.TERM_EXTERNAL_SIGNAL: "job killed by a signal external to LSF",
-    TermReason.TERM_OTHER: "job killed by a reason that has no name",
+    TermReason.TERM_OTHER: "job ended for another reason",
     TermReason.TERM_ORPHAN_SYSTEM: "the orphan job was automatically terminated by LSF",
     TermReason.TERM_WINDOW: "job killed after queue run window closed",
 }

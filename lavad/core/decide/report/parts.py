@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.ending import after_last_part, find_kill
-from lavad.core.decide.report.gpus import befell
+from lavad.core.decide.report.gpus import befell, reported
 from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank
 from lavad.core.job.checkpoints import Checkpoints, Generation, made
@@ -189,7 +189,7 @@ def ended(cluster: Cluster, report: EndedReport, now: float) -> list[ev.Event]:
     end = report.end
     if gpus and end.status:
         end = replace(end, gpu_fault=befell(cluster, report.host, gpus, report.gpu_faults))
-    return _ended(cluster, *found, end, report.gone, now)
+    return reported(cluster, report, now) + _ended(cluster, *found, end, report.gone, now)
 
 
 def _ended(cluster: Cluster, job: Job, run: Attempt, part: Part, end: End, gone: bool, now: float) -> list[ev.Event]:
@@ -217,9 +217,10 @@ def _final(run: Attempt, part: Part, end: End) -> Attempt:
 def gone(cluster: Cluster, report: GoneReport, now: float) -> list[ev.Event]:
     """Nothing of a part is left on its host. A part that may have run and reported no end is lost."""
     found = find_part(cluster, report)
-    if found is None:
-        return []
-    job, run, part = found
+    return [] if found is None else reported(cluster, report, now) + _gone(cluster, *found, report, now)
+
+
+def _gone(cluster: Cluster, job: Job, run: Attempt, part: Part, report: GoneReport, now: float) -> list[ev.Event]:
     host = part.host
     if part.leaving:
         return _leaves(cluster, job, part, part.end, True, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.report import gpus, parts, tasks
+from lavad.core.decide.report import parts, tasks
 from lavad.core.job import reports
 
 
@@ -16,9 +16,9 @@ def decide_report(cluster: Cluster, report: reports.PartReport, now: float) -> l
         case reports.StartedReport():
             return parts.started(cluster, report, now)
         case reports.EndedReport():
-            return gpus.reported(cluster, report, now) + parts.ended(cluster, report, now)
+            return parts.ended(cluster, report, now)
         case reports.GoneReport():
-            return gpus.reported(cluster, report, now) + parts.gone(cluster, report, now)
+            return parts.gone(cluster, report, now)
         case reports.RefusedReport():
             return parts.refused(cluster, report, now)
         case reports.StoppedReport():

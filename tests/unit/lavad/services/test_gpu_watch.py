@@ -34,6 +34,7 @@ class Watched:
         self.engine = Engine(self.bench.cluster, cast(Store, Kept()), lambda: self.bench.now, {})
         self.watch = self.restarted()
         self.said: list[str] = []
+        self.driver = ""
         self.engine.listen(self._note)
 
     def restarted(self) -> GpuWatch:
@@ -50,7 +51,9 @@ class Watched:
     async def beats(self, error: str = "", cause: str = "", driver: str = "", gpu: str = G0, after: float = 5.0) -> list[str]:
         """A heartbeat ``after`` seconds, and what follows from it."""
         self.bench.now += after
-        self.watch.take(SoftUpdate(gpus={"g1": (GpuState(gpu, error=error, cause=cause),)}, gpu_errors={"g1": driver}))
+        errors = {"g1": driver} if driver != self.driver else {}
+        self.driver = driver
+        self.watch.take(SoftUpdate(gpus={"g1": (GpuState(gpu, error=error, cause=cause),)}, gpu_errors=errors))
         return await self.turns()
 
     async def turns(self) -> list[str]:

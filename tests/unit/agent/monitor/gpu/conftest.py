@@ -61,8 +61,8 @@ def run() -> Iterator[Run]:
     """Starts a process that uses devices: ``run(3000, 70, uuid)``; gives its pid."""
     started = []
 
-    def start(mb: int, util: int, *uuids: str) -> int:
-        env = {"CUDA_VISIBLE_DEVICES": ",".join(uuids), "LAVA_SIM_GPU_MB": str(mb), "LAVA_SIM_GPU_UTIL": str(util)}
+    def start(mb: int, util: int, *uuids: str, **more: str) -> int:
+        env = {"CUDA_VISIBLE_DEVICES": ",".join(uuids), "LAVA_SIM_GPU_MB": str(mb), "LAVA_SIM_GPU_UTIL": str(util)} | more
         started.append(subprocess.Popen(["/bin/sleep", "1000"], env=env))
         return started[-1].pid
 
