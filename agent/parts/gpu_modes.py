@@ -42,6 +42,11 @@ class GpuModes:
         self._restoring: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
+    @property
+    def changed(self) -> bool:
+        """Whether a GPU is in another mode than it was in."""
+        return bool(self._changed)
+
     async def take(self, uid: str, uuids: Sequence[str]) -> str:
         """Put GPUs into exclusive_process mode for a part; why that cannot be, "" when it is done."""
         try:
@@ -58,7 +63,7 @@ class GpuModes:
 
     def keep(self, uids: Collection[str]) -> None:
         """Only these parts are here: what was changed for others is set back, beside everything else."""
-        if self._changed and self._restoring is None and time.monotonic() >= self._not_before:
+        if self._restoring is None and time.monotonic() >= self._not_before:
             over = [uuid for uuid, one in self._changed.items() if one.uid not in uids]
             if over:
                 self._restoring = asyncio.create_task(self._restore(over))

@@ -107,7 +107,7 @@ class Runner:
         self.control.on_time()
         for start in self.starts.ready():
             self._start(start)
-        if self._starter_seen:
+        if self._modes.changed and self._starter_seen:
             self._modes.keep({*self._held, *(entry.uid for entry in self.table if not entry.over)})
         self.starter.flush()
         self.parts.reported([Refused(uid, "bad", f"it cannot be started: {why}") for uid, why in self.starter.failed()])

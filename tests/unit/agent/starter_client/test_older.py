@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.starter.protocol.part import NOTHING, LinkSpec, write_part
+from agent.starter.protocol.part import NOTHING, LinkSpec, MpsSpec, write_part
 from agent.starter_client.older import for_protocol_1
 
 
@@ -29,3 +29,9 @@ def test_the_tasks_of_blaunch_have_the_other() -> None:
 def test_a_part_of_one_host_is_as_it_is() -> None:
     part = write_part(NOTHING._replace(uid="u"), NOTHING, "t")
     assert for_protocol_1(part) is part
+
+
+def test_a_part_that_needs_mps_is_not_sent_without_it() -> None:
+    part = write_part(NOTHING._replace(uid="u", mps=(MpsSpec("/m", "GPU-0"),)), NOTHING, "t")
+    with pytest.raises(ValueError, match="a version before MPS"):
+        for_protocol_1(part)
