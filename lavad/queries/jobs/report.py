@@ -47,7 +47,7 @@ def show(request: Request) -> Iterator[Shown]:
         yield out(_csv(found))
         return
     begin, end = asked.completed or (0.0, request.now)
-    if (kept := request.view.reader.kept_since()) > begin:
+    if begin and (kept := request.view.reader.kept_since()) > begin:
         yield err(f"Jobs that ended before {formats.full_time(kept)} are no longer kept (LAVA_HISTORY_DAYS)")
     since = f"between {formats.time_with_year(begin)} and" if begin else "until"
     yield out(f"Jobs that ended {since} {formats.time_with_year(end)}; waste: slots without CPU time, GPUs below 5 % of use\n")

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from lavad.core.cluster.charge import gpus_with_attempt, used_by
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded, kind_of
 from lavad.core.events.apply import apply
+from lavad.core.job.gpu_use import GpuSums
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import job_of
@@ -115,7 +117,16 @@ class MemoryReader:
         raise NotImplementedError("a real store sums up")
 
     def shares(self, asked: Asked) -> list[Share]:
-        return []
+        """One for each job; of the filters it knows users and projects."""
+        found = []
+        for job in self.finished.values():
+            spec = self.all_specs[job.spec]
+            if spec.user in (asked.users or (spec.user,)) and spec.project in (asked.projects or (spec.project,)):
+                _, cpu, slots, _ = used_by(job.run, job.since) if job.run is not None else (0.0,) * 4
+                gpus = gpus_with_attempt(job, job.run, job.since)
+                figures = slots, cpu, int(gpus is not None), gpus or GpuSums()
+                found.append(Share(spec.user, spec.project, spec.queue, 1, *figures))
+        return found
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         raise NotImplementedError("a real store pages")
