@@ -1,4 +1,4 @@
-"""Collects the changes of load and usage since the last recorded plan, so that a replay can make the plan again.
+"""Collects the changes of load, usage and GPUs since the last recorded plan, so that a replay can make the plan again.
 
 Rule: changes count as recorded only once the master has stored them; else they are sent again with the next plan.
 """
@@ -6,7 +6,7 @@ Rule: changes count as recorded only once the master has stored them; else they 
 from __future__ import annotations
 
 from lavad.core.lang.windows import Local
-from lavad.core.plan.cycle_record import CycleRecord, digest_of, pack, slim
+from lavad.core.plan.cycle_record import CycleRecord, digest_of, gpu_memory_in_use, pack, slim
 from lavad.core.plan.plan import Plan, Recorded
 from lavad.core.plan.volatile import Soft, SoftUpdate
 
@@ -29,6 +29,7 @@ class Recorder:
         """Load or usage is about to change, or has changed."""
         if not self._needs_whole:
             self._changes.hosts.update(update.load)
+            self._changes.gpus.update(update.gpus)
             self._changes.parts.update((usage.key, host) for host, usage in update.usage)
 
     def stop(self) -> None:
@@ -43,9 +44,11 @@ class Recorder:
         if anew:
             self._whole_sent_at = now
             load = soft.load
-            usage = tuple((host, slim(one)) for hosts in soft.usage.values() for host, one in hosts.items())
+            hosts = sorted(soft.gpus)
+            usage = tuple((host, slim(one)) for parts in soft.usage.values() for host, one in parts.items())
         else:
             load = {host: soft.load[host] for host in sorted(self._sent.hosts) if host in soft.load}
+            hosts = sorted(self._sent.gpus & soft.gpus.keys())
             parts = ((host, soft.usage.get(key, {}).get(host)) for key, host in sorted(self._sent.parts))
             usage = tuple((host, slim(one)) for host, one in parts if one is not None)
         record = CycleRecord(
@@ -56,6 +59,7 @@ class Recorder:
             anew=anew,
             load=load,
             usage=usage,
+            gpus={host: gpu_memory_in_use(soft, host) for host in hosts},
         )
         return Recorded(anew, pack(record))
 
@@ -68,14 +72,16 @@ class Recorder:
 
 
 class _Changes:
-    """Hosts with another load, (job, host) with other usage."""
+    """Hosts with another load, (job, host) with other usage, hosts whose GPUs are in another state."""
 
-    __slots__ = ("hosts", "parts")
+    __slots__ = ("gpus", "hosts", "parts")
 
     def __init__(self) -> None:
+        self.gpus: set[str] = set()
         self.hosts: set[str] = set()
         self.parts: set[tuple[int, str]] = set()
 
     def add(self, other: _Changes) -> None:
         self.hosts |= other.hosts
         self.parts |= other.parts
+        self.gpus |= other.gpus

@@ -13,7 +13,7 @@ import msgspec
 
 from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
-from lavad.core.plan.volatile import PartUsage, Soft
+from lavad.core.plan.volatile import GpuState, PartUsage, Soft
 
 
 class CycleRecord(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,6 +29,8 @@ class CycleRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     load: dict[str, dict[str, float]] = {}
     usage: tuple[tuple[str, PartUsage], ...] = ()
     """Host and usage, without what no scheduler reads."""
+    gpus: dict[str, dict[str, int]] = {}
+    """Host to the UUID of a GPU to the MB in use, -1 where that is not known."""
 
 
 class RecordedCycle(msgspec.Struct, frozen=True):
@@ -65,12 +67,20 @@ def slim(usage: PartUsage) -> PartUsage:
     return PartUsage(key=usage.key, attempt=usage.attempt, at=usage.at, cpu=usage.cpu, rss=usage.rss, swap=usage.swap)
 
 
+def gpu_memory_in_use(soft: Soft, host: str) -> dict[str, int]:
+    """What a scheduler reads of the GPUs of a host."""
+    return {uuid: state.mem_used for uuid, state in soft.gpus[host].items()}
+
+
 def fold_record(soft: Soft, record: CycleRecord) -> None:
     """Set the soft state to that of this plan."""
     if record.anew:
         soft.load.clear()
         soft.usage.clear()
+        soft.gpus.clear()
     soft.load.update(record.load)
+    for host, used in record.gpus.items():
+        soft.gpus[host] = {uuid: GpuState(uuid=uuid, mem_used=mb) for uuid, mb in used.items()}
     for host, usage in record.usage:
         soft.usage.setdefault(usage.key, {})[host] = usage
 

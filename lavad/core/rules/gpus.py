@@ -1,22 +1,28 @@
 """Which GPUs of a host a job may get, and which it gets.
 
 Rule: an exclusive job takes a GPU that nobody is on and keeps all others off it; shared jobs fill the least used first
-(gpack=yes: the most used). Of those that are as good, a job gets the ones that are joined best, and glink=yes no others.
+(gpack=yes: the most used), and of these, without gmem, the GPU with the least memory in use as measured. Of those that are as
+good, a job gets the ones that are joined best, and glink=yes no others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
 
 from lavad.core.cluster.gpu_book import EXCLUSIVE_GPU, GpuBook, is_exclusive
 from lavad.core.lang.gpureq import GpuReq, mig_sizes, model_of
+from lavad.core.plan.volatile import GpuState
 from lavad.core.site.gpu_links import choose, nvlinked
 from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import PendReason
 
+States = Mapping[str, GpuState]
+_UNKNOWN: States = {}
+_STEP = 1024
+"""MB; memory in use is compared in these steps, so that its noise decides nothing."""
 _JOINTS = str.maketrans("-/", "__")
 _SOLD = 0.9
 """Of the memory by which a GPU is sold, the least that its driver shows: of 80 GB, 79.6 GiB, or 74.5 where GB are decimal."""
@@ -60,10 +66,14 @@ def usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> list[Gpu]:
     return [gpus[at] for at in _usable(gpus, book, req)]
 
 
-def _usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> list[int]:
+def _usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, states: States = _UNKNOWN) -> list[int]:
     sign = -1 if req.gpack else 1
+    # what a job reserves with gmem is counted; else GPUs differ in what is measured
+    measured = {} if req.gpack or req.gmem_mb else {uuid: state.mem_used // _STEP for uuid, state in states.items()}
     found = [at for at, gpu in enumerate(gpus) if is_open(gpu, book, req) and matches(gpu, req)]
-    return sorted(found, key=lambda at: (sign * book.jobs.get(gpus[at].uuid, 0), gpus[at].index))
+    return sorted(
+        found, key=lambda at: (sign * book.jobs.get(gpus[at].uuid, 0), max(0, measured.get(gpus[at].uuid, 0)), gpus[at].index)
+    )
 
 
 def per_task(req: GpuReq) -> bool:
@@ -101,14 +111,14 @@ def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
     return kept
 
 
-def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> tuple[str, ...]:
-    """UUIDs for a part of ``slots`` tasks, by task and then by index; there must be enough."""
-    return tuple(gpus[at].uuid for one in find_sets(gpus, book, req, slots) for at in one)
+def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int, states: States = _UNKNOWN) -> tuple[str, ...]:
+    """UUIDs for a part of ``slots`` tasks, by task and then by index; there must be enough. ``states``: how they are now."""
+    return tuple(gpus[at].uuid for one in find_sets(gpus, book, req, slots, states) for at in one)
 
 
-def find_sets(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int) -> list[list[int]]:
+def find_sets(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int, states: States = _UNKNOWN) -> list[list[int]]:
     """The same as positions: with num=N/task a set for each task, else one set."""
-    free = _tiled(gpus, _usable(gpus, book, req), req)
+    free = _tiled(gpus, _usable(gpus, book, req, states), req)
     sets: list[list[int]] = []
     for _ in range(slots if per_task(req) else 1):
         best = _level(gpus, book, free, req.num or 1) if not req.glink else free

@@ -132,7 +132,7 @@ def place_on(state: CycleState, need: Need, row: Row, slots: int, first: bool) -
     gpus: tuple[str, ...] = ()
     if need.gpu is not None:
         mine = state.ledger.host(row.name)
-        gpus = pick(mine.gpus, mine.gpu_book, need.gpu, slots)
+        gpus = pick(mine.gpus, mine.gpu_book, need.gpu, slots, state.soft.gpus.get(row.name, {}))
     if need.decays or need.affinity is not None:
         decays, binds = _fades(need, reserved), _binds(state, need, row, slots, gpus)
         return Placed(host=row.name, slots=slots, gpus=gpus, reserved=reserved, decays=decays, binds=binds)

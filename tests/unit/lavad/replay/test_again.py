@@ -21,7 +21,7 @@ from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.placement.placement import accept
 from lavad.core.events.apply import apply
 from lavad.core.plan.cycle_record import RecordedCycle
-from lavad.core.plan.volatile import PartUsage, SoftUpdate, update
+from lavad.core.plan.volatile import GpuState, PartUsage, SoftUpdate, update
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.limit_book import LimitBook
 from lavad.processes.recorder import Recorder
@@ -82,7 +82,7 @@ class Site:
         ]
         self.start_scheduler()
         for name in NAMES:
-            self.master.hosts(name, slots=4, gpus=1)
+            self.master.hosts(name, slots=4, gpus=2)
             self.say(load={name: dict(self.master.soft.load[name])})
 
     def commit(self, *events: ev.Event) -> None:
@@ -181,6 +181,7 @@ actions = st.one_of(
     st.tuples(st.just("later"), st.sampled_from([1.0, 40.0, 4000.0])),
     st.tuples(st.just("say"), st.sampled_from(NAMES), st.floats(0, 3), st.sampled_from([500.0, 15_000.1, 16_000.0])),
     st.tuples(st.just("use"), st.integers(0, 9), st.integers(1, 900)),
+    st.tuples(st.just("gpus"), st.sampled_from(NAMES), st.integers(-1, 9_000)),
     st.tuples(st.just("lose"), st.sampled_from(NAMES)),
     st.tuples(st.just("restart"), st.integers(0, 99)),
 )
@@ -196,6 +197,8 @@ def act(site: Site, action: tuple[Any, ...]) -> None:
             site.end(number)
         case ("later", seconds):
             site.master.now += seconds
+        case ("gpus", name, used):
+            site.say(gpus={name: (GpuState(uuid=f"GPU-{name}-0", mem_used=used),)})
         case ("say", name, r15s, mem):
             site.master.load(name, r15s=r15s, mem=mem)
             site.say(load={name: dict(site.master.soft.load[name])})
@@ -319,3 +322,17 @@ def test_a_plan_that_was_not_stored_is_told_with_the_next():
         site.master.submit(slots=2, resreq="rusage[mem=4]")
         site.plan()
     assert replayed(site).first is None
+
+
+def test_what_gpus_have_in_use_is_recorded():
+    """Else the replay would give the first GPU."""
+    site = Site()
+    site.say(gpus={name: (GpuState(uuid=f"GPU-{name}-0", mem_used=50_000),) for name in NAMES})
+    for turn in range(2):
+        job = site.master.submit(gpu="num=1:j_exclusive=yes", hosts=("h0",))
+        site.plan()
+        run = site.master.cluster.jobs.rows[job].run
+        assert run is not None
+        assert run.parts[0].gpus == (f"GPU-h0-{1 - turn}",)
+    outcome = replayed(site)
+    assert outcome.plans == outcome.equal == 2

@@ -43,7 +43,7 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[str, Any]]] = {
         {"resreq": "affinity[core(1)]"},
     ),
     "GPUs of others": (
-        lambda patch: patch.setattr(fit, "pick", lambda gpus, book, req, slots: pick(gpus, GpuBook(), req, slots)),
+        lambda patch: patch.setattr(fit, "pick", lambda gpus, book, req, slots, states: pick(gpus, GpuBook(), req, slots)),
         {"gpu": "num=1:j_exclusive=yes"},
     ),
     "a part of a compound job forgotten": (

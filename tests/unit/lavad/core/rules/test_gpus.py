@@ -17,6 +17,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Placement, Plan
+from lavad.core.plan.volatile import GpuState
 from lavad.core.rules.gpus import pick, room, shared_out
 from lavad.core.site.gpu_links import choose
 from lavad.core.site.host import Facts, Gpu
@@ -102,6 +103,18 @@ def test_shared_jobs_go_where_few_are_and_gpack_where_many_are():
     taken = {"G0": 1, "G1": 1, "G5": 2}
     assert pick(gpus, GpuBook(taken), want("num=2"), 1) == ("G2", "G3")
     assert pick(gpus, GpuBook(taken), want("num=2:gpack=yes"), 1) == ("G0", "G5")
+
+
+def test_shared_jobs_go_where_the_least_memory_is_in_use():
+    """Of GPUs that as many jobs are on; a GPU's noise decides nothing, nor what is measured where memory is reserved."""
+    gpus = cards(("",) * 4)
+    used = {f"G{at}": GpuState(uuid=f"G{at}", mem_used=mb) for at, mb in enumerate((30_000, 20_100, 20_000, -1))}
+    book = GpuBook(dict.fromkeys(("G0", "G1", "G2"), 1) | {"G3": 2})
+    assert pick(gpus, book, want("num=1"), 1, used) == ("G1",)
+    assert pick(gpus, book, want("num=3"), 1, used) == ("G0", "G1", "G2")
+    assert pick(gpus, book, want("num=1:gmem=1G"), 1, used) == ("G0",)
+    assert pick(gpus, book, want("num=1:gpack=yes"), 1, used) == ("G3",)
+    assert pick(gpus, GpuBook(), want("num=1"), 1, used) == ("G3",)
 
 
 def world(links: tuple[str, ...]) -> World:
