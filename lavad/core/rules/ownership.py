@@ -7,13 +7,14 @@ GPUs are dealt out in the same way, by terms of their own; a GPU that jobs share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.cluster.usage_index import RSV, RUN, SSUSP, USUSP
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
@@ -21,6 +22,7 @@ from lavad.core.lang.states import HostState
 from lavad.core.rules.gpu_counts import gpus_asked
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Conf
+from lavad.core.site.host import Host
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -60,20 +62,28 @@ def _slots(cluster: Cluster) -> int:
 
 
 def _gpus(cluster: Cluster) -> int:
-    return sum(1 for _ in _devices(cluster))
+    return sum(len(devices(cluster.hosts.rows[name])) for name in _hosts(cluster))
 
 
-def _devices(cluster: Cluster) -> Iterator[tuple[str, str]]:
-    """(host, UUID) of all GPUs and MIG instances that jobs may get."""
-    for name in _hosts(cluster):
-        host = cluster.hosts.rows[name]
-        closed = host.closed_devices()
-        yield from ((name, gpu.uuid) for gpu in host.facts.gpus if not gpu.split and closed.isdisjoint((gpu.uuid, gpu.parent)))
+def devices(host: Host) -> list[str]:
+    """UUIDs of the GPUs and MIG instances of a host that jobs may get."""
+    closed = host.closed_devices()
+    return [gpu.uuid for gpu in host.facts.gpus if not gpu.split and gpu.uuid not in closed]
 
 
-def idle_gpus(ledger: Ledger) -> int:
-    """GPUs that no job is on."""
-    return sum(1 for host, uuid in _devices(ledger.cluster) if not ledger.host(host).gpu_book.jobs.get(uuid))
+def idle_gpus(ledger: Ledger, name: str) -> int:
+    """How many of a host's GPUs no job has, and none is held for a waiting one."""
+    use = ledger.cluster.use.hosts.get(name)
+    if name in ledger.hosts or (use is not None and use.held):
+        book = ledger.host(name).gpu_book
+    else:
+        book = use.gpus if use is not None else GpuBook()
+    return sum(uuid not in book.jobs for uuid in devices(ledger.cluster.hosts.rows[name]))
+
+
+def gpu_hosts(cluster: Cluster) -> list[str]:
+    """Hosts with GPUs that take jobs."""
+    return [name for name in _hosts(cluster) if cluster.hosts.rows[name].facts.gpus]
 
 
 def _hosts(cluster: Cluster) -> list[str]:

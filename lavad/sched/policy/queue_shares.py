@@ -47,6 +47,9 @@ class Share:
         waiting = ownership.waiting(cluster, what, self.total, never)
         self.deserved = ownership.deal(self.total, ownership.claims(cluster, what, waiting))
         self._reclaimed: dict[str, int] = {}
+        self._idle: dict[str, int] = {}
+        self._seen = -1
+        """How many changes of hosts ``_idle``, the GPUs of each host that no job is on, has taken in; -1: it is empty."""
         self._guaranteed = {queue.name: what.terms(queue)[2] for queue in cluster.conf.queues}
 
     def has(self, queue: str) -> int:
@@ -75,7 +78,20 @@ class Share:
             return self.total - sum(map(self.has, others)) - self.has(spec.queue) - kept, kept
         if spec.gpu is not None and not is_exclusive(spec.gpu) and not kept:
             return UNLIMITED, 0
-        return ownership.idle_gpus(self.state.ledger) - kept, kept
+        return self._idle_gpus() - kept, kept
+
+    def _idle_gpus(self) -> int:
+        """GPUs that no job is on: counted once, and then again only on hosts that have changed."""
+        state = self.state
+        if self._seen < 0:
+            hosts = ownership.gpu_hosts(state.cluster)
+        else:
+            hosts = [state.rows[at].name for at in set(state.renewed[self._seen :])]
+        for name in hosts:
+            if self._seen < 0 or name in self._idle:
+                self._idle[name] = ownership.idle_gpus(state.ledger, name)
+        self._seen = len(state.renewed)
+        return sum(self._idle.values())
 
     def surplus(self, queue: str) -> int:
         """What may be reclaimed of a queue (0 unless it is RECLAIMABLE)."""
