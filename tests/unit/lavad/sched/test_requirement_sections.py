@@ -225,7 +225,7 @@ def test_a_compound_job_that_does_not_fit_takes_nothing_and_says_why():
         ({"resreq": "rusage[tmp=11000]"}, 2901 + 8),
         ({"resreq": "rusage[lic=3]"}, 2601 + 11),
         ({"gpu": "num=3"}, 9013),
-        ({"gpu": "num=1:gmodel=B300"}, 9013),
+        ({"gpu": "num=1:gmodel=B300"}, 9051),
     ],
 )
 def test_what_asks_for_too_much_of_anything_waits_and_says_of_what(fields, reason):
