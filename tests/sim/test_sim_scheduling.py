@@ -17,6 +17,7 @@ from config.model.values import FairShare, Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.report.gpus import Cause, close_gpu
 from lavad.core.events import IllegalMove
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
@@ -33,6 +34,7 @@ from tests.sim.checks import (
     check_licences,
     check_limits,
     check_shares,
+    require,
 )
 from tests.support.worlds.virtual_time import VirtualSite
 from tests.support.worlds.world import World
@@ -93,6 +95,16 @@ class Site(RuleBasedStateMachine):
     def write(self, events: list[ev.Event]) -> list[ev.Event]:
         return events
 
+    @rule(name=st.sampled_from(HOSTS), card=st.integers(0, 1), cause=st.sampled_from([None, *Cause]))
+    def gpu_fails(self, name: str, card: int, cause: Cause | None) -> None:
+        """What its agent says of a GPU; None: an administrator opens it again."""
+        self.promises.disturb()
+        world, gpu = self.world, f"GPU-{name}-{card}"
+        if cause is None:
+            world.apply(ev.GpuSwitched(at=world.now, host=name, gpu=gpu, closed=False, by="boss"))
+        else:
+            world.apply(*close_gpu(world.cluster, name, gpu, cause, "lost", world.now))
+
     @rule(fields=jobs, array=st.sampled_from(["", "", "", "1-6"]))
     def submit(self, fields: dict[str, Any], array: str) -> None:
         if fields["queue"] == "urgent":
@@ -149,11 +161,19 @@ class Site(RuleBasedStateMachine):
         else:
             plan = schedule(world.cluster, world.soft, world.now, world.local, self.memory)
             events = accept_plan(world.cluster, plan, world.now, f"c{world.cluster.version}.")
-        world.apply(*self.write(events))
+        world.apply(*self.check_open(self.write(events)))
         if any(isinstance(event, ev.JobSuspended | ev.JobResumed) or self._goes_first(event) for event in events):
             self.promises.disturb()
         if self.keeps_promises:
             self.promises.check(world.cluster, self.kept, world.now, 60.0 * LONGEST)
+
+    def check_open(self, events: list[ev.Event]) -> list[ev.Event]:
+        """No job that starts is given a closed GPU."""
+        for event in (event for event in events if isinstance(event, ev.JobDispatched)):
+            for part in event.parts:
+                closed = {gpu.uuid for gpu in self.world.cluster.hosts.rows[part.host].closed_gpus}
+                require(not closed.intersection(part.gpus), f"job {event.key} is given closed GPUs of {part.host}")
+        return events
 
     def _goes_first(self, event: ev.Event) -> bool:
         """A job of a queue that goes before the reserving one started; one that waits there is not part of a promise."""
@@ -243,6 +263,22 @@ class OneGpu(Site):
         return _dispatches(events, change)
 
 
+class ClosedGpus(Site):
+    """Does not know that GPUs are closed."""
+
+    keeps_promises = False
+
+    def write(self, events: list[ev.Event]) -> list[ev.Event]:
+        def change(event: ev.JobDispatched) -> ev.JobDispatched:
+            closed = {
+                part.host: [gpu.uuid for gpu in self.world.cluster.hosts.rows[part.host].closed_gpus] for part in event.parts
+            }
+            cards = ((part, (*closed[part.host], *part.gpus)[: len(part.gpus)]) for part in event.parts)
+            return replace(event, parts=tuple(replace(part, gpus=gpus) for part, gpus in cards))
+
+        return _dispatches(events, change)
+
+
 class HalfGangs(Site):
     """Starts what of a gang there is room for."""
 
@@ -272,6 +308,7 @@ class Forgetful(Site):
         (NoGpuLimits, "ann has . GPUs of 2"),
         (NoReservation, "was promised"),
         (OneGpu, "GPU"),
+        (ClosedGpus, "is given closed GPUs"),
         (HalfGangs, "has . slots of"),
         (Forgetful, "JobDispatched met a job in RUN"),
     ],

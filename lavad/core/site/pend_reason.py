@@ -130,6 +130,7 @@ class PendReason(IntEnum):
     NEVER_HOST_SLOTS = 9005, "There are no suitable hosts for the job: no host can ever give it so many slots"
     QUE_GONE = 9006, "The queue was removed from the configuration"
     SLOTS_HELD = 9007, "Waiting for the jobs that are preempted for it to end"
+    GPU_CLOSED = 9057, "GPUs that the job requires are closed"
     HOST_NO_CPUS = 9008, "Not enough processor units to satisfy the job's affinity requirement"
     HOST_NO_TOPOLOGY = 9009, "Affinity is not enabled on the host, or its processors are not known"
     NEVER_GPUS = 9013, "There are no suitable hosts for the job: no host can ever give it the GPUs that it requires"

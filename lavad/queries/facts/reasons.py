@@ -17,6 +17,8 @@ Reason = tuple[int, int, tuple[str, ...]]
 """Code, number of hosts (0: about the job itself), a few host names."""
 
 _R = PendReason
+_SHOWN = 3
+"""GPUs that a line names."""
 
 
 def of(view: View, job: Job) -> list[Reason]:
@@ -34,6 +36,17 @@ def of(view: View, job: Job) -> list[Reason]:
     return [(job.reason or _R.JOB_NEW, 0, ())]
 
 
+def _closed_gpus(view: View, hosts: tuple[str, ...]) -> str:
+    """Which GPUs of these hosts are closed, and why: ``GPU 2 of h1 is closed: lost (Xid 79)``."""
+    rows = view.cluster.hosts.rows
+    found = []
+    for host in (rows[name] for name in hosts if name in rows):
+        index = {gpu.uuid: str(gpu.index) for gpu in host.facts.gpus}
+        found += [(f"GPU {index.get(gpu.uuid, gpu.uuid)} of {host.name} is closed", gpu.why) for gpu in host.closed_gpus]
+    shown = [f"{what}: {why}" if why else what for what, why in found[:_SHOWN]]
+    return ", ".join([*shown, "..."] if len(found) > _SHOWN else shown)
+
+
 def is_eligible(view: View, job: Job) -> bool:
     """Whether a waiting job could start if there were room (-pe), or waits for something else (-pi)."""
     return job.state is not JobState.PSUSP and _class_of(of(view, job)[0][0]) is not ReasonClass.INELIGIBLE
@@ -46,20 +59,18 @@ def _class_of(code: int) -> ReasonClass:
 
 def key_text(view: View, job: Job) -> str:
     """The most important reason, as ``pend_reason`` of -o and -p1 show it."""
-    code, count, _ = of(view, job)[0]
-    return _line(view, code, count)
+    return _line(view, of(view, job)[0], False)
 
 
 def pending(view: View, job: Job, level: int, names: bool) -> list[str]:
     """The lines below a job's row for -p0 to -p3 (``level``), each with its newline. ``names``: with names of hosts."""
     found = of(view, job)
     if level == 1:
-        code, count, hosts = found[0]
-        return [f" {_line(view, code, count, hosts if names else ())};\n"]
+        return [f" {_line(view, found[0], names)};\n"]
     about_hosts = [reason for reason in found if reason[1]]
     if level == 0 or not about_hosts:
-        return [f" {_line(view, code, count, hosts if names else ())};\n" for code, count, hosts in found]
-    main = [f" {_line(view, code, 0)};\n" for code, count, _ in found if not count]
+        return [f" {_line(view, reason, names)};\n" for reason in found]
+    main = [f" {_line(view, reason, False)};\n" for reason in found if not reason[1]]
     return main + _categories(view, about_hosts, level, names)
 
 
@@ -74,7 +85,7 @@ def _categories(view: View, found: list[Reason], level: int, names: bool) -> lis
         if wanted:
             lines.append("\n")
         lines.append(f" {title} host pending reasons ({count} of {total} hosts){':' if chosen else '.'}\n")
-        lines += [f"   {_line(view, code, n, hosts if names else ())};\n" for code, n, hosts in chosen]
+        lines += [f"   {_line(view, reason, names)};\n" for reason in chosen]
     return lines
 
 
@@ -83,8 +94,13 @@ def text_of(view: View, code: int) -> str:
     return text(code, view.cluster.conf)
 
 
-def _line(view: View, code: int, count: int, hosts: tuple[str, ...] = ()) -> str:
+def _line(view: View, reason: Reason, names: bool) -> str:
+    """``names``: with names of hosts."""
+    code, count, about = reason
+    hosts = about if names else ()
     words = text(code, view.cluster.conf)
+    if code == _R.GPU_CLOSED and (closed := _closed_gpus(view, about)):
+        words = f"{words} ({closed})"
     if not count:
         return words
     if hosts and len(hosts) == count:

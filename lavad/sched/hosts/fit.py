@@ -16,7 +16,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.topology import parse_topology
-from lavad.core.rules.gpus import pick
+from lavad.core.rules.gpus import matches, pick
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
@@ -113,11 +113,22 @@ def _gpu_units(state: CycleState, need: Need, gpu: GpuReq, row: Row) -> tuple[in
         if most < wanted <= left:
             return 0, limited
         left = min(left, most)
-    reason = PendReason.GPU_BUSY if row.gpus_fitting(gpu) >= wanted else PendReason.GPU_NONE
+    reason = _why_no_gpus(state, gpu, row)
     if need.gpu_per_task and not need.one_slot:
         return left // wanted, reason
     # one-slot jobs go one at a time: the next sees which GPUs this one took
     return (1 if need.one_slot else UNLIMITED) * (left >= wanted), reason
+
+
+def _why_no_gpus(state: CycleState, gpu: GpuReq, row: Row) -> int:
+    wanted = gpu.num or 1
+    if row.gpus_fitting(gpu) < wanted:
+        return PendReason.GPU_NONE
+    mine = state.ledger.host(row.name)
+    closed = mine.gpu_book.closed
+    if closed and sum(1 for card in mine.gpus if card.uuid not in closed and matches(card, gpu)) < wanted:
+        return PendReason.GPU_CLOSED
+    return PendReason.GPU_BUSY
 
 
 def place_on(state: CycleState, need: Need, row: Row, slots: int, first: bool) -> Placed:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.devtools.simgpu import sim_uuid
 from tests.support.live.cluster import Cluster
 from tests.support.live.fixtures import Shape, running
 from tests.support.wait import wait_until
 
 WAIT = 30.0
-GPU = [sim_uuid("host1", index) for index in range(4)]
 ONE = '-gpu "num=1:j_exclusive=yes"'
 NOBODY = 65534
 
@@ -27,6 +26,9 @@ class Site:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
         self.folder = folder
+        self.gpu = sorted(set(re.findall(r"GPU-[0-9a-f-]{36}", cluster.run("bhosts -l").stdout)))
+        """The UUIDs, by index."""
+        assert len(self.gpu) == 4
 
     def faults(self, **found: str) -> None:
         """``g2="lost"``: from now on, and nothing else."""
@@ -83,13 +85,13 @@ def holder(gpu: str, attempt: str, uid: int | None = None) -> subprocess.Popen[b
 
 def test_a_lost_gpu_gives_up_its_job_and_stays_closed_over_a_new_master(site: Site):
     again, file = site.holds(f"-r {ONE}")
-    assert site.starts(file)[0] == GPU[0]
+    assert site.starts(file)[0] == site.gpu[0]
     other, last = site.holds(f"-o {site.folder}/out {ONE}")
-    assert site.starts(last)[0] == GPU[1]
+    assert site.starts(last)[0] == site.gpu[1]
     site.faults(g0="xid79", g1="xid48")
-    assert site.starts(file, 2)[0] == GPU[2]
+    assert site.starts(file, 2)[0] == site.gpu[2]
     assert _squeezed("Pending: GPU 0 of host host1 was lost (Xid 79);") in site.story(again)
-    site.told(f"GPU <{GPU[1]}> of host <host1> closed by administrator <lava> Xid 48: double bit ECC error.")
+    site.told(f"GPU <{site.gpu[1]}> of host <host1> closed by administrator <lava> Xid 48: double bit ECC error.")
     assert site.cluster.states(other) == ["RUN"]
     site.cluster.kill("lavad")
     site.cluster.up()
@@ -102,15 +104,20 @@ def test_a_lost_gpu_gives_up_its_job_and_stays_closed_over_a_new_master(site: Si
     site.cluster.wait_end(again)
     site.cluster.wait_for(waits, "DONE", timeout=WAIT)
     site.faults()
-    closes, opens = site.cluster.run("badmin gpuclose -C hot host1:2,3"), site.cluster.run(f"badmin gpuopen host1:0,{GPU[1]}")
+    closes, opens = (
+        site.cluster.run("badmin gpuclose -C hot host1:2,3"),
+        site.cluster.run(f"badmin gpuopen host1:0,{site.gpu[1]}"),
+    )
     assert "Close <host1:2> ...... done\nClose <host1:3> ...... done\n" in closes.stderr
-    assert f"Open <host1:0> ...... done\nOpen <host1:{GPU[1]}> ...... done\n" in opens.stderr
+    assert f"Open <host1:0> ...... done\nOpen <host1:{site.gpu[1]}> ...... done\n" in opens.stderr
     refused = site.cluster.run("badmin gpuclose host1:0,9", ok=False)
     assert (refused.returncode, refused.stderr) == (255, "host1:9: No such GPU on host <host1>\n")
     waits, file = site.holds('-gpu "num=3:j_exclusive=yes"')
-    site.told(f"GPU <{GPU[2]}> of host <host1> closed by administrator")
+    site.told(f"GPU <{site.gpu[2]}> of host <host1> closed by administrator")
+    why = "GPU 2 of host1 is closed: hot, GPU 3 of host1 is closed: hot"
+    wait_until(lambda: why in site.cluster.run("bjobs -p").stdout, WAIT, "the reason that names the GPUs")
     site.cluster.run("badmin gpuopen host1:3")
-    assert site.starts(file)[0] == ",".join((GPU[0], GPU[1], GPU[3]))
+    assert site.starts(file)[0] == ",".join((site.gpu[0], site.gpu[1], site.gpu[3]))
     site.cluster.run(f"bkill {waits}")
     site.cluster.wait_end(waits)
     site.cluster.run("badmin gpuopen host1:2")

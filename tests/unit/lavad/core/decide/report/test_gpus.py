@@ -50,6 +50,7 @@ def test_no_new_job_gets_it_and_what_runs_goes_on():
     assert closes(b, G1, Cause.HEALTH, "too hot") == ["GpuSwitched"]
     waits = b.submit(gpu=ONE)
     assert b.step() == {}
+    assert ("GPU_BUSY", ("g1",)) in b.why_names(waits)
     b.ended(key, "g1")
     assert b.step() == {waits: {"g1": 1}}
     assert on(b, waits) == (G0,)
@@ -184,3 +185,11 @@ def test_an_unknown_cause_host_or_gpu_does_no_harm():
     assert close_gpu(b.cluster, "gone", G0, Cause.LOST, "lost", b.now) == []
     assert closes(b, "GPU-elsewhere", Cause.LOST) == ["GpuSwitched"]
     assert gpus.sentence(b.cluster, "g1", G1, "2 uncorrected ECC errors") == "GPU 1 of host g1 failed: 2 uncorrected ECC errors"
+
+
+def test_a_job_that_waits_for_a_closed_gpu_says_so():
+    b = bench(1)
+    closes(b, cause=Cause.FAULT, why="Xid 48")
+    key = b.submit(gpu=ONE)
+    assert b.step() == {}
+    assert b.why_names(key) == [("GPU_NONE", ("h1", "h2", "h3")), ("GPU_CLOSED", ("g1",))]
