@@ -102,8 +102,18 @@ class GpuState(_message.Message):
     cause: str
     def __init__(self, uuid: _Optional[str] = ..., util: _Optional[int] = ..., mem_util: _Optional[int] = ..., mem_used: _Optional[int] = ..., temperature: _Optional[int] = ..., power: _Optional[float] = ..., ecc: _Optional[int] = ..., pstate: _Optional[int] = ..., mode: _Optional[str] = ..., pcie_sent: _Optional[float] = ..., pcie_received: _Optional[float] = ..., error: _Optional[str] = ..., cause: _Optional[str] = ...) -> None: ...
 
+class Mount(_message.Message):
+    __slots__ = ("path", "shared", "source")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SHARED_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    shared: bool
+    source: str
+    def __init__(self, path: _Optional[str] = ..., shared: _Optional[bool] = ..., source: _Optional[str] = ...) -> None: ...
+
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "starter", "topology")
+    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "mounts", "starter", "topology")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_MEM_FIELD_NUMBER: _ClassVar[int]
     MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +129,7 @@ class Facts(_message.Message):
     NPROCS_FIELD_NUMBER: _ClassVar[int]
     NTHREADS_FIELD_NUMBER: _ClassVar[int]
     GPU_DRIVER_FIELD_NUMBER: _ClassVar[int]
+    MOUNTS_FIELD_NUMBER: _ClassVar[int]
     STARTER_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
@@ -136,9 +147,10 @@ class Facts(_message.Message):
     nprocs: int
     nthreads: int
     gpu_driver: str
+    mounts: _containers.RepeatedCompositeFieldContainer[Mount]
     starter: int
     topology: str
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "parts")
@@ -550,7 +562,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "mail_user", "gpu_mode", "gpus_per_task", "enforce_gpu", "gpu_blocks", "gpu_mps", "checkpoint_auto", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "mail_user", "gpu_mode", "gpus_per_task", "enforce_gpu", "gpu_blocks", "gpu_mps", "checkpoint_auto", "checkpoint_moves", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -613,6 +625,7 @@ class JobText(_message.Message):
     GPU_BLOCKS_FIELD_NUMBER: _ClassVar[int]
     GPU_MPS_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_AUTO_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_MOVES_FIELD_NUMBER: _ClassVar[int]
     APP_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     ADMINS_FIELD_NUMBER: _ClassVar[int]
@@ -701,6 +714,7 @@ class JobText(_message.Message):
     gpu_blocks: bool
     gpu_mps: str
     checkpoint_auto: bool
+    checkpoint_moves: bool
     app: str
     group: str
     admins: _containers.RepeatedScalarFieldContainer[str]
@@ -741,7 +755,7 @@ class JobText(_message.Message):
     deadline: float
     job_controls: _containers.RepeatedCompositeFieldContainer[Control]
     effective_resreq: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_auto: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_auto: _Optional[bool] = ..., checkpoint_moves: _Optional[bool] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
 
 class Control(_message.Message):
     __slots__ = ("action", "what")

@@ -42,6 +42,7 @@ from agent.launch.site import Site, User
 from agent.starter.protocol.part import (
     NO_RANK,
     NOTHING,
+    CheckpointFolder,
     InteractiveSpec,
     JobFile,
     OutputFile,
@@ -228,6 +229,8 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     env |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place:
         return part
+    shared = tuple(site.conf.get("LAVA_SHARED_DIRS", "").split())
+    part = part._replace(checkpoint=CheckpointFolder(folder, text.checkpoint_of, text.checkpoint_moves, shared))
     before = prepost.site_before(text, site)
     again = order.start.restart_count or order.start.restart >= 0
     most = (order.start.restart if order.start.go_back else -1) if again else None

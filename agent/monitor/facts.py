@@ -10,6 +10,7 @@ from importlib import metadata
 import psutil
 
 from agent.monitor.topology import read_topology
+from agent.starter.system import mounts
 from agent.starter.system.kernel import boot_id
 from proto import agent_pb2
 
@@ -42,6 +43,7 @@ def facts(address: str, ncpus: int | None = None, tmp: str = "/tmp") -> agent_pb
         nprocs=sockets,
         nthreads=max(1, logical // cores),
         topology=read_topology(),
+        mounts=[agent_pb2.Mount(**mount._asdict()) for mount in mounts.that_matter(mounts.read())],
     )
 
 

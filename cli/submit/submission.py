@@ -92,9 +92,18 @@ def submission(context: Context, work: Work, options: Options, env: dict[str, st
     }
     if restart_of:
         frame["restart_of"] = restart_of
+    if folder := checkpoint_folder(sent.get("k"), context.cwd):
+        frame["checkpoint_folder"] = folder
     _check_text(frame)
     check_options(sent)
     return frame
+
+
+def checkpoint_folder(given: object, cwd: str) -> str:
+    """The folder that ``-k`` names, without links, so that the master can tell on which file system it is; "" for none."""
+    words = str(given[-1] if isinstance(given, list) and given else given or "").split()
+    folder = os.path.realpath(os.path.join(cwd, words[0])) if words else ""
+    return folder if is_text(folder) else ""
 
 
 def _check_text(frame: Frame) -> None:

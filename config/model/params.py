@@ -63,6 +63,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     exit_rate_type: tuple[str, ...] = ("JOBEXIT_NONLSF",)
     lava_chkpnt_tries: int = 3
     """Crashes after one checkpoint generation before a job goes one back, and again before it ends."""
+    lava_shared_dirs: tuple[str, ...] = ()
+    """Folders that all hosts see, with what is below them; `all`: every one."""
     lava_host_refusals: int = 3
     lava_host_retry: int = 300
 

@@ -16,7 +16,7 @@ from lavad.core.lang.asks import Caller
 from lavad.core.lang.states import TermReason
 from lavad.core.plan.volatile import GpuState, PartUsage, TaskUsage
 from lavad.core.site.gpu_links import LETTERS
-from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.host import Facts, Gpu, Mount
 from lavad.wire.byname import record_of, records_of
 from lavad.wire.records import Heartbeat, Hello, PartStatus, PeekData
 from proto import agent_pb2 as pb
@@ -76,6 +76,7 @@ def facts(message: pb.Facts) -> Facts:
         model=message.model or "UNKNOWN",
         cpu_factor=message.cpu_factor or 1.0,
         gpus=gpus,
+        mounts=records_of(Mount, message.mounts),
     )
 
 

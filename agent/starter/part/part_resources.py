@@ -13,6 +13,7 @@ from agent.starter.blaunch.taskhub import TaskHub
 from agent.starter.mpi.gang import Gang, is_gang
 from agent.starter.mpi.meeting import FirstHost, OtherHost
 from agent.starter.mpi.rendezvous import Rendezvous
+from agent.starter.part import checkpoint_folder
 from agent.starter.part.task_start import Surroundings
 from agent.starter.process import account, prepare
 from agent.starter.process.account import Used
@@ -59,6 +60,8 @@ class PartResources:
         spec.env.update(encode_env(prepare.read_secrets(spec)))
         if part.tmpdir:
             self._make_tmpdir(part.tmpdir)
+        if part.checkpoint:
+            checkpoint_folder.prepare(part.checkpoint, self._host)
         if part.ports:
             self._ports = Ports(part.ports)
         gang = is_gang(spec)

@@ -178,6 +178,18 @@ class MpsSpec(NamedTuple):
         return {"CUDA_MPS_PIPE_DIRECTORY": f"{self.folder}/pipe", "CUDA_MPS_LOG_DIRECTORY": f"{self.folder}/log"}
 
 
+class CheckpointFolder(NamedTuple):
+    """Where the job's checkpoints are, of the part on its first host."""
+
+    path: str
+    of: str = ""
+    """What ``path`` becomes a link to, where the job goes on from another one's checkpoints."""
+    moves: bool = False
+    """The job may start again on another machine, which must see the folder."""
+    shared: tuple[str, ...] = ()
+    """LAVA_SHARED_DIRS."""
+
+
 class InteractiveSpec(NamedTuple):
     """The user's terminal (bsub -I): which streams are the user's, and how other hosts reach it."""
 
@@ -260,6 +272,7 @@ class PartSpec(NamedTuple):
     serve: BlaunchSpec | None = None
     interactive: InteractiveSpec | None = None
     mps: tuple[MpsSpec, ...] = ()
+    checkpoint: CheckpointFolder | None = None
 
     @property
     def needs_tls(self) -> bool:

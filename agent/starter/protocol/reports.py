@@ -194,7 +194,7 @@ class Gone(NamedTuple):
 class Refused(NamedTuple):
     """It was not started, for a reason in one line.
 
-    Codes: stale, bad, no_user, nomem, cwd, input, output, secret, files, jobfile, ports, pre_exec, pre_abort.
+    Codes: stale, bad, no_user, nomem, cwd, input, output, secret, checkpoint, files, jobfile, ports, pre_exec, pre_abort.
     """
 
     uid: str

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Union
 import msgspec
 
 from lavad.core.lang import bounds as b
+from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -52,43 +53,6 @@ class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_un
 OptionValue = str | bool | list[str]
 
 
-class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One role of a submission, as a job file says it; numbers and words are checked by ``core.decide.submit.roles``."""
-
-    name: b.Word
-    command: b.Command = ""
-    count: b.Signed = 1
-    least: b.Signed = 0
-    """0: all of ``count``."""
-    slots: b.Signed = 1
-    gpus: b.Signed = 0
-    resreq: b.Line = ""
-    limits: b.Limits = {}
-    """bsub's options of limits (``M c D F S C``) with their raw text, of one task."""
-    env: b.Environment = {}
-    cwd: b.Path = ""
-    software: b.Line = ""
-    """As of ``-a``: modules(…), conda(…), venv(…), container(…)."""
-    scratch: bool = False
-    restart: b.Word = "Never"
-    spread: bool = False
-    kind: b.Word = ""
-    actions: b.Actions = []
-    """(event, action, exit code or -1)."""
-
-
-class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the roles depend on each other."""
-
-    framework: b.Word = ""
-    success: b.Name = ""
-    clean: b.Word = "running"
-    launcher_start: b.Word = "when_ready"
-    backoff: b.Signed = 6
-    nproc: b.Signed = 0
-    actions: b.Actions = []
-
-
 class Submit(Ask, frozen=True):
     """bsub. ``options``: LSF option name without its dash to its raw text (True where it takes none, a list where repeated)."""
 
@@ -107,6 +71,8 @@ class Submit(Ask, frozen=True):
     """brestart: the job whose checkpoint it starts from."""
     restart_from: b.Number = 0
     """The newest whole generation there."""
+    checkpoint_folder: b.Path = ""
+    """That of ``-k`` on the caller's host, absolute and without links."""
     roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()
 

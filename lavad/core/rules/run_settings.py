@@ -16,6 +16,7 @@ from lavad.core.lang.resreq.sections import RusageItem
 from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
 from lavad.core.lang.text_cache import text_cache
+from lavad.core.rules.checkpoint_folder import moves
 from lavad.core.rules.gpus import per_task
 
 LEAVE_GRACE = 2.0
@@ -44,6 +45,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     direct_output: bool
     """LSB_STDOUT_DIRECT: output goes straight to the user's file."""
     leased: bool
+    checkpoint_moves: bool
+    """It may start again on another machine, which must see its checkpoints."""
     terminate_interval: int
     run_warning: int
     """Seconds from SIGUSR2 at the run limit to the kill sequence."""
@@ -85,6 +88,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         gpu_blocks=bool(spec.gpu and spec.gpu.block),
         enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
         direct_output=params.lsb_stdout_direct,
+        checkpoint_moves=moves(cluster, spec),
         leased=spec.rerunnable or spec.checkpoint is not None,
         terminate_interval=params.job_terminate_interval,
         run_warning=params.run_warning,

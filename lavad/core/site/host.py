@@ -34,6 +34,15 @@ class Gpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     compute_slices: int = 0
 
 
+class Mount(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A mounted file system; ``source`` is where a shared one comes from (``server:/export``)."""
+
+    path: str
+    shared: bool = False
+    """Other hosts may see what is on it."""
+    source: str = ""
+
+
 class ClosedGpu(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A GPU that no new job gets, since ``at`` (seconds since the epoch)."""
 
@@ -69,6 +78,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The protocol of its starter, whose shepherds speak with each other: a job's hosts must have the same."""
     gpu_driver: str = ""
     """Version of the driver, "" without one."""
+    mounts: tuple[Mount, ...] = ()
+    """Those that tell which folders other hosts may see; (): not told."""
 
 
 class Host(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,7 +17,7 @@ from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
 _FINAL = frozenset({"not_allowed", "pre_abort", UNSENDABLE})
 """Refusals that every host would repeat: the job exits with the reason instead of being retried for ever."""
-_FILES = frozenset({"cwd", "output", "input", "secret"})
+_FILES = frozenset({"cwd", "output", "input", "secret", "checkpoint"})
 """Refusals for what a user's file is not, or for what the host's mounts are not: a second host tells which."""
 _TRIES = 5
 """Failed starts of a job after which the one host that it can use is believed."""

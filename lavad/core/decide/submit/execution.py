@@ -65,6 +65,7 @@ def read_requeue(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 AUTO = "auto"
 """In place of a checkpoint period."""
+STAGE = "stage"
 
 
 @reads("k")
@@ -80,6 +81,8 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
             initial = _checkpoint_seconds(word[5:])
         elif word == AUTO:
             auto = True
+        elif word == STAGE:
+            raise Refused("-k: stage is not supported by lava: checkpoints are written where every host of the job sees them")
         else:
             period = _checkpoint_seconds(word)
     if not folder:

@@ -16,9 +16,10 @@ from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import MAX_NUMBER
 from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
-from lavad.core.lang.asks import OptionValue, PolicyAsk, Refused, RoleAsk, Submit
+from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 
 MAX_ROLES = 64
 MAX_TASKS = 10_000

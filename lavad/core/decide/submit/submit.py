@@ -29,6 +29,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
+from lavad.core.rules.checkpoint_folder import why_alone
 from lavad.core.site.host_names import preferences
 from lavad.core.site.limit_book import LimitBook
 from proto.answers import Answer
@@ -57,6 +58,7 @@ def submit(
     check_against_queue(draft, queue)
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)
+    _check_checkpoint_folder(cluster, draft, ask)
     _notice_times(draft, now)
     name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
     settle_interactive(draft, name)
@@ -124,6 +126,15 @@ def check_reservation(cluster: Cluster, draft: JobDraft) -> None:
         words = draft.spec.hosts
         names = preferences(cluster.conf, words, cluster.hosts.rows) if words and "others" not in " ".join(words) else {}
         check_job(cluster, name, draft.spec.user, names)
+
+
+def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit) -> None:
+    """Raises Refused where the command has said which folder it is; else the first host looks before the job starts."""
+    checkpoint = draft.spec.checkpoint
+    if checkpoint is not None and ask.checkpoint_folder:
+        why = why_alone(cluster, draft.spec, (checkpoint.folder, ask.checkpoint_folder))
+        if why:
+            raise Refused(f"-k: {checkpoint.folder} {why}")
 
 
 def _notice_times(draft: JobDraft, now: float) -> None:

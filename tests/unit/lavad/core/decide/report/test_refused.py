@@ -24,6 +24,7 @@ FILES = [
     ("output", TermReason.TERM_OTHER, 255),
     ("input", TermReason.TERM_OTHER, 255),
     ("secret", TermReason.TERM_OTHER, 255),
+    ("checkpoint", TermReason.TERM_OTHER, 255),
 ]
 
 

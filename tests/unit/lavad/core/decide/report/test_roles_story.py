@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.job import Attempt
-from lavad.core.lang.asks import PolicyAsk, RoleAsk, Submit
+from lavad.core.lang.asks import Submit
+from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 from lavad.core.lang.states import TASK_OVER, JobState, TaskState
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask, effects_due
 from tests.support.worlds.bench import ALICE, LOCAL, Bench

@@ -1,0 +1,81 @@
+"""The checkpoint folder is made and tried before the job starts; each thing that is wrong with it has its reason."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from agent.starter.part.checkpoint_folder import prepare
+from agent.starter.protocol.part import CheckpointFolder
+from agent.starter.system import mounts
+from agent.starter.system.stdio import Refused
+
+
+def refused(wanted: CheckpointFolder) -> tuple[str, str]:
+    with pytest.raises(Refused) as caught:
+        prepare(wanted, "h1")
+    return caught.value.code, caught.value.reason
+
+
+def test_it_is_made_and_left_empty(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "7"
+    for _ in range(2):
+        prepare(CheckpointFolder(str(path)), "h1")
+    assert list(path.iterdir()) == []
+
+
+def test_a_job_that_goes_on_from_another_gets_a_link(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    wanted = CheckpointFolder(str(tmp_path / "8"), of="7")
+    for _ in range(2):
+        prepare(wanted, "h1")
+    assert os.readlink(tmp_path / "8") == "7"
+    code, why = refused(CheckpointFolder(str(tmp_path / "9"), of="6"))
+    assert (code, why) == ("checkpoint", f"checkpoint folder {tmp_path}/9: No such file or directory")
+
+
+def test_a_file_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert refused(CheckpointFolder(str(tmp_path / "file" / "7"))) == (
+        "checkpoint",
+        f"checkpoint folder {tmp_path}/file/7: Not a directory",
+    )
+
+
+@pytest.mark.parametrize("folder", ["/proc/lava", "/sys/lava"])
+def test_where_nothing_can_be_made(folder: str) -> None:
+    code, why = refused(CheckpointFolder(f"{folder}/7"))
+    assert code == "checkpoint"
+    assert why.startswith(f"checkpoint folder {folder}/7: ")
+
+
+def test_where_nothing_can_be_written(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        assert refused(CheckpointFolder(str(tmp_path))) == ("checkpoint", f"checkpoint folder {tmp_path}: File too large")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_one_host_alone(tmp_path: Path) -> None:
+    mount = mounts.mount_of(mounts.read(), str(tmp_path.resolve()))
+    assert mount is not None
+    if mount.shared:
+        pytest.skip(f"{tmp_path} is on a network file system here")
+    path = tmp_path / "ckpt" / "7"
+    told = f"-k: {tmp_path}/ckpt is on a file system of h1 alone: a restart elsewhere would not find its checkpoints"
+    assert refused(CheckpointFolder(str(path), moves=True)) == ("checkpoint", told)
+    assert refused(CheckpointFolder(str(path), moves=True, shared=("/elsewhere", f"{tmp_path}x"))) == ("checkpoint", told)
+    for shared in ("all", str(tmp_path), f"{tmp_path}/"):
+        prepare(CheckpointFolder(str(path), moves=True, shared=("/elsewhere", shared)), "h1")
+
+
+def test_a_link_to_a_folder_that_the_site_declares(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    prepare(CheckpointFolder(f"{tmp_path}/link/7", moves=True, shared=(f"{tmp_path}/real",)), "h1")

@@ -1,0 +1,82 @@
+"""A checkpoint folder that one host alone sees is refused at submission; what is not known is believed."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from lavad.core import events as ev
+from lavad.core.decide.submit.submit import submit
+from lavad.core.lang.asks import Refused, Submit
+from lavad.core.rules.checkpoint_folder import moves
+from lavad.core.site.host import Mount
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
+
+OWN = (Mount("/"), Mount("/home", True, "nas:/home"))
+ALONE = "is on a file system of h1 alone: a restart elsewhere would not find its checkpoints"
+
+
+def cluster(bench: Bench, *mounts: tuple[Mount, ...], boots: str = "abc") -> Bench:
+    for host, own, boot in zip(("h1", "h2", "h3"), mounts or (OWN,) * 3, boots, strict=True):
+        facts = bench.cluster.hosts.rows[host].facts
+        bench.apply(
+            ev.HostJoined(at=bench.now, host=host, facts=replace(facts, mounts=own, boot_id=boot, address=f"{host}.site"))
+        )
+    return bench
+
+
+def why_not(bench: Bench, folder: str = "/tmp/x", real: str = "", **options: str) -> str:
+    """What bsub -k says, "" where the job is taken."""
+    ask = Submit(command="x", options={"k": folder, **options}, checkpoint_folder=real or folder)
+    try:
+        bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL))
+    except Refused as refused:
+        return refused.text
+    return ""
+
+
+def test_a_folder_that_no_other_host_sees(bench: Bench) -> None:
+    assert why_not(cluster(bench)) == f"-k: /tmp/x {ALONE}"
+    assert why_not(bench, "/home/alice/x") == ""
+    assert why_not(bench, "/data", real="/home/data") == ""
+    assert why_not(bench, "ckpt", real="/var/ckpt") == f"-k: ckpt {ALONE}"
+
+
+def test_a_job_that_stays_where_it_is(bench: Bench) -> None:
+    assert why_not(cluster(bench), m="h2") == ""
+    assert why_not(bench, m="h2 h3").startswith("-k: /tmp/x is on a file system of h2 alone")
+
+
+def test_hosts_that_are_one_machine(bench: Bench) -> None:
+    assert why_not(cluster(bench, boots="aaa")) == ""
+    assert not moves(bench.cluster, bench.spec_of(k="/tmp/x"))
+
+
+def test_hosts_that_do_not_tell(bench: Bench) -> None:
+    assert why_not(cluster(bench, (), (), ())) == ""
+    assert moves(bench.cluster, bench.spec_of(k="/tmp/x"))
+    assert not moves(bench.cluster, bench.spec_of())
+
+
+@pytest.mark.parametrize("server", ["h1", "h1.site"])
+def test_the_host_that_exports_it(bench: Bench, server: str) -> None:
+    there = (Mount("/"), Mount("/home", True, f"{server}:/home"))
+    assert why_not(cluster(bench, (Mount("/"),), there, there), "/home/x") == ""
+
+
+def test_a_host_that_has_not_mounted_it(bench: Bench) -> None:
+    assert why_not(cluster(bench, OWN, (Mount("/"),), OWN), "/home/x").startswith("-k: /home/x is on a file system of h2 alone")
+
+
+@pytest.mark.parametrize(("shared", "taken"), [(("all",), True), (("/x", "/tmp/"), True), (("/tmpx", "/t"), False)])
+def test_the_sites_word(bench: Bench, shared: tuple[str, ...], taken: bool) -> None:
+    cluster(bench)
+    params = replace(bench.cluster.conf.params, lava_shared_dirs=shared)
+    bench.configure(params=params)
+    assert (why_not(bench) == "") is taken
+
+
+def test_staging_is_refused_by_name(bench: Bench) -> None:
+    assert why_not(bench, "/home/x stage") == (
+        "-k: stage is not supported by lava: checkpoints are written where every host of the job sees them"
+    )
