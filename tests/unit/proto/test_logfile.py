@@ -11,14 +11,23 @@ from pathlib import Path
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[3]
-CHILD = "from proto import logfile; logfile.follow_parent(); print('child', flush=True); input(); print('child', flush=True)"
+# a signal that comes just before a read that blocks is handled after it: so they look for it between
+WAIT = "while not select.select([sys.stdin], [], [], 0.05)[0]: pass"
+CHILD = f"""
+import select, sys
+from proto import logfile
+logfile.follow_parent()
+print("child", flush=True)
+{WAIT}
+print("child", flush=True)
+"""
 DAEMON = f"""
-import subprocess, sys
+import select, subprocess, sys
 from proto import logfile
 logfile.follow(sys.argv[1], inherited=True)
 child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdin=subprocess.PIPE, text=True)
 print("daemon", child.pid, flush=True)
-input()
+{WAIT}
 print("daemon again", flush=True)
 child.communicate("\\n")
 """
