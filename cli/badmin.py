@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PROMPT = "badmin> "
+MIGRATE = "-migrate"
+"""hclose --migrate."""
 USAGE = """\
 Usage: badmin [-h] [-V] command [command_options] [command_args]
 
@@ -21,6 +23,7 @@ Usage: badmin [-h] [-V] command [command_options] [command_args]
     reconfig [-v] [-f]                   check them, and let the master read them again
     hopen  [-C comment] [host ... | all]     open hosts to jobs
     hclose [-C comment] [host ... | all]     close hosts to new jobs
+    hclose --migrate [-C comment] [host ...]  close hosts, and let jobs that can start elsewhere do so
     gpuopen  [-C comment] host:gpu[,gpu] ...  open GPUs to jobs; a GPU is its index or its UUID
     gpuclose [-C comment] host:gpu[,gpu] ...  close GPUs to new jobs
     qopen  [-C comment] [queue ... | all]    let queues take jobs
@@ -99,18 +102,28 @@ def _client(context: Context) -> Client:
 
 
 def _hosts(context: Context, name: str, words: list[str]) -> int:
-    options, hosts = read_letters(Table(f"badmin {name}", "", "C", "[host_name ... | host_group ... | all]"), words)
-    frame = {"ask": "hosts", "hosts": hosts, "close": name == "hclose", "comment": options.get("C", "")}
+    close = name == "hclose"
+    table = Table(f"badmin {name}", MIGRATE if close else "", "C", "[host_name ... | host_group ... | all]")
+    options, hosts = read_letters(table, words)
+    frame = {"ask": "hosts", "hosts": hosts, "close": close, "comment": options.get("C", "")}
+    if MIGRATE in options:
+        frame["migrate"] = True
     ok = _client(context).change(frame)
     status = 0
-    verb = "Close" if name == "hclose" else "Open"
+    verb = "Close" if close else "Open"
     for result in ok.get("results") or ():
         if result.get("ok"):
             context.err(f"{verb} <{result['host']}> ...... done\n")
+            if "leave" in result:
+                context.err(f"{result['host']}: {_jobs(result['leave'], 'is', 'are')} migrated, {_jobs(result['stay'])} on\n")
         else:
             context.err(f"{verb} <{result['host']}> ...... Host control failed.: {result.get('why', '')}\n")
             status = LSF_FAILED
     return status
+
+
+def _jobs(count: int, one: str = "runs", more: str = "run") -> str:
+    return f"{count} job {one}" if count == 1 else f"{count} jobs {more}"
 
 
 def _gpus(context: Context, name: str, words: list[str]) -> int:

@@ -17,6 +17,9 @@ class Result(TypedDict, total=False):
     gpu: str
     ok: bool
     why: str
+    leave: int
+    """badmin hclose --migrate: jobs that leave the host, and that run on there."""
+    stay: int
 
 
 class Answer(TypedDict, total=False):

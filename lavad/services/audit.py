@@ -27,6 +27,7 @@ SHOWN = (
     "jobs", "job", "name", "hosts", "queue", "queues", "group", "users", "what", "verb", "state", "states", "signal", "close",
     "open", "force", "afresh", "now", "done", "kill", "hold", "top", "gpus", "place", "limit", "slots", "begin", "end", "window",
     "seconds", "period", "comment", "restart_of", "until", "follow", "ids", "user", "host", "app",
+    "migrate",
 )  # fmt: skip
 _ALWAYS = (
     asks.Hosts, asks.Gpus, asks.Queues, asks.Reconfig, asks.Lease, asks.Perfmon, asks.Run,

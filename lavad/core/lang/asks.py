@@ -288,10 +288,11 @@ class Judge(Ask, frozen=True):
 
 
 class Hosts(Ask, frozen=True, kw_only=True):
-    """badmin hopen and hclose."""
+    """badmin hopen and hclose; ``migrate``: jobs that can start elsewhere leave the hosts that are closed."""
 
     hosts: b.Names = []
     close: bool
+    migrate: bool = False
     comment: b.Line = ""
 
 

@@ -77,6 +77,23 @@ CASES = [
     ),
     ("badmin hclose ol3", [{"ok": {"results": [{"host": "ol3", "ok": True}]}}], 0, "", "Close <ol3> ...... done\n"),
     (
+        "badmin hclose --migrate ol3 ol4",
+        [
+            {
+                "ok": {
+                    "results": [
+                        {"host": "ol3", "ok": True, "leave": 1, "stay": 2},
+                        {"host": "ol4", "ok": True, "leave": 0, "stay": 1},
+                    ]
+                }
+            }
+        ],
+        0,
+        "",
+        "Close <ol3> ...... done\nol3: 1 job is migrated, 2 jobs run on\n"
+        "Close <ol4> ...... done\nol4: 0 jobs are migrated, 1 job runs on\n",
+    ),
+    (
         "badmin hopen ol3",
         [{"ok": {"results": [{"host": "ol3", "ok": False, "why": "User permission denied"}]}}],
         255,
@@ -178,6 +195,10 @@ ASKS = [
     ("bmod -Z hostname 7", {"command": "hostname", "options": {}}),
     ("bpeek -f -J x", {"ask": "peek", "job": "", "select": {"name": "x"}, "follow": True}),
     ("badmin hclose -C swap h1 h2", {"ask": "hosts", "hosts": ["h1", "h2"], "close": True, "comment": "swap"}),
+    (
+        "badmin hclose h1 --migrate -C swap",
+        {"ask": "hosts", "hosts": ["h1"], "close": True, "comment": "swap", "migrate": True},
+    ),
     (
         "badmin gpuclose h1:0,GPU-1 h2:3 -C hot",
         {"ask": "gpus", "gpus": ["h1:0,GPU-1", "h2:3"], "close": True, "comment": "hot"},

@@ -14,6 +14,7 @@ from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import DENIED
 from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Array, Job, PendingSignal
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, SignalKind, TermReason
@@ -164,9 +165,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
         spec = cluster.specs.rows[job.spec]
         if job.state not in STARTED:
             return NOT_STARTED
-        queue = cluster.queue_conf.get(spec.queue)
-        in_rerunnable_queue = queue is not None and queue.rerunnable and not spec.never_rerun
-        if spec.checkpoint is None and not spec.rerunnable and not in_rerunnable_queue:
+        if not may_migrate(cluster, spec):
             return "Job is not checkpointable or rerunnable"
         if job.run is not None and job.run.is_ending:
             return "Job is being migrated or ended already"
@@ -179,6 +178,13 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
         return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
+
+
+def may_migrate(cluster: Cluster, spec: Spec) -> bool:
+    """Whether a job may be ended to start elsewhere: it is checkpointable or rerunnable, if only by its queue."""
+    queue = cluster.queue_conf.get(spec.queue)
+    in_rerunnable_queue = queue is not None and queue.rerunnable and not spec.never_rerun
+    return spec.checkpoint is not None or spec.rerunnable or in_rerunnable_queue
 
 
 def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:

@@ -9,13 +9,15 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of, margin_of
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.control.control import may_migrate
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
-from lavad.core.job.job import Attempt, Job, Part
+from lavad.core.job.job import Attempt, Job, Part, PendingSignal
 from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
-from lavad.core.lang.states import OVER, SUSPENDED, HostState, JobState, PartState
+from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState, SignalKind
 from lavad.core.site.host import Facts
 from lavad.core.site.rights import may_switch_host
+from proto.answers import Result
 
 
 def _maybe(run: Attempt) -> bool:
@@ -121,8 +123,13 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
     decided = Decided(answer={"results": []})
     names = ask.hosts or [caller.host]
     groups = dict(cluster.conf.host_groups)
+    if ask.migrate and not ask.close:
+        raise Refused("hopen: jobs leave a host when it is closed")
     if names == ["all"]:
+        if ask.migrate:
+            raise Refused("all: no host would be left that jobs can start on: name those that they are to leave")
         names = sorted(cluster.hosts.rows)
+    asked: set[int] = set()
     for name in [member for group in names for member in groups.get(group, (group,))]:
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
@@ -131,5 +138,27 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
             continue
         event = ev.HostSwitched(at=now, host=name, closed=ask.close, by=caller.user, comment=ask.comment)
         decided.events.append(event)
-        decided.answer["results"].append({"host": name, "ok": True, "why": ""})
+        result: Result = {"host": name, "ok": True, "why": ""}
+        if ask.migrate:
+            result["leave"], result["stay"] = _leave(cluster, name, decided.events, asked, caller.user, now)
+        decided.answer["results"].append(result)
     return decided
+
+
+def _leave(cluster: Cluster, host: str, events: list[ev.Event], asked: set[int], by: str, now: float) -> tuple[int, int]:
+    """Migrate the jobs on a host: (how many leave it, how many run on). ``asked``: those of which another host has done so."""
+    leave = stay = 0
+    for key in sorted(cluster.use.hosts[host].jobs):
+        job = cluster.jobs.rows[key]
+        if job.run is None or job.state not in STARTED:
+            continue
+        ends = key in asked or job.run.is_ending
+        if not ends and not may_migrate(cluster, cluster.specs.rows[job.spec]):
+            stay += 1
+            continue
+        leave += 1
+        asked.add(key)
+        if not ends:
+            pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by=by, kill_after=True, said=f"host {host} is closed")
+            events.append(ev.SignalRequested(at=now, key=key, pending=pending))
+    return leave, stay

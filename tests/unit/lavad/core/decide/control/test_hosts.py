@@ -10,8 +10,9 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.control.hosts import expired, greeted, silent, switch_hosts
+from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import Hosts, Kill, Refused, Select
-from lavad.core.lang.states import HostState, JobState, PartState, TermReason
+from lavad.core.lang.states import HostState, JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import StartPart, effects_due
 from lavad.core.site.host import Facts
 from tests.support.worlds.bench import ADMIN, ALICE, Bench
@@ -166,3 +167,45 @@ def test_others_do_not(bench: Bench) -> None:
     assert decided.answer["results"] == [{"host": "h1", "ok": False, "why": "User permission denied"}]
     with pytest.raises(Refused, match="Bad host name"):
         switch_hosts(bench.cluster, Hosts(hosts=["nosuch"], close=True), ADMIN, bench.now)
+
+
+def drain(bench: Bench, *hosts: str) -> list[tuple[str, int, int]]:
+    decided = switch_hosts(bench.cluster, Hosts(hosts=list(hosts), close=True, migrate=True), ADMIN, bench.now)
+    return [(row["host"], row["leave"], row["stay"]) for row in bench.take(decided)["results"]]
+
+
+def asked_to_leave(bench: Bench, *keys: int) -> list[bool]:
+    return [[pending.kind for pending in bench.run(key).pending_signals] == [SignalKind.MIGRATE] for key in keys]
+
+
+def test_jobs_that_can_start_elsewhere_leave_a_host_that_is_drained(bench: Bench) -> None:
+    saved = bench.placed(checkpoint=Checkpoint(folder="/ckpt", method="app"), hosts=("h1",))
+    again = bench.placed(rerunnable=True, hosts=("h1",))
+    plain = bench.placed(hosts=("h1",))
+    other = bench.placed(rerunnable=True, hosts=("h2",))
+    assert drain(bench, "h1") == [("h1", 2, 1)]
+    assert asked_to_leave(bench, saved, again, plain, other) == [True, True, False, False]
+    assert bench.cluster.hosts.rows["h1"].closed
+    assert drain(bench, "h1") == [("h1", 2, 1)], "those that leave already are asked once"
+    assert asked_to_leave(bench, saved, again) == [True, True]
+    assert bench.ended(again, "h1", 9) == ["JobRequeued"]
+    assert bench.job(again).avoid == ("h1",)
+
+
+def test_a_job_on_two_hosts_that_are_drained_is_asked_once(bench: Bench) -> None:
+    key = bench.placed(rerunnable=True, slots=8)
+    hosts = list(bench.running()[key])
+    assert drain(bench, *hosts) == [(host, 1, 0) for host in hosts]
+    assert asked_to_leave(bench, key) == [True]
+
+
+def test_who_may_not_close_a_host_moves_nothing(bench: Bench) -> None:
+    key = bench.placed(rerunnable=True, hosts=("h1",))
+    decided = switch_hosts(bench.cluster, Hosts(hosts=["h1"], close=True, migrate=True), ALICE, bench.now)
+    assert (decided.events, bench.run(key).pending_signals) == ([], ())
+
+
+@pytest.mark.parametrize(("names", "close", "why"), [(["all"], True, "all: no host"), (["h1"], False, "hopen: jobs leave")])
+def test_what_cannot_be_drained(bench: Bench, names: list[str], close: bool, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        switch_hosts(bench.cluster, Hosts(hosts=names, close=close, migrate=True), ADMIN, bench.now)
