@@ -16,7 +16,7 @@ import msgspec
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.report.gpus import Cause, cause_of, close_gpu, closed_gpu, open_gpu
+from lavad.core.decide.report.gpus import Cause, accepted, cause_of, close_gpu, closed_gpu, open_gpu
 from lavad.core.lang.asks import Refused
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.core.site.host import BY
@@ -39,7 +39,7 @@ class _Known(msgspec.Struct):
     heard: float = 0.0
     well_since: float = 0.0
     told: Cause | None = None
-    """The cause that was acted upon: a GPU that an administrator opens nevertheless stays open."""
+    """The cause that was acted upon."""
 
 
 class GpuWatch:
@@ -101,7 +101,7 @@ class GpuWatch:
 
     async def _ill(self, host: str, uuid: str, known: _Known) -> None:
         cause = cause_of(known.cause)
-        if known.told is None or cause.is_graver_than(known.told):
+        if known.told is None or cause.is_news_after(known.told):
             log.warning("host %s: GPU %s: %s", host, uuid, known.error)
             if await self._ask(partial(close_gpu, host=host, gpu=uuid, cause=cause, why=known.error)):
                 known.told = cause
@@ -109,7 +109,8 @@ class GpuWatch:
     async def _well(self, host: str, uuid: str, known: _Known) -> None:
         closed = closed_gpu(self._engine.cluster, host, uuid)
         by_master = closed is not None and closed.by == BY
-        cause = cause_of(closed.cause) if closed is not None and by_master else known.told
+        opened = accepted(self._engine.cluster, host, uuid)
+        cause = cause_of(closed.cause) if closed is not None and by_master else opened or known.told
         if cause is None:
             return
         # only what was heard after it was closed counts, and a host that is silent says nothing
@@ -117,7 +118,7 @@ class GpuWatch:
         if known.heard <= shut or known.heard - max(known.well_since, shut) < (0.0 if cause is Cause.HELD else WELL_FOR):
             return
         known.told = None
-        if by_master and cause is not Cause.FAULT:
+        if (by_master and cause is not Cause.FAULT) or opened is not None:
             log.info("host %s: GPU %s is opened", host, uuid)
             await self._ask(partial(open_gpu, host=host, gpu=uuid, why=FREE if cause is Cause.HELD else WELL))
 

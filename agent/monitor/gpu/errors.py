@@ -1,6 +1,6 @@
 """What is wrong with a GPU: what it says itself, the Xid errors that its driver tells, and how long it has been too hot.
 
-Rule: what a program can cause (Xid 13, 31, 43, 45 …) is no fault of a GPU: no user can have one taken out.
+Rule: what a program can cause (Xid 13, 31, 43, 45, 68, 109 …) is no fault of a GPU: no user can have one taken out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ HEALTH, GONE, FAULT, HELD = "health", "lost", "fault", "held"
 BUS = 79
 """The Xid of a GPU that has fallen off the bus."""
 FATAL = {
+    46: "it stopped processing",
     48: "double bit ECC error",
     62: "its microcontroller has halted",
     64: "row remapping failed",
@@ -27,10 +28,17 @@ FATAL = {
     110: "security fault",
     119: "its system processor does not answer",
     120: "its system processor failed",
+    136: "an NVLink cannot be trained",
     140: "unrecovered ECC error",
     143: "it cannot be initialized",
+    158: "fatal timeout",
 }
-"""Xids after which NVIDIA's catalogue has a GPU reset or its machine restarted (docs.nvidia.com/deploy/xid-errors)."""
+"""Xids after which NVIDIA's catalogue has a GPU reset (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html: RESET_GPU,
+or, for 48 and 74, its text), as it does for BUS the machine restarted.
+
+Left out, though it has it reset for them: 109 (a context switch took too long), which NVIDIA's Kubernetes device plugin takes for
+an error of programs; 155, which links that are switched off on purpose cause too; 156, a repair that waits for the next reset.
+"""
 TOLD_FOR = 3600.0
 """Seconds for which an Xid is told: the master may be away for a while."""
 HOT_FOR = 60.0

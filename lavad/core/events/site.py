@@ -12,7 +12,7 @@ from lavad.core.job.groups import JobGroup
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
 from lavad.core.site.conf import Conf, QueueAdmin
-from lavad.core.site.host import ClosedGpu, Facts, Host
+from lavad.core.site.host import BY, ClosedGpu, Facts, Host
 from lavad.core.site.reservation import Reservation
 
 
@@ -215,10 +215,13 @@ class GpuSwitched(Event, frozen=True):
 @folds(GpuSwitched)
 def _gpu_switched(cluster: Cluster, event: GpuSwitched) -> None:
     host = _host(cluster, event.host)
-    left = tuple(one for one in host.closed_gpus if one.uuid != event.gpu)
+    closed = tuple(one for one in host.closed_gpus if one.uuid != event.gpu)
+    opened = tuple(one for one in host.opened_gpus if one.uuid != event.gpu)
     if event.closed:
-        left += (ClosedGpu(uuid=event.gpu, at=event.at, by=event.by, why=event.comment, cause=event.cause),)
-    cluster.hosts.put(event.host, replace(host, closed_gpus=left))
+        closed += (ClosedGpu(uuid=event.gpu, at=event.at, by=event.by, why=event.comment, cause=event.cause),)
+    elif event.by != BY:
+        opened += tuple(one for one in host.closed_gpus if one.uuid == event.gpu and one.by == BY)
+    cluster.hosts.put(event.host, replace(host, closed_gpus=closed, opened_gpus=opened))
 
 
 def _host(cluster: Cluster, name: str) -> Host:

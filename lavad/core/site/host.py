@@ -98,6 +98,8 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     joined: float = 0.0
     """First seen; 0: only configured so far."""
     closed_gpus: tuple[ClosedGpu, ...] = ()
+    opened_gpus: tuple[ClosedGpu, ...] = ()
+    """Those that an administrator has opened, as the master had closed them, and that have not been well since."""
     up: float = 0.0
     """Seconds that it was up before ``since``."""
     failures: int = 0

@@ -36,6 +36,10 @@ class Cause(Enum):
         order = list(Cause)
         return order.index(self) > order.index(other)
 
+    def is_news_after(self, other: Cause) -> bool:
+        """Whether one for which ``other`` was acted upon has to be acted upon again."""
+        return self is not other and (self in GRAVE or self.is_graver_than(other))
+
 
 GRAVE = frozenset({Cause.LOST, Cause.FAULT})
 
@@ -51,10 +55,22 @@ def closed_gpu(cluster: Cluster, host: str, gpu: str) -> ClosedGpu | None:
     return None if row is None else next((one for one in row.closed_gpus if one.uuid == gpu), None)
 
 
-def close_gpu(cluster: Cluster, host: str, gpu: str, cause: Cause, why: str, now: float) -> list[ev.Event]:
-    """Close a GPU for what its agent says; again, where it was closed for something less grave."""
+def accepted(cluster: Cluster, host: str, gpu: str) -> Cause | None:
+    """With what an administrator has opened it, and it has not been well since; None: with nothing."""
+    row = cluster.hosts.rows.get(host)
+    return None if row is None else next((cause_of(one.cause) for one in row.opened_gpus if one.uuid == gpu), None)
+
+
+def close_gpu(cluster: Cluster, host: str, gpu: str, cause: Cause, why: str, now: float, ended: int = 0) -> list[ev.Event]:
+    """Close a GPU for what its agent says; again, where it was closed for something less grave.
+
+    What an administrator has opened it with changes nothing. ``ended``: the key of a job whose end says it.
+    """
+    known = accepted(cluster, host, gpu)
+    if known is not None and not cause.is_news_after(known):
+        return []
     events = _close(cluster, host, gpu, cause, why, now)
-    return events + (_start_again(cluster, host, gpu, why, now) if cause in GRAVE else [])
+    return events + (_start_again(cluster, host, gpu, why, now, ended) if cause in GRAVE else [])
 
 
 def _close(cluster: Cluster, host: str, gpu: str, cause: Cause, why: str, now: float) -> list[ev.Event]:
@@ -66,14 +82,15 @@ def _close(cluster: Cluster, host: str, gpu: str, cause: Cause, why: str, now: f
 
 
 def open_gpu(cluster: Cluster, host: str, gpu: str, why: str, now: float) -> list[ev.Event]:
-    """Open one that the master has closed for what passes."""
+    """Open one that the master has closed for what passes, or that an administrator has opened before that was over."""
     found = closed_gpu(cluster, host, gpu)
-    if found is None or found.by != BY or found.cause == Cause.FAULT.value:
+    passes = found is not None and found.by == BY and found.cause != Cause.FAULT.value
+    if not passes and accepted(cluster, host, gpu) is None:
         return []
     return [ev.GpuSwitched(at=now, host=host, gpu=gpu, closed=False, by=BY, comment=why)]
 
 
-def _start_again(cluster: Cluster, host: str, gpu: str, why: str, now: float, but: int = 0) -> list[ev.Event]:
+def _start_again(cluster: Cluster, host: str, gpu: str, why: str, now: float, but: int) -> list[ev.Event]:
     """End the jobs on a broken GPU that may run again: they wait for others at their old places. ``but``: one that has ended."""
     use, rows = cluster.use.hosts.get(host), cluster.jobs.rows
     said = sentence(cluster, host, gpu, why)
@@ -105,10 +122,7 @@ def reported(cluster: Cluster, report: EndedReport | GoneReport, now: float) -> 
     """What the end of a part says of its GPUs, in the commit that frees them: so none is given before it is closed."""
     events: list[ev.Event] = []
     for fault in report.gpu_faults:
-        cause = cause_of(fault.cause)
-        events += _close(cluster, report.host, fault.uuid, cause, fault.error, now)
-        if cause in GRAVE:
-            events += _start_again(cluster, report.host, fault.uuid, fault.error, now, report.key)
+        events += close_gpu(cluster, report.host, fault.uuid, cause_of(fault.cause), fault.error, now, report.key)
     return events
 
 

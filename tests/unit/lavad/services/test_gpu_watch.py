@@ -104,8 +104,22 @@ async def test_a_fault_stays_until_an_administrator_opens_it_who_has_the_last_wo
     await w.beats("2 uncorrected ECC errors", "fault")
     await w.switches(closed=False)
     assert await w.beats("3 uncorrected ECC errors", "fault") == []
-    assert await w.beats() + await w.beats(after=61) == []
+    w.restarted()
+    assert await w.beats("3 uncorrected ECC errors", "fault") == []
+    assert await w.beats() == []
+    assert await w.beats(after=61) == ["0 opened by lava: it is well again"]
+    w.restarted()
     assert await w.beats("1 uncorrected ECC errors", "fault") == ["0 closed by lava: 1 uncorrected ECC errors"]
+
+
+@told
+async def test_one_that_an_administrator_opened_is_closed_when_it_is_lost_as_well(w: Watched) -> None:
+    assert await w.beats("Xid 48", "fault") == ["0 closed by lava: Xid 48"]
+    await w.switches(closed=False)
+    assert await w.beats("too hot", "health") == []
+    assert await w.beats("lost", "lost") == ["0 closed by lava: lost"]
+    assert await w.beats() == []
+    assert await w.beats(after=60) == ["0 opened by lava: it is well again"]
 
 
 @told

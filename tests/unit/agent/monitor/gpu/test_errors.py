@@ -33,7 +33,8 @@ def ill(gpus: GpuSource) -> tuple[str, str]:
         ("remap", ("health", "rows of its memory are remapped by the next reset")),
         ("hot", ("", "")),
         ("xid13", ("", "")),
-        ("xid31,xid43,xid45", ("", "")),
+        ("xid158", ("fault", "Xid 158: fatal timeout")),
+        ("xid31,xid43,xid45,xid68,xid109,xid154", ("", "")),
     ],
 )
 def test_each_fault_and_its_cause(gpus: GpuSource, faults: Faults, fault: str, told: tuple[str, str]):

@@ -179,6 +179,25 @@ def test_graver_faults_prevail_and_administrators_have_the_last_word():
     assert open_gpu(b.cluster, "g1", G1, "well", b.now) == []
 
 
+def test_what_an_administrator_has_opened_stays_open_with_its_fault_when_a_job_on_it_ends():
+    b = bench()
+    closes(b, cause=Cause.FAULT)
+    b.apply(ev.GpuSwitched(at=b.now, host="g1", gpu=G0, closed=False, by="boss"))
+    key, other = b.placed(gpu=ONE), b.placed(gpu=ONE, rerunnable=True)
+    assert (on(b, key), on(b, other)) == ((G0,), (G1,))
+    same = GpuFault(G0, "fault", "2 uncorrected ECC errors")
+    assert b.said("ended", key, "g1", End(at=b.now), True, (same,)) == ["JobFinished"]
+    assert closed(b) == {}
+    key = b.placed(gpu=ONE)
+    lost = GpuFault(G0, "lost", "lost")
+    assert b.said("ended", key, "g1", End(at=b.now), True, (lost,)) == ["GpuSwitched", "JobFinished"]
+    assert closed(b) == {G0: "lost"}
+    b.apply(ev.GpuSwitched(at=b.now, host="g1", gpu=G0, closed=False, by="boss"))
+    assert [type(one).__name__ for one in open_gpu(b.cluster, "g1", G0, "well", b.now)] == ["GpuSwitched"]
+    b.take(open_gpu(b.cluster, "g1", G0, "well", b.now))
+    assert closes(b) == ["GpuSwitched"]
+
+
 def test_an_unknown_cause_host_or_gpu_does_no_harm():
     b = bench()
     assert gpus.cause_of("new kind") is Cause.HEALTH
