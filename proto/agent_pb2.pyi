@@ -989,20 +989,22 @@ class Hosts(_message.Message):
     def __init__(self, hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., number: _Optional[int] = ..., grow: _Optional[bool] = ..., changed: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class Signal(_message.Message):
-    __slots__ = ("wish", "kind", "signal", "reason", "kill_after", "period")
+    __slots__ = ("wish", "kind", "signal", "reason", "kill_after", "period", "notice")
     WISH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     KILL_AFTER_FIELD_NUMBER: _ClassVar[int]
     PERIOD_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
     wish: int
     kind: str
     signal: int
     reason: str
     kill_after: bool
     period: int
-    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ...) -> None: ...
+    notice: int
+    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ..., notice: _Optional[int] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("stopped",)

@@ -6,6 +6,7 @@ Rule: pure; the caller gives the times (seconds of CLOCK_BOOTTIME). A checkpoint
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +26,8 @@ class PendingRequest(msgspec.Struct, frozen=True, gc=False):
     request: int
     kill_after: bool
     until: float
+    ends: bool = False
+    """If it fails, the part ends without it."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True):
@@ -51,11 +54,16 @@ def begin(uid: str, known: int, period: float, initial: float, now: float) -> Ch
     return Checkpoints(uid, known, period, now + (initial or period) if period else 0.0, seen=known)
 
 
-def ask(now: float, state: Checkpoints, request: int, kill_after: bool) -> Decided:
-    """The master requests a checkpoint: signal the job's tasks. A repeated request changes nothing."""
-    if any(one.request == request for one in state.pending):
+def ask(now: float, state: Checkpoints, request: int, kill_after: bool, within: float = 0.0) -> Decided:
+    """The master requests a checkpoint: signal the job's tasks. A repeated request changes nothing.
+
+    ``request`` and ``within``: as in ``AskCheckpoint``.
+    """
+    if any(one.request == request for one in state.pending) or (not request and state.asked):
         return state, []
-    pending = (*state.pending, PendingRequest(request, kill_after, now + WAIT))
+    pending = state.pending
+    if request:
+        pending = (*pending, PendingRequest(request, kill_after, now + (within or WAIT), bool(within)))
     return replace(state, pending=pending, asked=now), [Send(state.uid, SIGNAL, True)]
 
 
@@ -72,7 +80,7 @@ def tick(now: float, state: Checkpoints) -> Decided:
     why = f"no checkpoint was written within {WAIT:.0f} seconds"
     late = [one for one in state.pending if one.until <= now]
     if late:
-        effects += [Answer(state.uid, one.request, False, why) for one in late]
+        effects += _fail(state.uid, late, why)
         state = replace(state, pending=tuple(one for one in state.pending if one.until > now))
     if state.asked and now >= state.asked + WAIT:
         effects.append(ReportCheckpoint(state.uid, -1, now - state.asked, why=why))
@@ -123,5 +131,12 @@ def damaged(now: float, state: Checkpoints, generation: int, why: str) -> Decide
 
 
 def _failed(state: Checkpoints, why: str) -> Decided:
-    effects: list[Effect] = [Answer(state.uid, one.request, False, why) for one in state.pending]
-    return replace(state, pending=(), asked=0.0), effects
+    return replace(state, pending=(), asked=0.0), _fail(state.uid, state.pending, why)
+
+
+def _fail(uid: str, requests: Sequence[PendingRequest], why: str) -> list[Effect]:
+    """Who asked hears that there is none; a part that was to end by now does so without."""
+    effects: list[Effect] = [Answer(uid, one.request, one.ends, "" if one.ends else why) for one in requests]
+    if any(one.ends for one in requests):
+        effects.append(KillAll(uid))
+    return effects

@@ -16,6 +16,7 @@ from agent.core.part import KILL, TERMINATE, Part, Request, RequestKind, Stage, 
 Decided = tuple[Part, list[Effect]]
 
 _OVER = (Stage.ENDED, Stage.GONE)
+_ENDS = (RequestKind.KILL, RequestKind.REQUEUE, RequestKind.MIGRATE)
 SOFT_STOP = 1.0
 """Seconds from SIGTSTP to SIGSTOP for a parallel job."""
 SHORT_GRACE = 2.0
@@ -58,8 +59,11 @@ def asked(part: Part, request: Request, now: float) -> Decided:
         return part, [Answer(part.uid, request.number)]
     part = replace(part, requests=part.requests | {request.number})
     if part.stage in _OVER:
-        return part, [Answer(part.uid, request.number, False, "Job has already finished")]
+        ok = request.kind in _ENDS
+        return part, [Answer(part.uid, request.number, ok, "" if ok else "Job has already finished")]
     answered: list[Effect] = [Save(part.uid), Answer(part.uid, request.number)]
+    if request.notice and (noticed := _with_notice(part, request, now, answered)) is not None:
+        return noticed
     if request.kind is RequestKind.CHECKPOINT or (request.kind is RequestKind.MIGRATE and part.rules.checkpoint):
         return _checkpoint(part, request, answered)
     if request.kind in (RequestKind.REQUEUE, RequestKind.MIGRATE):
@@ -75,6 +79,30 @@ def asked(part: Part, request: Request, now: float) -> Decided:
         return part, effects + answered
     part, effects = _signalled(part, request)
     return part, effects + answered
+
+
+def _with_notice(part: Part, request: Request, now: float, answered: list[Effect]) -> Decided | None:
+    """The job's warning (``-wa``), or a checkpoint of one that has none, and time before the end; None: it would not use it."""
+    rules = part.rules
+    if part.stage is not Stage.RUNNING or part.stopped or part.killing:
+        return None
+    if rules.warn in ("", "CHKPNT"):
+        if not rules.checkpoint:
+            return None
+        if not rules.first:
+            return part, answered
+        within = min(request.notice, rules.warn_before) if rules.warn else request.notice
+        # Not marked as carried out: after a restart of the agent the master requests it again.
+        part = replace(part, reason=part.reason or request.reason, warned=True, requests=part.requests - {request.number})
+        return part, [Save(part.uid), AskCheckpoint(part.uid, request.number, True, float(within))]
+    at = now + min(request.notice, rules.warn_before)
+    if request.kind is RequestKind.KILL:
+        # Not yet marked as being killed: bkill need not wait for the end of the notice.
+        ended = replace(_to_be_killed(part, at, request.reason), killing=False)
+    else:
+        ended = replace(part, reason=part.reason or request.reason, steps=(Step(at, KILL),))
+    warning = [] if part.warned else _warning(part)
+    return replace(ended, warned=True), [*warning, *answered]
 
 
 def leave(part: Part, grace: float, now: float) -> Decided:
@@ -155,7 +183,7 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
         steps = (Step(now, signal.SIGUSR2), *_later(part, now + rules.warning))
         if part.warned:
             steps = _later(part, now)
-        part = replace(part, limit="TERM_RUNLIMIT", steps=part.steps if part.killing else steps)
+        part = replace(part, limit="TERM_RUNLIMIT", steps=part.steps if _is_to_end(part) else steps)
         effects.append(Save(part.uid))
     due = [step for step in part.steps if step.at <= now]
     if due:
@@ -166,6 +194,10 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
             else:
                 effects.append(KillAll(part.uid) if step.signal == KILL else Send(part.uid, step.signal))
     return part, effects
+
+
+def _is_to_end(part: Part) -> bool:
+    return part.killing or any(step.signal != signal.SIGSTOP for step in part.steps)
 
 
 def _warns(part: Part) -> bool:
@@ -184,7 +216,7 @@ def _is_time_to_warn(part: Part, now: float) -> bool:
 def _warning(part: Part) -> list[Effect]:
     warn = part.rules.warn
     if warn == "CHKPNT":
-        return [Send(part.uid, signal.SIGUSR1, True)] if part.rules.checkpoint and part.rules.first else []
+        return [AskCheckpoint(part.uid, 0)] if part.rules.checkpoint and part.rules.first else []
     if warn.isdigit():
         return [Send(part.uid, int(warn))]
     return [Run(part.uid, warn)] if part.rules.first else []

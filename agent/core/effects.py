@@ -37,10 +37,14 @@ class ReportStopped(Effect, frozen=True):
 
 
 class AskCheckpoint(Effect, frozen=True):
-    """Ask the job to write a checkpoint; with ``kill_after``, end the part once it is complete."""
+    """Ask the job to write a checkpoint; with ``kill_after``, end the part once it is complete.
+
+    ``request`` 0: nobody waits for it. ``within``: seconds after which the part ends without one, and if it fails; 0: it runs on.
+    """
 
     request: int
     kill_after: bool = False
+    within: float = 0.0
 
 
 class ReportCheckpoint(Effect, frozen=True):

@@ -34,7 +34,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     threads: int = 0
     enforce_memory: bool = False
     warn: str = ""
-    """What warns the job ``warn_before`` seconds before its run limit or deadline: a signal's number, CHKPNT or a command."""
+    """What warns the job: a signal's number, CHKPNT or a command, ``warn_before`` seconds before its run limit or deadline, or
+    before the master ends it."""
     warn_before: int = 0
     deadline: float = 0.0
     """When the master ends the job (``-t``), in seconds of CLOCK_BOOTTIME; 0: never."""
@@ -80,6 +81,8 @@ class Request(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     reason: str = ""
     kill_after: bool = False
     at: float = 0.0
+    notice: int = 0
+    """Seconds that a job which is ended by the request has at most from its warning to its end; 0: none."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

@@ -75,7 +75,8 @@ class PartControl:
                 self._reporter.put(messages.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
             elif isinstance(effect, eff.AskCheckpoint):
                 if entry.checkpoint is not None:
-                    self.apply_checkpoint(entry, *checkpoint.ask(now(), entry.checkpoint, effect.request, effect.kill_after))
+                    asked = checkpoint.ask(now(), entry.checkpoint, effect.request, effect.kill_after, effect.within)
+                    self.apply_checkpoint(entry, *asked)
             elif isinstance(effect, eff.ReportCheckpoint):
                 said = pb.Checkpointed(
                     generation=effect.generation,

@@ -264,7 +264,8 @@ class Runner:
             self.control.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
-            request = Request(asked.wish, _kind_of(asked.kind), asked.signal, asked.reason, asked.kill_after, now())
+            kind = _kind_of(asked.kind)
+            request = Request(asked.wish, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
             if asked.HasField("period") and entry.checkpoint is not None:
                 entry.checkpoint = checkpoint.set_period(entry.checkpoint, asked.period, now())
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)

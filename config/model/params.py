@@ -65,6 +65,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """Crashes after one checkpoint generation before a job goes one back, and again before it ends."""
     lava_shared_dirs: tuple[str, ...] = ()
     """Folders that all hosts see, with what is below them; `all`: every one."""
+    lava_warning_max: int = 300
+    """Seconds that a job has at most from its warning until the master ends it to give its slots to others; 0: none."""
     lava_host_refusals: int = 3
     lava_host_retry: int = 300
 

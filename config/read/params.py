@@ -205,6 +205,7 @@ LSF_CONF: Table = {
     "LAVA_USER_STORE": v.number(0),
     "LAVA_CHKPNT_TRIES": v.number(1),
     "LAVA_SHARED_DIRS": v.words,
+    "LAVA_WARNING_MAX": v.second_count,
     "LAVA_HOST_REFUSALS": v.number(0),
     "LAVA_HOST_RETRY": v.positive_seconds,
     "LAVA_HEALTH": v.text,

@@ -150,6 +150,8 @@ class PendingSignal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """kill: the job counts as DONE."""
     said: str = ""
     """The reason given with the request (-C)."""
+    notice: int = 0
+    """Seconds that the job has at most from its warning (``-wa``), or the request of a checkpoint, to its end; 0: none."""
 
     @property
     def ends(self) -> bool:

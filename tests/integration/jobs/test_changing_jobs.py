@@ -46,15 +46,16 @@ def test_output_files_of_a_running_job_are_delivered_elsewhere(cluster: Cluster,
     assert not (tmp_path / "olderr").exists()
 
 
-@pytest.mark.parametrize("action", ["URG", "command"])
+@pytest.mark.parametrize("action", ["URG", "SIGWINCH", "CHKPNT", "command"])
 def test_a_job_is_warned_before_its_run_limit(cluster: Cluster, action: str) -> None:
     seen = cluster.folder.path / f"warned.{action}"
     script = cluster.folder.path / "warn.sh"
     script.write_text(f"#!/bin/sh\necho $LSB_JOBID > {seen}\n")
     script.chmod(0o755)
-    what = "URG" if action == "URG" else str(script)
-    program = f'trap "echo \\$LSB_JOBID > {seen}" URG; while :; do sleep 0.1; done'
-    job = cluster.submit(f"-W 1 -wt 1 -wa {what} -o out2 '{program}'")
+    what, caught = (str(script), "URG") if action == "command" else (action, {"CHKPNT": "USR1"}.get(action, action[-5:]))
+    program = f'trap "echo \\$LSB_JOBID > {seen}" {caught}; while :; do sleep 0.1; done'
+    folder = f"-k {cluster.folder.path}/warned.ck" if action == "CHKPNT" else ""
+    job = cluster.submit(f"-W 1 -wt 1 -wa {what} {folder} -o out2 '{program}'")
     wait_until(lambda: seen.exists() and seen.read_text() == f"{job}\n", 20, lambda: f"the warning\n{cluster.logs()}")
     cluster.run(f"bkill {job}")
     cluster.wait_end(job)

@@ -75,6 +75,49 @@ def test_a_victim_is_requeued(cluster: Cluster, tmp_path: Path) -> None:
     cluster.wait_end(low)
 
 
+SAVES = """#!/bin/sh
+trap 'mkdir $LSB_CHKPNT_DIR/gen-1.tmp; printf "{\\"generation\\": 1, \\"files\\": {}}" >$LSB_CHKPNT_DIR/gen-1.tmp/MANIFEST
+mv $LSB_CHKPNT_DIR/gen-1.tmp $LSB_CHKPNT_DIR/gen-1' USR1
+echo "$LSB_RESTART $LAVA_CKPT_GENERATION" >>starts
+while :; do sleep 0.1; done
+"""
+STOPS = """#!/bin/sh
+trap 'echo $LSB_JOBID >>warned; exit 3' URG
+echo begun >>begun
+while [ ! -e warned ]; do sleep 0.1; done
+sleep 1000
+"""
+
+
+def test_victims_are_warned_before_they_are_requeued(cluster: Cluster, tmp_path: Path) -> None:
+    for name, text in {"saves": SAVES, "stops": STOPS, "action": "#!/bin/sh\necho $LSB_JOBID >action.ran\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    lows = [
+        cluster.submit(f"-q again -n 2 -k {tmp_path}/ck -o /dev/null ./saves", cwd=tmp_path),
+        cluster.submit("-q again -wa URG -wt 1 -o /dev/null ./stops", cwd=tmp_path),
+        cluster.submit(f"-q again -wa {tmp_path}/action -wt 60 -o /dev/null 'echo $$ >pid; exec sleep 1000'", cwd=tmp_path),
+    ]
+    files = [tmp_path / name for name in ("starts", "begun", "pid")]
+    wait_until(lambda: all(file.exists() for file in files), 30, lambda: f"all to run\n{cluster.logs()}")
+    high = cluster.submit("-q urgent -n 4 -o /dev/null 'while [ ! -e go ]; do sleep 0.1; done'", cwd=tmp_path)
+    ran = tmp_path / "action.ran"
+    wait_until(lambda: ran.exists() and ran.read_text() == f"{lows[2]}\n", 30, lambda: f"the command\n{cluster.logs()}")
+    for low in lows[:2]:
+        cluster.wait_for(low, "PEND")
+    assert (tmp_path / "warned").read_text() == f"{lows[1]}\n", "it was warned, and ended as it wanted to"
+    assert Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists(), "it has the site's time, 5 minutes"
+    assert cluster.states(high) == ["PEND"]
+    cluster.run(f"bkill {lows[1]} {lows[2]}")
+    cluster.wait_for(high, "RUN")
+    (tmp_path / "go").touch()
+    cluster.wait_for(high, "DONE")
+    wait_until(lambda: (tmp_path / "starts").read_text().splitlines()[1:] == ["Y 1"], 30, lambda: cluster.logs())
+    cluster.run(f"bkill {lows[0]}")
+    for low in lows:
+        cluster.wait_end(low)
+
+
 def test_a_big_job_holds_what_is_free_and_short_jobs_fill_the_gap(cluster: Cluster, tmp_path: Path) -> None:
     first = cluster.submit("-n 3 -W 60 -o /dev/null sleep 1000", cwd=tmp_path)
     cluster.wait_for(first, "RUN")

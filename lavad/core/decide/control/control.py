@@ -169,7 +169,9 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             return "Job is not checkpointable or rerunnable"
         if job.run is not None and job.run.is_ending:
             return "Job is being migrated or ended already"
-        pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by=caller.user, kill_after=True)
+        # A checkpoint that fails ends the migration, not the job: it needs no notice.
+        notice = 0 if spec.checkpoint is not None else cluster.conf.params.lava_warning_max
+        pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by=caller.user, kill_after=True, notice=notice)
         events: list[ev.Event] = []
         if ask.hosts:
             number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)

@@ -102,7 +102,8 @@ class _Acceptance:
         queue = self.cluster.queue_conf.get(self.cluster.spec_of(one.key).queue)
         word = one.reason.name.removeprefix("TERM_")
         if queue is not None and word in queue.terminate_when:
-            pending = PendingSignal(kind=SignalKind.KILL, at=self.now, by="", reason=one.reason)
+            notice = self.cluster.conf.params.lava_warning_max
+            pending = PendingSignal(kind=SignalKind.KILL, at=self.now, by="", reason=one.reason, notice=notice)
             return SignalRequested(at=self.now, key=one.key, pending=pending)
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
 

@@ -110,7 +110,12 @@ def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[
         else:
             kind = SignalKind(one.how)
             pending = PendingSignal(
-                kind=kind, at=now, by="preemption", reason=TermReason.TERM_PREEMPT, kill_after=kind is SignalKind.MIGRATE
+                kind=kind,
+                at=now,
+                by="preemption",
+                reason=TermReason.TERM_PREEMPT,
+                kill_after=kind is SignalKind.MIGRATE,
+                notice=cluster.conf.params.lava_warning_max,
             )
             events.append(SignalRequested(at=now, key=one.key, pending=pending, beneficiary=one.beneficiary))
     beneficiary = unit[0].beneficiary if unit else 0

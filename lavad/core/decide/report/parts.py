@@ -32,7 +32,7 @@ from lavad.core.job.reports import (
 )
 from lavad.core.job.resize import is_complete, may_lose, portion, uid_of
 from lavad.core.job.spec import Spec
-from lavad.core.lang.states import OVER, JobState, PartState
+from lavad.core.lang.states import OVER, JobState, PartState, SignalKind
 from lavad.core.rules.checkpoint_interval import differs, period_of
 from lavad.core.rules.effects import is_released
 
@@ -102,12 +102,16 @@ def stopped(cluster: Cluster, report: StoppedReport, now: float) -> list[ev.Even
 
 
 def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Event]:
-    """A pending signal was carried out on a host; a kill stays pending until the end of the attempt."""
+    """A pending signal was carried out on a host; one that ends the attempt stays until then, but a migration that failed."""
     found = find_part(cluster, report)
     if found is None:
         return []
     job, run, _ = found
-    if not any(pending.number == report.wish and not pending.ends for pending in run.pending_signals):
+    pending = next((pending for pending in run.pending_signals if pending.number == report.wish), None)
+    if pending is None:
+        return []
+    runs_on = pending.kind is SignalKind.MIGRATE and not report.ok and run.verdict is None and not job.preempted_for_good
+    if pending.ends and not runs_on:
         return []
     return [ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)]
 

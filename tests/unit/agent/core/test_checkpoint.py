@@ -93,3 +93,20 @@ def test_only_whole_generations_count(tmp_path: Path) -> None:
     for name in ("gen-1", "gen-2", "gen-10", "gen-12.tmp"):
         (tmp_path / name / "MANIFEST").touch()
     assert look() == 10
+
+
+def test_a_part_that_is_to_end_does_so_without_the_checkpoint_that_fails() -> None:
+    begun = checkpoint.begin("u", 3, 0.0, 0.0, 0.0)
+    state, effects = checkpoint.ask(1.0, begun, 5, True, 30.0)
+    assert effects == [ASK]
+    assert checkpoint.tick(30.9, state) == (state, [])
+    assert checkpoint.tick(31.0, state)[1] == [Answer("u", 5), KillAll("u")]
+    assert checkpoint.signal_ignored(state)[1] == [Answer("u", 5), KillAll("u")]
+    assert checkpoint.found(9.0, state, 4)[1] == [ReportCheckpoint("u", 4, 8.0), Answer("u", 5), KillAll("u")]
+
+
+def test_a_warning_asks_for_a_checkpoint_that_nobody_waits_for() -> None:
+    state, effects = checkpoint.ask(1.0, checkpoint.begin("u", 3, 0.0, 0.0, 0.0), 0, False)
+    assert effects == [ASK]
+    assert checkpoint.ask(2.0, state, 0, False) == (state, [])
+    assert checkpoint.found(3.0, state, 4)[1] == [ReportCheckpoint("u", 4, 2.0)]

@@ -119,6 +119,51 @@ def test_a_job_is_warned_before_its_deadline() -> None:
     assert sent(decide.tick(late, 100.0)[1]) == [23]
 
 
+REQUEUED = Request(4, RequestKind.REQUEUE, reason="TERM_PREEMPT", notice=30)
+
+
+def test_a_job_that_the_master_ends_is_warned_and_has_time() -> None:
+    part, effects = decide.asked(running(Rules(warn="23", warn_before=20)), REQUEUED, 200.0)
+    assert (sent(effects), effects[-1]) == ([23], Answer("u", 4))
+    assert (part.reason, decide.wake_at(part)) == ("TERM_PREEMPT", 220.0)
+    assert sent(decide.tick(part, 219.0)[1]) == []
+    assert sent(decide.tick(part, 220.0)[1]) == ["kill"]
+    assert decide.asked(part, REQUEUED, 201.0)[0] is part, "the end does not move"
+    _, effects = decide.asked(part, Request(5, RequestKind.KILL), 205.0)
+    assert sent(effects) == [signal.SIGCONT, signal.SIGINT], "bkill does not wait"
+    long = running(Rules(warn="23", warn_before=600))
+    assert decide.wake_at(decide.asked(long, REQUEUED, 200.0)[0]) == 230.0, "the site's time is the most"
+
+
+def test_a_kill_of_the_master_begins_its_sequence_after_the_notice() -> None:
+    rules = Rules(warn="save.sh", warn_before=20, interval=10.0, run=130)
+    part, effects = decide.asked(running(rules), replace(REQUEUED, kind=RequestKind.KILL), 200.0)
+    assert Run("u", "save.sh") in effects
+    assert sent(effects) == []
+    part, effects = decide.tick(part, 220.0)
+    assert sent(effects) == [signal.SIGCONT, signal.SIGINT]
+    part, effects = decide.tick(part, 230.0)
+    assert sent(effects) == [signal.SIGTERM], "its run limit at 230 changes nothing"
+    other = decide.asked(running(replace(rules, first=False)), replace(REQUEUED, kind=RequestKind.KILL), 200.0)
+    assert not any(isinstance(effect, Run) for effect in other[1]), "a command runs on the first host"
+
+
+@pytest.mark.parametrize(("rules", "within"), [(Rules(), 30.0), (Rules(warn="CHKPNT", warn_before=10), 10.0)])
+def test_a_checkpointable_job_without_another_warning_is_asked_for_a_checkpoint(rules: Rules, within: float) -> None:
+    part, effects = decide.asked(running(replace(rules, checkpoint=True)), REQUEUED, 200.0)
+    assert effects == [Save("u"), AskCheckpoint("u", 4, True, within)]
+    assert 4 not in part.requests, "the master requests it again after a restart of the agent"
+    _, effects = decide.asked(running(replace(rules, checkpoint=True, first=False)), REQUEUED, 200.0)
+    assert effects == [Save("u"), Answer("u", 4)]
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(warn="CHKPNT", warn_before=10)])
+def test_a_job_that_would_not_use_the_time_is_ended_at_once(rules: Rules) -> None:
+    assert sent(decide.asked(running(rules), REQUEUED, 200.0)[1]) == ["kill"]
+    stopped, _ = decide.stop(running(Rules(warn="23", warn_before=10)), True, 150.0)
+    assert sent(decide.asked(stopped, REQUEUED, 200.0)[1]) == ["kill"]
+
+
 def test_other_limits_for_a_part_that_runs() -> None:
     part = running(Rules(run=60, warn="23", warn_before=20))
     part, _ = decide.tick(part, 140.0)

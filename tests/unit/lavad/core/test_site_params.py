@@ -121,10 +121,10 @@ def test_numbers_of_messages(bench: Bench) -> None:
         post(bench.cluster, Post(job=str(job), number=4, text="x"), ALICE, bench.now)
 
 
-def pending_signals(bench: Bench, key: int) -> list[tuple[str, TermReason]]:
+def pending_signals(bench: Bench, key: int) -> list[tuple[str, TermReason, int]]:
     run = bench.job(key).run
     assert run is not None
-    return [(pending.kind, pending.reason) for pending in run.pending_signals]
+    return [(pending.kind, pending.reason, pending.notice) for pending in run.pending_signals]
 
 
 def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
@@ -133,16 +133,17 @@ def test_a_closing_window_ends_jobs_where_the_queue_says_so(bench: Bench) -> Non
     bench.local = (1, 18 * 3600 + 5)
     bench.accept(bench.schedule())
     assert bench.accept(bench.schedule()) == []
-    assert pending_signals(bench, key) == [("kill", TermReason.TERM_WINDOW)]
+    assert pending_signals(bench, key) == [("kill", TermReason.TERM_WINDOW, 300)]
 
 
 def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
+    site(bench, lava_warning_max=20)
     bench.queues(QueueConfig(name="normal", stop_cond="select[ut>0.9]", terminate_when=(TerminateWhen.LOAD,)))
     key = bench.placed()
     bench.load("h1", ut=0.95)
     bench.now += Params().sbd_sleep_time
     bench.accept(bench.schedule())
-    assert pending_signals(bench, key) == [("kill", TermReason.TERM_LOAD)]
+    assert pending_signals(bench, key) == [("kill", TermReason.TERM_LOAD, 20)]
 
 
 def test_records_of_older_stores_have_the_defaults() -> None:

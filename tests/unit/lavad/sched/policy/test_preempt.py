@@ -134,7 +134,7 @@ def test_requeue_holds_what_the_victim_has_until_it_is_gone() -> None:
     step(world)
     job = world.cluster.jobs.rows[low]
     assert job.run is not None
-    assert [pending.kind for pending in job.run.pending_signals] == ["requeue"]
+    assert [(pending.kind, pending.notice) for pending in job.run.pending_signals] == [("requeue", 300)]
     assert world.cluster.use.queues["high"][5] == 2, "shown as reserved"
     thief = world.submit(queue="high", slots=1, priority=99)
     step(world)

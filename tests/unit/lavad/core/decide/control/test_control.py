@@ -150,6 +150,7 @@ def test_a_migrated_job_prefers_other_hosts(bench: Bench) -> None:
     key = bench.placed(rerunnable=True)
     host = bench.run(key).parts[0].host
     bench.asked(control.migrate, Migrate(jobs=ids(key)))
+    assert bench.run(key).pending_signals[0].notice == 300, "its warning comes first"
     bench.ended(key, host, status=9)
     assert bench.job(key).avoid == (host,)
     assert host not in bench.step()[key]

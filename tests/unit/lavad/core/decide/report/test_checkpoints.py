@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lavad.core import events as ev
+from lavad.core.decide.control import control
 from lavad.core.job.checkpoints import Checkpoints
+from lavad.core.lang.asks import Migrate, Select
 from lavad.core.lang.states import HostState
 from lavad.core.rules.checkpoint_interval import DAY, FIRST_COST, PRIOR, best_interval
 from lavad.core.rules.effects import ChangeText, effects_due
@@ -87,3 +89,14 @@ def test_hosts_that_fail_make_the_period_shorter(bench: Bench) -> None:
     bench.apply(ev.HostSwitched(at=bench.now, host="h1", closed=False, by="root"))
     key = running(bench, "/ckpt auto")
     assert known(bench, key).period < 0.6 * best_interval(FIRST_COST, PRIOR)
+
+
+def test_a_migration_whose_checkpoint_fails_is_over_and_the_job_runs_on(bench: Bench) -> None:
+    key = running(bench)
+    bench.asked(control.migrate, Migrate(jobs=Select(ids=[str(key)])))
+    (wish,) = bench.run(key).pending_signals
+    assert wish.notice == 0, "it has as long as a checkpoint may take"
+    assert bench.said("granted", key, "h1", wish.number, True, "") == []
+    assert bench.run(key).is_ending
+    assert bench.said("granted", key, "h1", wish.number, False, "no process of the job catches SIGUSR1") == ["SignalHandled"]
+    assert not bench.run(key).is_ending, "it may be migrated again"
