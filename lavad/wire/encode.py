@@ -80,7 +80,8 @@ def text_fields(order: TextOrder) -> dict[str, Any]:
     for record in (spec, spec.policy, settings, text, order):
         found |= fields_of(record, pb.JobText)
     if spec.checkpoint is not None:
-        found |= {f"checkpoint_{name}": getattr(spec.checkpoint, name) for name in spec.checkpoint.__struct_fields__}
+        checkpoint = {f"checkpoint_{name}": getattr(spec.checkpoint, name) for name in spec.checkpoint.__struct_fields__}
+        found |= {name: value for name, value in checkpoint.items() if name in pb.JobText.DESCRIPTOR.fields_by_name}
     roles = zip(spec.roles, text.roles, settings.role_limits, strict=True)
     return found | {
         "min_slots": spec.slots,

@@ -23,6 +23,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """brestart: subfolder of ``folder`` (a job number) with the checkpoint generations to restart from."""
     auto: bool = False
     """The period follows from what a checkpoint costs and how often hosts fail."""
+    requeues: bool = False
+    """``runlimit=requeue``: an attempt that made a checkpoint and reached the run limit is followed by another one."""
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

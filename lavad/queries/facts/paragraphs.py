@@ -82,6 +82,8 @@ def _flags(spec: Spec) -> list[str]:
             words.append(f"Checkpoint period {spec.checkpoint.period // 60} min.")
         elif spec.checkpoint.auto:
             words.append("Checkpoint period auto")
+        if spec.checkpoint.requeues:
+            words.append("Requeued at the run limit")
         words.append(f"Checkpoint directory <{spec.checkpoint.folder}>")
     return words
 

@@ -7,6 +7,7 @@ import os
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.crashes import after_crash, story
+from lavad.core.decide.report.limited import after_run_limit
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import UNSENDABLE
 from lavad.core.job.roles import delay_of
@@ -73,6 +74,8 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, end=end, why=broken)
     if (valued := _after_exit_value(cluster, job, run, spec, now, end)) is not None:
         return valued
+    if (limited := after_run_limit(job, run, spec, now, end)) is not None:
+        return limited
     return after_crash(cluster, job, run, now, end) if spec.checkpoint is not None else None
 
 

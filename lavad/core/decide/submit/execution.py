@@ -70,30 +70,36 @@ STAGE = "stage"
 
 @reads("k")
 def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """``folder [init=minutes] [minutes | auto] [method=name]``."""
-    folder, period, initial, method, auto = "", 0, 0, "", False
-    for word in text_of(option, value).split():
-        if not folder:
-            folder = word
-        elif word.startswith("method="):
-            method = word[7:]
-        elif word.startswith("init="):
-            initial = _checkpoint_seconds(word[5:])
-        elif word == AUTO:
-            auto = True
-        elif word == STAGE:
-            raise Refused("-k: stage is not supported by lava: checkpoints are written where every host of the job sees them")
-        else:
-            period = _checkpoint_seconds(word)
+    """``folder [init=minutes] [minutes | auto] [method=name] [runlimit=requeue]``."""
+    folder, *words = text_of(option, value).split() or [""]
     if not folder:
         raise Refused("Checkpoint directory is missing")
-    if method and not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", method):
-        raise Refused(f"{method}: Bad checkpoint method")
-    if method not in CHKPNT_METHODS:
-        raise Refused(f"{method}: this checkpoint method is not supported by lava")
-    if auto and period:
-        raise Refused(f"{period // 60}: Bad checkpoint period: {AUTO} is given, too")
-    draft.set_spec(checkpoint=Checkpoint(folder=folder, period=period, method=method or "app", initial=initial, auto=auto))
+    made = Checkpoint(folder=folder)
+    for word in words:
+        made = replace(made, **_checkpoint_word(word))
+    if made.auto and made.period:
+        raise Refused(f"{made.period // 60}: Bad checkpoint period: {AUTO} is given, too")
+    draft.set_spec(checkpoint=replace(made, method=made.method or "app"))
+
+
+def _checkpoint_word(word: str) -> dict[str, object]:
+    """The field that a word behind the folder sets."""
+    name, _, text = word.partition("=")
+    if name == "method" and text:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", text):
+            raise Refused(f"{text}: Bad checkpoint method")
+        if text not in CHKPNT_METHODS:
+            raise Refused(f"{text}: this checkpoint method is not supported by lava")
+        return {"method": text}
+    if name == "init" and text:
+        return {"initial": _checkpoint_seconds(text)}
+    if name == "runlimit":
+        if text != "requeue":
+            raise Refused(f"{word}: Bad action at the run limit: runlimit=requeue, or nothing")
+        return {"requeues": True}
+    if word == STAGE:
+        raise Refused("-k: stage is not supported by lava: checkpoints are written where every host of the job sees them")
+    return {"auto": True} if word == AUTO else {"period": _checkpoint_seconds(word)}
 
 
 def _checkpoint_seconds(text: str) -> int:

@@ -39,4 +39,4 @@ def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
         raise Refused("Checkpoint log is not found or is corrupted")
     of = f"{ask.restart_of}"
     draft.restart = ask.restart_from
-    draft.set_spec(checkpoint=replace(checkpoint, period=before.period, initial=before.initial, method=before.method, of=of))
+    draft.set_spec(checkpoint=replace(before, folder=checkpoint.folder, of=of))
