@@ -64,6 +64,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         reason=event.reason,
         avoid=event.avoid,
         failures=event.failures,
+        failed_why=event.why if event.failures else "",
         not_before=event.not_before,
         preempted_for=0,
         preempted_for_good=False,

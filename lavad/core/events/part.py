@@ -78,7 +78,7 @@ def _part_started(cluster: Cluster, event: PartStarted) -> None:
         run = replace(run, started=event.started or event.at, cwd=event.cwd)
     if run.tasks:
         run = _with_tasks_begun(run, event.host, event.at)
-    cluster.jobs.put(job.key, replace(job, run=run, failures=0))
+    cluster.jobs.put(job.key, replace(job, run=run, failures=0, failed_why=""))
 
 
 def _with_tasks_begun(run: Attempt, host: str, at: float) -> Attempt:

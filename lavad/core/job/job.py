@@ -308,6 +308,8 @@ class Job(msgspec.Struct, frozen=True, omit_defaults=True):
     """Hosts on which it ended with an exit code of EXCLUDE(…): it is never placed there again."""
     failures: int = 0
     """Starts in a row that failed before the command ran."""
+    failed_why: str = ""
+    """Why the last of them failed."""
     not_before: float = 0.0
     """Earliest next dispatch after such a failure."""
     requeues: int = 0

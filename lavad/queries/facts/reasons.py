@@ -17,6 +17,8 @@ Reason = tuple[int, int, tuple[str, ...]]
 """Code, number of hosts (0: about the job itself), a few host names."""
 
 _R = PendReason
+_FAILED = frozenset((_R.JOB_DELAY_SCHED, _R.JOB_START_FAIL, _R.JOB_PRE_EXEC))
+"""The reasons of a job that was not started by a host, and waits to be tried again."""
 _SHOWN = 3
 """GPUs that a line names."""
 
@@ -59,19 +61,25 @@ def _class_of(code: int) -> ReasonClass:
 
 def key_text(view: View, job: Job) -> str:
     """The most important reason, as ``pend_reason`` of -o and -p1 show it."""
-    return _line(view, of(view, job)[0], False)
+    return _told(view, job, of(view, job)[0], False)
 
 
 def pending(view: View, job: Job, level: int, names: bool) -> list[str]:
     """The lines below a job's row for -p0 to -p3 (``level``), each with its newline. ``names``: with names of hosts."""
     found = of(view, job)
     if level == 1:
-        return [f" {_line(view, found[0], names)};\n"]
+        return [f" {_told(view, job, found[0], names)};\n"]
     about_hosts = [reason for reason in found if reason[1]]
     if level == 0 or not about_hosts:
-        return [f" {_line(view, reason, names)};\n" for reason in found]
-    main = [f" {_line(view, reason, False)};\n" for reason in found if not reason[1]]
+        return [f" {_told(view, job, reason, names)};\n" for reason in found]
+    main = [f" {_told(view, job, reason, False)};\n" for reason in found if not reason[1]]
     return main + _categories(view, about_hosts, level, names)
+
+
+def _told(view: View, job: Job, reason: Reason, names: bool) -> str:
+    """The line of a reason, with what the host said that did not start the job."""
+    words = _line(view, reason, names)
+    return f"{words}: {job.failed_why.rstrip('.;')}" if job.failed_why and reason[0] in _FAILED else words
 
 
 def _categories(view: View, found: list[Reason], level: int, names: bool) -> list[str]:

@@ -116,6 +116,7 @@ def _revived(
         avoid=(),
         barred=(),
         failures=0,
+        failed_why="",
         not_before=0.0,
         preempted_for=0,
         preempted_for_good=False,

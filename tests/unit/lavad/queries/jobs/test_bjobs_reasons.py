@@ -184,3 +184,17 @@ def test_time_left_with_a_limit() -> None:
     assert c.ask("bjobs", WL=True)[0].splitlines()[1].endswith("Nov 20 11:33     1:50 L")
     assert c.ask("bjobs", WP=True)[0].splitlines()[1].endswith("   8.33% L")
     assert c.ask("bjobs", WF=True)[0].splitlines()[1].endswith("   Nov 20 13:30 L")
+
+
+def test_a_job_that_a_host_did_not_start_says_why() -> None:
+    c = waiting()
+    c.start(1)
+    refused = ev.PartRefused(at=at("11:35:00"), key=1, attempt=1, host="ol2", code="gpu", why="host ol2 cannot run it")
+    again = ev.JobRequeued(at=at("11:35:00"), key=1, reason=R.JOB_START_FAIL, why=refused.why, failures=1)
+    c.feed(refused, again)
+    assert after_row(c, p=True).splitlines()[0] == " Job slot limit reached: 2 hosts;"
+    c.soft.why_job[1] = R.JOB_DELAY_SCHED
+    assert after_row(c, p=True) == " The schedule of the job is postponed for a while: host ol2 cannot run it;\n"
+    assert c.ask("bjobs", o="pend_reason", noheader=True)[0].endswith(": host ol2 cannot run it;\n")
+    c.start(1)
+    assert not c.cluster.jobs.rows[1].failed_why
