@@ -108,22 +108,7 @@ def _hosts(context: Context, name: str, words: list[str]) -> int:
     frame = {"ask": "hosts", "hosts": hosts, "close": close, "comment": options.get("C", "")}
     if MIGRATE in options:
         frame["migrate"] = True
-    ok = _client(context).change(frame)
-    status = 0
-    verb = "Close" if close else "Open"
-    for result in ok.get("results") or ():
-        if result.get("ok"):
-            context.err(f"{verb} <{result['host']}> ...... done\n")
-            if "leave" in result:
-                context.err(f"{result['host']}: {_jobs(result['leave'], 'is', 'are')} migrated, {_jobs(result['stay'])} on\n")
-        else:
-            context.err(f"{verb} <{result['host']}> ...... Host control failed.: {result.get('why', '')}\n")
-            status = LSF_FAILED
-    return status
-
-
-def _jobs(count: int, one: str = "runs", more: str = "run") -> str:
-    return f"{count} job {one}" if count == 1 else f"{count} jobs {more}"
+    return _switch(context, frame, "Host")
 
 
 def _gpus(context: Context, name: str, words: list[str]) -> int:
@@ -132,16 +117,28 @@ def _gpus(context: Context, name: str, words: list[str]) -> int:
     if not gpus:
         raise Fail(f"{name}: say which GPUs\n{USAGE}")
     frame = {"ask": "gpus", "gpus": gpus, "close": name == "gpuclose", "comment": options.get("C", "")}
+    return _switch(context, frame, "GPU")
+
+
+def _switch(context: Context, frame: dict[str, object], what: str) -> int:
+    """Close or open hosts or GPUs: the outcome for each."""
     ok = _client(context).change(frame)
     status = 0
-    verb = "Close" if name == "gpuclose" else "Open"
+    verb = "Close" if frame["close"] else "Open"
     for result in ok.get("results") or ():
+        name = result["gpu"] if what == "GPU" else result["host"]
         if result.get("ok"):
-            context.err(f"{verb} <{result['gpu']}> ...... done\n")
+            context.err(f"{verb} <{name}> ...... done\n")
+            if "leave" in result:
+                context.err(f"{name}: {_jobs(result['leave'], 'is', 'are')} migrated, {_jobs(result['stay'])} on\n")
         else:
-            context.err(f"{verb} <{result['gpu']}> ...... GPU control failed.: {result.get('why', '')}\n")
+            context.err(f"{verb} <{name}> ...... {what} control failed.: {result.get('why', '')}\n")
             status = LSF_FAILED
     return status
+
+
+def _jobs(count: int, one: str = "runs", more: str = "run") -> str:
+    return f"{count} job {one}" if count == 1 else f"{count} jobs {more}"
 
 
 def _queues(context: Context, name: str, words: list[str]) -> int:

@@ -5,6 +5,8 @@ Rule: changes count as recorded only once the master has stored them; else they 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lavad.core.lang.windows import Local
 from lavad.core.plan.cycle_record import CycleRecord, digest_of, gpu_memory_in_use, pack, slim
 from lavad.core.plan.plan import Plan, Recorded
@@ -24,6 +26,10 @@ class Recorder:
         """Whether the newest record has all load and usage."""
         self._changes = _Changes()
         self._sent = _Changes()
+        self._gpus: dict[str, dict[str, int]] = {}
+        """Host to what the stored records say of its GPUs; ``_sent_gpus``: what the newest record adds."""
+        self._sent_gpus: dict[str, dict[str, int]] = {}
+        self._hosts_left = 0
 
     def note(self, update: SoftUpdate) -> None:
         """Load or usage is about to change, or has changed."""
@@ -59,13 +65,23 @@ class Recorder:
             anew=anew,
             load=load,
             usage=usage,
-            gpus={host: gpu_memory_in_use(soft, host) for host in hosts},
+            gpus=self._changed_gpus(soft, hosts, anew),
         )
         return Recorded(anew, pack(record))
 
+    def _changed_gpus(self, soft: Soft, hosts: Iterable[str], anew: bool) -> dict[str, dict[str, int]]:
+        """Each heartbeat tells how the GPUs are, and seldom that they use another number of GB."""
+        if anew or soft.hosts_left != self._hosts_left:
+            self._gpus, self._hosts_left = {}, soft.hosts_left  # a replay forgets the GPUs of a host that leaves
+        used = ((host, gpu_memory_in_use(soft, host)) for host in hosts)
+        self._sent_gpus = {host: gpus for host, gpus in used if self._gpus.get(host) != gpus}
+        return self._sent_gpus
+
     def done(self, kept: bool) -> None:
         """The master has dealt with the plan; ``kept``: its record is stored."""
-        if not kept:
+        if kept:
+            self._gpus |= self._sent_gpus
+        else:
             self._changes.add(self._sent)
             self._needs_whole = self._needs_whole or self._is_whole
         self._sent = _Changes()

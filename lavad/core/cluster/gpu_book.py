@@ -41,7 +41,7 @@ def gpu_amounts(spec: Spec, count: int) -> tuple[tuple[str, float], ...]:
 
 
 class GpuBook:
-    """Of one host. ``closed``: devices that no new job may get."""
+    """Of one host. ``closed``: devices that no new job may get, the instances of a closed GPU too."""
 
     __slots__ = ("closed", "jobs", "mem")
 

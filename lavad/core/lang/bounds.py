@@ -13,6 +13,8 @@ from msgspec import Meta
 MAX_INT32 = 2**31 - 1
 MAX_IDS = 20_000
 """Job ids in one request."""
+MAX_WHY = 512
+"""Characters of a host's reason that an event keeps."""
 MAX_COMMAND = 2**20
 MAX_SCRIPT = 16 << 20
 MAX_INPUT = 8 << 20

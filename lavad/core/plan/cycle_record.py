@@ -30,7 +30,7 @@ class CycleRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: tuple[tuple[str, PartUsage], ...] = ()
     """Host and usage, without what no scheduler reads."""
     gpus: dict[str, dict[str, int]] = {}
-    """Host to the UUID of a GPU to the MB in use, -1 where that is not known."""
+    """Host to the UUID of a GPU to the MB in use, of hosts where that has changed; as ``gpu_memory_in_use`` has it."""
 
 
 class RecordedCycle(msgspec.Struct, frozen=True):
@@ -68,8 +68,8 @@ def slim(usage: PartUsage) -> PartUsage:
 
 
 def gpu_memory_in_use(soft: Soft, host: str) -> dict[str, int]:
-    """What a scheduler reads of the GPUs of a host."""
-    return {uuid: state.mem_used for uuid, state in soft.gpus[host].items()}
+    """What a scheduler reads of the GPUs of a host: MB, in whole GB."""
+    return {uuid: state.gb_used * 1024 for uuid, state in soft.gpus[host].items()}
 
 
 def fold_record(soft: Soft, record: CycleRecord) -> None:

@@ -53,6 +53,11 @@ class GpuState(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     cause: str = ""
     """Of what kind that is: ``core.decide.report.gpus.Cause``."""
 
+    @property
+    def gb_used(self) -> int:
+        """Whole GB of memory in use, 0 where that is not known: placement compares no finer, so that noise decides nothing."""
+        return max(0, self.mem_used // 1024)
+
 
 class PartUsage(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a part uses on its host now, and its peaks. Times in seconds, memory in KB."""
@@ -104,6 +109,8 @@ class Soft:
         """Host to the UUID of a GPU to its state."""
         self.gpu_errors: dict[str, str] = {}
         """Host to what is wrong with its GPU driver."""
+        self.hosts_left = 0
+        """How often a host has left, so that what was known of it was dropped."""
         self.usage: dict[int, dict[str, PartUsage]] = {}
         """Job key to host to usage."""
         self.why: dict[int, WhyClass] = {}
@@ -172,6 +179,7 @@ def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iter
         elif isinstance(event, HostLeft):
             for known in (soft.load, soft.gpus, soft.gpu_errors):
                 known.pop(event.host, None)
+            soft.hosts_left += 1
     for key in finished:
         soft.usage.pop(key, None)
     specs = cluster.specs.rows

@@ -21,8 +21,6 @@ from lavad.core.site.pend_reason import PendReason
 
 States = Mapping[str, GpuState]
 _UNKNOWN: States = {}
-_STEP = 1024
-"""MB; memory in use is compared in these steps, so that its noise decides nothing."""
 _JOINTS = str.maketrans("-/", "__")
 _SOLD = 0.9
 """Of the memory by which a GPU is sold, the least that its driver shows: of 80 GB, 79.6 GiB, or 74.5 where GB are decimal."""
@@ -56,7 +54,7 @@ def _plain(model: str) -> str:
 def is_open(gpu: Gpu, book: GpuBook, req: GpuReq) -> bool:
     """Whether the jobs on a GPU, what they have reserved of its memory, and its health leave it to one more job."""
     top = 1 if is_exclusive(req) else EXCLUSIVE_GPU
-    if gpu.uuid in book.closed or gpu.parent in book.closed or book.jobs.get(gpu.uuid, 0) >= top:
+    if gpu.uuid in book.closed or book.jobs.get(gpu.uuid, 0) >= top:
         return False
     return not req.gmem_mb or book.mem.get(gpu.uuid, 0.0) + req.gmem_mb <= gpu.memory
 
@@ -69,11 +67,9 @@ def usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> list[Gpu]:
 def _usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, states: States = _UNKNOWN) -> list[int]:
     sign = -1 if req.gpack else 1
     # what a job reserves with gmem is counted; else GPUs differ in what is measured
-    measured = {} if req.gpack or req.gmem_mb else {uuid: state.mem_used // _STEP for uuid, state in states.items()}
+    measured = {} if req.gpack or req.gmem_mb else {uuid: state.gb_used for uuid, state in states.items()}
     found = [at for at, gpu in enumerate(gpus) if is_open(gpu, book, req) and matches(gpu, req)]
-    return sorted(
-        found, key=lambda at: (sign * book.jobs.get(gpus[at].uuid, 0), max(0, measured.get(gpus[at].uuid, 0)), gpus[at].index)
-    )
+    return sorted(found, key=lambda at: (sign * book.jobs.get(gpus[at].uuid, 0), measured.get(gpus[at].uuid, 0), gpus[at].index))
 
 
 def per_task(req: GpuReq) -> bool:

@@ -37,8 +37,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     gpu_mps: str
     """As in ``GpuReq``: yes, no, per_socket or per_gpu, with words behind it."""
     gpus_per_task: int
-    gpu_blocks: bool
     """0: what a host gives of GPUs is for all tasks there."""
+    gpu_blocks: bool
+    """Where a host has more tasks than GPUs, each has one: the first tasks the first GPU, and so on (block=yes)."""
     enforce_memory: bool
     enforce_gpu: bool
     """A job's processes may open the device files of its own GPUs only."""

@@ -168,11 +168,11 @@ def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> 
     gpu = need.gpu
     if gpu is None:
         return 0
-    reason = eligible.most.get(gpu)
+    reason = eligible.no_gpus.get(gpu)
     if reason is None:
         gpus = [ledger.host(row.name).gpus for row in _usable(state, need, eligible)]
-        reason = eligible.most[gpu] = gpus_never(gpus, gpu)
-    return int(reason)
+        reason = eligible.no_gpus[gpu] = gpus_never(gpus, gpu)
+    return reason
 
 
 def _most_tasks(state: CycleState, need: Need, eligible: Eligibility, want: Affinity) -> float:

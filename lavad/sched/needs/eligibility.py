@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lavad.core.lang.gpureq import GpuReq
 from lavad.core.plan.volatile import WhyClass
 from lavad.sched.needs.columns import Mask
 
@@ -34,7 +35,7 @@ class Eligibility:
     ``made_from``: (``state_seen``, ``rows_seen``) of the cache when it was worked out.
     """
 
-    __slots__ = ("all_full", "array", "capacity", "codes", "depends_on_load", "full_hosts", "made_from", "most", "ok")
+    __slots__ = ("all_full", "array", "capacity", "codes", "depends_on_load", "full_hosts", "made_from", "most", "no_gpus", "ok")
 
     def __init__(self, codes: list[int] | Codes, depends_on_load: bool, made_from: tuple[int, int]) -> None:
         self.codes = codes
@@ -49,8 +50,9 @@ class Eligibility:
         self.capacity: dict[tuple[bool, int], tuple[int, int]] = {}
         """(whether CPUs bound the slots, ptile) to the (sum, maximum) of the slots that these hosts offer when empty."""
         self.most: dict[object, float] = {}
-        """Resource or affinity requirement to the most that any of these hosts has when empty; GPU requirement to why none could
-        satisfy it."""
+        """Resource or affinity requirement to the most that any of these hosts has when empty."""
+        self.no_gpus: dict[GpuReq, int] = {}
+        """GPU requirement to why none of these hosts could satisfy it when empty; 0: one could."""
 
     def is_current(self, state_seen: int, rows_seen: int) -> bool:
         """Whether it would come out the same if it were worked out again."""

@@ -6,9 +6,9 @@ from enum import Enum
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.lang.bounds import MAX_WHY
 from lavad.core.site.host import BY
 
-LONGEST = 512
 EXITS = "eadmin: JOB EXIT THRESHOLD EXCEEDED"
 """LSF's words."""
 
@@ -26,7 +26,7 @@ def close_faulty(cluster: Cluster, host: str, cause: Cause, why: str, now: float
     row = cluster.hosts.rows.get(host)
     if row is None or row.closed:
         return []
-    return [ev.HostSwitched(at=now, host=host, closed=True, by=BY, comment=why[:LONGEST], cause=cause.value)]
+    return [ev.HostSwitched(at=now, host=host, closed=True, by=BY, comment=why[:MAX_WHY], cause=cause.value)]
 
 
 def open_again(cluster: Cluster, host: str, cause: Cause, why: str, now: float) -> list[ev.Event]:

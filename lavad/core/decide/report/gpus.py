@@ -13,10 +13,9 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Job, PendingSignal
 from lavad.core.job.reports import EndedReport, GoneReport, GpuFault
+from lavad.core.lang.bounds import MAX_WHY
 from lavad.core.lang.states import SUSPENDED, JobState, SignalKind, TermReason
 from lavad.core.site.host import BY, ClosedGpu, Host
-
-LONGEST = 512
 
 
 class Cause(Enum):
@@ -78,7 +77,7 @@ def _close(cluster: Cluster, host: str, gpu: str, cause: Cause, why: str, now: f
     graver = found is None or (found.by == BY and cause.is_graver_than(cause_of(found.cause)))
     if not graver or host not in cluster.hosts.rows:
         return []
-    return [ev.GpuSwitched(at=now, host=host, gpu=gpu, closed=True, by=BY, comment=why[:LONGEST], cause=cause.value)]
+    return [ev.GpuSwitched(at=now, host=host, gpu=gpu, closed=True, by=BY, comment=why[:MAX_WHY], cause=cause.value)]
 
 
 def open_gpu(cluster: Cluster, host: str, gpu: str, why: str, now: float) -> list[ev.Event]:

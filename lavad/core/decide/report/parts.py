@@ -32,12 +32,10 @@ from lavad.core.job.reports import (
 )
 from lavad.core.job.resize import is_complete, may_lose, portion, uid_of
 from lavad.core.job.spec import Spec
+from lavad.core.lang.bounds import MAX_WHY
 from lavad.core.lang.states import OVER, JobState, PartState, SignalKind
 from lavad.core.rules.checkpoint_interval import differs, period_of
 from lavad.core.rules.effects import is_released
-
-LONGEST_WHY = 512
-"""Characters of a reason that a host gives."""
 
 
 def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part] | None:
@@ -130,7 +128,7 @@ def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list
             attempt=attempt,
             generation=report.generation,
             seconds=seconds,
-            why=report.why[:LONGEST_WHY],
+            why=report.why[:MAX_WHY],
             newest=newest,
         )
         return [event]

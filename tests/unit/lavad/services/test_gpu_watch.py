@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
 from lavad.core.plan.volatile import GpuState, SoftUpdate
-from lavad.engine import Engine
 from lavad.services.gpu_watch import GpuWatch
-from lavad.store.batch import Batch
-from lavad.store.writer import Store
-from tests.support.worlds.bench import Bench
+from tests.support.worlds.watched import Watched, told_to
 
 G0, G1 = "GPU-g1-0", "GPU-g1-1"
 
 
-class Kept:
-    """A store that keeps everything."""
-
-    def commit(self, batch: Batch) -> None:
-        pass
-
-
-class Watched:
-    """A bench whose changes go through an engine, with a watch on its GPUs."""
+class GpusWatched(Watched):
+    """With a watch on the GPUs."""
 
     def __init__(self) -> None:
-        self.bench = Bench()
+        super().__init__()
         self.bench.hosts("g1", gpus=2)
-        self.engine = Engine(self.bench.cluster, cast(Store, Kept()), lambda: self.bench.now, {})
         self.watch = self.restarted()
-        self.said: list[str] = []
         self.driver = ""
         self.engine.listen(self._note)
 
@@ -67,25 +53,11 @@ class Watched:
         self.said.clear()
 
 
-def told(story: Callable[[Watched], Awaitable[None]]) -> Callable[[], None]:
-    """A test that an engine runs beside."""
-
-    def run() -> None:
-        async def work() -> None:
-            watched = Watched()
-            running = asyncio.create_task(watched.engine.run())
-            async with asyncio.timeout(60):
-                await story(watched)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-        asyncio.run(work())
-
-    return run
+told = told_to(GpusWatched)
 
 
 @told
-async def test_one_that_is_lost_is_closed_and_opens_when_it_has_been_well_for_a_minute(w: Watched) -> None:
+async def test_one_that_is_lost_is_closed_and_opens_when_it_has_been_well_for_a_minute(w: GpusWatched) -> None:
     assert await w.beats() == []
     assert await w.beats("lost", "lost") == ["0 closed by lava: lost"]
     assert await w.beats("lost", "lost") == []
@@ -98,7 +70,7 @@ async def test_one_that_is_lost_is_closed_and_opens_when_it_has_been_well_for_a_
 
 
 @told
-async def test_a_fault_stays_until_an_administrator_opens_it_who_has_the_last_word(w: Watched) -> None:
+async def test_a_fault_stays_until_an_administrator_opens_it_who_has_the_last_word(w: GpusWatched) -> None:
     assert await w.beats("2 uncorrected ECC errors", "fault") == ["0 closed by lava: 2 uncorrected ECC errors"]
     assert await w.beats() + await w.beats(after=600) == []
     await w.beats("2 uncorrected ECC errors", "fault")
@@ -113,7 +85,7 @@ async def test_a_fault_stays_until_an_administrator_opens_it_who_has_the_last_wo
 
 
 @told
-async def test_one_that_an_administrator_opened_is_closed_when_it_is_lost_as_well(w: Watched) -> None:
+async def test_one_that_an_administrator_opened_is_closed_when_it_is_lost_as_well(w: GpusWatched) -> None:
     assert await w.beats("Xid 48", "fault") == ["0 closed by lava: Xid 48"]
     await w.switches(closed=False)
     assert await w.beats("too hot", "health") == []
@@ -123,7 +95,7 @@ async def test_one_that_an_administrator_opened_is_closed_when_it_is_lost_as_wel
 
 
 @told
-async def test_what_is_held_opens_as_soon_as_nothing_holds_it(w: Watched) -> None:
+async def test_what_is_held_opens_as_soon_as_nothing_holds_it(w: GpusWatched) -> None:
     assert await w.beats("process 1 of user ann still holds it", "held") == [
         "0 closed by lava: process 1 of user ann still holds it"
     ]
@@ -131,7 +103,7 @@ async def test_what_is_held_opens_as_soon_as_nothing_holds_it(w: Watched) -> Non
 
 
 @told
-async def test_what_was_heard_before_it_was_closed_says_nothing(w: Watched) -> None:
+async def test_what_was_heard_before_it_was_closed_says_nothing(w: GpusWatched) -> None:
     await w.beats()
     await w.engine.ask(
         lambda cluster, now: Decided(
@@ -144,7 +116,7 @@ async def test_what_was_heard_before_it_was_closed_says_nothing(w: Watched) -> N
 
 
 @told
-async def test_a_silent_host_opens_nothing_and_a_new_master_waits_too(w: Watched) -> None:
+async def test_a_silent_host_opens_nothing_and_a_new_master_waits_too(w: GpusWatched) -> None:
     await w.beats("lost", "lost")
     await w.beats()
     w.bench.now += 3600
@@ -156,7 +128,7 @@ async def test_a_silent_host_opens_nothing_and_a_new_master_waits_too(w: Watched
 
 
 @told
-async def test_what_gets_worse_is_told_again(w: Watched) -> None:
+async def test_what_gets_worse_is_told_again(w: GpusWatched) -> None:
     assert await w.beats("too hot", "health") == ["0 closed by lava: too hot"]
     assert await w.beats("lost", "lost") == ["0 closed by lava: lost"]
     assert await w.beats("too hot", "health") == []
@@ -164,7 +136,7 @@ async def test_what_gets_worse_is_told_again(w: Watched) -> None:
 
 
 @told
-async def test_a_driver_that_does_not_answer_closes_all_gpus_of_its_host(w: Watched) -> None:
+async def test_a_driver_that_does_not_answer_closes_all_gpus_of_its_host(w: GpusWatched) -> None:
     assert await w.beats(driver="no driver") == ["0 closed by lava: no driver", "1 closed by lava: no driver"]
     assert await w.beats() == []
     assert await w.beats(after=60) == ["0 opened by lava: it is well again"]
@@ -173,7 +145,7 @@ async def test_a_driver_that_does_not_answer_closes_all_gpus_of_its_host(w: Watc
 
 
 @told
-async def test_what_an_administrator_has_closed_stays_closed(w: Watched) -> None:
+async def test_what_an_administrator_has_closed_stays_closed(w: GpusWatched) -> None:
     await w.switches(closed=True)
     assert await w.beats("lost", "lost") == []
     assert await w.beats() + await w.beats(after=61) == []
@@ -182,7 +154,7 @@ async def test_what_an_administrator_has_closed_stays_closed(w: Watched) -> None
 
 
 @told
-async def test_a_host_that_leaves_is_forgotten(w: Watched) -> None:
+async def test_a_host_that_leaves_is_forgotten(w: GpusWatched) -> None:
     await w.beats("lost", "lost")
     await w.engine.ask(lambda cluster, now: Decided(events=[ev.HostLeft(at=now, host="g1")]))
     w.said.clear()

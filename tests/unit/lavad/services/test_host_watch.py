@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -17,30 +15,18 @@ from lavad.core.decide.report.report import decide_report
 from lavad.core.job.job import End
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host import Host
-from lavad.engine import Engine
 from lavad.services.host_watch import HostWatch
-from lavad.store.batch import Batch
-from lavad.store.writer import Store
-from tests.support.worlds.bench import Bench
 from tests.support.worlds.reports import report_of
+from tests.support.worlds.watched import Watched, told_to
 
 
-class Kept:
-    """A store that keeps everything."""
-
-    def commit(self, batch: Batch) -> None:
-        pass
-
-
-class Watched:
-    """A bench whose changes go through an engine, with a watch on its hosts."""
+class HostsWatched(Watched):
+    """With a watch on the hosts."""
 
     def __init__(self) -> None:
-        self.bench = Bench()
+        super().__init__()
         self.bench.configure(params=replace(self.bench.cluster.conf.params, lava_host_refusals=2, lava_host_retry=100))
-        self.engine = Engine(self.bench.cluster, cast(Store, Kept()), lambda: self.bench.now, {})
         self.watch = self.restarted()
-        self.said: list[str] = []
         self.engine.listen(self._note)
 
     def restarted(self) -> HostWatch:
@@ -91,25 +77,11 @@ class Watched:
         return self.bench.cluster.hosts.rows[name]
 
 
-def told(story: Callable[[Watched], Awaitable[None]]) -> Callable[[], None]:
-    """A test that an engine runs beside."""
-
-    def run() -> None:
-        async def work() -> None:
-            watched = Watched()
-            running = asyncio.create_task(watched.engine.run())
-            async with asyncio.timeout(60):
-                await story(watched)
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-        asyncio.run(work())
-
-    return run
+told = told_to(HostsWatched)
 
 
 @told
-async def test_a_host_that_loses_jobs_is_closed_with_the_reason(w: Watched) -> None:
+async def test_a_host_that_loses_jobs_is_closed_with_the_reason(w: HostsWatched) -> None:
     await w.fails()
     await w.watch.turn()
     assert w.said == []
@@ -123,7 +95,7 @@ async def test_a_host_that_loses_jobs_is_closed_with_the_reason(w: Watched) -> N
 
 
 @told
-async def test_jobs_that_ran_elsewhere_prove_it_and_a_users_own_faults_do_not(w: Watched) -> None:
+async def test_jobs_that_ran_elsewhere_prove_it_and_a_users_own_faults_do_not(w: HostsWatched) -> None:
     keys = []
     for _ in range(2):
         keys.append(w.bench.submit())
@@ -140,7 +112,7 @@ async def test_jobs_that_ran_elsewhere_prove_it_and_a_users_own_faults_do_not(w:
 
 
 @told
-async def test_it_is_tried_again_later_each_time_until_a_job_starts(w: Watched) -> None:
+async def test_it_is_tried_again_later_each_time_until_a_job_starts(w: HostsWatched) -> None:
     w.drop(await w.fails())
     w.drop(await w.fails())
     await w.watch.turn()
@@ -163,7 +135,7 @@ async def test_it_is_tried_again_later_each_time_until_a_job_starts(w: Watched) 
 
 
 @told
-async def test_an_administrator_has_the_last_word(w: Watched) -> None:
+async def test_an_administrator_has_the_last_word(w: HostsWatched) -> None:
     await w.fails()
     await w.fails()
     await w.watch.turn()
@@ -183,7 +155,7 @@ async def test_an_administrator_has_the_last_word(w: Watched) -> None:
 
 
 @told
-async def test_health_closes_and_opens(w: Watched) -> None:
+async def test_health_closes_and_opens(w: HostsWatched) -> None:
     w.watch.heard("h1", "")
     w.watch.heard("h2", "disk full")
     await w.watch.turn()
@@ -196,7 +168,7 @@ async def test_health_closes_and_opens(w: Watched) -> None:
 
 
 @told
-async def test_what_a_host_finds_out_after_it_was_closed_opens_it(w: Watched) -> None:
+async def test_what_a_host_finds_out_after_it_was_closed_opens_it(w: HostsWatched) -> None:
     await w.fails()
     await w.fails()
     await w.watch.turn()
@@ -211,7 +183,7 @@ async def test_what_a_host_finds_out_after_it_was_closed_opens_it(w: Watched) ->
 
 
 @told
-async def test_a_host_opened_against_its_health_stays_open_until_it_was_well(w: Watched) -> None:
+async def test_a_host_opened_against_its_health_stays_open_until_it_was_well(w: HostsWatched) -> None:
     w.watch.heard("h1", "disk full")
     await w.watch.turn()
     await w.happens(ev.HostSwitched(at=w.bench.now, host="h1", closed=False, by="boss"))
@@ -226,7 +198,7 @@ async def test_a_host_opened_against_its_health_stays_open_until_it_was_well(w: 
 
 
 @told
-async def test_a_new_master_goes_on_where_the_last_one_was(w: Watched) -> None:
+async def test_a_new_master_goes_on_where_the_last_one_was(w: HostsWatched) -> None:
     w.watch.heard("h2", "disk full")
     await w.fails()
     await w.fails()
@@ -243,7 +215,7 @@ async def test_a_new_master_goes_on_where_the_last_one_was(w: Watched) -> None:
 
 
 @told
-async def test_the_exit_rate_of_lsf_closes_for_good(w: Watched) -> None:
+async def test_the_exit_rate_of_lsf_closes_for_good(w: HostsWatched) -> None:
     w.bench.configure(hosts=(HostConfig("h1", exit_rate=2.0), HostConfig("h2"), HostConfig("h3")))
     for _ in range(2):
         await w.ends(256)
@@ -262,7 +234,7 @@ async def test_the_exit_rate_of_lsf_closes_for_good(w: Watched) -> None:
 
 @pytest.mark.parametrize(("types", "closes"), [(("JOBEXIT",), True), (("JOBEXIT_NONLSF",), False)])
 def test_what_ends_by_a_limit_counts_where_the_site_says_so(types: tuple[str, ...], closes: bool) -> None:
-    async def story(w: Watched) -> None:
+    async def story(w: HostsWatched) -> None:
         w.bench.configure(params=replace(w.bench.cluster.conf.params, global_exit_rate=0, exit_rate_type=types))
         key = await w.placed()
         await w.report("started", key, "h1", 77, 1.0, "/")

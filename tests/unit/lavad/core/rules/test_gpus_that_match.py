@@ -18,7 +18,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.plan.plan import Placement, Plan
 from lavad.core.rules.gpus import is_open, matches, why_never
-from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.host import ClosedGpu, Facts, Gpu, Host
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.core.site.pend_reason import find_reason
 from tests.support.worlds.world import World
@@ -67,8 +67,9 @@ def test_joints_in_a_models_name_are_one(text: str) -> None:
 
 
 def test_the_instances_of_a_closed_gpu_are_closed() -> None:
-    assert is_open(SMALL, GpuBook(closed={"G0"}), want("mig=1"))
-    assert not is_open(SMALL, GpuBook(closed={"G1"}), want("mig=1"))
+    for gpu, is_free in (("G0", True), ("G1", False), ("M0", False), ("M1", True)):
+        host = Host(name="h1", facts=Facts(gpus=EVERY), closed_gpus=(ClosedGpu(gpu),))
+        assert is_open(SMALL, GpuBook(closed=host.closed_devices()), want("mig=1")) == is_free
 
 
 @pytest.mark.parametrize(
