@@ -229,7 +229,7 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     env |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place:
         return part
-    shared = tuple(site.conf.get("LAVA_SHARED_DIRS", "").split())
+    shared = tuple(text.shared_dirs)
     part = part._replace(checkpoint=CheckpointFolder(folder, text.checkpoint_of, text.checkpoint_moves, shared))
     before = prepost.site_before(text, site)
     again = order.start.restart_count or order.start.restart >= 0

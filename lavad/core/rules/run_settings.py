@@ -48,6 +48,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     leased: bool
     checkpoint_moves: bool
     """It may start again on another machine, which must see its checkpoints."""
+    shared_dirs: tuple[str, ...]
+    """Folders that every host sees."""
     terminate_interval: int
     run_warning: int
     """Seconds from SIGUSR2 at the run limit to the kill sequence."""
@@ -90,6 +92,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
         direct_output=params.lsb_stdout_direct,
         checkpoint_moves=moves(cluster, spec),
+        shared_dirs=params.lava_shared_dirs if spec.checkpoint is not None else (),
         leased=spec.rerunnable or spec.checkpoint is not None,
         terminate_interval=params.job_terminate_interval,
         run_warning=params.run_warning,

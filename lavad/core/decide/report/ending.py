@@ -117,7 +117,8 @@ def _is_users_fault(cluster: Cluster, job: Job, run: Attempt) -> bool:
     others = any(
         host.state is HostState.OK and not host.closed and name not in job.avoid for name, host in cluster.hosts.rows.items()
     )
-    return len(set(job.avoid)) > 1 or not others or job.failures + 1 >= _TRIES
+    # hosts that were lost are avoided, too: they have refused nothing
+    return (len(set(job.avoid)) > 1 and job.failures > 0) or not others or job.failures + 1 >= _TRIES
 
 
 def without_user(cluster: Cluster, key: int, now: float) -> list[ev.Event]:

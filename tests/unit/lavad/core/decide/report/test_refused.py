@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.decide.control.hosts import silent
+from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.report.ending import NO_USER, without_user
 from lavad.core.lang.states import TermReason
 from tests.support.worlds.bench import Bench
@@ -52,6 +52,19 @@ def test_the_only_host_that_is_there_is_believed(bench: Bench, code: str, reason
     assert bench.said("refused", key, "h1", code, "why") == ["PartRefused", "JobFinished"]
     assert bench.outcome(key).reason is reason
     assert bench.outcome(key).status == status << 8
+
+
+@pytest.mark.parametrize("code", ["cwd", "checkpoint"])
+def test_a_host_that_was_lost_has_refused_nothing(bench: Bench, code: str) -> None:
+    """A job that goes on elsewhere asks a second host, as one that has not run yet does."""
+    key = bench.placed(rerunnable=True, hosts=("h1", "h2", "h3"))
+    bench.take(silent(bench.cluster, "h1", bench.now))
+    bench.take(expired(bench.cluster, "h1", [key], bench.now))
+    [first] = bench.step()[key]
+    assert bench.said("refused", key, first, code, "why") == ["PartRefused", "JobRequeued"]
+    bench.now = bench.job(key).not_before
+    [second] = bench.step()[key]
+    assert bench.said("refused", key, second, code, "why") == ["PartRefused", "JobFinished"]
 
 
 def test_a_job_that_can_use_one_host_only_ends_after_some_starts(bench: Bench) -> None:
