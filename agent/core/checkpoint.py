@@ -1,23 +1,26 @@
-"""When a job is asked for a checkpoint (method ``app``), and what follows from a new one.
+"""When a job is asked for a checkpoint, or the site's program for one of it, and what follows from a new one.
 
 Rule: pure; the caller gives the times (seconds of CLOCK_BOOTTIME). A checkpoint is complete when its generation folder is seen.
 """
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from agent.core.effects import Answer, Effect, KillAll, ReportCheckpoint, Send
+from agent.core.effects import Answer, Effect, KillAll, MakeCheckpoint, ReportCheckpoint, Send
 
 SIGNAL = signal.SIGUSR1
 CATCH_WITHIN = 60.0
 """Seconds within which a process of the job must have a handler for the signal."""
 WAIT = 600.0
-"""Seconds after which a requested checkpoint counts as failed."""
+"""Seconds after which a requested checkpoint counts as failed, where the site gives no other time."""
+APP = "app"
+"""The method by which the job's program writes its checkpoints itself."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True, gc=False):
@@ -44,18 +47,22 @@ class Checkpoints(msgspec.Struct, frozen=True):
     """The folder has been looked at since the part runs."""
     asked: float = 0.0
     """When the job was asked for the checkpoint that is under way; 0: none is."""
+    method: str = APP
+    wait: float = WAIT
+    """Seconds after which a checkpoint of ``app`` counts as failed; a site's program is ended in time by who runs it."""
 
 
 Decided = tuple[Checkpoints, list[Effect]]
 
 
-def begin(uid: str, known: int, period: float, initial: float, now: float) -> Checkpoints:
+def begin(uid: str, known: int, period: float, initial: float, now: float, method: str = APP, wait: float = WAIT) -> Checkpoints:
     """The part runs. ``initial``: seconds to the first periodic checkpoint, 0: as ``period``; ``period`` 0: there are none."""
-    return Checkpoints(uid, known, period, now + (initial or period) if period else 0.0, seen=known)
+    due = now + (initial or period) if period else 0.0
+    return Checkpoints(uid, known, period, due, seen=known, method=method, wait=wait)
 
 
 def ask(now: float, state: Checkpoints, request: int, kill_after: bool, within: float = 0.0) -> Decided:
-    """The master requests a checkpoint: signal the job's tasks. A repeated request changes nothing.
+    """The master requests a checkpoint. A repeated request changes nothing; one that a site's program makes already serves it.
 
     ``request`` and ``within``: as in ``AskCheckpoint``.
     """
@@ -63,8 +70,16 @@ def ask(now: float, state: Checkpoints, request: int, kill_after: bool, within: 
         return state, []
     pending = state.pending
     if request:
-        pending = (*pending, PendingRequest(request, kill_after, now + (within or WAIT), bool(within)))
-    return replace(state, pending=pending, asked=now), [Send(state.uid, SIGNAL, True)]
+        until = now + (within or (state.wait if state.method == APP else math.inf))
+        pending = (*pending, PendingRequest(request, kill_after, until, bool(within)))
+    if state.method != APP and state.asked:
+        return replace(state, pending=pending), []
+    return replace(state, pending=pending, asked=now), [_make(state, kill_after)]
+
+
+def _make(state: Checkpoints, kill: bool = False) -> Effect:
+    """The signal to the job's tasks, or the order to the site's program."""
+    return Send(state.uid, SIGNAL, True) if state.method == APP else MakeCheckpoint(state.uid, kill)
 
 
 def set_period(state: Checkpoints, period: float, now: float) -> Checkpoints:
@@ -77,17 +92,17 @@ def set_period(state: Checkpoints, period: float, now: float) -> Checkpoints:
 def tick(now: float, state: Checkpoints) -> Decided:
     """Ask for the periodic checkpoint if it is due and none is pending; fail requests whose time is over."""
     effects: list[Effect] = []
-    why = f"no checkpoint was written within {WAIT:.0f} seconds"
+    why = f"no checkpoint was written within {state.wait:.0f} seconds"
     late = [one for one in state.pending if one.until <= now]
     if late:
         effects += _fail(state.uid, late, why)
         state = replace(state, pending=tuple(one for one in state.pending if one.until > now))
-    if state.asked and now >= state.asked + WAIT:
+    if state.asked and state.method == APP and now >= state.asked + state.wait:
         effects.append(ReportCheckpoint(state.uid, -1, now - state.asked, why=why))
         state = replace(state, asked=0.0)
     if state.due and now >= state.due:
         if not state.asked:
-            effects.append(Send(state.uid, SIGNAL, True))
+            effects.append(_make(state))
             state = replace(state, asked=now)
         state = replace(state, due=now + state.period)
     return state, effects
@@ -97,6 +112,23 @@ def signal_ignored(state: Checkpoints) -> Decided:
     """No process of the job catches the signal, so it was not sent: every pending request fails."""
     why = f"no process of the job catches {SIGNAL.name}"
     return _failed(state, why)
+
+
+def not_made(now: float, state: Checkpoints, why: str) -> Decided:
+    """The site's program wrote none."""
+    told = ReportCheckpoint(state.uid, -1, now - state.asked if state.asked else 0.0, why=why)
+    state, effects = _failed(state, why)
+    return state, [told, *effects]
+
+
+def under_way(state: Checkpoints, now: float) -> Checkpoints:
+    """A site's program writes one that was begun before the agent started."""
+    return replace(state, asked=now)
+
+
+def waits_for_it(state: Checkpoints) -> bool:
+    """Whether the job is to end with the checkpoint that is under way."""
+    return bool(state.asked) and any(one.kill_after for one in state.pending)
 
 
 def found(now: float, state: Checkpoints, generation: int, size: int = 0) -> Decided:

@@ -47,6 +47,12 @@ class AskCheckpoint(Effect, frozen=True):
     within: float = 0.0
 
 
+class MakeCheckpoint(Effect, frozen=True):
+    """Have the site's program write a checkpoint; ``kill``: the job ends with it."""
+
+    kill: bool = False
+
+
 class ReportCheckpoint(Effect, frozen=True):
     """Report to the master a checkpoint that is whole, or ``why`` it is not (``generation`` -1: there is none).
 

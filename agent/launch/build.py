@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from agent.launch import (
     affinity,
+    checkpoints,
     command,
     environ,
     frameworks,
@@ -232,9 +233,11 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     shared = tuple(text.shared_dirs)
     part = part._replace(checkpoint=CheckpointFolder(folder, text.checkpoint_of, text.checkpoint_moves, shared))
     before = prepost.site_before(text, site)
-    again = order.start.restart_count or order.start.restart >= 0
+    again = bool(order.start.restart_count or order.start.restart >= 0)
     most = (order.start.restart if order.start.go_back else -1) if again else None
-    return part._replace(pre_exec=prepost.pre_exec(_before(text), folder, before, text.checkpoint_of, text.pre_timeout, most))
+    first = (checkpoints.before(text, site, order.key, again), *_before(text))
+    found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
+    return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key)) if again and found.argv else found
 
 
 def _before(text: pb.JobText) -> tuple[str, ...]:

@@ -6,16 +6,20 @@ import heapq
 import time
 
 from agent.checkpoint import app
+from agent.checkpoint import site as site_method
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
+from agent.launch.site import Site
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import HostMonitor
+from agent.parts.job_report import CHECKPOINT, owner_of
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import answers, orders
+from agent.starter.protocol.reports import End
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
@@ -35,6 +39,7 @@ class PartControl:
 
     def __init__(
         self,
+        site: Site,
         table: PartTable,
         reporter: Reporter,
         starter: Outgoing,
@@ -42,6 +47,7 @@ class PartControl:
         monitor: HostMonitor,
         completion: Completion,
     ) -> None:
+        self._site = site
         self._table = table
         self._reporter = reporter
         self._starter = starter
@@ -73,25 +79,28 @@ class PartControl:
                 self._reporter.put(messages.about(entry, granted=answer), entry)
             elif isinstance(effect, eff.ReportStopped):
                 self._reporter.put(messages.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
-            elif isinstance(effect, eff.AskCheckpoint):
-                if entry.checkpoint is not None:
-                    asked = checkpoint.ask(now(), entry.checkpoint, effect.request, effect.kill_after, effect.within)
-                    self.apply_checkpoint(entry, *asked)
-            elif isinstance(effect, eff.ReportCheckpoint):
-                said = pb.Checkpointed(
-                    generation=effect.generation,
-                    seconds=effect.seconds,
-                    size=effect.size,
-                    why=effect.why,
-                    method=app.NAME,
-                    newest=effect.newest,
-                )
-                self._reporter.put(messages.about(entry, checkpointed=said), entry)
+            elif isinstance(effect, eff.AskCheckpoint | eff.MakeCheckpoint | eff.ReportCheckpoint):
+                self._apply_to_checkpoints(entry, effect)
             elif isinstance(effect, eff.Run):
                 self._completion.run(entry, effect.command)
             elif isinstance(effect, eff.Save):
                 self._spool.keep(part)
         self.set_timer(entry)
+
+    def _apply_to_checkpoints(self, entry: Entry, effect: eff.AskCheckpoint | eff.MakeCheckpoint | eff.ReportCheckpoint) -> None:
+        state = entry.checkpoint
+        if state is None:
+            return
+        match effect:
+            case eff.AskCheckpoint(_, request, kill_after, within):
+                self.apply_checkpoint(entry, *checkpoint.ask(now(), state, request, kill_after, within))
+            case eff.MakeCheckpoint(_, kill):
+                self._make_checkpoint(entry, kill)
+            case eff.ReportCheckpoint(_, generation, seconds, size, why, newest):
+                said = pb.Checkpointed(
+                    generation=generation, seconds=seconds, size=size, why=why, method=state.method, newest=newest
+                )
+                self._reporter.put(messages.about(entry, checkpointed=said), entry)
 
     def apply_checkpoint(self, entry: Entry, state: checkpoint.Checkpoints, effects: list[eff.Effect]) -> None:
         """Store what was decided about a part's checkpoints, and carry out the effects."""
@@ -105,9 +114,9 @@ class PartControl:
             if entry.checkpoint is None or entry.part.stage is not Stage.RUNNING or entry.made is None:
                 continue
             self.apply_checkpoint(entry, *checkpoint.tick(now(), entry.checkpoint))
-            if entry.looked and now() < entry.looked + SEARCH_TIMEOUT:
+            if entry.work.making or (entry.work.looked and now() < entry.work.looked + SEARCH_TIMEOUT):
                 continue
-            entry.looked = now()
+            entry.work.looked = now()
             folder, above = entry.checkpoint_folder(), entry.checkpoint.seen if entry.checkpoint.listed else None
             self._starter.put(app.look(entry.uid, entry.made.user, folder, above, self._starter.protocol))
 
@@ -116,7 +125,7 @@ class PartControl:
         entry = self._table.find(app.uid_of(found.id))
         if entry is None:
             return
-        entry.looked = 0.0
+        entry.work.looked = 0.0
         if entry.checkpoint is None or entry.end is not None:
             return
         if isinstance(found, answers.Folders):
@@ -130,6 +139,50 @@ class PartControl:
             self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))
         for generation, why in found.damaged:
             self.apply_checkpoint(entry, *checkpoint.damaged(now(), entry.checkpoint, generation, why))
+
+    def _make_checkpoint(self, entry: Entry, kill: bool) -> None:
+        """Start the site's program beside the job, under the job's lease."""
+        if entry.made is None or entry.checkpoint is None or entry.end is not None:
+            return
+        if entry.order.start.lease and entry.work.deadline is None:
+            self.apply_checkpoint(entry, *checkpoint.not_made(now(), entry.checkpoint, "the host does not hear its master"))
+            return
+        entry.work.making = f"{entry.uid}.{time.time_ns() // 1_000_000}{CHECKPOINT}"
+        pids = [task.pid for task in entry.tasks]
+        made, folder = entry.made, entry.folder()
+        part = site_method.part(entry.work.making, entry.order, made, self._site, folder, pids, kill, entry.work.deadline)
+        self._starter.start(0, made.template, part)
+
+    def checkpoint_here(self, uid: str, end: End | None, reason: str | None) -> None:
+        """The starter has the part that writes a checkpoint; it has ended (``end``, or ``reason``), or still runs (None)."""
+        entry = self._table.find(owner_of(uid))
+        if entry is not None and entry.checkpoint is not None:
+            entry.work.making = uid
+            entry.checkpoint = checkpoint.under_way(entry.checkpoint, now())
+        if end is not None or reason is not None:
+            self.checkpoint_made(uid, end, reason or "")
+
+    def checkpoint_made(self, uid: str, end: End | None, reason: str) -> None:
+        """The part that wrote a checkpoint has ended."""
+        self._starter.put(orders.Forget((uid,)))
+        entry = self._table.find(owner_of(uid))
+        if entry is None or entry.checkpoint is None or entry.work.making != uid:
+            return
+        entry.work.making = ""
+        generation, size, why = site_method.outcome(end, reason)
+        if why:
+            self.apply_checkpoint(entry, *checkpoint.not_made(now(), entry.checkpoint, why))
+        else:
+            self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))
+
+    def waits_for_checkpoint(self, entry: Entry) -> bool:
+        """A part has ended: whether a checkpoint that is to end it is still being written. Another one is given up."""
+        if not entry.work.making or entry.checkpoint is None:
+            return False
+        if checkpoint.waits_for_it(entry.checkpoint):
+            return True
+        self._starter.put(orders.Kill((entry.work.making,)))
+        return False
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """New usage samples, by uid: end parts that exceed a limit."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agent.core import checkpoint, decide
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
-from agent.launch import frameworks, limits, outputs, roles
+from agent.launch import checkpoints, frameworks, limits, outputs, roles
 from agent.launch.build import FALLBACK_FOLDER, Compiled, jobfile
 from agent.launch.outputs import OutputPaths, checkpoint_folder, show
 from agent.launch.report import Use
@@ -42,6 +42,20 @@ class GpuEnd(NamedTuple):
     told: str = ""
 
 
+class CheckpointWork:
+    """What is going on for the checkpoints of a part; mutable as its entry is."""
+
+    __slots__ = ("deadline", "looked", "making")
+
+    def __init__(self) -> None:
+        self.looked = 0.0
+        """When the look into its folder began that is still unanswered; 0: there is none."""
+        self.making = ""
+        """The uid of the part that writes one now."""
+        self.deadline: float | None = None
+        """When the lease of the job ends (CLOCK_BOOTTIME); None: not known, or it has none."""
+
+
 class Entry:
     """Mutable: changed only in the agent's turn, by what works on parts."""
 
@@ -57,7 +71,6 @@ class Entry:
         "key",
         "limit",
         "live_hosts",
-        "looked",
         "lost",
         "made",
         "mailed",
@@ -77,6 +90,7 @@ class Entry:
         "user",
         "wake",
         "where",
+        "work",
         "writing",
     )
 
@@ -106,8 +120,7 @@ class Entry:
         """What the host files of a resizable job say."""
         self.mailed: set[str] = set()
         """The uids of the parts that mailed its begin and its suspensions."""
-        self.looked = 0.0
-        """When the look into its checkpoint folder began that is still unanswered; 0: there is none."""
+        self.work = CheckpointWork()
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""
         self.over = False
@@ -170,12 +183,13 @@ class Entry:
         asked, real = self.where.cwd, (self.end.cwd if self.end else "") or self.cwd
         return FALLBACK_FOLDER if real == FALLBACK_FOLDER and self.text is not None else asked
 
-    def begin_checkpoints(self, now: float) -> None:
+    def begin_checkpoints(self, now: float, site: Site) -> None:
         """It runs: from here on it may be asked for checkpoints, if it writes any."""
         text, rules = self.text, self.part.rules
         if text is not None and rules.checkpoint and rules.first and self.checkpoint is None:
             known, period = self.order.start.restart, float(text.checkpoint_period)
-            self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now)
+            method, wait = checkpoints.method(text, site), float(checkpoints.timeout(site))
+            self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now, method, wait)
 
     def amend(self, changed: pb.Amend, site: Site, now: float) -> None:
         """bmod or the master has changed it; ``now``: CLOCK_BOOTTIME. The files that are written now are delivered at the end."""

@@ -17,12 +17,13 @@ MAILER = ".mail"
 BEGUN = ".begun" + MAILER
 WARNING = ".warning" + MAILER
 RESIZED = ".resized"
+CHECKPOINT = ".checkpoint"
 """Suffixes of the uids of parts that the agent adds itself."""
 
 
 def is_own(uid: str) -> bool:
     """Whether the agent added this part itself."""
-    return uid.endswith((MAILER, RESIZED))
+    return uid.endswith((MAILER, RESIZED, CHECKPOINT))
 
 
 def owner_of(uid: str) -> str:

@@ -20,7 +20,7 @@ from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry, Writing
 from agent.parts.gpu_ends import GpuEnds, Later
 from agent.parts.host_monitor import HostMonitor
-from agent.parts.job_report import RESIZED, is_own, owner_of
+from agent.parts.job_report import CHECKPOINT, RESIZED, is_own, owner_of
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
@@ -68,6 +68,7 @@ class Parts:
     ) -> None:
         self._gpu_ends = gpu_ends
         self._host = site.host
+        self._site = site
         self._table = table
         self._reporter = reporter
         self._starter = starter
@@ -100,6 +101,8 @@ class Parts:
             owned = owner_of(uid) in self._table
             if uid.endswith(RESIZED) and status.state.over and owned:
                 self._command_ended(uid, status.end, status.reason)
+            elif uid.endswith(CHECKPOINT) and owned:
+                self._control.checkpoint_here(uid, status.end, status.reason if status.state.over else None)
             elif is_own(uid) and (status.state.over or not owned):
                 self._starter.put(orders.Forget((uid,)))
         self._greeted_before = True
@@ -175,8 +178,16 @@ class Parts:
         reason = "" if isinstance(report, Ended) else report.reason
         if report.uid.endswith(RESIZED):
             self._command_ended(report.uid, end, reason)
+        elif report.uid.endswith(CHECKPOINT):
+            self._checkpoint_ended(report.uid, end, reason)
         else:
             self._completion.mailed(report.uid, end is not None and end.status == 0, reason)
+
+    def _checkpoint_ended(self, uid: str, end: End | None, reason: str | None) -> None:
+        self._control.checkpoint_made(uid, end, reason or "")
+        entry = self._table.find(owner_of(uid))
+        if entry is not None and entry.end is not None:
+            self._ended(entry, entry.end)  # it waited for this
 
     def _command_ended(self, uid: str, end: End | None, reason: str | None) -> None:
         why = "" if end else reason or "its end is not known"
@@ -226,7 +237,7 @@ class Parts:
         entry.part = decide.started(entry.part, now() - ago)
         if not entry.orphan:
             self._spool.keep(entry.part)
-        entry.begin_checkpoints(now())
+        entry.begin_checkpoints(now(), self._site)
         self._control.set_timer(entry)
 
     def _ended(self, entry: Entry, end: End) -> None:
@@ -235,7 +246,7 @@ class Parts:
             entry.use = messages.use_of(end, self._monitor.final(entry))
             entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem)
             entry.part = decide.ended(entry.part)
-        if entry.reported or (entry.part.rules.after and not entry.over):
+        if entry.reported or (entry.part.rules.after and not entry.over) or self._control.waits_for_checkpoint(entry):
             return
         if entry.writing is Writing.NOT_BEGUN:
             self._completion.close(entry)

@@ -57,7 +57,7 @@ class Runner:
         reporter = Reporter(self.outbox)
         completion = Completion(JobReports(site), self.table, reporter, spool, starter)
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
-        self.control = PartControl(self.table, reporter, starter, spool, monitor, completion)
+        self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion)
         self.gpu_ends = GpuEnds(site.host, monitor.gpus, self.table)
         self.parts = Parts(
             site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing, self.gpu_ends
@@ -211,7 +211,8 @@ class Runner:
         leased: dict[float, list[str]] = {}
         for entry in self.table:
             if entry.end is None and (deadline := self._granted.deadline(entry.order.start.lease)) is not None:
-                leased.setdefault(deadline, []).append(entry.uid)
+                entry.work.deadline = deadline
+                leased.setdefault(deadline, []).extend(uid for uid in (entry.uid, entry.work.making) if uid)
         for deadline, uids in leased.items():
             self.starter.put(orders.Renew(deadline, tuple(uids)))
 
@@ -319,6 +320,7 @@ class Runner:
                 log.exception("job %s: its part could not be described", outputs.show(order.key))
             self._cannot_start(order, held, e)
             return
+        entry.work.deadline = start.deadline
         self.parts.add(entry)
         self.starter.start(order.start.sequence, made.template, part)
         for one in held:

@@ -254,6 +254,9 @@ class SiteParams(Params, frozen=True):
     lsf_remote_copy_cmd: str = ""
     lsb_default_jobmaxsize: str = ""
     lsb_set_tmpdir: bool = False
+    lsb_echkpnt_method: str = ""
+    lsb_echkpnt_method_dir: str = ""
+    lsb_echkpnt_keep_output: bool = False
     lsb_esub_method: str = ""
     lsb_jobmsg_num: int | None = None
     lsb_keep_sysdef_rlimit: bool = False
@@ -316,6 +319,10 @@ class SiteParams(Params, frozen=True):
     lava_output_days: float = 7.0
     """For how long output that no file was named for is kept; 0: for good."""
     lava_job_pids: int = 16384
+    lava_chkpnt_keep: int = 2
+    """Checkpoint generations that lava keeps of a site's method."""
+    lava_chkpnt_timeout: int = 600
+    """Seconds that one checkpoint may take."""
     """Processes and threads of a job on a host; 0: no limit."""
     lava_mpi_interface: str = ""
     """The network interface that jobs of several hosts use; empty: found from the host's address."""

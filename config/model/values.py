@@ -42,8 +42,22 @@ class Thresholds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     stop: tuple[tuple[str, float], ...] = ()
 
 
-CHKPNT_METHODS = ("", "app")
-"""Ways to checkpoint a job: its own program writes what it needs ("": that is the one)."""
+CHKPNT_DEFAULTS = ("", "auto", "default")
+"""Names that are no method: LSB_ECHKPNT_METHOD decides, else ``app``; ``default`` is ``app`` itself."""
+_NOT_HERE = {
+    "criu": "lava cannot make restored processes part of a job",
+    "dmtcp": "lava starts no program under dmtcp_launch",
+    "cuda": "lava cannot restore the state of GPUs",
+}
+
+
+def why_not_method(name: str) -> str:
+    """Why a job cannot be checkpointed by a method of this name; "": it can, by its program (``app``) or by the site's."""
+    if name and not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", name):
+        return f"{name[:80]}: Bad checkpoint method"
+    if name in _NOT_HERE:
+        return f"{name}: this checkpoint method is not supported by lava: {_NOT_HERE[name]}"
+    return ""
 
 
 class Chkpnt(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from config.check import why_least_margin
 from config.lsfconf import LOG_LEVELS, parse_lsf_conf
 from config.model.params import SiteParams
 from config.model.problems import Place, Problems
-from config.model.values import Backfill
+from config.model.values import Backfill, why_not_method
 from config.text.sections import Cell, Section
 from config.values import values as v
 from config.values import without_effect
@@ -122,6 +122,14 @@ def mail_pattern(value: str, _: v.Scope) -> str:
     return value
 
 
+def checkpoint_method(value: str, _: v.Scope) -> str:
+    """Names of checkpoint methods, of which the first counts."""
+    for name in value.split():
+        if why := why_not_method(name):
+            raise ValueError(why)
+    return value
+
+
 def host_hours(value: str, _: v.Scope) -> int:
     """Hours, or minutes with an m, in seconds."""
     minutes = value[-1:] in ("m", "M")
@@ -159,6 +167,9 @@ LSF_CONF: Table = {
     "LSB_DEFAULT_JOBMAXSIZE": v.text,
     "LSB_MOD_ALL_JOBS": v.yes_no,
     "LSB_SET_TMPDIR": v.yes_no,
+    "LSB_ECHKPNT_METHOD": checkpoint_method,
+    "LSB_ECHKPNT_METHOD_DIR": v.text,
+    "LSB_ECHKPNT_KEEP_OUTPUT": v.yes_no,
     "LSB_ESUB_METHOD": v.text,
     "LSB_KEEP_SYSDEF_RLIMIT": v.yes_no,
     "LSF_COMPAT_VERSION": v.text,
@@ -227,6 +238,8 @@ LSF_CONF: Table = {
     "LAVA_OUTPUT_USER_LIMIT": v.number(0),
     "LAVA_OUTPUT_RESERVE": v.number(0),
     "LAVA_JOB_PIDS": v.number(0),
+    "LAVA_CHKPNT_KEEP": v.number(1, 1000),
+    "LAVA_CHKPNT_TIMEOUT": v.number(1),
     "LAVA_RECORD_DAYS": v.real(),
     "LAVA_EVENT_FILES": v.number(0),
     "LAVA_AUDIT": v.text,

@@ -4,7 +4,7 @@ import msgspec
 
 from config.model.problems import Place, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
-from config.model.values import CHKPNT_METHODS, Chkpnt, JobAction, JobControl, Limits, Thresholds
+from config.model.values import Chkpnt, JobAction, JobControl, Limits, Thresholds, why_not_method
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Fields, fill, shortened
@@ -61,9 +61,8 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
         fields["job_controls"] = _all_controls(fields)
         if fields.get("chkpnt_dir"):
             method, initial = fields.get("chkpnt_method", ""), fields.get("chkpnt_initperiod", 0)
-            if method not in CHKPNT_METHODS:
-                why = f"CHKPNT_METHOD {shortened(method)} is not supported by lava: its jobs are not checkpointed"
-                problems.warn(row.place, f"application {name}: {why}")
+            if why := why_not_method(method):
+                problems.warn(row.place, f"application {name}: CHKPNT_METHOD: {shortened(why)}: its jobs are not checkpointed")
             else:
                 fields["chkpnt"] = Chkpnt(fields["chkpnt_dir"], fields.get("chkpnt_period"), initial, method)
         found.setdefault(name, ApplicationConfig(name=name, **_kept(fields, ApplicationConfig)))

@@ -108,6 +108,11 @@ def _limit(name: str) -> TermReason:
     return TermReason.__members__.get(name, TermReason.NONE)
 
 
+def _newest(message: pb.Checkpointed) -> int | None:
+    """The newest generation that is whole, where that is told."""
+    return message.newest if message.HasField("newest") else None
+
+
 def report(message: pb.Report, host: str) -> PartReport:
     """A report about a part on a host."""
     read_kind = _KINDS.get(message.WhichOneof("what") or "")
@@ -127,7 +132,7 @@ _KINDS: dict[str, Callable[[pb.Report, _About], PartReport]] = {
     "refused": lambda m, about: record_of(reports.RefusedReport, m.refused, **about),
     "stopped": lambda m, about: record_of(reports.StoppedReport, m.stopped, **about),
     "granted": lambda m, about: record_of(reports.GrantedReport, m.granted, **about),
-    "checkpointed": lambda m, about: record_of(reports.CheckpointReport, m.checkpointed, **about),
+    "checkpointed": lambda m, about: record_of(reports.CheckpointReport, m.checkpointed, newest=_newest(m.checkpointed), **about),
     "resized": lambda m, about: record_of(reports.ResizeReport, m.resized, **about),
     "task_started": lambda m, about: record_of(reports.TaskStartReport, m.task_started, **about),
     "task_ended": lambda m, about: record_of(reports.TaskEndReport, m.task_ended, limit=_limit(m.task_ended.limit), **about),

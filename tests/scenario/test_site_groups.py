@@ -101,7 +101,8 @@ def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_pa
     assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "app")
     site = QueueSite(tmp_path, "", lsb__applications=app.replace("= app", "= criu"))
     (problem,) = site.problems
-    assert problem.endswith("application sim: CHKPNT_METHOD criu is not supported by lava: its jobs are not checkpointed")
+    why = "criu: this checkpoint method is not supported by lava: lava cannot make restored processes part of a job"
+    assert problem.endswith(f"application sim: CHKPNT_METHOD: {why}: its jobs are not checkpointed")
     assert site.spec_of(app="sim").checkpoint is None
 
 

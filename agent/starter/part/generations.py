@@ -68,13 +68,28 @@ def set_aside(folder: str, most: int = -1) -> tuple[int, list[str]]:
     return -1, told
 
 
-def _listed(path: str) -> Iterator[tuple[str, int, str]]:
-    """(name, size, SHA-256 or "") of each file of a manifest; ValueError where it is none."""
+def manifest(path: str) -> dict[str, object]:
+    """What the manifest of a generation says; ValueError or OSError where there is none."""
     try:
         found = json.loads(_read(os.path.join(path, MANIFEST)))
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    files = found.get("files") if isinstance(found, dict) else None
+    if not isinstance(found, dict):
+        raise ValueError("it lists no files")
+    return found
+
+
+def listed_size(path: str) -> int:
+    """The bytes of a generation as its manifest has them; 0: it says nothing."""
+    try:
+        return sum(size for _, size, _ in _listed(path))
+    except (OSError, ValueError):
+        return 0
+
+
+def _listed(path: str) -> Iterator[tuple[str, int, str]]:
+    """(name, size, SHA-256 or "") of each file of a manifest; ValueError where it is none."""
+    files = manifest(path).get("files")
     if not isinstance(files, dict) or len(files) > MOST_FILES:
         raise ValueError("it lists no files")
     for name, facts in files.items():

@@ -14,7 +14,7 @@ from agent.starter.mpi.gang import Gang, is_gang
 from agent.starter.mpi.meeting import FirstHost, OtherHost
 from agent.starter.mpi.rendezvous import Rendezvous
 from agent.starter.part import checkpoint_folder
-from agent.starter.part.task_start import Surroundings
+from agent.starter.part.task_start import MOST_SAID, Surroundings
 from agent.starter.process import account, prepare
 from agent.starter.process.account import Used
 from agent.starter.process.mps import Mps
@@ -46,6 +46,8 @@ class PartResources:
         """The tasks wait for the user of an interactive part."""
         self._spec, self._host, self._watch, self._progress = spec, host, watch, progress
         self._tmpdir = ""
+        self._notes = -1
+        """Where the task of a part with ``notes`` is read."""
         self._hub: TaskHub | None = None
         self._network: JobNetwork | None = None
         self._ports: Ports | None = None
@@ -68,6 +70,9 @@ class PartResources:
         writes_elsewhere = part.link is not None and part.link.ranks and part.link.place > 0
         self.files = prepare.open_files(spec, with_output=not writes_elsewhere)
         self.limits = spec.limits()
+        if part.notes:
+            self._notes, self.files.stderr = os.pipe2(os.O_CLOEXEC)
+            os.set_blocking(self._notes, False)
         if part.interactive:
             self.terminal = Terminal(spec, part.interactive, self._watch)
             self.terminal.open()
@@ -180,11 +185,19 @@ class PartResources:
             self._mps.quit()
         end = account.end_of(tasks, status, started, expired, self._hub.used if self._hub else Used())
         end = end._replace(cwd=self.cwd)
+        if self._notes >= 0:
+            end = end._replace(note=self._read_notes())
         if self.gang:
             end = self.gang.completed(end)
         if self.terminal:
             self.terminal.ended(status)
         return end
+
+    def _read_notes(self) -> str:
+        try:
+            return os.read(self._notes, MOST_SAID).decode("utf-8", "replace").strip()
+        except BlockingIOError:  # nothing was written, and something of the task still has it open
+            return ""
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
@@ -210,6 +223,8 @@ class PartResources:
                 one.close()
         self._mps.close()
         self.files.close()
+        if self._notes >= 0:
+            os.close(self._notes)
         self.files.remove_jobfile()
         for task in self._spec.tasks if part.clean_scratch else ():
             if task.scratch:

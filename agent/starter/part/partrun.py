@@ -46,6 +46,7 @@ class PartRun:
         self._expired = self._posts = False
         self._posts_always = spec.part.post_always
         self._setup_pid = self._post = 0
+        self._said = task_start.Said()
         self._timers: Timers = {}
         self.resources = PartResources(spec, host, watch, self._progress)
         self._tasks = PartTasks(spec, self.resources, self._timers)
@@ -85,7 +86,7 @@ class PartRun:
     def _begin(self) -> None:
         self._prepare()
         if command := self.spec.part.pre_exec:
-            self._setup_pid = task_start.begin_setup(self.spec, command, {})
+            self._setup_pid = task_start.begin_setup(self.spec, command, {}, self._said.open())
         else:
             self._ready()
 
@@ -262,11 +263,12 @@ class PartRun:
 
     def _setup_ended(self, status: int) -> None:
         self._setup_pid = 0
+        said = self._said.take()
         self._post = status if self.phase is Phase.POST else 0
         if self.phase is not Phase.PREPARING or self.killing:
             return
         if status:
-            self._refuse(task_start.why_setup_failed(self.spec, status))
+            self._refuse(task_start.why_setup_failed(self.spec, status, said))
         else:
             self._or_refuse(self._ready)
 

@@ -19,6 +19,8 @@ from agent.starter.system.stdio import Refused, write_all
 
 CANNOT = 126
 """Exit code of a task whose program is there but could not be started."""
+MOST_SAID = 2000
+"""Bytes."""
 ABORT = 99
 """LSB_EXIT_PRE_ABORT: a pre-execution command that exits with this code ends the job, which else goes back to PEND."""
 
@@ -32,6 +34,27 @@ class Surroundings(NamedTuple):
     tty: int
     """The pseudo-terminal that becomes the controlling one, -1 without."""
     gang: Gang | None
+
+
+class Said:
+    """The file in which lava's own programs before the tasks say why they fail."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+
+    def open(self) -> int:
+        """Make it, for a command that starts now."""
+        self._fd = os.memfd_create("said")
+        return self._fd
+
+    def take(self) -> str:
+        """What was said, "" for nothing; it is closed."""
+        if self._fd < 0:
+            return ""
+        said = os.pread(self._fd, MOST_SAID, 0).decode("utf-8", "replace").strip()
+        os.close(self._fd)
+        self._fd = -1
+        return said
 
 
 def begin(task: Task, asked: TaskSpec, spec: Spec, around: Surroundings) -> None:
@@ -87,17 +110,19 @@ def as_refused(e: Exception, spec: Spec) -> Refused:
     return Refused("bad", f"part {spec.uid}: {type(e).__name__}: {e}")
 
 
-def begin_setup(spec: Spec, command: str, more: dict[str, str]) -> int:
-    """Start a command before or after the tasks: its pid."""
+def begin_setup(spec: Spec, command: str, more: dict[str, str], say: int = -1) -> int:
+    """Start a command before or after the tasks: its pid. ``say``: the file in which it may say why it fails."""
     try:
-        return tasks.start_setup(command, {**spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}})
+        return tasks.start_setup(command, {**spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}, say)
     except OSError as e:
         raise Refused("pre_exec", f"/bin/sh: {e.strerror}") from None
 
 
-def why_setup_failed(spec: Spec, status: int) -> Refused:
-    """Why the part is refused after a pre-execution command with this wait status."""
+def why_setup_failed(spec: Spec, status: int, said: str) -> Refused:
+    """Why the part is refused after a pre-execution command with this wait status, which said so itself or not ("")."""
     code = os.waitstatus_to_exitcode(status)
+    if said:
+        return Refused("pre_exec", said)
     if code == ABORT:
         return Refused("pre_abort", f"the pre-execution command ended the job (exit code {ABORT})")
     how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"

@@ -93,13 +93,18 @@ def start(
     raise ExecError(-code, os.strerror(-code))
 
 
-def start_setup(command: str, env: dict[str, bytes]) -> int:
-    """Start a pre- or post-execution command by /bin/sh, with a default PATH and /dev/null as files; its pid, or OSError."""
+def start_setup(command: str, env: dict[str, bytes], say: int = -1) -> int:
+    """Start a pre- or post-execution command by /bin/sh, with a default PATH and /dev/null as files; its pid, or OSError.
+
+    ``say``: a file in which lava's own programs among its commands say why they fail (LAVA_SAY).
+    """
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     try:
         variables = {**env, "PATH": b"PATH=/bin:/usr/bin:/sbin:/usr/sbin"}
-        argv = ["/bin/sh", "-c", command]
-        return start(argv, (b"/bin/sh",), list(variables.values()), (null, null, null), limits=rlimits.clamp({}))
+        argv, keep = ["/bin/sh", "-c", command], (say,) if say >= 0 else ()
+        if keep:
+            variables["LAVA_SAY"] = b"LAVA_SAY=%d" % say
+        return start(argv, (b"/bin/sh",), list(variables.values()), (null, null, null), keep, rlimits.clamp({}))
     finally:
         os.close(null)
 

@@ -248,6 +248,8 @@ class PartSpec(NamedTuple):
     """None: /dev/null."""
     stderr: OutputFile | None = None
     """None: along with standard output."""
+    notes: bool = False
+    """What its task writes to standard error becomes the note of its end: a few lines."""
     label: bool = False
     """Each line of a task's output begins with its rank or label."""
 

@@ -142,7 +142,7 @@ class End(NamedTuple):
     others: tuple[HostEnd, ...] = ()
     """On the first host: of the other hosts."""
     note: str = ""
-    """What its user should know though it ended well."""
+    """What its user should know though it ended well; of a part with ``notes`` what its task said."""
 
 
 # -- about parts ---------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     folder: str
     period: int = 0
     method: str = ""
+    """"" and ``auto``: as LSB_ECHKPNT_METHOD says on its host, else ``app``."""
     initial: int = 0
     of: str = ""
     """brestart: subfolder of ``folder`` (a job number) with the checkpoint generations to restart from."""
@@ -25,6 +26,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The period follows from what a checkpoint costs and how often hosts fail."""
     requeues: bool = False
     """``runlimit=requeue``: an attempt that made a checkpoint and reached the run limit is followed by another one."""
+    keep: int = 0
+    """Generations that lava keeps, where it writes them (a site's method); 0: as LAVA_CHKPNT_KEEP says."""
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

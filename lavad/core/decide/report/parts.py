@@ -17,7 +17,7 @@ from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank
 from lavad.core.job.checkpoints import Checkpoints, Generation, made
 from lavad.core.job.endpoint import endpoint_text
-from lavad.core.job.job import Attempt, End, Job, Part
+from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import (
     CheckpointReport,
     EndedReport,
@@ -100,7 +100,10 @@ def stopped(cluster: Cluster, report: StoppedReport, now: float) -> list[ev.Even
 
 
 def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Event]:
-    """A pending signal was carried out on a host; one that ends the attempt stays until then, but a migration that failed."""
+    """A pending signal was carried out on a host; one that ends the attempt stays until then, but a migration that failed.
+
+    A checkpoint that the job is to end with has become a kill.
+    """
     found = find_part(cluster, report)
     if found is None:
         return []
@@ -111,7 +114,11 @@ def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Even
     runs_on = pending.kind is SignalKind.MIGRATE and not report.ok and run.verdict is None and not job.preempted_for_good
     if pending.ends and not runs_on:
         return []
-    return [ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)]
+    handled = ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)
+    if not (report.ok and pending.kind is SignalKind.CHECKPOINT and pending.kill_after):
+        return [handled]
+    kill = PendingSignal(kind=SignalKind.KILL, at=now, by=pending.by, reason=pending.reason)
+    return [handled, ev.SignalRequested(at=now, key=job.key, pending=kill)]
 
 
 def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list[ev.Event]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig, QueueConfig
-from config.model.values import Chkpnt, Resizable
+from config.model.values import CHKPNT_DEFAULTS, Chkpnt, Resizable
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, with_defaults
 from lavad.core.job.groups import read_path
@@ -31,7 +31,7 @@ def apply_app(draft: JobDraft) -> None:
     draft.spec = replace(
         spec,
         app=app.name,
-        checkpoint=spec.checkpoint or _checkpoint(app.chkpnt),
+        checkpoint=_with_method(spec.checkpoint, app.chkpnt) or _checkpoint(app.chkpnt),
         requeue=spec.requeue or str(app.requeue_exit_values),
         estimate=spec.estimate or app.runtime,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
@@ -58,6 +58,7 @@ def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
         rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
         **_default_slots(spec, queue.tasklimit.default),
     )
+    _check_checkpoint(draft.spec)
 
 
 def apply_site(draft: JobDraft) -> None:
@@ -89,7 +90,19 @@ def _checkpoint(given: Chkpnt | None) -> Checkpoint | None:
     """A job's checkpoints as its application profile or queue has them."""
     if given is None:
         return None
-    return Checkpoint(folder=given.dir, period=given.period or 0, method=given.method or "app", initial=given.initial)
+    return Checkpoint(folder=given.dir, period=given.period or 0, method=given.method, initial=given.initial)
+
+
+def _check_checkpoint(spec: Spec) -> None:
+    """A site's program checkpoints one process tree or one launcher's, not tasks that start and end one by one."""
+    method = spec.checkpoint.method if spec.checkpoint is not None else ""
+    if spec.roles and method not in (*CHKPNT_DEFAULTS, "app"):
+        raise Refused(f"{method}: a job with several roles writes its checkpoints itself (method=app)")
+
+
+def _with_method(own: Checkpoint | None, given: Chkpnt | None) -> Checkpoint | None:
+    """The job's own checkpoints, with the profile's method where it names none."""
+    return own if own is None or own.method or given is None else replace(own, method=given.method)
 
 
 def _check_resizable(spec: Spec) -> None:

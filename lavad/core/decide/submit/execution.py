@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from config.model.values import CHKPNT_METHODS
+from config.model.values import why_not_method
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import find_number, reads
 from lavad.core.job.spec import Checkpoint
@@ -70,27 +70,29 @@ STAGE = "stage"
 
 @reads("k")
 def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """``folder [init=minutes] [minutes | auto] [method=name] [runlimit=requeue]``."""
+    """``folder [init=minutes] [minutes | auto] [method=name] [keep=number] [runlimit=requeue]``."""
     folder, *words = text_of(option, value).split() or [""]
     if not folder:
         raise Refused("Checkpoint directory is missing")
     made = Checkpoint(folder=folder)
     for word in words:
+        if made.method and word.startswith("method="):
+            raise Refused(f"{word[7:87]}: Bad checkpoint method: {made.method} is given, too")
         made = replace(made, **_checkpoint_word(word))
     if made.auto and made.period:
         raise Refused(f"{made.period // 60}: Bad checkpoint period: {AUTO} is given, too")
-    draft.set_spec(checkpoint=replace(made, method=made.method or "app"))
+    draft.set_spec(checkpoint=made)
 
 
 def _checkpoint_word(word: str) -> dict[str, object]:
     """The field that a word behind the folder sets."""
     name, _, text = word.partition("=")
-    if name == "method" and text:
-        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", text):
-            raise Refused(f"{text}: Bad checkpoint method")
-        if text not in CHKPNT_METHODS:
-            raise Refused(f"{text}: this checkpoint method is not supported by lava")
+    if name == "method":
+        if why := why_not_method(text) or ("" if text else "Checkpoint method is missing"):
+            raise Refused(why)
         return {"method": text}
+    if name == "keep":
+        return {"keep": _kept(text)}
     if name == "init" and text:
         return {"initial": _checkpoint_seconds(text)}
     if name == "runlimit":
@@ -100,6 +102,13 @@ def _checkpoint_word(word: str) -> dict[str, object]:
     if word == STAGE:
         raise Refused("-k: stage is not supported by lava: checkpoints are written where every host of the job sees them")
     return {"auto": True} if word == AUTO else {"period": _checkpoint_seconds(word)}
+
+
+def _kept(text: str) -> int:
+    number = find_number(text, most=1000)
+    if not number:
+        raise Refused(f"{text[:80]}: Bad number of checkpoints to keep")
+    return number
 
 
 def _checkpoint_seconds(text: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.checkpoint import app
 from agent.core import checkpoint
 from agent.core.checkpoint import SIGNAL, WAIT
-from agent.core.effects import Answer, KillAll, ReportCheckpoint, Send
+from agent.core.effects import Answer, KillAll, MakeCheckpoint, ReportCheckpoint, Send
 from agent.starter.part.user_files import find_folders
 from agent.starter.protocol.orders import FindFolders
 from agent.starter.protocol.part import User
@@ -110,3 +110,31 @@ def test_a_warning_asks_for_a_checkpoint_that_nobody_waits_for() -> None:
     assert effects == [ASK]
     assert checkpoint.ask(2.0, state, 0, False) == (state, [])
     assert checkpoint.found(3.0, state, 4)[1] == [ReportCheckpoint("u", 4, 2.0)]
+
+
+def test_a_sites_program_makes_one_at_a_time_and_serves_whoever_asks_meanwhile() -> None:
+    state = checkpoint.begin("u", 1, 100.0, 0.0, 0.0, "count", 5.0)
+    state, effects = checkpoint.tick(100.0, state)
+    assert effects == [MakeCheckpoint("u")]
+    state, effects = checkpoint.ask(101.0, state, 1, True)
+    assert (effects, checkpoint.waits_for_it(state)) == ([], True)
+    state, effects = checkpoint.tick(300.0, state)
+    assert effects == [], "its time is kept by who runs it, and no other is begun"
+    state, effects = checkpoint.found(301.0, state, 2, 7)
+    assert effects == [ReportCheckpoint("u", 2, 201.0, 7), Answer("u", 1), KillAll("u")]
+    state, effects = checkpoint.ask(302.0, state, 2, True)
+    assert effects == [MakeCheckpoint("u", True)]
+    state, effects = checkpoint.not_made(303.0, state, "the disk is full")
+    assert effects == [ReportCheckpoint("u", -1, 1.0, why="the disk is full"), Answer("u", 2, False, "the disk is full")]
+    assert not checkpoint.waits_for_it(state)
+    state, _ = checkpoint.ask(304.0, state, 3, True, 30.0)
+    state, effects = checkpoint.tick(334.0, state)
+    assert effects == [Answer("u", 3), KillAll("u")], "one that is to end by now ends without it"
+    assert not checkpoint.waits_for_it(state), "what is being written is given up"
+
+
+def test_the_site_says_how_long_a_program_has_for_its_checkpoint() -> None:
+    state = checkpoint.begin("u", 1, 0.0, 0.0, 0.0, wait=5.0)
+    state, _ = checkpoint.ask(0.0, state, 1, False)
+    state, effects = checkpoint.tick(6.0, state)
+    assert Answer("u", 1, False, "no checkpoint was written within 5 seconds") in effects

@@ -7,6 +7,8 @@ import signal
 import pytest
 from msgspec.structs import replace
 
+from lavad.core.decide.control.checkpoint import checkpoint
+from lavad.core.lang.asks import Checkpoint, Select
 from lavad.core.lang.states import JobState, TermReason
 from tests.support.worlds.bench import Bench
 
@@ -44,6 +46,25 @@ def test_other_ends_are_ends(bench: Bench, generations: int, status: int) -> Non
     key = running(bench, generations)
     assert bench.ended(key, "h1", status) == ["JobFinished"]
     assert bench.finished(key).state is JobState.EXIT
+
+
+@pytest.mark.parametrize(("kill", "event"), [(True, "JobFinished"), (False, "JobRequeued")])
+def test_the_end_that_bchkpnt_asked_for_is_no_crash(bench: Bench, kill: bool, event: str) -> None:
+    key = running(bench)
+    bench.asked(checkpoint, Checkpoint(jobs=Select(ids=[str(key)]), kill=kill))
+    number = bench.run(key).pending_signals[0].number
+    assert bench.said("granted", key, "h1", number, True, "")[0] == "SignalHandled"
+    assert bench.ended(key, "h1", int(signal.SIGKILL)) == [event]
+    if kill:
+        assert bench.outcome(key).reason is TermReason.TERM_CHKPNT
+
+
+def test_a_checkpoint_that_failed_ends_nothing(bench: Bench) -> None:
+    key = running(bench)
+    bench.asked(checkpoint, Checkpoint(jobs=Select(ids=[str(key)]), kill=True))
+    number = bench.run(key).pending_signals[0].number
+    assert bench.said("granted", key, "h1", number, False, "the disk is full") == ["SignalHandled"]
+    assert bench.run(key).pending_signals == ()
 
 
 def test_a_limit_that_it_exceeded_is_no_crash(bench: Bench) -> None:

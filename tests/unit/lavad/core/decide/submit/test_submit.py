@@ -63,7 +63,7 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("G", "anygroup", lambda s: s.user_group, "anygroup"),
     ("r", True, lambda s: s.rerunnable, True),
     ("rn", True, lambda s: s.rerunnable, False),
-    ("k", "/ckpt", lambda s: (s.checkpoint.folder, s.checkpoint.period, s.checkpoint.method), ("/ckpt", 0, "app")),
+    ("k", "/ckpt", lambda s: (s.checkpoint.folder, s.checkpoint.period, s.checkpoint.method), ("/ckpt", 0, "")),
     (
         "k",
         "/ckpt 10 method=app init=5",
@@ -145,6 +145,16 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("k", "/c x", "x: Bad checkpoint period"),
     ("k", "/c 5 init=-1", "-1: Bad checkpoint period"),
     ("k", "/c method=a/b", "a/b: Bad checkpoint method"),
+    ("k", "/c method=../a", "../a: Bad checkpoint method"),
+    ("k", "/c method=", "Checkpoint method is missing"),
+    ("k", "/c method=a method=b", "b: Bad checkpoint method: a is given, too"),
+    (
+        "k",
+        "/c method=criu",
+        "criu: this checkpoint method is not supported by lava: lava cannot make restored processes part of a job",
+    ),
+    ("k", "/c keep=0", "0: Bad number of checkpoints to keep"),
+    ("k", "/c keep=x", "x: Bad number of checkpoints to keep"),
     ("k", "/c 10 auto", "10: Bad checkpoint period: auto is given, too"),
     *[
         (option, value, f"{value}: Bad time specification")

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from config.model.cluster import HostConfig, UserConfig
-from config.model.queue import QueueConfig
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, Interactive, Limits, TaskLimit
 from lavad.core import events as ev
 from lavad.core.job.job import Job
@@ -94,6 +94,19 @@ GIVEN: list[tuple[dict[str, Any], dict[str, OptionValue], Field, Any]] = [
 def test_what_a_queue_gives(bench: Bench, fields: dict[str, Any], options: dict[str, Any], field: Field, wanted: object) -> None:
     bench.queues(QueueConfig(name="q", **fields))
     assert field(bench.spec_of(q="q", **options)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [({}, ("/c", "site")), ({"k": "/mine"}, ("/mine", "site")), ({"k": "/mine method=app"}, ("/mine", "app"))],
+)
+def test_the_method_of_a_profile_counts_where_the_job_names_none(
+    bench: Bench, options: dict[str, OptionValue], wanted: tuple[str, str]
+) -> None:
+    bench.configure(apps=(ApplicationConfig("a", chkpnt=Chkpnt("/c", method="site")),))
+    found = bench.spec_of(app="a", **options).checkpoint
+    assert found is not None
+    assert (found.folder, found.method) == wanted
 
 
 @pytest.mark.parametrize(("given", "wanted"), [("", 50), ("1", 1), ("100", 100)])

@@ -1,0 +1,42 @@
+"""A site's method: ``echkpnt.NAME`` writes a generation, run beside the job by a part of the agent's own.
+
+Rule: the program that runs it commits the generation and says its number and size, or in one line why there is none.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agent.launch import checkpoints, environ, report
+from agent.launch.build import Compiled
+from agent.launch.site import Site
+from agent.starter.protocol.part import PartSpec
+from agent.starter.protocol.reports import End
+from proto import agent_pb2 as pb
+
+
+def part(
+    uid: str, order: pb.Order, made: Compiled, site: Site, folder: str, pids: list[int], kill: bool, deadline: float | None
+) -> PartSpec:
+    """The part that makes a checkpoint of the tasks ``pids``. ``folder``: where the job runs; ``deadline``: of its lease."""
+    env = environ.own(made.text, order.key, order.start, ("", ""))
+    running = " ".join(map(str, pids))
+    env |= {"LSB_JOBPIDS": running, "LSB_JOBPGIDS": running}
+    env = {name: value for name, value in env.items() if value}
+    found = report.command_part(uid, order, made, "checkpoint", folder, "", env)
+    argv = checkpoints.making(made.text, site, order.key, pids[0] if pids else 0, kill)
+    return found._replace(argv=argv, notes=True, stderr=None, deadline=deadline)
+
+
+def outcome(end: End | None, reason: str) -> tuple[int, int, str]:
+    """(generation, bytes, "") of a part that has ended, or (-1, 0, why there is none). ``reason``: why it has no end."""
+    if end is None:
+        return -1, 0, reason or "it is not known how the checkpoint ended"
+    lines = end.note.splitlines()
+    said = lines[-1] if lines else ""
+    words = said.split()
+    if not end.status and len(words) == 2 and all(word.isdecimal() for word in words):
+        return int(words[0]), int(words[1]), ""
+    code = os.waitstatus_to_exitcode(end.status)
+    how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+    return -1, 0, said if code > 0 and said else f"the checkpoint was ended: {how}"

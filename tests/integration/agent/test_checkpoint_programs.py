@@ -1,0 +1,157 @@
+"""Real agent, real starter: checkpoints by a site's echkpnt and erestart, which save and restore a job that counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from proto import agent_pb2 as pb
+from tests.support.checkpoint_programs import write_job, write_programs
+from tests.support.daemons.agent_host import AgentHost, running, start_order
+from tests.support.daemons.fake_master import FakeMaster
+from tests.support.wait import wait_until
+
+
+@pytest.fixture
+def site(master: FakeMaster, tmp_path: Path) -> Iterator[AgentHost]:
+    """A host with the site's programs, and a time limit for them of 1 second."""
+    write_programs(tmp_path / "methods")
+    conf = f"LSB_ECHKPNT_METHOD_DIR={tmp_path}/methods\nLAVA_CHKPNT_TIMEOUT=1\nLSB_ECHKPNT_KEEP_OUTPUT=y\n"
+    one = AgentHost(tmp_path, master.address, conf=conf)
+    write_job(one.folder / "work")
+    with running(one, lambda: master.hellos):
+        yield one
+
+
+class Job:
+    """One attempt of the job that counts."""
+
+    def __init__(self, master: FakeMaster, host: AgentHost, attempt: int = 1, restart: int = -1, **text: object) -> None:
+        self.master, self.work, self.asked = master, host.folder / "work", 0
+        self.folder = self.work / "ckpt" / "7"
+        fields: dict[str, object] = {"checkpoint_folder": "ckpt", "checkpoint_method": "count"} | text
+        made = host.text(master, "exec sh count.sh", output="out", **fields)
+        self.order = start_order(master, made, attempt=attempt, restart=restart, restart_count=attempt - 1)
+        master.order(self.order, texts=(made,))
+
+    def runs(self) -> None:
+        self.master.wait_for(self.order.uid, "started")
+        before = self.count()
+        wait_until(lambda: self.count() > before, 10, "the job counts")
+
+    def count(self) -> int:
+        return int((self.work / "count").read_text()) if (self.work / "count").exists() else 0
+
+    def ask(self, kill_after: bool = False) -> pb.Granted:
+        """Ask for a checkpoint, and the answer."""
+        self.asked += 1
+        wish = pb.Signal(wish=self.asked, kind="checkpoint", kill_after=kill_after)
+        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=wish))
+        wait_until(lambda: len(self.master.of(self.order.uid, "granted")) == self.asked, 20, "the answer")
+        return self.master.of(self.order.uid, "granted")[-1].granted
+
+    def generations(self) -> list[str]:
+        return sorted(one.name for one in self.folder.iterdir() if one.name.startswith("gen-"))
+
+
+def test_a_sites_programs_write_keep_and_restore(master: FakeMaster, site: AgentHost) -> None:
+    job = Job(master, site)
+    job.runs()
+    for _ in range(3):
+        assert job.ask().ok
+    assert job.generations() == ["gen-2", "gen-3"], "the two newest are kept"
+    told = [one.checkpointed for one in master.of(job.order.uid, "checkpointed")]
+    assert [(one.generation, one.method, one.why) for one in told] == [(1, "count", ""), (2, "count", ""), (3, "count", "")]
+    manifest = json.loads((job.folder / "gen-3" / "MANIFEST").read_text())
+    assert manifest["method"] == "count"
+    assert manifest["files"]["state/count"]["size"] == told[-1].size > 0
+    assert (job.folder / "echkpnt.out").read_text() == 3 * "writes 7\n"
+    job.runs()
+    assert job.ask(kill_after=True).ok
+    assert master.wait_for(job.order.uid, "ended").ended.status == signal.SIGKILL
+    assert "TERM_CHKPNT" in (job.work / "out").read_text()
+    at = int((job.folder / "gen-4" / "state" / "count").read_text())
+    (job.folder / "gen-5").mkdir()
+    (job.folder / "gen-5" / "MANIFEST").write_text('{"files": {"state/count": {"size": 3}}}')
+    again = Job(master, site, attempt=2, restart=4)
+    again.runs()
+    assert again.count() >= at > 0
+    assert f"from {at}\n" in (job.work / "out").read_text()
+    assert again.ask().ok
+    assert "gen-6" in again.generations(), "a number is not used again"
+
+
+WRONG = {
+    "hangs": "echkpnt.count did not end within 1 seconds, and was killed",
+    "killed": "echkpnt.count was killed by signal 9",
+    "fails": "echkpnt.count ended with exit code 3",
+    "lies": "echkpnt.count ended well and wrote no file into {folder}/gen-2.tmp",
+    "nonsense": "echkpnt.count wrote a file MANIFEST, which is lava's own",
+    "space": "{folder} has ",
+    "gone": "{folder}: No such file or directory",
+    "missing": "checkpoint method count: {methods}/echkpnt.count is not on this host",
+}
+
+
+def test_whatever_goes_wrong_is_said_and_costs_neither_job_nor_generation(master: FakeMaster, site: AgentHost) -> None:
+    job, methods = Job(master, site), site.folder / "methods"
+    job.runs()
+    assert job.ask().ok
+    manifest = job.folder / "gen-1" / "MANIFEST"
+    good = manifest.read_text()
+    for mode, why in WRONG.items():
+        (methods / "echkpnt.count.mode").write_text(mode)
+        if mode == "space":
+            manifest.write_text(json.dumps({"files": {"state/count": {"size": 1 << 60}}}))
+        elif mode == "gone":
+            manifest.write_text(good)
+            job.folder.rename(site.folder / "elsewhere")
+        elif mode == "missing":
+            (site.folder / "elsewhere").rename(job.folder)
+            (methods / "echkpnt.count").unlink()
+        said = job.ask()
+        assert not said.ok
+        assert said.why.startswith(why.format(folder=job.folder, methods=methods)), mode
+        assert master.of(job.order.uid, "checkpointed")[-1].checkpointed.why == said.why
+        job.runs()
+        if mode != "gone":
+            assert job.generations() == ["gen-1"]
+    assert "1.2 times generation 1" in [one.granted.why for one in master.of(job.order.uid, "granted")][6]
+    assert not master.of(job.order.uid, "ended")
+
+
+def refused(master: FakeMaster, job: Job) -> str:
+    said = master.wait_for(job.order.uid, "refused").refused
+    assert said.code == "pre_exec"
+    return said.why
+
+
+def test_a_job_whose_method_cannot_restart_it_does_not_start(master: FakeMaster, site: AgentHost) -> None:
+    methods = site.folder / "methods"
+    why = refused(master, Job(master, site, checkpoint_method="other"))
+    assert why == f"checkpoint method other: {methods}/echkpnt.other is not on this host"
+    write_programs(methods, "other")
+    (methods / "erestart.other").chmod(0o644)
+    why = refused(master, Job(master, site, attempt=2, checkpoint_method="other"))
+    assert why == f"checkpoint method other: {methods}/erestart.other cannot be executed"
+    environment = {"LSB_ECHKPNT_METHOD": "count", "PATH": os.environ["PATH"]}
+    job = Job(master, site, attempt=3, checkpoint_method="auto", env=environment)
+    job.runs()
+    assert job.ask(kill_after=True).ok
+    master.wait_for(job.order.uid, "ended")
+    assert master.of(job.order.uid, "checkpointed")[-1].checkpointed.method == "count"
+    (methods / "erestart.count.mode").write_text("fails")
+    assert refused(master, Job(master, site, attempt=4, restart=1)) == "erestart.count ended with exit code 4"
+    shutil.copy(methods / "echkpnt.other", methods / "erestart.other")
+    why = refused(master, Job(master, site, attempt=5, restart=1, checkpoint_method="other"))
+    assert why == "checkpoint generation 1 was made by method count, not other"
+    made = job.folder / "gen-1" / "MANIFEST"
+    made.write_text(json.dumps(json.loads(made.read_text()) | {"machine": "vax"}))
+    why = refused(master, Job(master, site, attempt=6, restart=1))
+    assert why == f"checkpoint generation 1 was made on a host of type vax, not {os.uname().machine}"

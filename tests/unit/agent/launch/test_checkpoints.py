@@ -1,0 +1,69 @@
+"""Which checkpoint method a job has on a host, and what is run for it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agent.launch import checkpoints
+from agent.launch.site import Site
+from proto import agent_pb2 as pb
+
+
+def site(**conf: str) -> Site:
+    return Site("h1", "/run", "/spool", "/conf", conf)
+
+
+@pytest.mark.parametrize(
+    ("asked", "env", "conf", "found"),
+    [
+        ("", "", "", "app"),
+        ("", "", "b c", "b"),
+        ("", "a", "b", "a"),
+        ("auto", "a", "b", "a"),
+        ("auto", "", "", "app"),
+        ("x", "a", "b", "x"),
+        ("default", "a", "b", "app"),
+        ("", "default", "b", "app"),
+    ],
+)
+def test_the_job_goes_before_its_environment_and_that_before_the_site(asked: str, env: str, conf: str, found: str) -> None:
+    text = pb.JobText(checkpoint_method=asked, env={"LSB_ECHKPNT_METHOD": env})
+    assert checkpoints.method(text, site(LSB_ECHKPNT_METHOD=conf)) == found
+
+
+def test_a_bad_name_is_refused_and_a_job_with_roles_asks_its_program() -> None:
+    bad = pb.JobText(env={"LSB_ECHKPNT_METHOD": "../../tmp/x"})
+    with pytest.raises(ValueError, match=r"^LSB_ECHKPNT_METHOD: \.\./\.\./tmp/x: Bad checkpoint method$"):
+        checkpoints.method(bad, site())
+    assert checkpoints.method(pb.JobText(roles=[pb.Role()], env={"LSB_ECHKPNT_METHOD": "x"}), site()) == "app"
+
+
+def test_what_the_programs_are_told() -> None:
+    text = pb.JobText(checkpoint_method="x", checkpoint_folder="ck", cwd="/home/me", checkpoint_keep=5)
+    conf = site(LSF_SERVERDIR="/server", LAVA_CHKPNT_TIMEOUT="30", LAVA_CHKPNT_KEEP="3", LSB_ECHKPNT_KEEP_OUTPUT="y")
+    what, asked = checkpoints.making(text, conf, 7, 99, True)[-2:]
+    assert what == "make"
+    assert json.loads(asked) == {
+        "folder": "/home/me/ck/7",
+        "method": "x",
+        "where": "/server",
+        "timeout": 30,
+        "keep_output": True,
+        "kept": 5,
+        "group": 99,
+        "kill": True,
+    }
+    text.checkpoint_keep = 0
+    text.env["LSB_ECHKPNT_METHOD_DIR"] = "/mine"
+    told = json.loads(checkpoints.making(text, conf, 7, 99, False)[-1])
+    assert (told["kept"], told["where"]) == (3, "/mine")
+
+
+def test_a_program_that_writes_its_own_checkpoints_is_left_as_it_is() -> None:
+    text = pb.JobText(checkpoint_folder="ck", cwd="/home/me")
+    assert checkpoints.before(text, site(), 7, True) == ""
+    assert checkpoints.wrapped(["a"], text, site(), 7) == ("a",)
+    text.checkpoint_method = "x"
+    assert checkpoints.wrapped(["a", "b"], text, site(), 7)[-4:] == ("run", "/home/me/ck/7", "a", "b")
