@@ -64,7 +64,7 @@ def asked(part: Part, request: Request, now: float) -> Decided:
     answered: list[Effect] = [Save(part.uid), Answer(part.uid, request.number)]
     if request.notice and (noticed := _with_notice(part, request, now, answered)) is not None:
         return noticed
-    if request.kind is RequestKind.CHECKPOINT or (request.kind is RequestKind.MIGRATE and part.rules.checkpoint):
+    if request.kind is RequestKind.CHECKPOINT or (request.kind is RequestKind.MIGRATE and _has_to_save(part)):
         return _checkpoint(part, request, answered)
     if request.kind in (RequestKind.REQUEUE, RequestKind.MIGRATE):
         part = replace(part, killing=True, reason=part.reason or request.reason, steps=())
@@ -79,6 +79,11 @@ def asked(part: Part, request: Request, now: float) -> Decided:
         return part, effects + answered
     part, effects = _signalled(part, request)
     return part, effects + answered
+
+
+def _has_to_save(part: Part) -> bool:
+    """Whether a migration waits for a checkpoint: not where the command does not run yet. The first host decides for all."""
+    return part.rules.checkpoint and (part.stage is Stage.RUNNING or not part.rules.first)
 
 
 def _with_notice(part: Part, request: Request, now: float, answered: list[Effect]) -> Decided | None:

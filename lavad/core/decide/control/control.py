@@ -169,9 +169,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             return "Job is not checkpointable or rerunnable"
         if job.run is not None and job.run.is_ending:
             return "Job is being migrated or ended already"
-        # A checkpoint that fails ends the migration, not the job: it needs no notice.
-        notice = 0 if spec.checkpoint is not None else cluster.conf.params.lava_warning_max
-        pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by=caller.user, kill_after=True, notice=notice)
+        pending = migration(cluster, spec, caller.user, now)
         events: list[ev.Event] = []
         if ask.hosts:
             number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)
@@ -187,6 +185,12 @@ def may_migrate(cluster: Cluster, spec: Spec) -> bool:
     queue = cluster.queue_conf.get(spec.queue)
     in_rerunnable_queue = queue is not None and queue.rerunnable and not spec.never_rerun
     return spec.checkpoint is not None or spec.rerunnable or in_rerunnable_queue
+
+
+def migration(cluster: Cluster, spec: Spec, by: str, now: float, said: str = "") -> PendingSignal:
+    """The request that ends a job, to start elsewhere. A checkpoint that fails ends it, not the job: it needs no notice."""
+    notice = 0 if spec.checkpoint is not None else cluster.conf.params.lava_warning_max
+    return PendingSignal(kind=SignalKind.MIGRATE, at=now, by=by, kill_after=True, notice=notice, said=said)
 
 
 def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:

@@ -9,12 +9,12 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of, margin_of
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.control.control import may_migrate
+from lavad.core.decide.control.control import may_migrate, migration
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
-from lavad.core.job.job import Attempt, Job, Part, PendingSignal
+from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
-from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState, SignalKind
+from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState
 from lavad.core.site.host import Facts
 from lavad.core.site.rights import may_switch_host
 from proto.answers import Result
@@ -152,13 +152,14 @@ def _leave(cluster: Cluster, host: str, events: list[ev.Event], asked: set[int],
         job = cluster.jobs.rows[key]
         if job.run is None or job.state not in STARTED:
             continue
+        spec = cluster.specs.rows[job.spec]
         ends = key in asked or job.run.is_ending
-        if not ends and not may_migrate(cluster, cluster.specs.rows[job.spec]):
+        if not ends and not may_migrate(cluster, spec):
             stay += 1
             continue
         leave += 1
         asked.add(key)
         if not ends:
-            pending = PendingSignal(kind=SignalKind.MIGRATE, at=now, by=by, kill_after=True, said=f"host {host} is closed")
+            pending = migration(cluster, spec, by, now, f"host {host} is closed")
             events.append(ev.SignalRequested(at=now, key=key, pending=pending))
     return leave, stay

@@ -84,6 +84,14 @@ def test_migration_of_a_checkpointable_job_checkpoints_first() -> None:
     assert [e for e in effects if not isinstance(e, Save)] == [Answer("u", 1)]
 
 
+def test_migration_does_not_wait_for_a_command_that_does_not_run_yet() -> None:
+    part = replace(running(Rules(checkpoint=True)), stage=Stage.PREPARED)
+    _, effects = decide.asked(part, Request(1, RequestKind.MIGRATE), 200.0)
+    assert sent(effects) == ["kill"]
+    _, effects = decide.asked(replace(part, rules=Rules(checkpoint=True, first=False)), Request(1, RequestKind.MIGRATE), 200.0)
+    assert sent(effects) == []
+
+
 def test_the_run_limit_warns_and_then_kills() -> None:
     part = running(Rules(run=60, warning=30, interval=10.0))
     assert decide.wake_at(part) == 160.0
