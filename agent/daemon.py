@@ -1,4 +1,4 @@
-"""The agent's loops: turns of the runner, the starter, the master, heartbeats and samples.
+"""The agent's loops: turns of the runner, the starter, samples, GPUs, checkpoint folders and kept output.
 
 Rule: only ``_turns`` changes the runner's state; every other loop puts what it received into the inbox.
 """
@@ -10,13 +10,10 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable
 from functools import partial
 
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
-from agent.master.channel import NotMaster, stamp
-from agent.master.link import Session, open_session
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
 from agent.monitor.health import Health
@@ -31,24 +28,16 @@ from agent.starter.protocol.reports import Hello
 from agent.starter.system.notify import Notify
 from agent.starter_client import starterlink
 from agent.starter_client.outgoing import Outgoing
-from proto import agent_pb2 as pb
+from agent.stream import Inbox, Measures, Stream, finish_turn, nothing, until
 from proto.workers import Workers
 
 log = logging.getLogger("lava-agent")
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
-SILENCE_LIMIT = 15.0
-"""Seconds without a message of the master after which the stream is closed (at least five heartbeats)."""
-SAMPLE_PAUSE = 5.0
 NEW_PAUSE = 1.0
-SEND_PAUSE = 0.002
-"""Seconds between two messages: what comes in a short time goes together."""
 CLEAN_PAUSE = 3600.0
 DAY = 86400.0
 CHECKPOINT_PAUSE = 0.5
 OUTPUT_PAUSE = 1.0
-CERTIFICATE_PAUSE = 5.0
 
 
 class Daemon:
@@ -59,7 +48,6 @@ class Daemon:
 
     def __init__(self, site: Site, masters: list[str], slots: int, starter_log: str | None) -> None:
         self._site = site
-        self._masters = masters
         self._starter_log = starter_log
         self._monitor = HostMonitor(site.address, slots, folder=os.path.join(site.spool, "agent"))
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
@@ -70,18 +58,9 @@ class Daemon:
         self._cleaning = Workers("old output")
         self._output_limits = OutputLimits(site)
         self._health = Health(site.conf, site.root, (accounts.why_away, self._monitor.why_unwell))
-        self._inbox: asyncio.Queue[Callable[[], None]] = asyncio.Queue()
-        self._sample_pause = SAMPLE_PAUSE
-        self._starter_there = asyncio.Event()
-        self._starter_changed = asyncio.Event()
-        """Its protocol is another than the one that the master was told."""
-        self._gpus_changed = asyncio.Event()
-        """The GPUs, or their driver, are others than those that the master was told."""
-        self._told_gpus: tuple[tuple[pb.Gpu, ...], str] = (), ""
-        self._to_send = asyncio.Event()
-        self._heartbeats: list[pb.Heartbeat] = []
-        self._last_heard = 0.0
-        self._last_logged = ""
+        self._inbox: Inbox = asyncio.Queue()
+        measures = Measures(self._monitor, self._elims, self._health)
+        self._stream = Stream(site, masters, self._runner, self._relay, measures, self._inbox)
         self._timer: asyncio.TimerHandle | None = None
         self._stop = asyncio.Event()
         self._notify = Notify()
@@ -98,14 +77,14 @@ class Daemon:
             self._accounts.learn(user)
             self._relay.callers.learn(user.uid, user.name)
         await self._relay.listen()
-        work = [self._turns(), self._starter(), self._sessions(), self._samples(), self._checkpoints()]
+        work = [self._turns(), self._starter(), self._stream.run(), self._samples(), self._checkpoints()]
         work += [self._clean(), self._limit_output(), self._gpus()]
         work.append(self._elims.run())
         work.append(self._health.run())
         work.append(self._beats())
         self._notify.tell("READY=1")
         tasks = [asyncio.create_task(one) for one in work]
-        tasks.append(asyncio.create_task(_until(self._stop)))
+        tasks.append(asyncio.create_task(until(self._stop)))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         self._notify.tell("STOPPING=1")
         for task in tasks:
@@ -118,7 +97,7 @@ class Daemon:
     # -- turns -------------------------------------------------------------------------------------------------------
 
     def _poke(self) -> None:
-        self._inbox.put_nowait(_nothing)
+        self._inbox.put_nowait(nothing)
 
     async def _turns(self) -> None:
         inbox, runner = self._inbox, self._runner
@@ -129,7 +108,7 @@ class Daemon:
             runner.flush()
             self._set_timer()
             if not runner.outbox.empty or runner.peeks:
-                self._to_send.set()
+                self._stream.to_send.set()
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -141,7 +120,7 @@ class Daemon:
     async def _beats(self) -> None:
         """Tell the service manager that the turns go on."""
         while True:
-            await self._finish_turn()
+            await finish_turn(self._inbox)
             if self._notify.every:
                 self._notify.tell("WATCHDOG=1")
             await asyncio.sleep(self._notify.every or DAY)
@@ -161,14 +140,14 @@ class Daemon:
             async for report in link.reports():
                 if isinstance(report, Hello):
                     if report.protocol != runner.starter.protocol:
-                        self._starter_changed.set()
+                        self._stream.starter_changed.set()
                     log.info("starter %d, %d parts", report.pid, len(report.parts))
                     self._inbox.put_nowait(partial(runner.starter_connected, link, report))
-                    self._starter_there.set()
+                    self._stream.starter_there.set()
                 else:
                     self._inbox.put_nowait(partial(runner.from_starter, report))
             log.warning("the connection to the starter is lost")
-            self._starter_there.clear()
+            self._stream.starter_there.clear()
             self._inbox.put_nowait(runner.starter.down)
             link.close()
             if not starterlink.answers(site.starter_socket):
@@ -182,169 +161,36 @@ class Daemon:
         log.info("a starter is started")
         starterlink.spawn(site.host, starter_folder(site), site.starter_socket, site.run_dir, self._starter_log)
 
-    # -- master ------------------------------------------------------------------------------------------------------
-
-    async def _sessions(self) -> None:
-        """Find the master among the addresses and serve it, forever."""
-        pause, at = FIRST_PAUSE, 0
-        while True:
-            await self._starter_there.wait()
-            session = None
-            for _ in self._masters:
-                session = await self._try(self._masters[at % len(self._masters)])
-                if session is not None:
-                    break
-                at += 1
-            if session is not None:
-                pause = FIRST_PAUSE
-                await self._run_session(session)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
-
-    async def _try(self, target: str) -> Session | None:
-        facts = await self._monitor.facts()
-        await self._finish_turn()
-        self._starter_changed.clear()
-        self._gpus_changed.clear()
-        self._told_gpus = tuple(facts.gpus), facts.gpu_driver
-        greeted = now()
-        try:
-            session = await open_session(target, self._site, self._runner.hello(facts))
-        except NotMaster as e:
-            self._log_once(f"no master at {target}: {e}")
-            return None
-        if why := self._runner.welcomed(session.welcome, greeted):
-            self._log_once(f"the master at {target} is not obeyed: {why}")
-            await session.close()
-            return None
-        self._poke()
-        welcome = session.welcome
-        self._log_once(f"obeys the master at {target}: epoch {welcome.epoch}, store {welcome.incarnation}")
-        return session
-
-    async def _finish_turn(self) -> None:
-        """Wait until everything in the inbox was handled, so that Hello has what the starter reported."""
-        over = asyncio.Event()
-        self._inbox.put_nowait(over.set)
-        await over.wait()
-
-    def _log_once(self, text: str) -> None:
-        if text != self._last_logged:
-            log.info("%s", text)
-            self._last_logged = text
-
-    async def _run_session(self, session: Session) -> None:
-        welcome = session.welcome
-        self._sample_pause = welcome.sample or SAMPLE_PAUSE
-        self._last_heard = now()
-        self._heartbeats.clear()
-        self._relay.session = session
-        self._to_send.set()
-        pause = welcome.heartbeat or 5.0
-        limit = max(SILENCE_LIMIT, 5 * pause)
-        work = [
-            self._receive(session),
-            self._send(session),
-            self._beat(pause),
-            self._watch_for_silence(limit),
-            self._watch_certificate(),
-        ]
-        tasks = [asyncio.create_task(one) for one in work]
-        tasks += [asyncio.create_task(_until(event)) for event in (self._starter_changed, self._gpus_changed)]
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            self._relay.session = None
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await session.close()
-        self._log_once(f"the stream to the master at {session.target} has ended")
-
-    async def _receive(self, session: Session) -> None:
-        async for message in session.messages():
-            self._last_heard = now()
-            self._inbox.put_nowait(partial(self._runner.from_master, message))
-
-    async def _send(self, session: Session) -> None:
-        """One writer for the stream; the reports that wait go together."""
-        runner, loop, not_before = self._runner, asyncio.get_running_loop(), 0.0
-        while True:
-            await self._to_send.wait()
-            if (wait := not_before - loop.time()) > 0:
-                await asyncio.sleep(wait)
-            not_before = loop.time() + SEND_PAUSE
-            self._to_send.clear()
-            messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
-            self._heartbeats.clear()
-            while not runner.outbox.empty:
-                messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.outbox.take())))
-            messages += [pb.FromAgent(peek=data) for data in runner.peeks]
-            runner.peeks.clear()
-            for message in messages:
-                if not await session.send(message):
-                    return
-
-    def _heartbeat(self, load: dict[str, float]) -> pb.Heartbeat:
-        monitor, health = self._monitor, self._health.line()
-        states, error = monitor.gpus.states(), monitor.gpus.error()
-        return pb.Heartbeat(sent=now(), load=load, usage=monitor.unsent(), health=health, gpus=states, gpu_error=error)
-
-    async def _beat(self, pause: float) -> None:
-        while True:
-            load = await self._monitor.load() | self._elims.values()
-            if not self._heartbeats:
-                self._heartbeats.append(self._heartbeat(load))
-                self._to_send.set()
-            await asyncio.sleep(pause)
-
-    async def _watch_certificate(self) -> None:
-        """Return when the certificate was replaced: the stream is made anew with it; jobs do not notice."""
-        former = stamp(self._site)
-        while True:
-            await asyncio.sleep(CERTIFICATE_PAUSE)
-            if (found := stamp(self._site)) and found != former:
-                break
-        log.info("the certificate was replaced: the stream is made anew")
-
-    async def _watch_for_silence(self, seconds: float) -> None:
-        left = seconds
-        while left > 0:
-            await asyncio.sleep(left)
-            left = self._last_heard + seconds - now()
-        log.warning("the master has said nothing for %.0f s", seconds)
+    # -- this host ----------------------------------------------------------------------------------------------------
 
     async def _samples(self) -> None:
         """Sample usage periodically, and that of a new part within a second or two; that sample is sent at once."""
         runner = self._runner
-        due = now() + self._sample_pause
+        due = now() + self._stream.sample_pause
         while True:
-            await asyncio.sleep(min(NEW_PAUSE, self._sample_pause))
+            await asyncio.sleep(min(NEW_PAUSE, self._stream.sample_pause))
             entries = list(runner.table)
             early = self._monitor.has_new(entries)
             if now() < due and not early:
                 continue
-            due = now() + self._sample_pause
+            due = now() + self._stream.sample_pause
             usage = await self._monitor.usage(entries)
             if usage:
                 self._inbox.put_nowait(partial(runner.sampled, usage))
-            if early and usage and self._relay.session is not None:
-                self._heartbeats.append(self._heartbeat({}))
-                self._to_send.set()
+            if early and usage:
+                self._stream.beat_early()
 
     async def _gpus(self) -> None:
         """Look at the GPUs periodically; when there are others, the stream is made anew: a greeting tells of them."""
         gpus, said = self._monitor.gpus, ""
         while True:
-            await gpus.look(self._sample_pause)
-            if gpus.facts() != self._told_gpus:
-                self._gpus_changed.set()
+            await gpus.look(self._stream.sample_pause)
+            if gpus.facts() != self._stream.told_gpus:
+                self._stream.gpus_changed.set()
             if (error := gpus.error()) != said:
                 said = error
                 log.warning("GPUs: %s", error or "the NVIDIA driver answers again")
-            await asyncio.sleep(self._sample_pause)
+            await asyncio.sleep(self._stream.sample_pause)
 
     async def _checkpoints(self) -> None:
         """Have the checkpoint folders searched periodically, by the starter, as the job's user."""
@@ -381,11 +227,3 @@ class Daemon:
 def starter_folder(site: Site) -> str:
     """The starter's own folder in the spool."""
     return os.path.join(site.spool, "starter")
-
-
-async def _until(event: asyncio.Event) -> None:
-    await event.wait()
-
-
-def _nothing() -> None:
-    pass
