@@ -39,9 +39,9 @@ def is_late(role: Role, policy: Policy) -> bool:
     return role.kind == "launcher" and policy.launcher_start == "when_ready"
 
 
-def gpus_wanted(spec: Spec, part: Placed | Part) -> int:
-    """How many GPUs the tasks of a part have together."""
-    return sum(spec.roles[role].gpus * count for role, _, count in part.roles)
+def gpus_wanted(spec: Spec, part: Placed | Part) -> list[int]:
+    """How many GPUs each task of a part has, in the order of its roles."""
+    return [spec.roles[role].gpus for role, _, count in part.roles for _ in range(count)]
 
 
 def task_name(spec: Spec, task: TaskRun) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import PendReason
 
 States = Mapping[str, GpuState]
-_UNKNOWN: States = {}
+NO_STATES: States = {}
 _JOINTS = str.maketrans("-/", "__")
 _SOLD = 0.9
 """Of the memory by which a GPU is sold, the least that its driver shows: of 80 GB, 79.6 GiB, or 74.5 where GB are decimal."""
@@ -61,10 +62,10 @@ def is_open(gpu: Gpu, book: GpuBook, req: GpuReq) -> bool:
 
 def usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> list[Gpu]:
     """The GPUs that a job may get now, best first: least used, then by index."""
-    return [gpus[at] for at in _usable(gpus, book, req)]
+    return [gpus[at] for at in usable_at(gpus, book, req)]
 
 
-def _usable(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, states: States = _UNKNOWN) -> list[int]:
+def usable_at(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, states: States = NO_STATES) -> list[int]:
     sign = -1 if req.gpack else 1
     # what a job reserves with gmem is counted; else GPUs differ in what is measured
     measured = {} if req.gpack or req.gmem_mb else {uuid: state.gb_used for uuid, state in states.items()}
@@ -84,21 +85,56 @@ def wanted(req: GpuReq, slots: int) -> int:
 
 def room(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq) -> int:
     """How many GPUs a job may get here now; with glink=yes those that can be given out in joined sets of ``num``."""
-    free = _tiled(gpus, _usable(gpus, book, req), req)
-    if not req.glink:
-        return len(free)
+    free, num = usable_at(gpus, book, req), req.num or 1
+    if not per_task(req):
+        return _room(gpus, free, req, num)
+    if req.gtile != 0:
+        return _room(gpus, free, req, len(free))
+    # gtile=!: how many of each node depends on how many tasks there are
+    count = 0
+    while count + num <= len(free) and _room(gpus, free, req, count + num) >= count + num:
+        count += num
+    return count
+
+
+def _room(gpus: Sequence[Gpu], free: list[int], req: GpuReq, count: int) -> int:
     num = req.num or 1
-    islands = [sum(1 for at in free if at in island) for island in nvlinked(gpus)]
-    return sum(size // num * num for size in islands) if per_task(req) else max(islands, default=0)
+    if not req.glink:
+        return len(tiled(gpus, free, req, count))
+    if per_task(req):
+        return sum(len(found) // num * num for found in in_islands(gpus, tiled(gpus, free, req, count)))
+    return max((len(tiled(gpus, found, req, count)) for found in in_islands(gpus, free)), default=0)
 
 
-def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
-    """gtile=n: at most n of each NUMA node; gtile=!: equally many of each."""
-    if req.gtile is None or per_task(req):
+def in_islands(gpus: Sequence[Gpu], free: list[int]) -> list[list[int]]:
+    """The free GPUs by NVLink island."""
+    return [found for island in nvlinked(gpus) if (found := [at for at in free if at in island])]
+
+
+def tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq, count: int) -> list[int]:
+    """Of the free GPUs those that a part of ``count`` GPUs may have: gtile=n: n of each NUMA node; gtile=!: equally many.
+
+    LSF: gtile is per host, so with num=N/task it is about the GPUs of all its tasks there.
+    """
+    if req.gtile is None:
         return free
     nodes = {gpu.numa for gpu in gpus}
-    most = req.gtile or -(-(req.num or 1) // max(1, len(nodes)))
-    left = dict.fromkeys(nodes, most)
+    left = dict.fromkeys(nodes, req.gtile or -(-count // max(1, len(nodes))))
+    if not req.glink:
+        return _within(gpus, free, left)
+    kept = []
+    size = (req.num or 1) if per_task(req) else 1
+    for island in sorted(in_islands(gpus, free), key=lambda found: -len(found)):
+        found = _within(gpus, island, left)
+        # what makes no whole set leaves its share of the node to other islands
+        for at in found[len(found) // size * size :]:
+            left[gpus[at].numa] += 1
+        kept += found[: len(found) // size * size]
+    return [at for at in free if at in kept]
+
+
+def _within(gpus: Sequence[Gpu], free: list[int], left: dict[int, int]) -> list[int]:
+    """The first of them, no more of each NUMA node than are ``left``, which is brought up to date."""
     kept = []
     for at in free:
         if left[gpus[at].numa]:
@@ -107,35 +143,30 @@ def _tiled(gpus: Sequence[Gpu], free: list[int], req: GpuReq) -> list[int]:
     return kept
 
 
-def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int, states: States = _UNKNOWN) -> tuple[str, ...]:
+def pick(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int, states: States = NO_STATES) -> tuple[str, ...]:
     """UUIDs for a part of ``slots`` tasks, by task and then by index; there must be enough. ``states``: how they are now."""
     return tuple(gpus[at].uuid for one in find_sets(gpus, book, req, slots, states) for at in one)
 
 
-def find_sets(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int, states: States = _UNKNOWN) -> list[list[int]]:
+def find_sets(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, slots: int, states: States = NO_STATES) -> list[list[int]]:
     """The same as positions: with num=N/task a set for each task, else one set."""
-    free = _tiled(gpus, _usable(gpus, book, req, states), req)
+    free, num = usable_at(gpus, book, req, states), req.num or 1
+    if per_task(req) or not req.glink:
+        free = tiled(gpus, free, req, wanted(req, slots))
+    else:
+        # one set: each island by itself
+        kept = {at for found in in_islands(gpus, free) for at in tiled(gpus, found, req, num)}
+        free = [at for at in free if at in kept]
     sets: list[list[int]] = []
     for _ in range(slots if per_task(req) else 1):
-        best = _level(gpus, book, free, req.num or 1) if not req.glink else free
-        found = choose(gpus, best, req.num or 1, bool(req.glink))
-        sets.append(_by_index(gpus, found))
+        best = _level(gpus, book, free, num) if not req.glink else free
+        found = choose(gpus, best, num, bool(req.glink))
+        sets.append(by_index(gpus, found))
         free = [at for at in free if at not in found]
     return sorted(sets, key=lambda one: [gpus[at].index for at in one])
 
 
-def shared_out(gpus: Sequence[Gpu], uuids: Sequence[str], sizes: Sequence[int]) -> tuple[str, ...]:
-    """The GPUs of a part in the order of its tasks, which get so many each: those of one task have the nearest links."""
-    left = _by_index(gpus, [at for at, gpu in enumerate(gpus) if gpu.uuid in uuids])
-    order: list[int] = []
-    for size in sizes:
-        found = choose(gpus, left, size, strict=False)
-        order += _by_index(gpus, found)
-        left = [at for at in left if at not in found]
-    return tuple(gpus[at].uuid for at in (*order, *left))
-
-
-def _by_index(gpus: Sequence[Gpu], found: Sequence[int]) -> list[int]:
+def by_index(gpus: Sequence[Gpu], found: Sequence[int]) -> list[int]:
     return sorted(found, key=lambda at: gpus[at].index)
 
 
@@ -151,10 +182,14 @@ def _level(gpus: Sequence[Gpu], book: GpuBook, free: list[int], count: int) -> l
     return [at for at in free if taken.get(gpus[at].uuid, 0) == last]
 
 
-def is_joined(gpus: Sequence[Gpu], uuids: Sequence[str], req: GpuReq) -> bool:
-    """glink=yes: whether these are whole sets of ``num`` within NVLink islands."""
+def is_joined(gpus: Sequence[Gpu], uuids: Sequence[str], req: GpuReq, sizes: Sequence[int] = ()) -> bool:
+    """glink=yes: whether these are whole sets of ``num`` within NVLink islands; ``sizes``: so many for each task, in order."""
     if not req.glink:
         return True
+    if sizes:
+        at = {gpu.uuid: place for place, gpu in enumerate(gpus)}
+        sets = [{at[uuid] for uuid in uuids[end - size : end]} for end, size in zip(accumulate(sizes), sizes, strict=True)]
+        return all(any(one <= island for island in nvlinked(gpus)) for one in sets)
     num = req.num or 1
     mine = [sum(1 for at in island if gpus[at].uuid in uuids) for island in nvlinked(gpus)]
     return sum(count // num * num for count in mine) == len(uuids) and (per_task(req) or len(uuids) in mine)

@@ -309,10 +309,11 @@ class Ledger:
         gpu = spec.gpu
         if gpu is None:
             return 0
-        count = gpus_wanted(spec, part) if spec.roles else wanted(gpu, part.slots)
+        sizes = gpus_wanted(spec, part)
+        count = sum(sizes) if spec.roles else wanted(gpu, part.slots)
         mine = [card for card in host.gpus if card.uuid in part.gpus and matches(card, gpu)]
         free = {card.uuid for card in mine if is_open(card, host.gpu_book, gpu)}
-        held = len(free) == count and is_joined(host.gpus, part.gpus, gpu)
+        held = len(free) == count and is_joined(host.gpus, part.gpus, gpu, sizes)
         return 0 if held else PendReason.GPU_BUSY
 
 

@@ -85,6 +85,7 @@ def _fill(links: tuple[str, ...], room: list[int], count: int, level: int) -> li
     """From as few islands of ``level`` as possible: the largest as a whole, and the best fitting for the rest."""
     chosen: list[int] = []
     islands = [found for island in _islands(links, level) if (found := [at for at in room if at in island])]
+    islands.sort(key=lambda found: room.index(found[0]))
     while len(chosen) < count:
         rest = count - len(chosen)
         fitting = [island for island in islands if len(island) >= rest]

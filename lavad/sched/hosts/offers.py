@@ -7,16 +7,15 @@ decided.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from lavad.core.decide.placement.preempt import parts_of
-from lavad.core.job.job import Job, Part, Placed
+from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
-from lavad.core.lang.states import SUSPENDED
 from lavad.core.site.host_names import first_hosts
 from lavad.sched.hosts.choose import find_parts
 from lavad.sched.hosts.compound import find_compound
+from lavad.sched.hosts.ends import NEVER, end_of
 from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.rank import ranked
 from lavad.sched.hosts.roles import find_roles
@@ -24,22 +23,8 @@ from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 
-NEVER = math.inf
-OVERDUE = 1.0
-"""Seconds within which a job that is past its run limit is taken to end."""
 Shifted = tuple[Sequence[Placed | Part], Spec]
 """What a job has on its hosts, to be taken away from the ledger or put back."""
-
-
-def end_of(state: CycleState, job: Job, spec: Spec) -> float:
-    """When a started job is over at the latest, by its run limit (or its estimated run time)."""
-    run = job.run
-    limit = spec.expected
-    if run is None or limit is None or job.state in SUSPENDED:
-        return NEVER
-    paused = 0.0 if state.cluster.conf.params.abs_runlimit else run.paused
-    end = (run.started or run.dispatched) + limit + paused
-    return end if end > state.now else state.now + OVERDUE
 
 
 def releases(state: CycleState) -> list[tuple[float, int, Shifted]]:

@@ -16,7 +16,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.rules.gpus import wanted
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts, preferences
-from lavad.sched.hosts.offers import end_of
+from lavad.sched.hosts.ends import end_of
 from lavad.sched.hosts.rank import ranked
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need

@@ -1,7 +1,8 @@
 """Hosts for the tasks of a job with roles: each task by its role's needs, all or nothing, on as few hosts as possible.
 
-Rule: a job that fits on one host gets the host with the fewest free slots (best fit). In a job where some tasks use GPUs, the
-others stay off hosts with GPUs while there is room elsewhere.
+Rule: a job that fits on one host gets the host with the fewest free slots (best fit), with GPUs the one where it breaks the
+least of what others need whole. In a job where some tasks use GPUs, the others stay off hosts with GPUs while there is room
+elsewhere.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from lavad.core.job.job import Placed
 from lavad.core.job.spec import Policy, Role, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import ResReqError, merge
-from lavad.core.rules.gpus import pick, shared_out
+from lavad.core.rules.gpu_tasks import give_tasks
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.fit import copies
+from lavad.sched.hosts.packing import Packed
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
@@ -79,7 +81,8 @@ class RolePlacer:
         self.spots: list[HostRoom] = []
         by_row: dict[int, HostRoom] = {}
         for number, one in enumerate(self.needs):
-            for row in Candidates(state, one, get_eligible(state, one)):
+            eligible = get_eligible(state, one)
+            for row in Packed(state, one, eligible) if one.packing == "gpus" else Candidates(state, one, eligible):
                 if row.name in avoid or not self._may_use(row):
                     continue
                 spot = by_row.get(row.index)
@@ -154,14 +157,30 @@ class RolePlacer:
             count = min(count, copies(room, amount))
         if role.gpus and count > 0 and need.gpu is not None:
             if spot.gpus < 0:
-                spot.gpus = row.gpus_left(self.state.ledger, need.gpu)
+                spot.gpus = row.gpus_left(self.state.ledger, replace(need.gpu, num=1, glink=None, gtile=None))
                 if self.state.limits.has_host_limits(self.need.spec):
                     spot.gpus = min(spot.gpus, self.state.limits.gpus_left(self.need.spec, row.name)[0])
-            count = min(count, spot.gpus // role.gpus)
+            count = self._joined(spot, number, min(count, spot.gpus // role.gpus))
         if count > 0 and self.state.limits.has_host_limits(self.need.spec):
             left = self.state.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)
             count = min(count, left // role.slots)
         return max(0, count)
+
+    def _joined(self, spot: HostRoom, number: int, most: int) -> int:
+        """How many of these tasks can have their GPUs as glink and gtile say, beside the tasks that the host has."""
+        gpu = self.need.spec.gpu or GpuReq()
+        if not gpu.glink and gpu.gtile is None:
+            return most
+        mine, counts = self.state.ledger.host(spot.row.name), spot.counts.copy()
+        for count in range(most):
+            counts[number] += 1
+            if give_tasks(mine.gpus, mine.gpu_book, gpu, self._sizes(counts)) is None:
+                return count
+        return most
+
+    def _sizes(self, counts: Sequence[int]) -> list[int]:
+        """The GPUs of each task where there are so many of each role."""
+        return [role.gpus for role, count in zip(self.roles, counts, strict=True) for _ in range(count)]
 
     def _take(self, spot: HostRoom, number: int, count: int) -> None:
         role = self.roles[number]
@@ -204,13 +223,21 @@ class RolePlacer:
         while any(left[number] for number in group):
             whole = sum(left[number] * self.roles[number].slots for number in group)
             able = [spot for size, spot in sizes if size >= whole and self._would_take(spot, left, group) == whole]
-            spot = min(able, key=lambda spot: spot.slots) if able else next((spot for _, spot in sizes), None)
+            spot = min(able, key=lambda spot: self._fit(spot, left, group)) if able else next((spot for _, spot in sizes), None)
             if spot is None:
                 self.short = next(number for number in group if left[number])
                 return False
             self._fill(spot, left, group)
             sizes = [one for one in sizes if one[1] is not spot]
         return True
+
+    def _fit(self, spot: HostRoom, left: list[int], group: Sequence[int]) -> tuple[int, ...]:
+        """How well a host that holds all that is left fits: with GPUs what it would break of others (``gpu_packing``)."""
+        gpu, cards = self.need.spec.gpu, sum(left[number] * self.roles[number].gpus for number in group)
+        if gpu is None or not cards or self.need.packing != "gpus":
+            return (spot.slots,)
+        whole = replace(gpu, num=cards, per="host", glink=None)
+        return (*spot.row.gpu_cost(self.state.ledger, whole, 1), spot.slots)
 
     def _add_more(self, slots: int) -> None:
         """More tasks than the minimum, up to each role's count, where there is room."""
@@ -249,13 +276,11 @@ class RolePlacer:
             for name, amount in self.need.shared:
                 reserved[name] = reserved.get(name, 0.0) + amount
         slots = sum(self.roles[number].slots * count for number, _, count in roles)
-        cards = sum(self.roles[number].gpus * count for number, _, count in roles)
         gpus: tuple[str, ...] = ()
-        if cards:
-            mine = self.state.ledger.host(spot.row.name)
-            whole = replace(self.need.spec.gpu or GpuReq(), num=cards, per="host")
-            each = [self.roles[number].gpus for number, _, count in roles for _ in range(count)]
-            gpus = shared_out(mine.gpus, pick(mine.gpus, mine.gpu_book, whole, 1), each)
+        sizes = self._sizes(spot.counts)
+        if any(sizes):
+            mine, states = self.state.ledger.host(spot.row.name), self.state.soft.gpus.get(spot.row.name, {})
+            gpus = give_tasks(mine.gpus, mine.gpu_book, self.need.spec.gpu or GpuReq(), sizes, states) or ()
         return Placed(host=spot.row.name, slots=slots, gpus=gpus, reserved=tuple(reserved.items()), roles=roles)
 
 

@@ -22,7 +22,8 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.plan.volatile import ReservedStart
 from lavad.core.rules.gpus import usable
-from lavad.sched.hosts.offers import NEVER, Offers, Shifted, releases, shift
+from lavad.sched.hosts.ends import NEVER
+from lavad.sched.hosts.offers import Offers, Shifted, releases, shift
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState

@@ -43,8 +43,6 @@ def settle_gpus(draft: JobDraft, queue: QueueConfig) -> None:
     why = gpureq.why_not(merged)
     if why:
         raise Refused(why)
-    if spec.roles and (merged.glink or merged.gtile is not None):
-        raise Refused("GPU requirements glink and gtile cannot be used with roles")
     if spec.roles and not by_role and own != GpuReq():
         raise Refused("No role asks for GPUs: with roles each role says how many GPUs a task gets")
     if "shared" in (merged.mps or "").split(","):

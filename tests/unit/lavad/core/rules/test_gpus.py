@@ -18,7 +18,7 @@ from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Placement, Plan
 from lavad.core.plan.volatile import GpuState
-from lavad.core.rules.gpus import pick, room, shared_out
+from lavad.core.rules.gpus import pick, room
 from lavad.core.site.gpu_links import choose
 from lavad.core.site.host import Facts, Gpu
 from tests.support.worlds.world import World
@@ -87,8 +87,6 @@ def test_the_gpus_of_one_task_stand_side_by_side():
     crossed = tuple("".join("X" if a == b else "N" if a % 2 == b % 2 else "S" for b in range(4)) for a in range(4))
     assert got(crossed, "num=2/task:j_exclusive=yes", slots=2) == "0213"
     assert got(crossed, "num=4:j_exclusive=yes") == "0123"
-    assert shared_out(cards(crossed), ("G0", "G1", "G2", "G3"), (2, 2)) == ("G0", "G2", "G1", "G3")
-    assert shared_out(cards(crossed), ("G1", "G2", "G3"), (0, 1, 2)) == ("G2", "G1", "G3")
 
 
 def test_gtile_is_by_numa_node():
@@ -96,6 +94,15 @@ def test_gtile_is_by_numa_node():
     assert got(TWO_BY_FOUR, "num=3:gtile=2:j_exclusive=yes", "4") == "015"
     taken = dict.fromkeys(("G4", "G5", "G6"), 1_000_000)
     assert room(cards(TWO_BY_FOUR), GpuBook(taken), want("num=4:gtile=2:j_exclusive=yes")) == 3
+
+
+def test_gtile_with_gpus_for_each_task_is_about_all_of_them_on_the_host():
+    assert got(TWO_BY_FOUR, "num=1/task:gtile=!:j_exclusive=yes", slots=4) == "0145"
+    assert got(TWO_BY_FOUR, "num=2/task:gtile=2:glink=yes:j_exclusive=yes", "04", slots=2) == "1256"
+    taken = dict.fromkeys(("G4", "G5", "G6"), 1_000_000)
+    assert room(cards(TWO_BY_FOUR), GpuBook(taken), want("num=1/task:gtile=!:j_exclusive=yes")) == 3
+    assert room(cards(TWO_BY_FOUR), GpuBook(taken), want("num=1/task:gtile=3:j_exclusive=yes")) == 4
+    assert room(cards(TWO_BY_FOUR), GpuBook(taken), want("num=2/task:gtile=3:glink=yes:j_exclusive=yes")) == 2
 
 
 def test_shared_jobs_go_where_few_are_and_gpack_where_many_are():
@@ -223,8 +230,8 @@ def test_what_is_picked_is_free_and_as_asked_for(links, words, jobs, closed, mod
         islands = [set(range(8))] if links is MESH else [{0, 1, 2, 3}, {4, 5, 6, 7}] if links is TWO_BY_FOUR else []
         islands = [set(range(6)), {6, 7}] if links is SIX_AND_TWO else islands or [{at} for at in range(8)]
         assert all(any(set(one) <= island for island in islands) for one in sets)
-    if "gtile" in words["more"] and not words["per"]:
-        most = -(-num // 2) if "!" in words["more"] else int(words["more"][-1])
+    if "gtile" in words["more"]:
+        most = -(-len(found) // 2) if "!" in words["more"] else int(words["more"][-1])
         assert all(sum(at // 4 == node for at in found) <= most for node in (0, 1))
 
 

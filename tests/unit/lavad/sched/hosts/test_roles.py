@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
 from config.model.values import Limits, Preemption
@@ -19,6 +20,7 @@ from lavad.core.job.job import Placed
 from lavad.core.job.spec import Role
 from lavad.core.lang.gpureq import parse
 from lavad.core.site.conf import Conf
+from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.pend_reason import PendReason
 from tests.support.worlds.world import World
 
@@ -311,6 +313,68 @@ def test_many_hosts_are_placed_as_few_are(few: int) -> None:
     where = by_role(placed(world)[key])
     assert where[1] == {"g1": 2, "g2": 2}
     assert next(iter(where[0])).startswith("h")
+
+
+def gpu_host(world: World, name: str, islands: str, slots: int = 16) -> None:
+    """Its GPUs by NVLink island, as 0011; NUMA nodes of 4."""
+    links = ["".join("N" if one == other else "S" for other in islands) for one in islands]
+    gpus = tuple(
+        Gpu(uuid=f"{name}.{at}", index=at, model="H200", memory=140_000, links=row, numa=at // 4) for at, row in enumerate(links)
+    )
+    facts = Facts(ncpus=slots, max_mem=640_000, gpus=gpus)
+    world.apply(ev.HostJoined(at=world.now, host=name, facts=facts), ev.HostUp(at=world.now, host=name))
+    world.load(name, mem=640_000.0)
+
+
+def test_each_tasks_gpus_are_joined_where_glink_asks_for_it() -> None:
+    """8 GPUs in two islands of 4 hold two tasks of 3 and two of 1, and not three of 2 and a task of 2 beside one of 3."""
+    world = World()
+    gpu_host(world, "h1", "00001111")
+    large, small = Role(name="large", count=2, least=2, gpus=3), Role(name="small", count=2, least=2, gpus=1)
+    key = submit(world, small, large, gpu="glink=yes")
+    [part] = placed(world)[key]
+    islands = [int(gpu[-1]) // 4 for gpu in part.gpus]
+    assert part.roles == ((0, 0, 2), (1, 0, 2))
+    assert len(set(islands[2:5])) == len(set(islands[5:8])) == 1
+    world.finish(key)
+    wide = Role(name="wide", count=3, least=3, gpus=2)
+    never = submit(world, Role(name="large", gpus=3), wide, gpu="glink=yes")
+    plain = submit(world, Role(name="large", gpus=3), Role(name="three", gpus=3), Role(name="two", gpus=2))
+    assert set(placed(world)) == {plain}
+    assert never in world.pending()
+
+
+def test_with_gtile_the_tasks_of_a_host_are_on_so_many_gpus_of_each_node() -> None:
+    world = World()
+    gpu_host(world, "h1", "00001111")
+    gpu_host(world, "h2", "00001111")
+    key = submit(world, Role(name="worker", count=8, least=8, gpus=1), gpu="gtile=2:j_exclusive=yes")
+    parts = placed(world)[key]
+    assert [sorted(int(gpu[-1]) for gpu in part.gpus) for part in parts] == [[0, 1, 4, 5]] * 2
+
+
+def test_the_master_takes_no_gpus_of_a_task_that_are_not_joined() -> None:
+    world = World()
+    gpu_host(world, "h1", "00001111")
+    key = submit(world, Role(name="worker", count=2, least=2, gpus=2), gpu="glink=yes")
+    plan = world.schedule()
+    [placement] = plan.placements
+    for gpus, taken in ((("h1.0", "h1.4", "h1.1", "h1.5"), False), (("h1.0", "h1.1", "h1.4", "h1.5"), True)):
+        parts = (replace(placement.parts[0], gpus=gpus),)
+        changed = replace(plan, placements=(replace(placement, parts=parts),))
+        assert bool(world.accept(changed)) == taken
+    assert key in world.running()
+
+
+def test_roles_with_gpus_leave_whole_hosts_too() -> None:
+    """Not the host with the fewest free slots, but the one that is broken already."""
+    world = World()
+    gpu_host(world, "h1", "0000", slots=4)
+    gpu_host(world, "h2", "0000")
+    first = submit(world, Role(name="worker", count=2, least=2, gpus=1), hosts=("h2",), gpu="j_exclusive=yes")
+    assert {part.host for part in placed(world)[first]} == {"h2"}
+    key = submit(world, Role(name="worker", count=2, least=2, gpus=1), gpu="j_exclusive=yes")
+    assert {part.host for part in placed(world)[key]} == {"h2"}
 
 
 def test_the_jobs_gpu_options_hold_for_its_roles() -> None:

@@ -13,7 +13,6 @@ W = role()
 BAD: list[tuple[Submit, str]] = [
     (ask(W, options={"n": "4"}), "-n cannot be used with roles"),
     (ask(W, options={"gpu": "num=1"}), "No role asks for GPUs: with roles each role says how many GPUs a task gets"),
-    (ask(W, options={"gpu": "num=1:glink=yes"}), "GPU requirements glink and gtile cannot be used with roles"),
     (ask(W, options={"a": ["mpi"]}), "-a mpi cannot be used with roles"),
     (ask(role(software="pytorch")), "role worker: pytorch is no software of a role"),
     (ask(role(software="container()")), "role worker: container: -a container needs something"),

@@ -1,0 +1,28 @@
+"""When running jobs are over at the latest, as far as is known.
+
+Rule: a job without a run limit, or a suspended one, has no end.
+"""
+
+from __future__ import annotations
+
+import math
+
+from lavad.core.job.job import Job
+from lavad.core.job.spec import Spec
+from lavad.core.lang.states import SUSPENDED
+from lavad.sched.state.cycle_state import CycleState
+
+NEVER = math.inf
+OVERDUE = 1.0
+"""Seconds within which a job that is past its run limit is taken to end."""
+
+
+def end_of(state: CycleState, job: Job, spec: Spec) -> float:
+    """When a started job is over at the latest, by its run limit (or its estimated run time)."""
+    run = job.run
+    limit = spec.expected
+    if run is None or limit is None or job.state in SUSPENDED:
+        return NEVER
+    paused = 0.0 if state.cluster.conf.params.abs_runlimit else run.paused
+    end = (run.started or run.dispatched) + limit + paused
+    return end if end > state.now else state.now + OVERDUE
