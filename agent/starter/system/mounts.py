@@ -52,12 +52,14 @@ def parse(mountinfo: str) -> list[Mount]:
 def that_matter(mounts: list[Mount]) -> list[Mount]:
     """The root, file systems that other hosts may see, and this host's own below those: enough to judge any path.
 
-    A mount that is like the one above it says nothing more, unless it comes from elsewhere.
+    A mount that is like the one above it says nothing more, unless they are of two servers: an automounter's folder stands for
+    all that is mounted in it.
     """
     kept: list[Mount] = []
     for mount in mounts:
         above = mount_of(kept, mount.path)
-        if above is None or mount.shared or above.shared:
+        elsewhere = above is not None and mount.shared and server_of(above) not in ("", server_of(mount))
+        if above is None or mount.shared is not above.shared or elsewhere:
             kept.append(mount if mount.shared else mount._replace(source=""))
     return kept[:MOST]
 
@@ -66,6 +68,12 @@ def mount_of(mounts: list[Mount], path: str) -> Mount | None:
     """The one that an absolute path without links lies on."""
     around = [mount for mount in mounts if is_below(path, mount.path)]
     return max(around, key=lambda mount: len(mount.path), default=None)
+
+
+def server_of(mount: Mount) -> str:
+    """The host that a network file system comes from, "" where its source names none."""
+    server, colon, _ = mount.source.partition(":")
+    return server if colon else ""
 
 
 def is_below(path: str, folder: str) -> bool:

@@ -55,5 +55,12 @@ def test_what_is_told_is_short() -> None:
     ]
 
 
+def test_an_automounter_stands_for_what_it_has_mounted() -> None:
+    above = [Mount("/", False), Mount("/home", True, "/etc/auto.home"), Mount("/nfs", True, "nas:/nfs")]
+    below = [Mount(f"/home/{name}", True, f"nas:/home/{name}") for name in "abc"]
+    same, other = Mount("/nfs/a", True, "nas:/a"), Mount("/nfs/b", True, "far:/b")
+    assert mounts.that_matter(sorted([*above, *below, same, other])) == [*above, other]
+
+
 def test_this_process_has_a_root() -> None:
     assert mounts.mount_of(mounts.read(), "/") is not None
