@@ -103,9 +103,17 @@ def _bread(context: Context, client: Client, options: Options, words: list[str])
         raise Fail(f"{name}: {error.strerror}") from None
 
 
+def _time_left(context: Context, client: Client, options: Options, words: list[str]) -> None:
+    """Inside a job, that job is meant."""
+    if not words and (job := context.environ.get("LSB_JOBID", "")):
+        index = context.environ.get("LSB_JOBINDEX", "0")
+        words.append(f"{job}[{index}]" if index not in ("", "0") else job)
+
+
 _BEFORE: dict[str, Callable[[Context, Client, Options, list[str]], None]] = {
     "bacct": _bacct,
     "bhist": _bhist,
     "bread": _bread,
     "lsacct": _lsacct,
+    "time-left": _time_left,
 }

@@ -133,6 +133,7 @@ _ROWS = (
     Listing("bjdepinfo", "show what a job waits for, and what waits for it", "p l c", "r", _JOB, loose="r c"),
     Listing("bjdep", "show the conditions that a job waits for", "l", "", _JOB),
     Listing("why", "lava why: why a job waits, what would start it now, and when it may start", "", "", _JOB + " ..."),
+    Listing("time-left", "lava time-left: seconds until a running job must end", "", "", "[job_ID]"),
     Listing("report", "lava report: what was held and used of slots and GPUs", "csv", "user project queue by from to"),
     Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N"),
     Listing("bread", "show the messages of a job; -a FILE saves attached data", "w", "i a N", _JOB, "N", here="w", loose="a"),
@@ -244,5 +245,5 @@ _ROWS = (
     Command("lava", "a cluster on this machine, job files, and what another configuration would do"),
 )
 COMMANDS = {row.name: row for row in _ROWS}
-INSTALLED = tuple(name for name in COMMANDS if name not in ("why", "report"))
-"""The names of the executables; ``why`` and ``report`` are ``lava why`` and ``lava report``."""
+INSTALLED = tuple(name for name in COMMANDS if name not in ("why", "time-left", "report"))
+"""The names of the executables; ``why``, ``time-left`` and ``report`` are ``lava why`` …"""

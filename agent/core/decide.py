@@ -249,6 +249,20 @@ def wake_at(part: Part) -> float | None:
     return min(times, default=None)
 
 
+def ends_at(part: Part, now: float) -> float | None:
+    """When the part must end (CLOCK_BOOTTIME): by its run limit, its deadline, or a request with notice. None: never.
+
+    While it is stopped its run limit does not come nearer, and counts as none.
+    """
+    rules = part.rules
+    times = [step.at for step in part.steps if step.signal != signal.SIGSTOP][:1]
+    if rules.run and not part.stopped:
+        times.append(max(part.since, now if part.since < 0 else 0.0) + rules.run - part.ran)
+    if rules.deadline:
+        times.append(rules.deadline)
+    return min(times, default=None)
+
+
 def resumed(part: Part, now: float) -> Part:
     """The part as read back after a restart of the agent: of the steps that came due meanwhile, only the last is kept."""
     past = [step for step in part.steps if step.at <= now]

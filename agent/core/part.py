@@ -71,6 +71,11 @@ class RequestKind(Enum):
     """The same elsewhere, after a checkpoint if it writes any."""
     CHECKPOINT = "checkpoint"
 
+    @classmethod
+    def named(cls, name: str) -> RequestKind:
+        """The kind by its name on the wire; one that is not known is a signal."""
+        return cls(name) if name in {kind.value for kind in cls} else cls.SIGNAL
+
 
 class Request(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A request of the master; one with a number that was seen before is not carried out again."""

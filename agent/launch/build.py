@@ -23,6 +23,7 @@ from agent.launch import (
     prepost,
     roles,
     software,
+    timeleft,
     torchrun,
 )
 from agent.launch.hostfiles import HostFiles
@@ -131,6 +132,7 @@ def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles) 
         slots = [host.host for host in start.hosts for _ in range(host.slots)]
         names = launchers.names(start.hosts, site.address, socket.gethostname())
         env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
+    env[timeleft.VARIABLE] = timeleft.path_of(files.folder, order.uid)
     return env | affinity.environment(start, files)
 
 

@@ -9,6 +9,7 @@ import logging
 import time
 
 from agent.launch import outputs
+from agent.launch.timeleft import TimeLeft
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry, Writing
 from agent.parts.job_report import JobReports
@@ -24,12 +25,21 @@ log = logging.getLogger("lava-agent")
 class Completion:
     """Completes the parts of ``table``."""
 
-    def __init__(self, made: JobReports, table: PartTable, reporter: Reporter, spool: Spool, starter: Outgoing) -> None:
+    def __init__(
+        self,
+        made: JobReports,
+        table: PartTable,
+        reporter: Reporter,
+        spool: Spool,
+        starter: Outgoing,
+        time_left: TimeLeft,
+    ) -> None:
         self._made = made
         self._table = table
         self._reporter = reporter
         self._spool = spool
         self._starter = starter
+        self._time_left = time_left
 
     def begun(self, entry: Entry) -> None:
         """It runs: mail those who asked for it (``-B``)."""
@@ -97,6 +107,7 @@ class Completion:
             self._spool.ends.keep(messages.ended(entry, self._kept(entry)), time.time())
         self._table.remove(entry)
         self._spool.forget(entry.uid)
+        self._time_left.over(entry.uid)
         self._starter.forget(entry.uid)
 
 

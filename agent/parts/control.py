@@ -11,6 +11,7 @@ from agent.core import checkpoint, decide
 from agent.core import effects as eff
 from agent.core.part import Part, Stage
 from agent.launch.site import Site
+from agent.launch.timeleft import TimeLeft
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.entry import Entry
@@ -46,6 +47,7 @@ class PartControl:
         spool: Spool,
         monitor: HostMonitor,
         completion: Completion,
+        time_left: TimeLeft,
     ) -> None:
         self._site = site
         self._table = table
@@ -54,6 +56,7 @@ class PartControl:
         self._spool = spool
         self._monitor = monitor
         self._completion = completion
+        self._time_left = time_left
         self._wakes: list[tuple[float, str]] = []
         """A heap of (CLOCK_BOOTTIME, uid): when ``decide.tick`` is due for a part."""
 
@@ -215,7 +218,9 @@ class PartControl:
                 self.set_timer(entry)
 
     def set_timer(self, entry: Entry) -> None:
-        """Wake up for the part when ``decide`` needs it."""
+        """Wake up for the part when ``decide`` needs it; tell the part when it must end, where that has changed."""
+        if entry.part.stage is Stage.RUNNING:
+            self._time_left.tell(entry.uid, decide.ends_at(entry.part, now()))
         at = decide.wake_at(entry.part)
         if at is not None and at != entry.wake:
             entry.wake = at

@@ -20,6 +20,7 @@ from agent.launch import build, gpus, limits, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
 from agent.launch.site import Site, User
+from agent.launch.timeleft import TimeLeft
 from agent.master.link import Outbox
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
@@ -55,9 +56,10 @@ class Runner:
         self.peeks: list[pb.PeekData] = []
         self.starts = Starts(site, accounts)
         reporter = Reporter(self.outbox)
-        completion = Completion(JobReports(site), self.table, reporter, spool, starter)
+        self._time_left = TimeLeft(self.starts.hostfiles.folder)
+        completion = Completion(JobReports(site), self.table, reporter, spool, starter, self._time_left)
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
-        self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion)
+        self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion, self._time_left)
         self.gpu_ends = GpuEnds(site.host, monitor.gpus, self.table)
         self.parts = Parts(
             site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing, self.gpu_ends
@@ -265,7 +267,7 @@ class Runner:
             self.control.stop(entry, order.stop.stopped)
         elif what == "signal":
             asked = order.signal
-            kind = _kind_of(asked.kind)
+            kind = RequestKind.named(asked.kind)
             request = Request(asked.wish, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
             if asked.HasField("period") and entry.checkpoint is not None:
                 entry.checkpoint = checkpoint.set_period(entry.checkpoint, asked.period, now())
@@ -314,6 +316,7 @@ class Runner:
             part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline, here)
             rules = limits.rules_of(made.text, order.start, self._site)
             entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
+            self._time_left.begin(entry.uid, decide.ends_at(entry.part, now()))
             self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
         except Exception as e:
             if not isinstance(e, OSError | ValueError):
@@ -377,11 +380,6 @@ class Runner:
 
     def _read(self, peek: pb.Peek, user: User, path: str) -> None:
         self.starter.put(orders.Read(peek.id, user.account, path, peek.offset, peek.limit or 1 << 20))
-
-
-def _kind_of(name: str) -> RequestKind:
-    """The kind by its name on the wire; one that is not known is a signal."""
-    return RequestKind(name) if name in {kind.value for kind in RequestKind} else RequestKind.SIGNAL
 
 
 def _finish(order: pb.Order) -> orders.Finish:

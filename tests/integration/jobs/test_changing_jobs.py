@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,26 @@ def conf(cluster: Cluster) -> None:
 
 
 def test_a_new_run_limit_ends_a_job_that_has_run_longer(cluster: Cluster) -> None:
-    job = cluster.submit("-o out1 sleep 600")
-    cluster.wait_for(job, "RUN")
+    said = cluster.folder.path / "time-left"
+    job = cluster.submit(f"-o out1 'lava time-left >{said}; echo $LAVA_TIME_LEFT_FILE >{said}.path; exec sleep 600'")
+    named = Path(f"{said}.path")
+    wait_until(lambda: named.exists() and named.read_text(), 30, lambda: cluster.logs())
+    file = Path(named.read_text().strip())
+    assert (said.read_text(), file.read_text()) == ("unlimited\n", "")
     assert cluster.run(f"bmod -W 5 -J other {job}").stdout == f"Parameters of job <{job}> are being changed\n"
     assert "RUNLIMIT" in cluster.run(f"bjobs -l {job}").stdout
     assert cluster.run(f"bjobs -noheader -o job_name {job}").stdout.strip() == "other"
+    assert 200 < int(cluster.run(f"lava time-left {job}").stdout) <= 300
+    end = int(wait_until(file.read_text, 30, "the job's file to say when it ends"))
+    assert 200 < end - time.time() <= 301
+    unknown = cluster.run("lava time-left 4711", ok=False)
+    assert (unknown.returncode, unknown.stderr) == (255, "Job <4711> is not found or has finished\n")
     refused = cluster.run(f"bmod -q normal {job}", ok=False)
     text = "Job parameters cannot be changed now; non-repetitive job is running. Job not modified.\n"
     assert (refused.returncode, refused.stderr) == (255, text)
     cluster.run(f"bkill {job}")
     cluster.wait_end(job)
+    wait_until(lambda: not file.exists(), 30, "its file to go with it")
 
 
 def test_output_files_of_a_running_job_are_delivered_elsewhere(cluster: Cluster, tmp_path: Path) -> None:

@@ -172,6 +172,19 @@ def test_a_job_that_would_not_use_the_time_is_ended_at_once(rules: Rules) -> Non
     assert sent(decide.asked(stopped, REQUEUED, 200.0)[1]) == ["kill"]
 
 
+def test_when_a_part_must_end() -> None:
+    assert decide.ends_at(running(Rules()), 120.0) is None
+    part = running(Rules(run=60))
+    assert decide.ends_at(part, 120.0) == 160.0
+    stopped, _ = decide.stop(part, True, 120.0)
+    assert decide.ends_at(stopped, 130.0) is None
+    resumed, _ = decide.stop(stopped, False, 150.0)
+    assert decide.ends_at(resumed, 155.0) == 190.0
+    assert decide.ends_at(Part("u", 7, 1, Rules(run=60, deadline=170.0)), 120.0) == 170.0
+    noticed, _ = decide.asked(running(Rules(run=600, warn="23", warn_before=20)), REQUEUED, 200.0)
+    assert decide.ends_at(noticed, 201.0) == 220.0
+
+
 def test_other_limits_for_a_part_that_runs() -> None:
     part = running(Rules(run=60, warn="23", warn_before=20))
     part, _ = decide.tick(part, 140.0)
