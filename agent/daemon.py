@@ -107,7 +107,7 @@ class Daemon:
                 inbox.get_nowait()()
             runner.flush()
             self._set_timer()
-            if not runner.outbox.empty or runner.peeks:
+            if not runner.outbox.empty or runner.peeks.answers:
                 self._stream.to_send.set()
 
     def _set_timer(self) -> None:

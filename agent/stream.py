@@ -174,8 +174,8 @@ class Stream:
             self._heartbeats.clear()
             while not runner.outbox.empty:
                 messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.outbox.take())))
-            messages += [pb.FromAgent(peek=data) for data in runner.peeks]
-            runner.peeks.clear()
+            messages += [pb.FromAgent(peek=data) for data in runner.peeks.answers]
+            runner.peeks.answers.clear()
             for message in messages:
                 if not await session.send(message):
                     return

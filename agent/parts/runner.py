@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
 from collections.abc import Coroutine
 
@@ -19,7 +18,7 @@ from agent.core.part import Part, Request, RequestKind, Stage
 from agent.launch import build, gpus, limits, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
-from agent.launch.site import Site, User
+from agent.launch.site import Site
 from agent.launch.timeleft import TimeLeft
 from agent.master.link import Outbox
 from agent.parts import report_messages as messages
@@ -31,6 +30,7 @@ from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
 from agent.parts.parts import Parts
+from agent.parts.peeks import Peeks
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Spool
 from agent.parts.table import PartTable, Reporter
@@ -40,7 +40,6 @@ from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
-from proto.names import NoAnswer
 from proto.version import PROTOCOL, why_not_protocol
 
 log = logging.getLogger("lava-agent")
@@ -53,7 +52,6 @@ class Runner:
         self.table = PartTable()
         self.outbox = Outbox()
         self.starter = starter
-        self.peeks: list[pb.PeekData] = []
         self.starts = Starts(site, accounts)
         reporter = Reporter(self.outbox)
         self._time_left = TimeLeft(self.starts.hostfiles.folder)
@@ -64,7 +62,6 @@ class Runner:
         self.parts = Parts(
             site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing, self.gpu_ends
         )
-        self._accounts = accounts
         self._monitor = monitor
         self._site = site
         self._spool = spool
@@ -75,6 +72,7 @@ class Runner:
         self._held: dict[str, list[pb.Order]] = {}
         """Attempts whose user is being looked up or whose GPUs are made ready, with the orders that came for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
+        self.peeks = Peeks(self.table, starter, accounts, self._look_after, self._poke)
         self._texts: dict[int, pb.JobText] = {}
         self._retold: dict[str, pb.Report] = {}
         """Ends that a restored store does not have yet."""
@@ -96,8 +94,8 @@ class Runner:
                 self.parts.reported(reports.part_reports(report))
             case answers.Folders() | answers.Generations():
                 self.control.found_checkpoints(report)
-            case answers.Data(number, data, size, error):
-                self.peeks.append(pb.PeekData(id=number, data=data, size=size, error=error))
+            case answers.Data():
+                self.peeks.found(report)
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """Usage samples came in."""
@@ -206,7 +204,7 @@ class Runner:
         elif kind == "echo":
             self._echo(message.echo)
         elif kind == "peek":
-            self._peek(message.peek)
+            self.peeks.look(message.peek)
 
     def _echo(self, echo: pb.Echo) -> None:
         self._granted = self._granted.answered(echo.sent, echo.extended)
@@ -345,41 +343,6 @@ class Runner:
         task = asyncio.get_running_loop().create_task(work)
         self._lookups.add(task)
         task.add_done_callback(self._lookups.discard)
-
-    # -- peek --------------------------------------------------------------------------------------------------------
-
-    def _peek(self, peek: pb.Peek) -> None:
-        entry = self.table.find(peek.uid)
-        path = peek.path
-        if entry is None or entry.made is None:
-            if path:
-                self._peek_later(peek)
-            else:
-                self.peeks.append(pb.PeekData(id=peek.id, error="no output is here"))
-            return
-        if not path:
-            path = (entry.where.stderr if peek.stderr else "") or entry.where.stdout
-        self._read(peek, entry.made.user, os.path.join(entry.folder(), path))
-
-    def _peek_later(self, peek: pb.Peek) -> None:
-        """Read a file of a job that is no longer here, once its user has been looked up."""
-
-        async def find() -> None:
-            user, why = None, f"user {peek.user} is not known here"
-            try:
-                user = await self._accounts.find(peek.user)
-            except NoAnswer as error:
-                why = f"user {peek.user} cannot be looked up now: {error}"
-            if user is None:
-                self.peeks.append(pb.PeekData(id=peek.id, error=why))
-            else:
-                self._read(peek, user, peek.path)
-            self.starts.poke()
-
-        self._look_after(find())
-
-    def _read(self, peek: pb.Peek, user: User, path: str) -> None:
-        self.starter.put(orders.Read(peek.id, user.account, path, peek.offset, peek.limit or 1 << 20))
 
 
 def _finish(order: pb.Order) -> orders.Finish:
