@@ -16,7 +16,7 @@ from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, dynamic_names
-from agent.monitor.health import Health
+from agent.monitor.health import GpuHealth, Health
 from agent.parts import output_retention
 from agent.parts.control import now
 from agent.parts.entry import adopted
@@ -49,7 +49,8 @@ class Daemon:
     def __init__(self, site: Site, masters: list[str], slots: int, starter_log: str | None) -> None:
         self._site = site
         self._starter_log = starter_log
-        self._monitor = HostMonitor(site.address, slots, folder=os.path.join(site.spool, "agent"))
+        self._gpu_health = GpuHealth(site.conf, site.root)
+        self._monitor = HostMonitor(site.address, slots, folder=os.path.join(site.spool, "agent"), gpu_health=self._gpu_health)
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = self._accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
@@ -80,7 +81,7 @@ class Daemon:
         work = [self._turns(), self._starter(), self._stream.run(), self._samples(), self._checkpoints()]
         work += [self._clean(), self._limit_output(), self._gpus()]
         work.append(self._elims.run())
-        work.append(self._health.run())
+        work += [self._health.run(), self._judge_gpus()]
         work.append(self._beats())
         self._notify.tell("READY=1")
         tasks = [asyncio.create_task(one) for one in work]
@@ -191,6 +192,11 @@ class Daemon:
                 said = error
                 log.warning("GPUs: %s", error or "the NVIDIA driver answers again")
             await asyncio.sleep(self._stream.sample_pause)
+
+    async def _judge_gpus(self) -> None:
+        gpus = self._monitor.gpus
+        await gpus.first_look()
+        await self._gpu_health.run(gpus.answering)
 
     async def _checkpoints(self) -> None:
         """Have the checkpoint folders searched periodically, by the starter, as the job's user."""

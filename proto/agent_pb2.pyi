@@ -153,13 +153,14 @@ class Facts(_message.Message):
     def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "parts")
+    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "gpus_unknown", "parts")
     HOST_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    GPUS_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     host: str
     incarnation: str
@@ -167,8 +168,9 @@ class Hello(_message.Message):
     sequence: int
     facts: Facts
     protocol: int
+    gpus_unknown: bool
     parts: _containers.RepeatedCompositeFieldContainer[PartStatus]
-    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., protocol: _Optional[int] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
+    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., protocol: _Optional[int] = ..., gpus_unknown: _Optional[bool] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
 
 class PartStatus(_message.Message):
     __slots__ = ("key", "attempt", "uid", "state", "pid")

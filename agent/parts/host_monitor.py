@@ -13,6 +13,7 @@ from agent.monitor.facts import facts
 from agent.monitor.gpu.held import HeldGpus
 from agent.monitor.gpu.watch import GpuWatch
 from agent.monitor.gpu_meter import GpuMeter, Held
+from agent.monitor.health import GpuHealth
 from agent.monitor.load import LoadSampler
 from agent.monitor.usage import PartRoots, UsageSampler
 from agent.parts.entry import Entry
@@ -51,13 +52,20 @@ class HostMonitor:
 
     ``cores``: to report, 0: those that are there. ``folder``: of the agent's own, where the sums of what GPUs were used for
     outlive it; "": they do not. What hangs (a file system, a driver, a process that cannot be looked at) holds up samples of its
-    own kind only: the newest values hold on.
+    own kind only: the newest values hold on. ``gpu_health``: what the site's program says of GPUs.
     """
 
-    def __init__(self, address: str, cores: int, load: Callable[[], dict[str, float]] | None = None, folder: str = "") -> None:
+    def __init__(
+        self,
+        address: str,
+        cores: int,
+        load: Callable[[], dict[str, float]] | None = None,
+        folder: str = "",
+        gpu_health: GpuHealth | None = None,
+    ) -> None:
         self._address = address
         self._cores = cores
-        self.gpus = GpuWatch(held=HeldGpus(os.path.join(folder, "gpus_held.json") if folder else ""))
+        self.gpus = GpuWatch(held=HeldGpus(os.path.join(folder, "gpus_held.json") if folder else ""), health=gpu_health)
         self._sample_load = load or LoadSampler().sample
         self._newest_load: dict[str, float] = {}
         self._load_at = monotonic()

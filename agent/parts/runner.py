@@ -130,6 +130,7 @@ class Runner:
             epoch=self._obeyed.epoch,
             sequence=self.starts.high,
             facts=facts,
+            gpus_unknown=self._monitor.gpus.unknown,
             parts=[*(entry.status() for entry in self.table if not entry.orphan), *ended],
         )
 

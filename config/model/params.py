@@ -297,6 +297,8 @@ class SiteParams(Params, frozen=True):
     lava_metrics_address: str = ""
     lava_hang_time: int = 600
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
+    lava_gpu_health: str = ""
+    """A program that says whether a GPU is well."""
     lava_health: str = ""
     """The site's program that says whether a host is fit for jobs."""
     lava_health_period: int = 60

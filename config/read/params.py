@@ -219,6 +219,7 @@ LSF_CONF: Table = {
     "LAVA_WARNING_MAX": v.second_count,
     "LAVA_HOST_REFUSALS": v.number(0),
     "LAVA_HOST_RETRY": v.positive_seconds,
+    "LAVA_GPU_HEALTH": v.text,
     "LAVA_HEALTH": v.text,
     "LAVA_HEALTH_PERIOD": v.positive_seconds,
     "LAVA_HEALTH_TIMEOUT": v.positive_seconds,

@@ -193,7 +193,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             return run.uid in self._former or run.uid in self._sessions.sent.get(session.host, ())
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            events = greeted(cluster, session.host, hello.facts, known, now, was_sent)
+            events = greeted(cluster, session.host, hello.facts, known, now, was_sent, hello.gpus_unknown)
             return Decided(events=[*events, *tell_strays(cluster, session.host, map(_stray, hello.parts), now)])
 
         await self._engine.ask(decide)

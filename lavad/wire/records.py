@@ -32,6 +32,8 @@ class Hello(msgspec.Struct, frozen=True):
     parts: tuple[PartStatus, ...]
     protocol: int = 0
     """Of proto/version.py; 0: that of before it was exchanged."""
+    gpus_unknown: bool = False
+    """That ``facts`` has no GPUs says nothing: their driver does not answer."""
 
 
 class Welcome(msgspec.Struct, frozen=True):

@@ -12,12 +12,13 @@ from itertools import zip_longest
 from time import monotonic
 from typing import NamedTuple, TypeVar
 
-from agent.monitor.gpu.errors import HELD
+from agent.monitor.gpu.errors import HEALTH, HELD, Fault
 from agent.monitor.gpu.held import HeldGpus
 from agent.monitor.gpu.records import GpuFact, Processes
 from agent.monitor.gpu.source import GpuSource, open_gpus
 from agent.monitor.gpu.state import unknown
 from agent.monitor.gpu_meter import GpuReading
+from agent.monitor.health import GpuHealth
 from proto import agent_pb2 as pb
 from proto.workers import Workers
 
@@ -40,11 +41,12 @@ class Seen(NamedTuple):
 
 
 class GpuWatch:
-    """The newest look. ``opened``: how NVML is opened, at the first one."""
+    """The newest look. ``opened``: how NVML is opened, at the first one; ``health``: what the site's own program says."""
 
-    def __init__(self, opened: Open = open_gpus, held: HeldGpus | None = None) -> None:
+    def __init__(self, opened: Open = open_gpus, held: HeldGpus | None = None, health: GpuHealth | None = None) -> None:
         self.held = held or HeldGpus()
         """Those that processes of jobs that are over still have."""
+        self._health = health
         self._opened = opened
         self._source: GpuSource | None = None
         self._seen = Seen()
@@ -98,15 +100,28 @@ class GpuWatch:
         """How each GPU is."""
         if self.hangs:
             return tuple(unknown(gpu.uuid, HANGS) for gpu in self._seen.gpus)
-        return tuple(self._with_holders(state) for state in self._seen.states)
+        return tuple(self._with_more(state) for state in self._seen.states)
 
-    def _with_holders(self, state: pb.GpuState) -> pb.GpuState:
-        if state.error or not (why := self.held.why(state.uuid)):
+    def _with_more(self, state: pb.GpuState) -> pb.GpuState:
+        """With what the driver does not know."""
+        judged = self._health.why(state.uuid) if self._health is not None else ""
+        fault = Fault(judged, HEALTH) if judged else Fault(self.held.why(state.uuid), HELD)
+        if state.error or not fault.error:
             return state
         found = pb.GpuState()
         found.CopyFrom(state)
-        found.error, found.cause = why, HELD
+        found.error, found.cause = fault
         return found
+
+    def answering(self) -> tuple[tuple[str, int], ...]:
+        """UUID and index of each GPU of which the driver says nothing wrong; of no instance."""
+        well = {state.uuid for state in self._seen.states if not (state.error or self.hangs)}
+        return tuple((gpu.uuid, gpu.index) for gpu in self._seen.gpus if not gpu.parent and gpu.uuid in well)
+
+    @property
+    def unknown(self) -> bool:
+        """That no GPUs are seen says nothing: their driver does not answer, and has not since this watch began."""
+        return bool(self.error()) and not self._seen.gpus
 
     def error(self) -> str:
         """What is wrong with the driver, "" if nothing is."""

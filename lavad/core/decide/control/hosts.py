@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of, margin_of
@@ -31,14 +33,18 @@ def greeted(
     known: Mapping[str, str],
     now: float,
     was_sent: Callable[[Attempt], bool] = _maybe,
+    gpus_unknown: bool = False,
 ) -> list[ev.Event]:
     """An agent has connected; ``known`` maps the uid of each part that it has to the state of the part there.
 
     A part that ran and is unknown to the host is lost; one that never reached the host is offered again. ``was_sent``: whether
-    the start of an attempt may have reached the host; a host without local state forgets it at a reboot.
+    the start of an attempt may have reached the host; a host without local state forgets it at a reboot. ``gpus_unknown``: the
+    driver does not answer, so the host keeps the GPUs that it had; its heartbeats say why none of them can be given.
     """
     events: list[ev.Event] = []
     row = cluster.hosts.rows.get(host)
+    if row is not None and gpus_unknown:
+        facts = replace(facts, gpus=row.facts.gpus, gpu_driver=row.facts.gpu_driver)
     if row is None or row.facts != facts or not row.joined:
         events.append(ev.HostJoined(at=now, host=host, facts=facts))
     if row is None or row.state is not HostState.OK:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from agent.monitor.health import Health, seconds
+from agent.monitor.health import GpuHealth, Health, seconds
 from tests.support.live.inside import alive
 from tests.support.wait import wait_until
 
@@ -72,6 +73,57 @@ def test_other_checks_count_too() -> None:
     health = Health({}, False, [lambda: "", lambda: away])
     assert health.line() == away
     assert Health({}, False, [lambda: ""]).line() == ""
+
+
+GPUS = {"GPU-a": 0, "GPU-b": 1}
+
+
+def judged(path: str, change: str | None = None, until: Callable[[GpuHealth], bool] = bool) -> dict[str, str]:
+    """What is said of each GPU once all is so; after the first round the program is rewritten."""
+    health = GpuHealth({"LAVA_GPU_HEALTH": path, "LAVA_HEALTH_PERIOD": "0.1", "LAVA_HEALTH_TIMEOUT": "0.5"}, False)
+    rounds, over = 0, asyncio.Event()
+
+    def gpus() -> Iterable[tuple[str, int]]:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2 and change is not None:
+            rewrite(Path(path), change)
+        if rounds >= 4 and until(health):
+            over.set()
+        return GPUS.items()
+
+    async def story() -> dict[str, str]:
+        running = asyncio.create_task(health.run(gpus))
+        async with asyncio.timeout(60):
+            await over.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return {uuid: health.why(uuid) for uuid in GPUS}
+
+    return asyncio.run(story())
+
+
+def rewrite(path: Path, text: str) -> None:
+    """The program is another from now on, or none."""
+    path.unlink(missing_ok=True)
+    if text:
+        program(path.parent, text)
+
+
+def test_a_program_judges_each_gpu_and_one_that_says_nothing_leaves_all_as_it_is(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ill = "echo $1 $2 is slow; [ $2 = GPU-a ]"
+    path = program(folder, ill)
+    assert judged(path) == {"GPU-a": "", "GPU-b": "1 GPU-b is slow"}
+    assert judged(path, "exit 0", lambda health: not health.why("GPU-b")) == {"GPU-a": "", "GPU-b": ""}
+    for text, why in (("sleep 1000", "did not end within 0.5 s"), ("kill -9 $$", "ended with -9"), ("", "is not the path")):
+        rewrite(Path(path), ill)
+        caplog.clear()
+        assert judged(path, text) == {"GPU-a": "", "GPU-b": "1 GPU-b is slow"}
+        told = [one.getMessage() for one in caplog.records if "is not judged" in one.getMessage()]
+        assert len(told) == 2
+        assert all(why in one for one in told)
 
 
 def test_numbers_that_are_none_are_the_defaults() -> None:

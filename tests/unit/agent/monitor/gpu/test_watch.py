@@ -12,6 +12,7 @@ from agent.monitor.gpu import watch
 from agent.monitor.gpu.nvml import REOPEN_EVERY
 from agent.monitor.gpu.source import GpuSource
 from agent.monitor.gpu.watch import HANGS, GpuWatch
+from agent.monitor.health import GpuHealth
 from agent.monitor.usage import UsageSampler
 from agent.parts.host_monitor import HostMonitor
 from tests.unit.agent.monitor.gpu.conftest import HOST, Clock, Faults, Run
@@ -63,11 +64,13 @@ def test_a_host_greets_without_gpus_while_the_driver_hangs_at_its_start(
         found = await monitor.facts()
         assert (found.ncpus, len(found.gpus)) == (3, 0)
         assert monitor.gpus.error() == HANGS
+        assert monitor.gpus.unknown
         assert await monitor.load()
         faults({})
         await until(monitor.gpus, lambda: len(monitor.gpus.facts()[0]) == 8)
         again = await monitor.facts()
         assert (again.ncpus, len(again.gpus), again.gpu_driver) == (3, 8, "550.54.15")
+        assert not monitor.gpus.unknown
 
     asyncio.run(story())
 
@@ -104,7 +107,31 @@ def test_a_driver_that_appears_later_gives_facts(gpus: GpuSource, clock: Clock, 
     asyncio.run(story())
 
 
+def test_what_the_program_of_the_site_says_is_told_of_gpus_that_the_driver_finds_well(gpus: GpuSource, faults: Faults) -> None:
+    async def story() -> None:
+        ill = [simgpu.sim_uuid(HOST, index) for index in range(2)]
+        seen = GpuWatch(lambda: gpus, health=Says(dict.fromkeys(ill, "too slow")))
+        await seen.look(WAIT)
+        faults({"1": "lost"})
+        await seen.look(WAIT)
+        seen.held.hold(ill[0], "process 1 of user ann still holds it", [])
+        told = {state.uuid: (state.cause, state.error) for state in seen.states()}
+        assert (told[ill[0]], told[ill[1]]) == (("health", "too slow"), ("lost", "lost"))
+        assert {told[uuid] for uuid in told if uuid not in ill} == {("", "")}
+        assert [index for _, index in seen.answering()] == [0, 2, 3, 4, 5, 6, 7]
+
+    asyncio.run(story())
+
+
+class Says(GpuHealth):
+    """A program of the site that has said this."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        super().__init__({}, False)
+        self._said = said
+
+
 def test_a_host_without_nvml_has_no_gpus() -> None:
     seen = GpuWatch(lambda: None)
     asyncio.run(seen.look(WAIT))
-    assert (seen.facts(), seen.states(), seen.error()) == (((), ""), (), "")
+    assert (seen.facts(), seen.states(), seen.error(), seen.unknown) == (((), ""), (), "", False)

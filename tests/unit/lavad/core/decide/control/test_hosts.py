@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.decide.control import control
@@ -42,6 +43,18 @@ def test_a_new_host_joins_and_a_known_one_is_just_up(bench: Bench) -> None:
     assert greet(bench, "h9", boot="two") == ["HostJoined"]
     bench.take(silent(bench.cluster, "h9", bench.now))
     assert greet(bench, "h9") == ["HostUp"]
+
+
+def test_a_host_whose_driver_does_not_answer_keeps_its_gpus(bench: Bench) -> None:
+    bench.hosts("g1", gpus=2)
+    had = bench.cluster.hosts.rows["g1"].facts
+    seen = replace(had, gpus=(), gpu_driver="", ncpus=had.ncpus + 1)
+    bench.take(greeted(bench.cluster, "g1", seen, {}, bench.now, gpus_unknown=True))
+    assert bench.cluster.hosts.rows["g1"].facts == replace(had, ncpus=had.ncpus + 1)
+    bench.take(greeted(bench.cluster, "g1", seen, {}, bench.now))
+    assert bench.cluster.hosts.rows["g1"].facts == seen
+    bench.take(greeted(bench.cluster, "g2", seen, {}, bench.now, gpus_unknown=True))
+    assert bench.cluster.hosts.rows["g2"].facts == seen
 
 
 @pytest.mark.parametrize("state", ["RUN", "USUSP", "SSUSP"])
