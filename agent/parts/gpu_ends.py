@@ -44,6 +44,8 @@ class GpuEnds:
         """Called when ``done`` has something."""
         self._waiting: list[Later] = []
         self._done: list[Later] = []
+        self._over: set[str] = set()
+        """The uids of parts of which nothing is left: the table hears of it after the look."""
         self._work: asyncio.Task[None] | None = None
 
     def take(self, entry: Entry, report: PartReport) -> bool:
@@ -51,6 +53,8 @@ class GpuEnds:
         if not isinstance(report, EndedReport | Gone | Lost) or not entry.gpus or entry.orphan:
             return False
         self._waiting.append((entry, report))
+        if not isinstance(report, EndedReport) or report.gone:
+            self._over = {one.uid for one in self._table if one.uid in self._over} | {entry.uid}
         if self._work is None:
             self._work = asyncio.get_running_loop().create_task(self._look())
         return True
@@ -75,11 +79,8 @@ class GpuEnds:
 
     async def _judge(self, ends: Sequence[Later]) -> None:
         answers = await self._gpus.fresh(LOOK)
-        over = {entry.uid: entry for entry, report in ends if not isinstance(report, EndedReport) or report.gone}
-        held: dict[str, str] = {}
-        if answers:
-            for entry in over.values():
-                held |= await self._clear(entry)
+        over = {entry.uid: entry for entry, _ in ends if entry.uid in self._over}
+        held = await self._clear(list(over.values())) if answers else {}
         for entry in {entry.uid: entry for entry, _ in ends}.values():
             faults = self._faults(entry, held, answers)
             entry.gpu_end = GpuEnd(faults, self._told(faults))
@@ -104,39 +105,43 @@ class GpuEnds:
         names = [(f"GPU {index.get(one.uuid, one.uuid)} of host {self._host}", one.error) for one in broken]
         return "; ".join(f"{name} {'was' if why.startswith('lost') else 'failed:'} {why}" for name, why in names)
 
-    async def _clear(self, entry: Entry) -> dict[str, str]:
-        """End what still holds the GPUs of a part that is over; who cannot be ended, by UUID."""
-        if entry.made is None:
-            return {}
-        user = entry.made.user
-        others = [one for one in self._table if one.uid != entry.uid and not one.over]
-        taken = {uuid for one in others for uuid in one.gpus}
-        ended = Ended(entry.uid, user.name, user.uid, entry.gpus, set(entry.gpus) - taken)
-        live = {one.uid for one in others}
+    async def _clear(self, over: Sequence[Entry]) -> dict[str, str]:
+        """End what still holds the GPUs of parts that are over; who cannot be ended, by UUID."""
+        others = [one for one in self._table if not one.over and one.uid not in self._over]
+        live, taken = {one.uid for one in others}, {uuid for one in others for uuid in one.gpus}
+        ended = [
+            Ended(one.uid, one.made.user.name, one.made.user.uid, one.gpus, set(one.gpus) - taken)
+            for one in over
+            if one.made is not None
+        ]
+        keys = {one.uid: one.key for one in over}
         loop = asyncio.get_running_loop()
         until, killed = loop.time() + DIES_WITHIN, set[int]()
         while True:
-            holders = self._holders(entry, others)
-            for one in to_end(holders, ended, live):
-                if one.pid not in killed:
-                    killed.add(one.pid)
-                    log.warning("job %s is over: process %d, which holds a GPU of it, is killed", show(entry.key), one.pid)
-                    _kill(one)
-            rest = left(holders, ended, live)
-            if not killed.intersection(one.pid for one in rest) or loop.time() >= until:
-                return self._keep(rest, ended)
+            holders = self._holders(ended, others)
+            for one in ended:
+                for holder in to_end(holders, one, live):
+                    if holder.pid not in killed:
+                        killed.add(holder.pid)
+                        name = show(keys[one.attempt])
+                        log.warning("job %s is over: process %d, which holds a GPU of it, is killed", name, holder.pid)
+                        _kill(holder)
+            rest = [(one, left(holders, one, live)) for one in ended]
+            if not any(holder.pid in killed for _, found in rest for holder in found) or loop.time() >= until:
+                return self._keep(rest)
             await asyncio.sleep(PAUSE)
             await self._gpus.fresh(LOOK)
 
-    def _holders(self, entry: Entry, others: Sequence[Entry]) -> list[Holder]:
+    def _holders(self, ended: Sequence[Ended], others: Sequence[Entry]) -> list[Holder]:
         roots = {pid for one in others for pid in (one.shepherd, *(task.pid for task in one.tasks)) if pid > 1}
-        return find(self._gpus.processes(), entry.gpus, roots)
+        return find(self._gpus.processes(), {uuid for one in ended for uuid in one.gpus}, roots)
 
-    def _keep(self, rest: Sequence[Holder], ended: Ended) -> dict[str, str]:
-        found = {}
-        for uuid in {one.uuid for one in rest}:
-            own = [one for one in rest if one.uuid == uuid]
-            found[uuid] = sentence(own, ended)
+    def _keep(self, rest: Sequence[tuple[Ended, Sequence[Holder]]]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for uuid in {holder.uuid for _, holders in rest for holder in holders}:
+            own = {holder: one for one, holders in rest for holder in holders if holder.uuid == uuid}
+            first = min(own, key=lambda holder: holder.pid)
+            found[uuid] = sentence(own, own[first])
             self._gpus.held.hold(uuid, found[uuid], ((one.pid, one.start) for one in own))
         return found
 

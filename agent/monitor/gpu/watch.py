@@ -74,10 +74,11 @@ class GpuWatch:
     async def fresh(self, wait: float) -> bool:
         """Look at what is so from now on; whether that was done within ``wait`` seconds."""
         until = monotonic() + wait
-        if self._looking is not None:
-            await self.look(wait)
-        if self._looking is not None:
-            return False
+        if (former := self._looking) is not None:
+            await asyncio.wait({former}, timeout=wait)
+            if not former.done():
+                return False
+        # another look may have begun since: it sees what is so from now on, too
         looks = self._looks
         await self.look(max(0.0, until - monotonic()))
         return self._looks > looks

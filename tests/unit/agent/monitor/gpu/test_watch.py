@@ -131,6 +131,19 @@ class Says(GpuHealth):
         self._said = said
 
 
+def test_a_fresh_look_may_be_one_that_another_began_meanwhile(gpus: GpuSource) -> None:
+    async def story() -> None:
+        seen = GpuWatch(lambda: gpus)
+        others = [asyncio.create_task(seen.look(WAIT))]
+        await asyncio.sleep(0)
+        assert seen._looking is not None
+        seen._looking.add_done_callback(lambda _: others.append(asyncio.create_task(seen.look(WAIT))))
+        assert await seen.fresh(WAIT)
+        await asyncio.gather(*others)
+
+    asyncio.run(story())
+
+
 def test_a_host_without_nvml_has_no_gpus() -> None:
     seen = GpuWatch(lambda: None)
     asyncio.run(seen.look(WAIT))
