@@ -16,6 +16,7 @@ kill=
 [ "$1" = -d ] && [ "$2" = "$LSB_CHKPNT_DIR" ] && [ "$3" = "${LSB_JOBPIDS%% *}" ] && [ -n "$LSB_JOBID" ] || exit 9
 echo "writes $LSB_JOBID"
 case $(cat "$0.mode" 2>/dev/null) in
+waits) touch $2/begun; until [ -e "$0.go" ]; do sleep 0.05; done ;;
 hangs) echo part > $2/half; exec sleep 1000 ;;
 killed) kill -9 $$ ;;
 fails) echo half > $2/half; exit 3 ;;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -155,3 +156,46 @@ def test_a_job_whose_method_cannot_restart_it_does_not_start(master: FakeMaster,
     made.write_text(json.dumps(json.loads(made.read_text()) | {"machine": "vax"}))
     why = refused(master, Job(master, site, attempt=6, restart=1))
     assert why == f"checkpoint generation 1 was made on a host of type vax, not {os.uname().machine}"
+
+
+def test_what_ends_while_a_checkpoint_is_written(master: FakeMaster, site: AgentHost) -> None:
+    """An agent that dies finds the checkpoint again; one that is written for a job that ends is given up."""
+    methods, conf = site.folder / "methods", site.folder / "conf" / "lsf.conf"
+    conf.write_text(conf.read_text().replace("TIMEOUT=1", "TIMEOUT=100"))
+
+    def another_agent() -> None:
+        before = len(master.hellos)
+        site.kill()
+        site.start()
+        wait_until(lambda: len(master.hellos) > before, 10, "the agent")
+
+    another_agent()
+    job = Job(master, site)
+    job.runs()
+    (methods / "echkpnt.count.mode").write_text("waits")
+    wish = pb.Signal(wish=1, kind="checkpoint")
+    asked = pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=wish)
+    master.order(asked)
+    wait_until((job.folder / "gen-1.tmp" / "begun").exists, 10, "the program")
+    another_agent()
+    master.order(asked)
+    (methods / "echkpnt.count.go").touch()
+    assert master.wait_for(job.order.uid, "granted").granted.ok
+    assert [one.checkpointed.generation for one in master.of(job.order.uid, "checkpointed")] == [1]
+    assert (job.folder / "echkpnt.out").read_text() == "writes 7\n", "it was run once"
+    (methods / "echkpnt.count.go").unlink()
+    master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=pb.Signal(wish=2, kind="checkpoint")))
+    wait_until((job.folder / "gen-2.tmp" / "begun").exists, 10, "the program")
+    master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, kill=pb.Kill()))
+    master.wait_for(job.order.uid, "ended")
+    assert "gen-2" not in job.generations()
+    wait_until(lambda: not running_programs(methods), 10, "the site's program is ended with the job")
+
+
+def running_programs(folder: Path) -> list[str]:
+    """The processes that run a program of this folder."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found += [one.parent.name] if f"{folder}/echkpnt".encode() in one.read_bytes() else []
+    return found
