@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -20,7 +20,6 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
 from lavad.core.events.apply import apply
@@ -31,6 +30,7 @@ from lavad.core.lang.asks import Faulty, Overtaken, Refused
 from lavad.core.lang.windows import local_of
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
+from lavad.requests import Decide, Request, Waiting
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreRefused
 from lavad.store.refusals import Refusals, for_users
@@ -38,12 +38,9 @@ from lavad.store.writer import Store
 from proto.answers import Answer
 from proto.workers import Workers
 
-Decide = Callable[[Cluster, float], Decided]
 KEPT_ANSWERS = 2_000
 """Recent answers kept in memory; a retry that is not found here is looked up in the store."""
 KEPT_BYTES = 16 << 20
-MOST_OF_USER = 200
-"""Requests of one user in one turn."""
 SLICE = 0.025
 """Seconds for which requests of one user are decided in one turn; what is left then waits for the next, behind other users."""
 SETTLED = 5_000
@@ -67,27 +64,6 @@ class Listener(Protocol):
     def __call__(self, committed: Committed, /) -> None: ...
 
 
-class _Request:
-    __slots__ = ("after", "answer", "answered", "decides", "env", "user", "uuid")
-
-    def __init__(
-        self,
-        decides: Sequence[Decide],
-        uuid: str,
-        user: str,
-        env: tuple[str, bytes] | None,
-        after: asyncio.Future[list[Answer]] | None,
-    ) -> None:
-        self.after = after
-        self.user = user
-        self.decides = decides
-        self.uuid = uuid
-        self.env = env
-        self.answered: list[Answer] = []
-        """Answers of decisions made in earlier turns."""
-        self.answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
-
-
 class _Remainder:
     """The remaining decisions of a request, for a later turn, and the answers so far."""
 
@@ -101,39 +77,6 @@ class _Remainder:
 _Decision = list[Answer] | Refused | _Remainder
 _NONE: Mapping[str, bytes] = {}
 _INTERNAL = "lavad: internal error: {}; its log says more"
-
-
-class _Waiting:
-    """Requests that wait for a turn, by user."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, deque[_Request]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._of)
-
-    def add(self, request: _Request) -> None:
-        """Add it behind the others of its user."""
-        self._of.setdefault(request.user, deque()).append(request)
-
-    def put_back(self, requests: Sequence[_Request]) -> None:
-        """Return what a turn had no time for to the front of the queues of their users, which go first next time."""
-        first: dict[str, deque[_Request]] = {}
-        for request in requests:
-            first.setdefault(request.user, deque()).append(request)
-        self._of = {user: queue + self._of.pop(user, deque()) for user, queue in first.items()} | self._of
-
-    def take(self) -> list[_Request]:
-        """Those of the next turn: all of the master itself, then one of each user in turn, as long as there are any."""
-        found = list(self._of.pop("", ()))
-        for _ in range(MOST_OF_USER):
-            if not self._of:
-                break
-            for user, queue in [*self._of.items()]:
-                found.append(queue.popleft())
-                if not queue:
-                    del self._of[user]
-        return found
 
 
 class _Turn:
@@ -161,7 +104,7 @@ class Engine:
         self._answering = Workers("stored answers", 2)
         self.clock = clock
         self._conditions = ConditionQueue(cluster.conditions)
-        self._waiting = _Waiting()
+        self._waiting = Waiting()
         self._wake = asyncio.Event()
         self.quiet = asyncio.Lock()
         """Held during a turn; its holder sees a cluster with committed changes only."""
@@ -201,7 +144,7 @@ class Engine:
 
         ``after``: the caller's previous request; if that failed, this one is refused too, so that nothing overtakes it.
         """
-        request = _Request(decides, uuid, user, env, after)
+        request = Request(decides, uuid, user, env, after)
         self._waiting.add(request)
         self._wake.set()
         return request.answer
@@ -233,7 +176,7 @@ class Engine:
                 async with self.quiet:
                     committed = await self._turn(self._waiting.take())
 
-    async def _turn(self, requests: list[_Request], known: Mapping[str, bytes] = _NONE) -> bool:
+    async def _turn(self, requests: list[Request], known: Mapping[str, bytes] = _NONE) -> bool:
         """Decide and commit; False if nothing could be written. ``known``: answers that the store has to repeated requests."""
         why, fault = "", False
         turn = _Turn()
@@ -274,11 +217,11 @@ class Engine:
                 _resolve(request, answer)
         return not why
 
-    def _decide_all(self, requests: list[_Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[_Request, _Decision]]:
+    def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[Request, _Decision]]:
         """Decide the requests, those of each user for ``SLICE`` seconds; the others wait on."""
         spent: defaultdict[str, float] = defaultdict(float)
-        left: list[_Request] = []
-        answers: list[tuple[_Request, _Decision]] = []
+        left: list[Request] = []
+        answers: list[tuple[Request, _Decision]] = []
         for request in requests:
             if spent[request.user] > SLICE:
                 left.append(request)
@@ -292,13 +235,13 @@ class Engine:
         self._waiting.put_back(left)
         return answers
 
-    async def _by_halves(self, requests: list[_Request], known: Mapping[str, bytes]) -> bool:
+    async def _by_halves(self, requests: list[Request], known: Mapping[str, bytes]) -> bool:
         """Commit the requests in smaller and smaller turns: a record that the database cannot hold fails only its own caller."""
         half = len(requests) // 2
         committed = [await self._turn(requests[:half], known), await self._turn(requests[half:], known)]
         return any(committed)
 
-    async def _without_fault(self, requests: list[_Request], known: Mapping[str, bytes], error: Exception) -> bool:
+    async def _without_fault(self, requests: list[Request], known: Mapping[str, bytes], error: Exception) -> bool:
         """Undo the turn, and refuse the request at fault alone; after a fold that failed midway only if memory is sound then."""
         if not requests:
             raise error
@@ -335,7 +278,7 @@ class Engine:
         for listener in self._listeners:
             listener(committed)
 
-    def _decide(self, request: _Request, turn: _Turn) -> _Decision:
+    def _decide(self, request: Request, turn: _Turn) -> _Decision:
         """Decide and apply; a refusal fails its own caller only."""
         if request.after is not None and (request.after in turn.refused or _has_failed(request.after)):
             turn.refused.add(request.answer)
@@ -391,7 +334,7 @@ def _has_failed(earlier: asyncio.Future[list[Answer]]) -> bool:
     return earlier.done() and (earlier.cancelled() or earlier.exception() is not None)
 
 
-def _resolve(request: _Request, answer: list[Answer] | Refused) -> None:
+def _resolve(request: Request, answer: list[Answer] | Refused) -> None:
     if request.answer.done():
         return  # the caller went away
     if isinstance(answer, Refused):

@@ -17,7 +17,8 @@ from lavad.core.job.job import End
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.lang.asks import Faulty, Overtaken
 from lavad.core.lang.ids import show
-from lavad.engine import Decide, Engine
+from lavad.engine import Engine
+from lavad.requests import Decide
 from proto.answers import Answer
 
 UNDER_WAY = 64

@@ -19,11 +19,12 @@ from lavad.core.decide.control.office import note_extension
 from lavad.core.decide.reserve.reservations import turn
 from lavad.core.events import LeasesExtended
 from lavad.core.lang.asks import Refused
-from lavad.engine import Committed, Decide, Engine
+from lavad.engine import Committed, Engine
 from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Sessions
 from lavad.local_time import local_time
+from lavad.requests import Decide
 from lavad.store.errors import StoreRefused
 from lavad.store.writer import Store
 from proto.workers import Workers

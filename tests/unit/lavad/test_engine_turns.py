@@ -8,7 +8,8 @@ from typing import Any
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.lang.asks import Refused
-from lavad.engine import MOST_OF_USER, SLICE, Engine
+from lavad.engine import SLICE, Engine
+from lavad.requests import MOST_OF_USER
 from lavad.store.writer import Store
 from tests.support.worlds.office import Office, bsub, gather, unwritable
 

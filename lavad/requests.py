@@ -1,0 +1,71 @@
+"""Requests that wait for a turn of the engine: all of the master itself goes first, then users in turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from proto.answers import Answer
+
+Decide = Callable[[Cluster, float], Decided]
+MOST_OF_USER = 200
+"""Requests of one user in one turn."""
+
+
+class Request:
+    """Decisions for one caller, who waits for the answer; made after ``after``, if there is one."""
+
+    __slots__ = ("after", "answer", "answered", "decides", "env", "user", "uuid")
+
+    def __init__(
+        self,
+        decides: Sequence[Decide],
+        uuid: str,
+        user: str,
+        env: tuple[str, bytes] | None,
+        after: asyncio.Future[list[Answer]] | None,
+    ) -> None:
+        self.after = after
+        self.user = user
+        self.decides = decides
+        self.uuid = uuid
+        self.env = env
+        self.answered: list[Answer] = []
+        """Answers of decisions made in earlier turns."""
+        self.answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+
+
+class Waiting:
+    """Requests that wait for a turn, by user."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, deque[Request]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def add(self, request: Request) -> None:
+        """Add it behind the others of its user."""
+        self._of.setdefault(request.user, deque()).append(request)
+
+    def put_back(self, requests: Sequence[Request]) -> None:
+        """Return what a turn had no time for to the front of the queues of their users, which go first next time."""
+        first: dict[str, deque[Request]] = {}
+        for request in requests:
+            first.setdefault(request.user, deque()).append(request)
+        self._of = {user: queue + self._of.pop(user, deque()) for user, queue in first.items()} | self._of
+
+    def take(self) -> list[Request]:
+        """Those of the next turn: all of the master itself, then one of each user in turn, as long as there are any."""
+        found = list(self._of.pop("", ()))
+        for _ in range(MOST_OF_USER):
+            if not self._of:
+                break
+            for user, queue in [*self._of.items()]:
+                found.append(queue.popleft())
+                if not queue:
+                    del self._of[user]
+        return found
