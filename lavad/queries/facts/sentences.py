@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from lavad.core import events as ev
+from lavad.core.job.checkpoints import Checkpoints, Generation, made, started_again
 from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Attempt, End, Job, Part, Placed
 from lavad.core.job.spec import JobText
@@ -46,6 +47,10 @@ class HistoryFormatter:
         self.factor = factor
         self.first_host = ""
         self.has_started = False
+        self.started_at = 0.0
+        self.attempt = 0
+        self.known: Checkpoints | None = None
+        """Its checkpoints up to the event, where it writes any."""
 
     def sentences(self, event: ev.Event) -> list[str]:
         """The paragraphs of an event, none if users do not read of it."""
@@ -64,7 +69,7 @@ class HistoryFormatter:
     def dispatched(self, event: ev.JobDispatched) -> list[str]:
         parts = tuple(Part(host=placed.host, slots=placed.slots) for placed in event.parts)
         self.first_host = parts[0].host if parts else ""
-        self.has_started = False
+        self.has_started, self.started_at, self.attempt = False, 0.0, event.attempt
         run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
@@ -77,7 +82,10 @@ class HistoryFormatter:
 
     @tells(ev.PartStarted)
     def started(self, event: ev.PartStarted) -> list[str]:
-        return self._start(event.pid, event.cwd or self.text.cwd) if event.host == self.first_host else []
+        if event.host != self.first_host:
+            return []
+        self.started_at = event.started or event.at
+        return self._start(event.pid, event.cwd or self.text.cwd)
 
     @tells(ev.PartEnded)
     def part_ended(self, event: ev.PartEnded) -> list[str]:
@@ -103,8 +111,19 @@ class HistoryFormatter:
         lines = self._short(event.end)
         if event.end is not None:
             lines += _verdict(event.end.status, (event.end.utime + event.end.stime) * self.factor)
+        lines += self._lost(event)
         count = "" if words.endswith(")") else ": 1 host"
         return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}{count};"]
+
+    def _lost(self, event: ev.JobRequeued) -> list[str]:
+        """What a checkpointable job has to do again."""
+        begun = self.started_at or (event.end.started if event.end is not None else 0.0)
+        if not begun or self.view.spec(self.job).checkpoint is None:
+            return []
+        before = self.known.lost if self.known is not None else 0.0
+        at = event.end.at if event.end is not None and event.end.at else event.at
+        self.known = started_again(self.known, self.attempt, begun, at)
+        return [f"Work lost: {self.known.lost - before:.0f} seconds;"]
 
     @tells(ev.ElementsKilled)
     def killed(self, event: ev.ElementsKilled) -> list[str]:
@@ -209,7 +228,8 @@ def _suspected(_: HistoryFormatter, event: ev.RanksSuspected) -> list[str]:
 
 
 @tells(ev.CheckpointMade)
-def _checkpointed(_: HistoryFormatter, event: ev.CheckpointMade) -> list[str]:
+def _checkpointed(of: HistoryFormatter, event: ev.CheckpointMade) -> list[str]:
+    of.known = made(of.known, Generation(event.generation, event.at, event.attempt))
     facts = [f"generation {event.generation}"]
     if event.size:
         facts.append(checkpoints.size_words(event.size))

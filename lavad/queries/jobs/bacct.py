@@ -14,7 +14,7 @@ from lavad.core.lang.job_names import ArrayError, keys_named
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import expand_users
-from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
+from lavad.queries.facts import checkpoints, gpu_usage, jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
 from lavad.queries.facts.history import gone_since
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
@@ -159,6 +159,8 @@ class _Report:
             lines.append(gpu_usage.table(job, jobfacts.Usage(job, self.view)))
         if "aff" in self.options and (table := resources.job_affinity(self.view, spec, job)):
             lines.append(f"\n{table}")
+        if job.checkpoints is not None:
+            lines.append(checkpoints.section(job.checkpoints))
         return "".join([*lines, "\nAccounting information about this job:\n", self._figures(job), RULE])
 
     def _dispatched(self, job: Job) -> str:
