@@ -25,6 +25,8 @@ NO_STATES: States = {}
 _JOINTS = str.maketrans("-/", "__")
 _SOLD = 0.9
 """Of the memory by which a GPU is sold, the least that its driver shows: of 80 GB, 79.6 GiB, or 74.5 where GB are decimal."""
+_MOST = 1.1
+"""The most that it shows: a GPU of more is another model."""
 _RELAXED = (
     ("glink", PendReason.NEVER_GPU_LINKS),
     ("gtile", PendReason.NEVER_GPU_TILES),
@@ -43,6 +45,8 @@ def matches(gpu: Gpu, req: GpuReq) -> bool:
         return False
     model, memory = model_of(req)
     if model and _plain(model) not in _plain(gpu.model):
+        return False
+    if memory and not gpu.parent and gpu.memory > memory * _MOST:
         return False
     return gpu.memory >= max((memory or 0.0) * _SOLD, req.gmem_mb or 0.0)
 

@@ -100,8 +100,8 @@ def _in_rusage(text: str, conf: Conf, place: str) -> GpuReq | None:
         return None
     try:
         req = resreq.parse(text)
-    except ResReqError:
-        return None  # of a configuration file: the file's reader has said so
+    except ResReqError as error:
+        raise Refused(f"{place}: {error}") from None
     asked = gpu_uses(req)
     if any(map(gpu_uses, _parts(req))) or (asked and len(req.rusage) > 1):
         raise Refused(f"{place}: GPUs in parts or alternatives of it; ask for them with -gpu")

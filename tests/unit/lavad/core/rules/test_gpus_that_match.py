@@ -51,6 +51,7 @@ def want(text: str) -> GpuReq:
         ("gmodel=H100", "G0"),
         ("gmodel=h100-80G", "G0"),
         ("gmodel=H100-94G", ""),
+        ("gmodel=H100-40G", ""),
         ("gmodel=NVIDIAH10080GBHBM3", "G0"),
         ("gmodel=A100", ""),
         ("gmem=79G", "G0"),

@@ -113,6 +113,7 @@ def test_a_plain_gmem_counts_in_the_unit_of_the_site(bench: Bench) -> None:
         ({"gpu": "glink=yes", "q": "mig"}, "Bad GPU requirement: mig=1 and glink=yes exclude each other"),
         ({"q": "broken"}, "queue broken: GPU_REQ: Bad GPU requirement <num=x>"),
         ({"q": "parts"}, "queue parts: RES_REQ: GPUs in parts or alternatives"),
+        ({"q": "cut"}, "queue cut: RES_REQ: ] is missing: Bad resource requirement syntax"),
     ],
 )
 def test_what_is_refused(bench: Bench, options, text) -> None:
@@ -121,6 +122,7 @@ def test_what_is_refused(bench: Bench, options, text) -> None:
             QueueConfig("normal"),
             QueueConfig("mig", gpu_req="mig=1"),
             QueueConfig("broken", gpu_req="num=x"),
+            QueueConfig("cut", res_req="rusage[ngpus_physical="),
             QueueConfig("parts", res_req="{rusage[ngpus_physical=1]}||{rusage[mem=1]}"),
         )
     )
