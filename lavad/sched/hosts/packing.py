@@ -2,21 +2,22 @@
 
 Rule: order[binpack] and order[spread] (lava's own) take the fullest or the emptiest host first. A job with GPUs that has no
 order[] goes where it breaks the least (``core.rules.gpu_packing``), so that whole hosts and whole NVLink islands are left for
-jobs that need them. Of hosts that are as good it gets the one whose jobs with GPUs run longest, by run limits, as others are
-whole again sooner; then the fullest. How full a host is: the mean, over what the class asks for
+jobs that need them. Of hosts that are as good it gets the one that it keeps from being idle again for the shortest time, by run
+limits: none where others run on longer than it; then the fullest. How full a host is: the mean, over what the class asks for
 (slots, memory, GPUs), of the fraction in use after one more job, weighted by LAVA_PACK_WEIGHTS. Preference (host+n of -m,
 else of HOSTS) goes before all.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.rules.gpus import wanted
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts, preferences
-from lavad.sched.hosts.ends import end_of
+from lavad.sched.hosts.ends import NEVER, end_of
 from lavad.sched.hosts.rank import ranked
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
@@ -33,7 +34,8 @@ class Packed:
     def __init__(self, state: CycleState, need: Need, eligible: Eligibility) -> None:
         self._state = state
         self._eligible = eligible
-        kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, need.per_host, need.per_slot)
+        amounts = (need.per_host, need.per_slot)
+        kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, *amounts, _length(need))
         found = state.packings.orders.get(kind)
         if found is None:
             keys = _Keys(state, need)
@@ -47,12 +49,19 @@ class Packed:
         return (state.rows[at] for at in rows if not codes[at])
 
 
+def _length(need: Need) -> float:
+    """How long a job with GPUs may run: in steps of a factor of 1.4, so that many classes share an order; seconds."""
+    expected = need.spec.expected if need.packing == "gpus" else None
+    return NEVER if expected is None else 2.0 ** (math.ceil(2 * math.log2(max(60.0, expected))) / 2)
+
+
 class _Keys:
     """By what the hosts are sorted for a class."""
 
     def __init__(self, state: CycleState, need: Need) -> None:
         self._state = state
         self._need = need
+        self._length = _length(need)
         self._sign = 1.0 if need.packing == "spread" else -1.0
         self._rank = {at: place for place, at in enumerate(ranked(state, need))}
         conf = state.cluster.conf
@@ -75,7 +84,7 @@ class _Keys:
                 return None
             if need.packing == "gpus":
                 broken = row.gpu_cost(self._state.ledger, need.gpu, tasks)
-                cost = (*broken[:3], -self._end(row), *broken[3:])
+                cost = (*broken[:3], self._longer(row), *broken[3:])
         preference = (float(row.name not in self._first), float(-self._levels.get(row.name, 0)))
         return (*preference, *cost, self._sign * self._full(row), float(self._rank[at]))
 
@@ -83,6 +92,11 @@ class _Keys:
         """Tasks of a job that this host has GPUs for; 0: none."""
         need, left = self._need, row.gpus_left(self._state.ledger, gpu) // (gpu.num or 1)
         return min(left, need.ptile or need.slots, row.free) if need.gpu_per_task else min(left, 1)
+
+    def _longer(self, row: Row) -> float:
+        """Seconds by which a job keeps a host from being idle longer than its jobs with GPUs do, by run limits."""
+        left = self._end(row) - self._state.now
+        return self._length - max(0.0, left) if left < self._length else 0.0
 
     def _end(self, row: Row) -> float:
         """When the last of the host's jobs with GPUs is over, by run limits; 0.0: there is none."""

@@ -97,14 +97,24 @@ def test_a_small_host_is_broken_before_a_large_one():
     assert gpus(w, job) == ["2.0", "2.1"]
 
 
-def test_a_job_goes_where_others_run_on_longest():
+def test_a_job_goes_where_it_keeps_a_host_from_being_idle_the_least():
     w = world(ONE_SWITCH, ONE_SWITCH, ONE_SWITCH)
     for host, hours in (("h1", 1), ("h2", 9), ("h3", 3)):
         submit(w, 4, hosts=(host,), limits=Limits(run=3600 * hours))
     w.step()
-    jobs = [submit(w, 2, limits=Limits(run=60)) for _ in range(3)]
+    jobs = [submit(w, 2, limits=Limits(run=seconds)) for seconds in (60, 4 * 3600, 20 * 3600, 20 * 3600)]
     w.step()
-    assert [gpus(w, job)[0][0] for job in jobs] == ["2", "2", "3"]
+    assert [gpus(w, job)[0][0] for job in jobs] == ["1", "2", "2", "3"]
+
+
+def test_a_job_without_a_run_limit_goes_where_another_has_none():
+    w = world(ONE_SWITCH, ONE_SWITCH, ONE_SWITCH)
+    for host, limits in (("h1", Limits(run=3600)), ("h2", Limits())):
+        submit(w, 4, hosts=(host,), limits=limits)
+    w.step()
+    jobs = [submit(w, 2) for _ in range(3)]
+    w.step()
+    assert [gpus(w, job)[0][0] for job in jobs] == ["2", "2", "1"]
 
 
 def test_a_gang_gets_whole_hosts_and_the_rest_where_it_fits_best():
