@@ -12,6 +12,7 @@ from lavad.core.cluster.leases import lease_of, margin_of
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.control.control import may_migrate, migration
+from lavad.core.decide.report.gpus import Cause, close_gpu
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
 from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.resize import may_lose, staying, uid_of
@@ -39,12 +40,14 @@ def greeted(
 
     A part that ran and is unknown to the host is lost; one that never reached the host is offered again. ``was_sent``: whether
     the start of an attempt may have reached the host; a host without local state forgets it at a reboot. ``gpus_unknown``: the
-    driver does not answer, so the host keeps the GPUs that it had; its heartbeats say why none of them can be given.
+    driver does not answer, so the host keeps the GPUs that it had, closed by the same commit: no job is given one.
     """
     events: list[ev.Event] = []
     row = cluster.hosts.rows.get(host)
     if row is not None and gpus_unknown:
         facts = replace(facts, gpus=row.facts.gpus, gpu_driver=row.facts.gpu_driver)
+        for gpu in facts.gpus:
+            events += close_gpu(cluster, host, gpu.uuid, Cause.HEALTH, "the NVIDIA driver does not answer", now)
     if row is None or row.facts != facts or not row.joined:
         events.append(ev.HostJoined(at=now, host=host, facts=facts))
     if row is None or row.state is not HostState.OK:

@@ -50,7 +50,9 @@ def test_a_host_whose_driver_does_not_answer_keeps_its_gpus(bench: Bench) -> Non
     had = bench.cluster.hosts.rows["g1"].facts
     seen = replace(had, gpus=(), gpu_driver="", ncpus=had.ncpus + 1)
     bench.take(greeted(bench.cluster, "g1", seen, {}, bench.now, gpus_unknown=True))
-    assert bench.cluster.hosts.rows["g1"].facts == replace(had, ncpus=had.ncpus + 1)
+    row = bench.cluster.hosts.rows["g1"]
+    assert row.facts == replace(had, ncpus=had.ncpus + 1)
+    assert [(gpu.uuid, gpu.cause) for gpu in row.closed_gpus] == [(gpu.uuid, "health") for gpu in had.gpus]
     bench.take(greeted(bench.cluster, "g1", seen, {}, bench.now))
     assert bench.cluster.hosts.rows["g1"].facts == seen
     bench.take(greeted(bench.cluster, "g2", seen, {}, bench.now, gpus_unknown=True))
