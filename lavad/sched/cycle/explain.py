@@ -55,13 +55,30 @@ def _buckets(state: CycleState, need: Need, eligible: Eligibility) -> tuple[Reas
     if need.terms:
         return _count(state, _codes_of_terms(state, need, eligible))
     if state.columns is not None:
-        return _count(state, _codes(state, state.columns, need, eligible))
+        return _count(state, _known_codes(state, state.columns, need, eligible))
     buckets: dict[int, list[str]] = {}
     for row, code in zip(state.rows, eligible.codes, strict=True):
         reason = int(code or why_not_more(need, units(state, need, row)))
         buckets.setdefault(reason, []).append(row.name)
     reasons = ((code, len(names), tuple(names[:MAX_NAMES])) for code, names in sorted(buckets.items()))
     return tuple(sorted(reasons, key=lambda reason: -reason[1]))
+
+
+def _known_codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:
+    """The same for classes with GPUs that ask for the same: of the hosts only those are asked again that have changed since."""
+    local = not any(state.ledger.is_shared(name) for name, _ in (*need.per_slot, *need.per_host)) and not need.shared
+    usual = need.is_plain and need.affinity is None and not need.spec.exclusive and not need.spec.reservation
+    timed = need.accept_gap or state.advance is not None
+    if need.gpu is None or not (local and usual) or timed or state.limits.has_host_limits(need.spec):
+        return _codes(state, columns, need, eligible)
+    size = (need.slots, need.most, need.one_host, need.ptile)
+    kind = (id(eligible), need.gpu, *size, need.per_slot, need.per_host, need.queue_rusage)
+    found = state.explained.get(kind)
+    codes = _codes(state, columns, need, eligible) if found is None else found[1]
+    for at in dict.fromkeys(state.renewed[found[0] :] if found is not None else ()):
+        codes[at] = eligible.array[at] or why_not_more(need, units(state, need, state.rows[at]))
+    state.explained[kind] = (len(state.renewed), codes)
+    return codes
 
 
 def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:

@@ -1,0 +1,51 @@
+"""Why classes with GPUs wait: hosts are asked again only where they have changed, and the reasons are those of asking all."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from config.model.queue import QueueConfig
+from lavad.core import events as ev
+from lavad.core.plan.volatile import WhyClass
+from lavad.core.site.conf import Params
+from lavad.core.site.host import Facts, Gpu
+from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.worlds.world import World
+
+JOBS = st.tuples(
+    st.sampled_from(["num=1", "num=2", "num=4", "num=1/task", "num=1:gmodel=K80"]),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from(["", "rusage[mem=3000]", "span[ptile=1]"]),
+    st.sampled_from(["ann", "ben", "cat"]),
+)
+
+
+def reasons(few: int, hosts: list[int], rounds: list[list[tuple[str, int, str, str]]]) -> list[dict[int, WhyClass]]:
+    world = World()
+    world.configure(params=Params(parallel_sched_by_slot=True), queues=(QueueConfig(name="normal"),))
+    world.memory = SchedulerCache(few=few)
+    for number, count in enumerate(hosts):
+        name = f"h{number}"
+        gpus = tuple(Gpu(uuid=f"{name}.{at}", index=at, model="H200", memory=140_000) for at in range(count))
+        world.apply(ev.HostJoined(at=world.now, host=name, facts=Facts(ncpus=4, max_mem=8_000, gpus=gpus)))
+        world.apply(ev.HostUp(at=world.now, host=name))
+        world.load(name, mem=8_000.0)
+    found = []
+    for jobs in rounds:
+        for gpu, slots, resreq, user in jobs:
+            world.submit(slots=slots, gpu=f"{gpu}:j_exclusive=yes", resreq=resreq, user=user)
+        plan = world.schedule()
+        world.accept(plan)
+        found.append(dict(plan.why))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from([0, 1, 2, 4]), min_size=1, max_size=6),
+    st.lists(st.lists(JOBS, min_size=1, max_size=8), min_size=1, max_size=3),
+)
+def test_the_reasons_are_those_of_asking_every_host(hosts: list[int], rounds: list[list[tuple[str, int, str, str]]]) -> None:
+    """On many hosts they are known from one class to the next; on few all are asked."""
+    assert reasons(1, hosts, rounds) == reasons(10_000, hosts, rounds)
