@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
+from math import inf
 
 from msgspec.structs import replace
 
@@ -40,15 +41,23 @@ def matches(gpu: Gpu, req: GpuReq) -> bool:
 
     LSF: a model's name may be a part of the GPU's, which is written without blanks and with ``_`` for ``-`` and ``/``.
     """
-    sizes = mig_sizes(req)
+    return _is_asked(gpu, *_asked(req))
+
+
+@lru_cache(maxsize=4096)
+def _asked(req: GpuReq) -> tuple[tuple[int, int] | None, str, float, float]:
+    """Of a device: (slices of a MIG instance, a part of its model's name, the least MB of memory, the most of a whole GPU)."""
+    model, memory = model_of(req)
+    least = max((memory or 0.0) * _SOLD, req.gmem_mb or 0.0)
+    return mig_sizes(req), _plain(model), least, memory * _MOST if memory else inf
+
+
+def _is_asked(gpu: Gpu, sizes: tuple[int, int] | None, model: str, least: float, most: float) -> bool:
     if gpu.split or ((gpu.slices, gpu.compute_slices) != sizes if sizes is not None else gpu.parent):
         return False
-    model, memory = model_of(req)
-    if model and _plain(model) not in _plain(gpu.model):
+    if gpu.memory < least or (gpu.memory > most and not gpu.parent):
         return False
-    if memory and not gpu.parent and gpu.memory > memory * _MOST:
-        return False
-    return gpu.memory >= max((memory or 0.0) * _SOLD, req.gmem_mb or 0.0)
+    return not model or model in _plain(gpu.model)
 
 
 @lru_cache(maxsize=1024)
@@ -73,7 +82,8 @@ def usable_at(gpus: Sequence[Gpu], book: GpuBook, req: GpuReq, states: States = 
     sign = -1 if req.gpack else 1
     # what a job reserves with gmem is counted; else GPUs differ in what is measured
     measured = {} if req.gpack or req.gmem_mb else {uuid: state.gb_used for uuid, state in states.items()}
-    found = [at for at, gpu in enumerate(gpus) if is_open(gpu, book, req) and matches(gpu, req)]
+    asked = _asked(req)
+    found = [at for at, gpu in enumerate(gpus) if is_open(gpu, book, req) and _is_asked(gpu, *asked)]
     return sorted(found, key=lambda at: (sign * book.jobs.get(gpus[at].uuid, 0), measured.get(gpus[at].uuid, 0), gpus[at].index))
 
 
