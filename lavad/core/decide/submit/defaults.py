@@ -11,6 +11,7 @@ from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import CHKPNT_DEFAULTS, Chkpnt, Resizable
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, with_defaults
+from lavad.core.decide.submit.slots import check_configured
 from lavad.core.job.groups import read_path
 from lavad.core.job.resize import why_not_resizable
 from lavad.core.job.spec import Checkpoint, Spec
@@ -35,7 +36,7 @@ def apply_app(draft: JobDraft) -> None:
         requeue=spec.requeue or str(app.requeue_exit_values),
         estimate=spec.estimate or app.runtime,
         limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
-        resreq=_combined(app.res_req, spec.resreq),
+        resreq=_combined(app, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
         **_default_slots(spec, app.tasklimit.default),
         **_resizing(spec, app),
@@ -132,7 +133,9 @@ def _default_slots(spec: Spec, slots: int) -> dict[str, int]:
     return {}
 
 
-def _combined(default: str, own: str) -> str:
+def _combined(app: ApplicationConfig, own: str) -> str:
+    default = app.res_req
+    check_configured(f"RES_REQ of application profile {app.name}", default)
     if not default or not own:
         return default or own
     return resreq.combine(resreq.parse(default), resreq.parse(own)).text

@@ -10,7 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, with_defaults
 from lavad.core.decide.submit.resources import base_host
-from lavad.core.decide.submit.slots import check_queue_requirement
+from lavad.core.decide.submit.slots import check_configured, check_queue_requirement
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import members, preferences
@@ -72,6 +72,7 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
     for most in (queue.qjob_limit, queue.ujob_limit):
         if most is not None and draft.spec.slots > most:
             raise Refused(NO_USER_SLOTS)
+    check_configured(f"RES_REQ of queue {queue.name}", queue.res_req)
     check_queue_requirement(draft.spec, queue.res_req)
     if draft.spec.hosts and queue.hosts != ("all",):
         _check_queue_hosts(draft, queue)

@@ -104,10 +104,16 @@ def settle_slots(draft: JobDraft, asked: bool) -> None:
 def check_queue_requirement(spec: Spec, queue: str) -> None:
     """Whether a job fits the compound requirement of a queue, if it has none of its own. Raises Refused."""
     if "{" in queue and not spec.resreq:
-        try:
-            _check_sums(spec, _sums(resreq.parse(queue)))
-        except ResReqError:
-            return
+        _check_sums(spec, _sums(resreq.parse(queue)))
+
+
+def check_configured(place: str, text: str) -> None:
+    """Whether a requirement of a configuration file can be read: one that is passed over is nobody's wish. Raises Refused."""
+    try:
+        if text:
+            resreq.parse(text)
+    except ResReqError as error:
+        raise Refused(f"{place}: {error}") from None
 
 
 def _check_sums(spec: Spec, sums: set[tuple[int, bool]]) -> None:

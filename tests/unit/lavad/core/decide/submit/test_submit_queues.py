@@ -234,3 +234,14 @@ def test_a_record_is_frozen(bench: Bench) -> None:
 @pytest.mark.parametrize("caller", [ALICE, BOB, Caller(user="x" * 255, uid=5, host="")])
 def test_the_owner_is_the_caller(bench: Bench, caller: Caller) -> None:
     assert bench.cluster.spec_of(bench.bsub(caller)["job"]).user == caller.user
+
+
+@pytest.mark.parametrize("own", [{}, {"R": "rusage[mem=5]"}])
+def test_a_requirement_of_the_configuration_that_cannot_be_read_is_no_less_of_one(bench: Bench, own: dict[str, Any]) -> None:
+    bad = "rusage[mem="
+    bench.configure(apps=(ApplicationConfig(name="x", res_req=bad),))
+    with pytest.raises(Refused, match=r"RES_REQ of application profile x: .*Bad resource requirement syntax"):
+        bench.bsub(app="x", **own)
+    bench.configure(queues=tuple(replace(queue, res_req=bad) for queue in bench.cluster.conf.queues))
+    with pytest.raises(Refused, match=r"RES_REQ of queue normal: .*Bad resource requirement syntax"):
+        bench.bsub(**own)
