@@ -104,7 +104,9 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
                 why=f"requeued by {pending.by}" if pending.by else pending.said,
             )
         if pending.kind is SignalKind.MIGRATE:
-            avoid = tuple(part.host for part in run.parts)
+            left = tuple(part.host for part in run.parts)
+            # bmig -m names hosts that it is on: it is to start there again, not after the time for which a host is avoided
+            avoid = () if spec.hosts and set(spec.hosts) <= set(left) else left
             why = "migrated by " + pending.by
             return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why=why, avoid=avoid)
     return None

@@ -204,7 +204,9 @@ def test_jobs_that_can_start_elsewhere_leave_a_host_that_is_drained(bench: Bench
     assert drain(bench, "h1") == [("h1", 2, 1)], "those that leave already are asked once"
     assert asked_to_leave(bench, saved, again) == [True, True]
     assert bench.ended(again, "h1", 9) == ["JobRequeued"]
-    assert bench.job(again).avoid == ("h1",)
+    bench.now += 1000
+    bench.step()
+    assert bench.job(again).run is None, "the host that it asks for is closed"
 
 
 def test_a_job_on_two_hosts_that_are_drained_is_asked_once(bench: Bench) -> None:

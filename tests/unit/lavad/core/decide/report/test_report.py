@@ -298,6 +298,14 @@ def test_a_kill_stands_above_requeue_and_migrate(bench: Bench) -> None:
     assert bench.finished(key).state is JobState.EXIT
 
 
+@pytest.mark.parametrize(("hosts", "avoid"), [([], ("h1",)), (["h2"], ("h1",)), (["h1"], ())])
+def test_a_migrated_job_avoids_its_host_unless_it_is_named(bench: Bench, hosts: list[str], avoid: tuple[str, ...]) -> None:
+    key = bench.placed(rerunnable=True)
+    bench.asked(control.migrate, Migrate(jobs=Select(ids=[str(key)]), hosts=hosts))
+    bench.ended(key, "h1", 9)
+    assert bench.job(key).avoid == avoid
+
+
 def test_a_killed_part_that_never_ran_is_only_gone(bench: Bench) -> None:
     key = bench.submit()
     bench.step()
