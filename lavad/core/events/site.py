@@ -12,7 +12,7 @@ from lavad.core.job.groups import JobGroup
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
 from lavad.core.site.conf import Conf, QueueAdmin
-from lavad.core.site.host import BY, ClosedGpu, Facts, Host
+from lavad.core.site.host import BY, HELD_BY_PROCESS, ClosedGpu, Facts, Host
 from lavad.core.site.reservation import Reservation
 
 
@@ -217,6 +217,9 @@ def _gpu_switched(cluster: Cluster, event: GpuSwitched) -> None:
     host = _host(cluster, event.host)
     closed = tuple(one for one in host.closed_gpus if one.uuid != event.gpu)
     opened = tuple(one for one in host.opened_gpus if one.uuid != event.gpu)
+    before = next((one for one in host.closed_gpus if one.uuid == event.gpu), None)
+    if HELD_BY_PROCESS in (event.cause, before.cause if before is not None and event.by == BY else ""):
+        opened = host.opened_gpus  # a process that holds it, and lets go of it, says nothing of its health
     if event.closed:
         closed += (ClosedGpu(uuid=event.gpu, at=event.at, by=event.by, why=event.comment, cause=event.cause),)
     elif event.by != BY:

@@ -6,6 +6,8 @@ import msgspec
 
 from lavad.core.lang.states import HostState
 
+HELD_BY_PROCESS = "held"
+"""The cause of a GPU that is closed for as long as processes hold it."""
 BY = "lava"
 """Who closes and opens hosts and GPUs where it is the master by itself."""
 

@@ -15,13 +15,13 @@ from lavad.core.job.job import Job, PendingSignal
 from lavad.core.job.reports import EndedReport, GoneReport, GpuFault
 from lavad.core.lang.bounds import MAX_WHY
 from lavad.core.lang.states import SUSPENDED, JobState, SignalKind, TermReason
-from lavad.core.site.host import BY, ClosedGpu, Host
+from lavad.core.site.host import BY, HELD_BY_PROCESS, ClosedGpu, Host
 
 
 class Cause(Enum):
     """Why the master closes a GPU, the gravest last; the value is what agents send."""
 
-    HELD = "held"
+    HELD = HELD_BY_PROCESS
     """Processes of a job that is over still hold it: it opens when they are gone."""
     HEALTH = "health"
     """Jobs may go on, but no new one should start: it opens when it has been well for some time."""
@@ -37,7 +37,7 @@ class Cause(Enum):
 
     def is_news_after(self, other: Cause) -> bool:
         """Whether one for which ``other`` was acted upon has to be acted upon again."""
-        return self is not other and (self in GRAVE or self.is_graver_than(other))
+        return self is not other and (self in GRAVE or self is Cause.HELD or self.is_graver_than(other))
 
 
 GRAVE = frozenset({Cause.LOST, Cause.FAULT})

@@ -198,6 +198,18 @@ def test_what_an_administrator_has_opened_stays_open_with_its_fault_when_a_job_o
     assert closes(b) == ["GpuSwitched"]
 
 
+def test_a_process_that_holds_what_an_administrator_has_opened_closes_it_until_it_is_gone():
+    b = bench()
+    closes(b, cause=Cause.FAULT, why="Xid 48")
+    b.apply(ev.GpuSwitched(at=b.now, host="g1", gpu=G0, closed=False, by="root"))
+    assert closes(b, cause=Cause.FAULT, why="Xid 48") == []
+    assert closes(b, cause=Cause.HELD, why="process 7 still holds it") == ["GpuSwitched"]
+    assert closed(b) == {G0: "held"}
+    b.take(open_gpu(b.cluster, "g1", G0, "nothing holds it any more", b.now))
+    assert closed(b) == {}
+    assert closes(b, cause=Cause.FAULT, why="Xid 48") == [], "it was opened with that"
+
+
 def test_an_unknown_cause_host_or_gpu_does_no_harm():
     b = bench()
     assert gpus.cause_of("new kind") is Cause.HEALTH
