@@ -17,8 +17,8 @@ from tests.support.live.cluster import Cluster
 from tests.support.live.namespace import Apart, why_not
 from tests.support.wait import wait_until
 
-DAEMON = 1
-"""A user of the file; root and nobody systemd knows by itself."""
+USERS = {"fails": 1, "hangs": 2, "forgets": 3}
+"""Users of the file; root and nobody systemd knows by itself. One a test: an agent remembers those that it has looked up."""
 HEALTH = """\
 #!/bin/sh
 [ ! -e @FOLDER@/sick ] || { echo "no scratch disk"; exit 1; }
@@ -45,8 +45,8 @@ def told(cluster: Cluster, command: str) -> str:
     return cluster.run(command).stdout.replace("\n                     ", "")
 
 
-def submitted(cluster: Cluster, words: str) -> int:
-    return cluster.submit(words, user=DAEMON, cwd=Path("/tmp"))
+def submitted(cluster: Cluster, words: str, how: str = "fails") -> int:
+    return cluster.submit(words, user=USERS[how], cwd=Path("/tmp"))
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_host_whose_directory_is_away_ends_no_job_and_comes_back(
     """Its heartbeats go on, it is closed with the reason, and opens by itself."""
     path = "/etc/passwd" if how == "hangs" else "/etc/nsswitch.conf"
     apart.replace(path, fifo if how == "hangs" else fails(tmp_path))
-    jobs = [submitted(cluster, "-o /dev/null sleep 1") for _ in range(4)]
+    jobs = [submitted(cluster, "-o /dev/null sleep 1", how) for _ in range(4)]
     for job in jobs:
         cluster.wait_for(job, "DONE", timeout=90)
         assert cluster.run(f"bjobs -a -noheader -o exec_host {job}").stdout.split() == ["host1"]
@@ -89,7 +89,7 @@ def test_a_host_whose_directory_is_away_ends_no_job_and_comes_back(
     if how == "hangs":
         answer(fifo)
     wait_until(lambda: status(cluster, "host2") == "ok", 60, "host2 to be open again")
-    cluster.wait_for(submitted(cluster, "-m host2 -o /dev/null true"), "DONE", timeout=60)
+    cluster.wait_for(submitted(cluster, "-m host2 -o /dev/null true", how), "DONE", timeout=60)
 
 
 def answer(fifo: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_host_that_has_forgotten_a_user_loses_the_job_to_one_that_has_not(
     cluster: Cluster, apart: Apart, tmp_path: Path
 ) -> None:
     apart.replace("/etc/passwd", forgets(tmp_path))
-    job = submitted(cluster, "-m 'host2+1 host1' -o /dev/null true")
+    job = submitted(cluster, "-m 'host2+1 host1' -o /dev/null true", "forgets")
     cluster.wait_for(job, "DONE", timeout=60)
     assert cluster.run(f"bjobs -a -noheader -o exec_host {job}").stdout.split() == ["host1"]
     assert "not known on host host2" in told(cluster, f"bhist -l {job}")
