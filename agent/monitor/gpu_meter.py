@@ -20,7 +20,7 @@ from proto import agent_pb2 as pb
 from proto.gpu_waste import IDLE
 
 SAVE_EVERY = 10.0
-"""Seconds between writes of the books."""
+"""Seconds between writes of the sums."""
 STALE = 86_400.0
 """Seconds after which the notes of a part that nobody asks for are dropped."""
 
@@ -64,7 +64,7 @@ class GpuLook(NamedTuple):
 NO_LOOK = GpuLook({}, {})
 
 
-class GpuBook(msgspec.Struct, omit_defaults=True):
+class GpuSum(msgspec.Struct, omit_defaults=True):
     """The sums of one part and GPU; times in seconds, memory in MB, energy in J, traffic in MB."""
 
     uuid: str
@@ -164,12 +164,12 @@ class GpuBook(msgspec.Struct, omit_defaults=True):
         )
 
 
-Books = dict[str, dict[str, GpuBook]]
+GpuSums = dict[str, dict[str, GpuSum]]
 """The uid of a part to the UUID of a GPU to its sums."""
 
 
 class GpuMeter:
-    """The books of all parts of a host; safe to use from several threads.
+    """The sums of all parts of a host; safe to use from several threads.
 
     ``path``: where they are kept for the agent after this one, whose sums go on; "": nowhere.
     """
@@ -178,71 +178,71 @@ class GpuMeter:
         self._path = path
         self._lock = threading.Lock()
         self._saved = 0.0
-        self.books = _load(path) if path else {}
+        self.sums = _load(path) if path else {}
 
     def enter(self, now: float, held: Mapping[str, Held], look: GpuLook) -> dict[str, list[pb.GpuUse]]:
         """Take a sample of all parts that hold GPUs; what each has used so far."""
         with self._lock:
             found = self._enter(now, held, look)
-            if self._path and (found or self.books) and now >= self._saved + SAVE_EVERY:
+            if self._path and (found or self.sums) and now >= self._saved + SAVE_EVERY:
                 self._saved = now
                 self._save()
         return found
 
     def close(self, uid: str, held: Held, at: float) -> list[pb.GpuUse]:
-        """A part has ended at that time: what it used in all; its books are dropped."""
+        """A part has ended at that time: what it used in all; its sums are dropped."""
         with self._lock:
-            books = self._books_of(uid, held)
-            del self.books[uid]
-        for book in books.values():
-            book.close(at)
-        return [book.message() for book in books.values()]
+            sums = self._sums_of(uid, held)
+            del self.sums[uid]
+        for one_gpu in sums.values():
+            one_gpu.close(at)
+        return [one_gpu.message() for one_gpu in sums.values()]
 
     def drop(self, uid: str) -> None:
         """Nothing is kept of a part."""
         with self._lock:
-            self.books.pop(uid, None)
+            self.sums.pop(uid, None)
 
     def _save(self) -> None:
         temporary = self._path + ".new"
         # a full disk takes a restarted agent its sums; it must not take jobs anything
         with contextlib.suppress(OSError):
             with open(temporary, "wb") as file:
-                file.write(msgspec.json.encode(self.books))
+                file.write(msgspec.json.encode(self.sums))
             os.replace(temporary, self._path)
 
     def _enter(self, now: float, held: Mapping[str, Held], look: GpuLook) -> dict[str, list[pb.GpuUse]]:
-        for uid in [uid for uid, books in self.books.items() if uid not in held and _is_stale(books.values(), now)]:
-            del self.books[uid]
+        for uid in [uid for uid, sums in self.sums.items() if uid not in held and _is_stale(sums.values(), now)]:
+            del self.sums[uid]
         holders = Counter(uuid for one in held.values() for uuid in one.gpus)
         users = {uuid: sum(util for _, util in look.shares.get(uuid, {}).values()) for uuid in holders}
         found: dict[str, list[pb.GpuUse]] = {}
         for uid, one in held.items():
-            books = self._books_of(uid, one)
-            for uuid, book in books.items():
+            sums = self._sums_of(uid, one)
+            for uuid, one_gpu in sums.items():
                 own, share = None, 1.0
                 if holders[uuid] > 1:
                     own = look.shares.get(uuid, {}).get(uid, (0, 0))
                     share = own[1] / users[uuid] if users[uuid] else 1 / holders[uuid]
-                book.enter(now, look.readings.get(uuid), own, share)
-            found[uid] = [book.message() for book in books.values()]
+                one_gpu.enter(now, look.readings.get(uuid), own, share)
+            found[uid] = [one_gpu.message() for one_gpu in sums.values()]
         return found
 
-    def _books_of(self, uid: str, held: Held) -> dict[str, GpuBook]:
-        books = self.books.setdefault(uid, {})
+    def _sums_of(self, uid: str, held: Held) -> dict[str, GpuSum]:
+        sums = self.sums.setdefault(uid, {})
         for uuid in held.gpus:
-            if uuid not in books:
-                books[uuid] = GpuBook(uuid=uuid, since=held.since, at=held.since, seen=held.since)
-        return books
+            if uuid not in sums:
+                sums[uuid] = GpuSum(uuid=uuid, since=held.since, at=held.since, seen=held.since)
+        return sums
 
 
-def _load(path: str) -> Books:
+def _load(path: str) -> GpuSums:
     try:
         with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Books)
+            return msgspec.json.decode(file.read(), type=GpuSums)
     except (OSError, msgspec.MsgspecError):
         return {}
 
 
-def _is_stale(books: Iterable[GpuBook], now: float) -> bool:
-    return all(now - book.seen > STALE for book in books)
+def _is_stale(sums: Iterable[GpuSum], now: float) -> bool:
+    return all(now - one_gpu.seen > STALE for one_gpu in sums)

@@ -30,7 +30,7 @@ def test_use_is_weighed_by_time_and_the_first_sample_counts_from_the_start() -> 
     assert (use.index, use.util, use.max_util, use.min_util, use.mem, use.max_mem) == (3, 100, 100, 3, 1000, 1000)
     (end,) = meter.close("u", held["u"], 115.0)
     assert [end.held, end.used, end.util, end.mem, end.max_mem] == [15.0, pytest.approx(4.9), -1, 0, 1000]
-    assert not meter.books
+    assert not meter.sums
 
 
 def test_energy_is_that_of_the_counter_and_before_the_first_sample_that_of_the_power() -> None:
@@ -92,11 +92,11 @@ def test_sums_go_on_over_a_restart_of_the_agent(tmp_path: Path) -> None:
     second = GpuMeter(path)
     (use,) = second.enter(1040.0, {"u": held["u"]}, look(a=reading(util=10, energy=3500.0, power=100.0)))["u"]
     assert [use.held, use.used, use.energy] == [40.0, pytest.approx(18 + 2), pytest.approx(1000 + 1000 + 2000)]
-    assert set(second.books) == {"u", "old"}
+    assert set(second.sums) == {"u", "old"}
     second.enter(1041.0 + STALE, {"u": held["u"]}, NO_LOOK)
-    assert set(second.books) == {"u"}
+    assert set(second.sums) == {"u"}
     (tmp_path / "gpu_use.json").write_text('{"u": 1')
-    assert GpuMeter(path).books == {}
+    assert GpuMeter(path).sums == {}
 
 
 def test_a_clock_that_is_set_back_takes_nothing_away() -> None:
