@@ -26,8 +26,8 @@ from proto import agent_pb2 as pb
 
 SPARE_WAKES = 1000
 """Times of parts that are over which may be kept."""
-SEARCH_TIMEOUT = 60.0
-"""Seconds after which an unanswered search of a checkpoint folder is repeated."""
+SEARCH_TIMEOUT = 3600.0
+"""Seconds after which an unanswered search of a checkpoint folder is repeated: a large generation takes long to read."""
 
 
 def now() -> float:

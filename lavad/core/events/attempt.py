@@ -167,7 +167,8 @@ def _signal_requested(cluster: Cluster, event: SignalRequested) -> None:
         raise IllegalMove(f"a pending needs an attempt: {job}")
     pending = replace(event.pending, number=run.next_signal)
     kept = tuple(old for old in run.pending_signals if not (kill and old.kind is SignalKind.KILL))
-    run = replace(run, pending_signals=(*kept, pending), next_signal=run.next_signal + 1)
+    asked = pending.signal if pending.kind is SignalKind.SIGNAL else run.signalled
+    run = replace(run, pending_signals=(*kept, pending), next_signal=run.next_signal + 1, signalled=asked)
     if event.beneficiary:
         job = replace(job, preempted_for=event.beneficiary, preempted_for_good=True, preempted=job.preempted + 1)
     cluster.jobs.put(job.key, replace(job, state=state, run=run))

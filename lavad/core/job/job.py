@@ -222,6 +222,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Its limits if they were changed while it ran; None: those of its spec."""
     forced: bool = False
     """brun -f: neither a run window nor load suspends it."""
+    signalled: int = 0
+    """The last signal that somebody asked for (bkill -s)."""
     amended: tuple[tuple[str, str], ...] = ()
     """Output files and mail changed by bmod while it ran: (field of JobText, value)."""
     elastic: bool = False

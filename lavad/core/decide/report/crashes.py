@@ -75,7 +75,7 @@ def crash_of(run: Attempt) -> str:
         return ""
     code = os.waitstatus_to_exitcode(verdict.status)
     number = -code if code < 0 else code - 128
-    return f"killed by {signal.Signals(number).name}" if number in CRASHES else ""
+    return f"killed by {signal.Signals(number).name}" if number in CRASHES and number != run.signalled else ""
 
 
 def _deaths(known: Checkpoints, run: Attempt) -> int:

@@ -7,8 +7,9 @@ import signal
 import pytest
 from msgspec.structs import replace
 
+from lavad.core.decide.control import control
 from lavad.core.decide.control.checkpoint import checkpoint
-from lavad.core.lang.asks import Checkpoint, Select
+from lavad.core.lang.asks import Checkpoint, Kill, Select
 from lavad.core.lang.states import JobState, TermReason
 from tests.support.worlds.bench import Bench
 
@@ -65,6 +66,14 @@ def test_a_checkpoint_that_failed_ends_nothing(bench: Bench) -> None:
     number = bench.run(key).pending_signals[0].number
     assert bench.said("granted", key, "h1", number, False, "the disk is full") == ["SignalHandled"]
     assert bench.run(key).pending_signals == ()
+
+
+def test_a_signal_that_its_owner_sent_is_no_crash(bench: Bench) -> None:
+    key = running(bench)
+    bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)]), signal=int(signal.SIGABRT)))
+    number = bench.run(key).pending_signals[-1].number
+    bench.said("granted", key, "h1", number, True, "")
+    assert bench.ended(key, "h1", int(signal.SIGABRT)) == ["JobFinished"]
 
 
 def test_a_limit_that_it_exceeded_is_no_crash(bench: Bench) -> None:
