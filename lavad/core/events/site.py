@@ -110,7 +110,13 @@ class HostUp(Event, frozen=True):
 
 @folds(HostUp)
 def _host_up(cluster: Cluster, event: HostUp) -> None:
-    cluster.hosts.put(event.host, replace(_host(cluster, event.host), state=HostState.OK, since=event.at))
+    host = _host(cluster, event.host)
+    cluster.hosts.put(event.host, replace(host, state=HostState.OK, since=event.at, up=_up(host, event.at)))
+
+
+def _up(host: Host, at: float) -> float:
+    """Seconds that it has been up by then; an agent may connect anew without having been given up."""
+    return host.up + (max(0.0, at - host.since) if host.state is HostState.OK and host.since else 0.0)
 
 
 class HostDown(Event, frozen=True):
@@ -124,10 +130,11 @@ class HostDown(Event, frozen=True):
 @folds(HostDown)
 def _host_down(cluster: Cluster, event: HostDown) -> None:
     host = _host(cluster, event.host)
-    up = host.up + (max(0.0, event.at - host.since) if host.state is HostState.OK and host.since else 0.0)
     planned = host.closed and not host.closed_for
     failures = host.failures + (host.state is HostState.OK and not planned)
-    cluster.hosts.put(event.host, replace(host, state=HostState.UNAVAIL, since=event.at, up=up, failures=failures))
+    cluster.hosts.put(
+        event.host, replace(host, state=HostState.UNAVAIL, since=event.at, up=_up(host, event.at), failures=failures)
+    )
 
 
 class HostFenced(Event, frozen=True):
