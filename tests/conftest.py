@@ -1,6 +1,16 @@
-"""No test asserts on time: an example of hypothesis may take as long as a busy machine needs."""
+"""What holds for every test.
+
+No test asserts on time: an example of hypothesis may take as long as a busy machine needs.
+
+A test that runs a command as another user forks, and gRPC's handlers of forks start its threads again in the child, which abort
+before they reach the command: they are off in the tests' own process. Daemons are started without this variable, as a site's are.
+"""
+
+import os
 
 from hypothesis import settings
+
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # before anything imports grpc
 
 settings.register_profile("lava", deadline=None)
 settings.load_profile("lava")

@@ -200,3 +200,17 @@ def test_no_test_runs_python_in_a_fork_of_its_own_process() -> None:
             elif isinstance(node, ast.keyword) and node.arg == "preexec_fn":
                 forks.append(f"{short(path)}:{node.value.lineno}")
     assert forks == []
+
+
+def test_the_processes_with_grpc_start_programs_without_a_fork() -> None:
+    """With these arguments subprocess forks, and gRPC's handlers of forks start its threads in the child; without, vfork."""
+    forking = {"preexec_fn", "user", "group", "extra_groups"}
+    starts = {"Popen", "run", "create_subprocess_exec", "create_subprocess_shell"}
+    found = []
+    for path in [
+        path for path in sources("lavad", "agent") if "agent/starter/" not in str(path) and "devtools" not in path.parts
+    ]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starts:
+                found += [f"{short(path)}:{node.lineno}" for word in node.keywords if word.arg in forking]
+    assert found == []

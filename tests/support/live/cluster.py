@@ -35,8 +35,9 @@ class Cluster:
         self.folder = Folder(folder)
         self.hosts = [f"host{number}" for number in range(1, hosts + 1)]
         self._words = ["up", "--dir", str(folder), "--hosts", str(hosts), "--slots", str(slots), *options]
+        ours = {name: value for name, value in os.environ.items() if name != "GRPC_ENABLE_FORK_SUPPORT"}  # tests/conftest.py
         # as of a user who has this virtual environment activated
-        self._given = {**os.environ, "PATH": f"{VENV}:{os.environ.get('PATH', os.defpath)}", **(environ or {})}
+        self._given = {**ours, "PATH": f"{VENV}:{ours.get('PATH', os.defpath)}", **(environ or {})}
         self.environ = dict(self._given)
 
     def __enter__(self) -> Self:
