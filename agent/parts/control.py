@@ -78,6 +78,9 @@ class PartControl:
             elif isinstance(effect, eff.KillAll):
                 self._starter.put(orders.Kill((effect.uid,), posts=True))
             elif isinstance(effect, eff.Answer):
+                if not effect.ok:
+                    entry.part = decide.given_up(entry.part, effect.request)
+                    self._spool.keep(entry.part)
                 answer = pb.Granted(wish=effect.request, ok=effect.ok, why=effect.why)
                 self._reporter.put(messages.about(entry, granted=answer), entry)
             elif isinstance(effect, eff.ReportStopped):
@@ -87,7 +90,7 @@ class PartControl:
             elif isinstance(effect, eff.Run):
                 self._completion.run(entry, effect.command)
             elif isinstance(effect, eff.Save):
-                self._spool.keep(part)
+                self._spool.keep(entry.part)
         self.set_timer(entry)
 
     def _apply_to_checkpoints(self, entry: Entry, effect: eff.AskCheckpoint | eff.MakeCheckpoint | eff.ReportCheckpoint) -> None:

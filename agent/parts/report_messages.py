@@ -200,6 +200,8 @@ def why_again(entry: Entry) -> str:
     What befell another host of it this one hears from the link between them.
     """
     end, text = entry.end, entry.text
+    if end is not None and entry.part.migrating and (end.status or entry.part.rules.checkpoint):
+        return "it is migrated"
     if end is None or text is None or not text.leased or entry.part.killing or entry.limit:
         return ""
     if end.lease:

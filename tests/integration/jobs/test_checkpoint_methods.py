@@ -51,6 +51,8 @@ def test_a_job_goes_on_by_a_sites_programs_wherever_it_is(two_hosts: Cluster, tm
         second = cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip()
         assert {first, second} == {"host1", "host2"}
         assert begins(2) == at(2, job), "bmig makes a checkpoint first"
+        assert ": it is migrated.\nIt is to be run again with the same jobid." in out.read_text()
+        assert "Exited" not in out.read_text()
         shown(f"bhist -l {job}", "Execution Pid", 2)
         (tmp_path / "methods" / "echkpnt.count.mode").write_text("fails")
         cluster.run(f"bchkpnt {job}")

@@ -84,6 +84,15 @@ def test_migration_of_a_checkpointable_job_checkpoints_first() -> None:
     assert [e for e in effects if not isinstance(e, Save)] == [Answer("u", 1)]
 
 
+def test_a_part_that_is_migrated_is_marked_until_that_is_given_up_or_it_is_killed() -> None:
+    part, _ = decide.asked(running(Rules(checkpoint=True)), Request(3, RequestKind.MIGRATE), 200.0)
+    assert (part.migrating, part.reason) == (3, "TERM_CHKPNT")
+    assert decide.given_up(part, 2).migrating == 3
+    given_up = decide.given_up(part, 3)
+    assert (given_up.migrating, given_up.reason) == (0, "")
+    assert decide.asked(part, Request(4, RequestKind.KILL), 201.0)[0].migrating == 0
+
+
 def test_migration_does_not_wait_for_a_command_that_does_not_run_yet() -> None:
     part = replace(running(Rules(checkpoint=True)), stage=Stage.PREPARED)
     _, effects = decide.asked(part, Request(1, RequestKind.MIGRATE), 200.0)
