@@ -22,6 +22,20 @@ class Result(TypedDict, total=False):
     stay: int
 
 
+class Change(TypedDict, total=False):
+    """What became of a job, or of elements of an array (``12[3-9]``): its state now."""
+
+    job: str
+    state: str
+    host: str
+    """The first one that it runs or ran on."""
+    status: int
+    """Of one that has ended: its wait status, why it ended, LSF's name of the reason (TERM_OWNER), and who ended it."""
+    why: str
+    reason: str
+    by: str
+
+
 class Answer(TypedDict, total=False):
     """The answer to an ask that is not a query."""
 
@@ -49,6 +63,11 @@ class Answer(TypedDict, total=False):
     token: str
     cert: str
     key: str
+    changes: list[Change]
+    after: str
+    """The cursor of the next ask for changes."""
+    lost: bool
+    """Changes were missed: the states of jobs are to be read anew."""
 
 
 class Piece(TypedDict, total=False):

@@ -189,6 +189,7 @@ class Master:
             self.publisher.committed,
             self.outbox.committed,
             self.waits.committed,
+            self.dispatch.changes.committed,
             self.hangs.committed,
             self.perfmon.committed,
             self.unknown_users.committed,

@@ -41,6 +41,7 @@ from lavad.replica.replicas import QueryProcess
 from lavad.rpc.store_growth import Decide, StoreGrowth
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
 from lavad.services.audit import Audit
+from lavad.services.changes import Changes
 from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
@@ -60,8 +61,8 @@ MAX_USER = 256
 """Bytes of a user's name, which is a key of the store's indexes."""
 
 _LIMIT = re.compile(r"Expected `\w+` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
-_WAITS = (asks.Wait, asks.Attach, asks.Peek)
-"""They wait for a job, not for the master."""
+_WAITS = (asks.Wait, asks.Changes, asks.Attach, asks.Peek)
+"""They wait for jobs, not for the master."""
 _ADD_NOTHING = (asks.Query, asks.Judge, *_WAITS)
 """To the store."""
 
@@ -133,6 +134,7 @@ class Dispatch:
         self._under_way = UnderWay()
         self._growth = StoreGrowth(lambda: engine.cluster.conf.params.lava_user_store)
         self.audit = audit
+        self.changes = Changes(engine.cluster)
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:
         """The answer frames (JSON, without length) to one request frame."""
@@ -332,6 +334,10 @@ class Dispatch:
         if finished is None:
             raise Refused(f"Job <{ask.job}> is not found")
         return answer_for(finished)
+
+    @_answer.register
+    async def _changes(self, ask: asks.Changes, caller: Caller) -> Answer:
+        return await self.changes.since(caller.user, ask.after, ask.wait)
 
     @_answer.register
     async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> Answer:

@@ -34,7 +34,7 @@ _ALWAYS = (
     asks.AddReservation, asks.ChangeReservation, asks.DropReservation,
 )  # fmt: skip
 """Asks of administrators: who else asks is refused, or uses a right that the site gave."""
-_OF_USERS = (asks.Query, asks.Wait, asks.Judge, asks.Attach, asks.Submit)
+_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit)
 """Nothing special when an administrator asks it: they show, wait, or concern the caller's own jobs."""
 LONGEST, MOST = 300, 20
 """Characters of a text, and items of a list, that are shown."""

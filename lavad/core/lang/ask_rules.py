@@ -56,6 +56,7 @@ RULES: dict[type[Ask], Rule] = {
     asks.Perfmon: Rule.ADMIN,
     asks.Judge: Rule.ANYONE,
     asks.Wait: Rule.ANYONE,
+    asks.Changes: Rule.ANYONE,
     asks.Query: Rule.ANYONE,
 }
 

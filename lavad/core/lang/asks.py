@@ -347,6 +347,13 @@ class Wait(Ask, frozen=True):
     until: b.Word = "finished"
 
 
+class Changes(Ask, frozen=True):
+    """What became of the caller's jobs after a cursor ("": from now on); answered when there is something, or after ``wait``."""
+
+    after: b.Word = ""
+    wait: b.Seconds = 0.0
+
+
 class Attach(Ask, frozen=True):
     """bsub -I: answer when an attempt later than ``after`` waits for its user, or the job has ended."""
 

@@ -106,6 +106,7 @@ def _frame(kind: type[Ask], job: str, group: str, reservation: str) -> dict[str,
         "Perfmon": {"what": "stop"},
         "Judge": {"condition": f"done({job})"},
         "Query": {"command": "bjobs"},
+        "Changes": {},
         "Reconfig": {},
     }
     return {"ask": name.lower(), **about.get(name, {"jobs": {"ids": [job]}})}

@@ -1,0 +1,162 @@
+"""What became of a user's jobs, for programs that have many under way: one ask in the place of one for each job.
+
+Rule: the changes of the users who ask are kept in memory, the newest of each. A cursor that is of another master, or too old,
+is answered with ``lost`` and a new one: the program then reads the states of its jobs, as ``bjobs`` shows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from itertools import islice
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import (
+    ElementsKilled,
+    JobFinished,
+    JobRequeued,
+    JobResumed,
+    JobSuspended,
+    PartStarted,
+)
+from lavad.core.events.base import Event, JobEvent
+from lavad.core.job.job import Job
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import show
+from lavad.core.lang.states import TermReason
+from lavad.engine import Committed
+from proto.answers import Answer, Change
+
+KEPT = 10_000
+"""Changes of one user."""
+IN_ONE_ANSWER = 2_000
+MOST_USERS = 1_000
+LONGEST = 60.0
+"""Seconds that an ask waits for a change."""
+FORGOTTEN = 300.0
+"""Seconds without an ask after which a user's changes are not kept any more."""
+_STATES = (PartStarted, JobSuspended, JobResumed, JobRequeued)
+
+
+class _Kept:
+    """The newest changes of one user; ``number`` tells this memory from another of the same user."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.rows: deque[Change] = deque(maxlen=KEPT)
+        self.count = 0
+        """Of all that there were."""
+        self.asked = 0.0
+        self.waiting: set[asyncio.Future[None]] = set()
+
+    def add(self, row: Change) -> None:
+        self.rows.append(row)
+        self.count += 1
+
+    def wake(self) -> None:
+        for waiting in self.waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+
+class Changes:
+    """Changes of jobs by user: their start, suspension, requeue and end."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._users: dict[str, _Kept] = {}
+        self._numbers = 0
+
+    def committed(self, committed: Committed) -> None:
+        """Keep what has changed, and answer who waits for it."""
+        if not self._users:
+            return
+        ended = {job.key: job for job in committed.finished}
+        news = set()
+        for event in committed.events:
+            found = self._found(event, ended)
+            if found is not None:
+                kept, row = found
+                kept.add(row)
+                news.add(kept)
+        for kept in news:
+            kept.wake()
+
+    def _found(self, event: Event, ended: dict[int, Job]) -> tuple[_Kept, Change] | None:
+        if isinstance(event, ElementsKilled):
+            array = self._cluster.arrays.rows.get(event.key) or self._cluster.finished_arrays.get(event.key)
+            kept = self._kept(array.spec) if array is not None else None
+            text = f"{event.key}[{event.elements.text()}]"
+            row = Change(job=text, state="EXIT", status=0, reason=event.reason.name, by=event.by)
+            return None if kept is None else (kept, row)
+        if not isinstance(event, (*_STATES, JobFinished)):
+            return None
+        job = ended.get(event.key) if isinstance(event, JobFinished) else self._cluster.find_job(event.key)
+        kept = self._kept(job.spec) if job is not None else None
+        if job is None or kept is None or (isinstance(event, PartStarted) and not _is_first(job, event)):
+            return None
+        return kept, _row(job, event)
+
+    def _kept(self, spec: int) -> _Kept | None:
+        """The memory of the user whose spec it is, if they ask for changes. A spec may go with the last of its jobs."""
+        specs = self._cluster.specs
+        found = specs.rows.get(spec) or specs.changed.get(spec)
+        return self._users.get(found.user) if found is not None else None
+
+    async def since(self, user: str, cursor: str, wait: float) -> Answer:
+        """The changes after a cursor ("": from now on), with the next cursor; waits for one ``wait`` seconds at most."""
+        if not 0 <= wait <= LONGEST:
+            raise Refused(f"{wait:g}: a wait for changes is at most {LONGEST:g} seconds")
+        loop = asyncio.get_running_loop()
+        kept = self._remembered(user, loop.time())
+        number, _, place = cursor.rpartition(".")
+        first = kept.count - len(kept.rows)
+        if number != self._name(kept) or not place.isdecimal() or not first <= int(place) <= kept.count:
+            return {"after": f"{self._name(kept)}.{kept.count}", "lost": bool(cursor), "changes": []}
+        if int(place) == kept.count and wait:
+            news: asyncio.Future[None] = loop.create_future()
+            kept.waiting.add(news)
+            try:
+                await asyncio.wait([news], timeout=wait)
+            finally:
+                kept.waiting.discard(news)
+            kept.asked = loop.time()
+            first = kept.count - len(kept.rows)
+            if int(place) < first:
+                return {"after": f"{self._name(kept)}.{kept.count}", "lost": True, "changes": []}
+        begin = int(place) - first
+        rows = list(islice(kept.rows, begin, begin + IN_ONE_ANSWER))
+        return {"after": f"{self._name(kept)}.{int(place) + len(rows)}", "lost": False, "changes": rows}
+
+    def _name(self, kept: _Kept) -> str:
+        return f"{self._cluster.epoch}.{kept.number}"
+
+    def _remembered(self, user: str, now: float) -> _Kept:
+        """The user's memory, which begins now if there is none; those of users who ask no more end."""
+        for name, kept in list(self._users.items()):
+            if not kept.waiting and now - kept.asked > FORGOTTEN:
+                del self._users[name]
+        found = self._users.get(user)
+        if found is None:
+            if len(self._users) >= MOST_USERS:
+                raise Refused(f"At most {MOST_USERS} users ask for changes of their jobs at a time")
+            self._numbers += 1
+            found = self._users[user] = _Kept(self._numbers)
+        found.asked = now
+        return found
+
+
+def _is_first(job: Job, event: PartStarted) -> bool:
+    return job.run is not None and job.run.parts[0].host == event.host
+
+
+def _row(job: Job, event: JobEvent) -> Change:
+    row = Change(job=show(job.key), state=job.state.name, host=job.run.parts[0].host if job.run is not None else "")
+    if isinstance(event, JobFinished) and job.outcome is not None:
+        row["status"] = job.outcome.status
+        row["why"] = job.outcome.why
+        if job.outcome.reason is not TermReason.NONE:
+            row["reason"] = job.outcome.reason.name
+        if event.by:
+            row["by"] = event.by
+    return row
