@@ -10,6 +10,14 @@ from pathlib import Path
 from cli.local.folder import ROOT, Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, up
 
+_ASKS_NO_CLUSTER = ("lava explain",)
+_OF_LAVAD = {
+    "whatif": "lavad.replay.main",
+    "db": "lavad.database.main",
+    "explain": "lavad.queries.explain.main",
+    "replay": "lavad.replay.repeat",
+}
+"""Subcommands whose main is a module of lavad."""
 _SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--history")
 """Options of whatif and replay that say what they read."""
 
@@ -53,7 +61,8 @@ def parser() -> argparse.ArgumentParser:
         "--revoke", nargs="+", default=[], metavar="HOST", help="put all certificates of these hosts on the list ca.crl"
     )
     commands.add_parser("run", help="submit a job file: lava's own, or a manifest of a training job", add_help=False)
-    commands.add_parser("why", help="why a job waits, and what would start it now", add_help=False)
+    commands.add_parser("why", help="why a job waits, and what would start it now; or why it ended", add_help=False)
+    commands.add_parser("explain", help="what a reason, an exit code or a refusal means, and what to do", add_help=False)
     commands.add_parser("time-left", help="seconds until a running job must end; inside a job, this one", add_help=False)
     commands.add_parser("report", help="what users, projects and queues held and used of slots and GPUs", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
@@ -66,12 +75,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
     words = sys.argv[1:] if argv is None else argv
-    if words[:1] == ["whatif"]:
-        return _exec_lavad("lava whatif", "lavad.replay.main", words[1:])
-    if words[:1] == ["db"]:
-        return _exec_lavad("lava db", "lavad.database.main", words[1:])
-    if words[:1] == ["replay"]:
-        return _exec_lavad("lava replay", "lavad.replay.repeat", words[1:])
+    if words and words[0] in _OF_LAVAD:
+        return _exec_lavad(f"lava {words[0]}", _OF_LAVAD[words[0]], words[1:])
     if words[:1] == ["run"]:
         from cli.jobs.run import main as run
 
@@ -119,7 +124,7 @@ def _exec_lavad(name: str, module: str, argv: list[str]) -> int:
     code = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
     folder = os.environ.get("LAVA_DIR", "")
     named = any(word.partition("=")[0] in _SOURCES for word in argv)
-    words = [*argv, "--dir", folder] if folder and not named else argv
+    words = [*argv, "--dir", folder] if folder and not named and name not in _ASKS_NO_CLUSTER else argv
     try:
         os.execv(sys.executable, [sys.executable, "-IXutf8", "-c", code, str(ROOT), *words])
     except (OSError, ValueError) as error:

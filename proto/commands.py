@@ -132,7 +132,9 @@ _ROWS = (
     Command("bwait", "wait until a dependency condition is met", "", "w t r"),
     Listing("bjdepinfo", "show what a job waits for, and what waits for it", "p l c", "r", _JOB, loose="r c"),
     Listing("bjdep", "show the conditions that a job waits for", "l", "", _JOB),
-    Listing("why", "lava why: why a job waits, what would start it now, and when it may start", "", "", _JOB + " ..."),
+    Listing(
+        "why", "lava why: why a job waits, what would start it now, and when it may start; or why it ended", "", "", _JOB + " ..."
+    ),
     Listing("time-left", "lava time-left: seconds until a running job must end", "", "", "[job_ID]"),
     Listing("report", "lava report: what was held and used of slots and GPUs", "csv", "user project queue by from to"),
     Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N"),

@@ -1,4 +1,5 @@
-"""lava why JOB: where a waiting job stands, what keeps it, the smallest change that would start it, and when it may start.
+"""lava why JOB: where a waiting job stands, what keeps it, the smallest change that would start it, and when it may start; of one
+that has ended, why (``why_ended``).
 
 Rule: reasons are the scheduler's own, taken from its plans; changes and times were tried on the scheduler itself.
 """
@@ -8,19 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
-from lavad.queries.facts import jobset, reasons
+from lavad.queries.explain import table
+from lavad.queries.facts import jobset, reasons, tasks, visibility
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.queries.jobs import bjdepinfo, why_ended
 from lavad.sched.ask.estimate import Estimate, estimate, get_queue_position
 from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
 
 MOST = 6
+_STATES = {
+    JobState.PSUSP: "it is held (bresume releases it)",
+    JobState.RUN: "it runs",
+    JobState.UNKWN: "its host does not answer; it may run on there, and runs elsewhere only once that is over (bhosts)",
+    JobState.ZOMBI: "it was killed, and its host does not answer: it ends once the host does, or is known to be off",
+}
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -31,12 +41,25 @@ def show(request: Request) -> Iterator[Shown]:
         if at:
             yield out("\n")
         try:
-            key = _read(request, word)
+            yield from _told(request, word)
         except Refused as refused:
             yield err(refused.text)
             yield leave(refused.exit_code)
-            continue
-        yield from _why(request, key)
+
+
+def _told(request: Request, word: str) -> Iterator[Shown]:
+    ended = why_ended.find(request, word)
+    if ended:
+        yield out(why_ended.story(request, ended))
+        return
+    key = _read(request, word)
+    if not visibility.sees(request, _spec(request, key), detail=True):
+        raise Refused(f"Job <{word}> is not found or has finished")
+    yield from _why(request, key)
+
+
+def _spec(request: Request, key: int) -> Spec:
+    return request.view.spec(request.cluster.get(key))
 
 
 def _read(request: Request, word: str) -> int:
@@ -66,8 +89,8 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
     spec = request.view.spec(job)
     head = f"Job <{show_key(key)}>, User <{spec.user}>, Queue <{spec.queue}>"
     if job.state is not JobState.PEND:
-        known = {JobState.PSUSP: "it is held (bresume releases it)", JobState.RUN: "it runs"}
-        yield out(f"{head}: {known.get(job.state, f'it is {job.state.name}')}\n")
+        yield out(f"{head}: {_STATES.get(job.state, f'it is {job.state.name}')}\n")
+        yield from _not_waiting(request, job)
         return
     yield out(
         f"{head}: {spec.slots} {'slot' if spec.slots == 1 else 'slots'}, waiting since {formats.full_time(job.submitted)}\n"
@@ -79,6 +102,9 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
     yield out("\nWhy it waits\n")
     for line in reasons.pending(request.view, job, 3, True):
         yield out(line)
+    yield from _condition(request, job)
+    yield out(_advice(request, job))
+    yield out(why_ended.earlier(request, job))
     if job.blocked:
         return
     if starts(_moment(request), key):
@@ -86,6 +112,35 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
         return
     yield from _changes(request, key)
     yield from _times(request, estimate(_moment(request), key))
+
+
+def _advice(request: Request, job: Job) -> str:
+    """What to do about each of the reasons, most important first; what would start it now is said below by ``_changes``."""
+    entries = dict.fromkeys(table.of_reason(code) for code, _, _ in reasons.of(request.view, job))
+    found = [table.advice(entry, show_key(job.key)) for entry in entries if entry is not None]
+    lines = [f"  {line}\n" for line in dict.fromkeys(found) if line and not line.startswith("lava why")]
+    return "\nWhat to do\n" + "".join(lines) if lines else ""
+
+
+def _condition(request: Request, job: Job) -> Iterator[Shown]:
+    """The condition of a job that waits for others, and how far these are."""
+    depend = job.depend
+    if not job.blocked or depend is None:
+        return
+    relations = bjdepinfo.Relations(request)
+    yield out(f"   Its condition: {depend.text}\n")
+    for other in list(dict.fromkeys(key for keys in depend.ids for key in keys))[:MOST]:
+        state, name = relations.facts(other)
+        yield out(f"   Job <{show_key(other)}> ({name}): {state}\n")
+
+
+def _not_waiting(request: Request, job: Job) -> Iterator[Shown]:
+    """Why a job that has started does not run, or seems to hang."""
+    for line in reasons.suspended(request.view, job):
+        yield out(line)
+    for suspect in job.run.suspects if job.run is not None and job.state is JobState.RUN else ():
+        yield out(f" {tasks.suspicion(suspect, request.now)}\n")
+    yield out(why_ended.earlier(request, job))
 
 
 def _moment(request: Request) -> Moment:

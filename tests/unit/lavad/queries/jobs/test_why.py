@@ -11,14 +11,16 @@ from tests.support.worlds.query_cluster import QueryCluster, at, element
 def test_a_job_that_waits_for_others_has_no_place() -> None:
     c = QueryCluster()
     c.submit(1, name="first")
-    c.submit(2, name="second", dependency="done(1)")
-    c.submit(3, indices="1-3", dependency="done(1)")
+    c.submit(2, name="second", dependency="done(1)", parents=(1,))
+    c.submit(3, indices="1-3", dependency="done(1)", parents=(1,))
     for word, name in (("2", "2"), ("3", "3[1]"), ("3[2]", "3[2]")):
         out, err, code = c.ask("why", word)
         assert (err, code) == ("", 0)
         assert out.startswith(f"Job <{name}>, User <alice>, Queue <normal>: 1 slot, waiting since")
         assert "Position: not in line, as it waits for other jobs\n" in out
-        assert "\nWhy it waits\n Job dependency condition not satisfied;\n" in out
+        assert "\nWhy it waits\n Job dependency condition not satisfied;\n   Its condition: done(1)\n" in out
+        assert "   Job <1> (first): PEND\n" in out
+        assert f"\nWhat to do\n  bjdepinfo {name} shows which;" in out
     assert c.cluster.jobs.rows[2].blocked == BLOCKED
 
 
@@ -28,6 +30,8 @@ def test_an_element_that_has_ended_is_not_held() -> None:
     c.start(element(3, 1))
     c.finish(element(3, 1))
     c.feed(ev.ElementsHeld(at=at("11:34:00"), key=3, elements=Ranges.span(2, 2)))
-    assert c.ask("why", "3[1]") == ("", "Job <3[1]> is not found or has finished\n", 255)
+    assert c.ask("why", "3[1]")[0].startswith(
+        "Job <3[1]>, User <alice>, Queue <normal>: DONE since Fri Nov 20 11:33:56, after 1 s"
+    )
     assert c.ask("why", "3[2]")[0] == "Job <3[2]>, User <alice>, Queue <normal>: it is held (bresume releases it)\n"
     assert c.ask("why", "3[4]")[2] == 255

@@ -1,0 +1,1 @@
+"""What each pend reason, end and refusal means, and what to do: one table, behind lava why, lava explain and docs/reasons.md."""

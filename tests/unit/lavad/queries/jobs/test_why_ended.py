@@ -1,0 +1,139 @@
+"""lava why of jobs that have ended: how, by whom, at which limit, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.job.job import PendingSignal
+from lavad.core.lang.asks import Caller
+from lavad.core.lang.states import SignalKind, TermReason
+from lavad.queries.jobs.why_ended import enough
+from tests.support.worlds.query_cluster import QueryCluster, at, element
+
+GB = 1 << 20
+
+
+def story(c: QueryCluster, word: str = "1", **options: Any) -> str:
+    out, err, code = c.ask("why", word, **options)
+    assert (err, code) == ("", 0)
+    return out
+
+
+def test_a_memory_limit_is_told_with_the_host_the_peak_and_what_to_ask_for() -> None:
+    c = QueryCluster()
+    c.submit(1, limits={"mem": 4 * GB})
+    c.start(1, hosts="ol1 ol2")
+    c.finish(1, status=9, reason=TermReason.TERM_MEMLIMIT, max_mem=int(4.2 * GB), limit=TermReason.TERM_MEMLIMIT)
+    assert story(c) == (
+        "Job <1>, User <alice>, Queue <normal>: EXIT since Fri Nov 20 11:33:56, after 1 s on ol1, ol2\n"
+        "\nHow it ended\n"
+        "  TERM_MEMLIMIT: It used more memory on a host than its limit (-M, or MEMLIMIT of its queue).\n"
+        "  Killed at its memory limit of 4 GB on ol1; its peak there was 4.2 GB\n"
+        "\nWhat to do\n"
+        '  bsub -M 6GB -R "rusage[mem=6GB]"\n'
+    )
+
+
+def test_a_run_limit_is_told_with_the_time_that_it_had() -> None:
+    c = QueryCluster(abs_runlimit=True)
+    c.submit(1, limits={"run": 600})
+    c.start(1, "11:20:00")
+    c.finish(1, "11:30:00", status=9, reason=TermReason.TERM_RUNLIMIT)
+    out = story(c)
+    assert "  Killed at its run limit of 10.0 min; it had run 10.0 min\n" in out
+    assert "\nWhat to do\n  bsub -W 15; or let it write checkpoints" in out
+
+
+def test_who_killed_it_and_why_are_named() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    asked = PendingSignal(SignalKind.KILL, at("11:33:56"), by="openlava", reason=TermReason.TERM_ADMIN, said="too hot")
+    c.feed(ev.SignalRequested(at=at("11:33:56"), key=1, pending=asked))
+    c.finish(1, status=2, reason=TermReason.TERM_ADMIN)
+    assert "  Killed by openlava at Fri Nov 20 11:33:56: too hot\n" in story(c)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (127 << 8, "Exited with exit code 127: The command, or a library"),
+        (126 << 8, "Exited with exit code 126: The command was found, but could not be executed"),
+        (11, "Exited by signal 11 (SIGSEGV): It used memory that is not its own"),
+        (7 << 8, "Exited with exit code 7: this code is the program's own"),
+    ],
+)
+def test_what_its_exit_code_says(status: int, told: str) -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.finish(1, status=status)
+    out = story(c)
+    assert f"  {told}" in out
+    assert "\nWhat to do\n  " in out
+
+
+def test_a_job_that_had_all_memory_of_its_host_is_told_so() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.finish(1, status=9, max_mem=23 * GB)
+    assert "  It used 23 GB on ol2, which has 23.5 GB in all\n" in story(c)
+
+
+def test_earlier_attempts_are_told() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.feed(ev.JobRequeued(at=at("11:35:00"), key=1, why="host ol2 was lost"))
+    assert "\nIt has run before, and was put back in its queue\n  Fri Nov 20 11:35:00: host ol2 was lost\n" in story(c)
+    c.start(1, "11:36:00")
+    c.finish(1, "11:37:00", status=1 << 8)
+    assert "  Fri Nov 20 11:35:00: host ol2 was lost\n" in story(c)
+
+
+def test_an_array_is_summed_up_by_ways_to_end() -> None:
+    c = QueryCluster()
+    c.submit(1, indices="1-4")
+    for index, status, reason in (
+        (1, 0, TermReason.NONE),
+        (2, 256, TermReason.NONE),
+        (3, 256, TermReason.NONE),
+        (4, 9, TermReason.TERM_OWNER),
+    ):
+        c.start(element(1, index))
+        c.finish(element(1, index), status=status, reason=reason)
+    out = story(c)
+    assert out.startswith(
+        "Array <1>: 4 elements have ended, 1 done, 3 exited\n  2 exit code 1: [2] [3]\n  1 TERM_OWNER: [4]\n\nJob <1[2]>, User"
+    )
+
+
+def test_a_job_that_was_killed_before_it_started() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.finish(1, status=9, reason=TermReason.TERM_OWNER, by="alice")
+    out = story(c)
+    assert ": EXIT since Fri Nov 20 11:33:56, before it started\n" in out
+    assert "  Killed by alice at Fri Nov 20 11:33:56\n" in out
+
+
+def test_nobody_reads_of_jobs_that_bjobs_does_not_show() -> None:
+    c = QueryCluster(secure_job_info_level=4)
+    c.submit(1)
+    c.submit(2)
+    c.start(1)
+    c.finish(1)
+    for word in "12":
+        assert (
+            c.ask("why", word, caller=Caller(user="bob", uid=1002, host="ol1"))[1]
+            == f"Job <{word}> is not found or has finished\n"
+        )
+        assert c.ask("why", word)[2] == 0
+
+
+def test_what_to_ask_for_has_a_quarter_of_room() -> None:
+    assert [enough(kb) for kb in (1, 100 * 1024, 1.5 * GB, 1.7 * GB, 4.2 * GB)] == ["100MB", "200MB", "2000MB", "3GB", "6GB"]
