@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import msgspec
 import sqlalchemy as sa
 
+from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
 from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.store import codec, schema
-from lavad.store.connect import Ask
+from lavad.store.connect import Ask, Query
 
 Window = tuple[float, float]
 PAGE = 500
@@ -50,6 +51,7 @@ class Sums(msgspec.Struct):
     """When the first of them ended."""
     end: float = 0.0
     gpus: GpuSums = GpuSums()
+    checkpoints: CheckpointSums = CheckpointSums()
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -63,6 +65,7 @@ class Share(msgspec.Struct, frozen=True):
     cpu: float
     gpu_jobs: int
     gpus: GpuSums
+    checkpoints: CheckpointSums = CheckpointSums()
 
 
 def sums(ask: Ask, asked: Asked) -> Sums:
@@ -94,30 +97,40 @@ def sums(ask: Ask, asked: Asked) -> Sums:
         expansion=fours[5],
         begin=row[26],
         end=row[27],
-        gpus=_gpu_sums(ask, asked),
+        gpus=GpuSums(*_sums_of(ask, asked, _GPU_COLUMNS)),
+        checkpoints=_checkpoints(_sums_of(ask, asked, _CHECKPOINT_COLUMNS)),
     )
 
 
 _GPU_COLUMNS = (_jobs.gpu_held, _jobs.gpu_used, _jobs.gpu_idle, _jobs.gpu_energy)
+_CHECKPOINT_COLUMNS = (_jobs.checkpoints, _jobs.checkpoint_cost, _jobs.restarts, _jobs.work_lost)
+_Columns = tuple[sa.Column[float] | sa.Column[int], ...]
 
 
-def _gpu_sums(ask: Ask, asked: Asked) -> GpuSums:
-    """In a query of its own: an index has the jobs that had GPUs, and nothing else."""
-    query = sa.select(*(sa.func.sum(column) for column in _GPU_COLUMNS))
-    (row,) = ask(query.where(_jobs.gpu_held.is_not(None), *_conditions(asked), *_of_keys(asked.keys)))
-    return GpuSums(*(float(value or 0.0) for value in row))
+def _sums_of(ask: Ask, asked: Asked, columns: _Columns) -> list[float]:
+    """Sums of columns that few jobs have, in a query of its own: an index has those that have the first, and nothing else."""
+    query: Query = sa.select(*(sa.func.sum(column) for column in columns))
+    (row,) = ask(query.where(columns[0].is_not(None), *_conditions(asked), *_of_keys(asked.keys)))
+    return [float(value or 0.0) for value in row]
+
+
+def _checkpoints(sums_of: list[float]) -> CheckpointSums:
+    made, cost, restarts, lost = sums_of
+    return CheckpointSums(int(made), cost, int(restarts), lost)
 
 
 def shares(ask: Ask, asked: Asked) -> list[Share]:
     """The jobs asked for by user, project and queue. Of jobs that ended before a store knew their slots, one is counted."""
     columns = (_jobs.user, _jobs.project, _jobs.queue)
     slots = sa.func.sum(sa.func.coalesce(_jobs.slot_seconds, _jobs.run, 0.0))
-    sums_of = (slots, sa.func.sum(_jobs.cpu), sa.func.count(_jobs.gpu_held), *map(sa.func.sum, _GPU_COLUMNS))
+    of_few = map(sa.func.sum, (*_GPU_COLUMNS, *_CHECKPOINT_COLUMNS))
+    sums_of = (slots, sa.func.sum(_jobs.cpu), sa.func.count(_jobs.gpu_held), *of_few)
     query = sa.select(*columns, sa.func.count(), *sums_of).where(*_conditions(asked)).group_by(*columns)
     found = []
     for user, project, queue, jobs, *figures in ask(query):
-        held, cpu, gpu_jobs, *gpus = (float(value or 0.0) for value in figures)
-        found.append(Share(user, project, queue, int(jobs), held, cpu, int(gpu_jobs), GpuSums(*gpus)))
+        held, cpu, gpu_jobs, *sums = (float(value or 0.0) for value in figures)
+        gpus, checkpoints = GpuSums(*sums[:4]), _checkpoints(sums[4:])
+        found.append(Share(user, project, queue, int(jobs), held, cpu, int(gpu_jobs), gpus, checkpoints))
     return found
 
 

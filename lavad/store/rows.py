@@ -27,6 +27,7 @@ from lavad.core.events import (
     StoreRestored,
     kind_of,
 )
+from lavad.core.job.checkpoints import sums_of
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.lang.states import JobState
 from lavad.store import schema
@@ -150,17 +151,19 @@ class Rows:
         ]
 
 
-_NO_GPUS = (None, None, None, None)
-_NO_SUMS = (None, None, None, None, None, *_NO_GPUS)
+_NONE = (None, None, None, None)
+_NO_SUMS = (None, *_NONE, *_NONE, *_NONE)
 
 
 def _sums(job: Job) -> Row:
-    """Columns for accounting: dispatch time, seconds of CPU and run, hosts, seconds of slots, and those of GPUs."""
+    """Columns for accounting: dispatch time, seconds of CPU and run, hosts, seconds of slots; those of GPUs, of checkpoints."""
     run = job.run
     had = gpus_with_attempt(job, run, job.since)
-    gpus = _NO_GPUS if had is None else (had.held, had.used, had.idle, had.energy)
+    known = job.checkpoints
+    gpus = _NONE if had is None else (had.held, had.used, had.idle, had.energy)
+    checkpoints = _NONE if known is None else msgspec.structs.astuple(sums_of(known))
     if run is None:
-        return *_NO_SUMS[:5], *gpus
+        return *_NO_SUMS[:5], *gpus, *checkpoints
     ends = [part.end for part in run.parts if part.end is not None]
     cpu = sum(end.utime + end.stime for end in ends)
     started = run.started or next((end.started for end in ends if end.started), 0.0) or run.dispatched
@@ -168,7 +171,7 @@ def _sums(job: Job) -> Row:
     seconds = max(0.0, job.since - started)
     # of an attempt that ended at once the master knows no start
     slots = used_by(run, job.since)[2] or sum(part.slots for part in run.parts) * seconds
-    return run.dispatched, cpu, seconds, f" {hosts} ", slots, *gpus
+    return run.dispatched, cpu, seconds, f" {hosts} ", slots, *gpus, *checkpoints
 
 
 def _event_rows(batch: Batch) -> list[Row]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -60,6 +60,11 @@ jobs = sa.Table(
     sa.Column("gpu_used", sa.Double),
     sa.Column("gpu_idle", sa.Double),
     sa.Column("gpu_energy", sa.Double),
+    # of finished jobs that made checkpoints or were to: how many, seconds that they took, restarts, seconds of work lost
+    sa.Column("checkpoints", sa.Integer),
+    sa.Column("checkpoint_cost", sa.Double),
+    sa.Column("restarts", sa.Integer),
+    sa.Column("work_lost", sa.Double),
 )
 _LIVE = jobs.c.finished_at.is_(None)
 _FINISHED = jobs.c.finished_at.is_not(None)
@@ -93,6 +98,21 @@ sa.Index(
     jobs.c.gpu_energy,
     sqlite_where=_GPUS,
     postgresql_where=_GPUS,
+)
+
+_CHECKPOINTS = jobs.c.checkpoints.is_not(None)
+sa.Index(
+    "jobs_checkpoints",
+    jobs.c.finished_at,
+    jobs.c.user,
+    jobs.c.queue,
+    jobs.c.project,
+    jobs.c.checkpoints,
+    jobs.c.checkpoint_cost,
+    jobs.c.restarts,
+    jobs.c.work_lost,
+    sqlite_where=_CHECKPOINTS,
+    postgresql_where=_CHECKPOINTS,
 )
 
 arrays = sa.Table(

@@ -5,6 +5,8 @@ Times in seconds, sizes in bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec.structs import replace
 
@@ -54,6 +56,34 @@ class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
     def newest(self, attempt: int) -> Generation | None:
         """The newest that an attempt has made."""
         return next((one for one in reversed(self.generations) if one.attempt == attempt), None)
+
+
+class CheckpointSums(msgspec.Struct, frozen=True, gc=False):
+    """Of several jobs: checkpoints made, seconds that they took, restarts, and seconds of work that these lost."""
+
+    made: int = 0
+    cost: float = 0.0
+    restarts: int = 0
+    lost: float = 0.0
+
+    def plus(self, other: CheckpointSums) -> CheckpointSums:
+        """Both together."""
+        return CheckpointSums(
+            self.made + other.made, self.cost + other.cost, self.restarts + other.restarts, self.lost + other.lost
+        )
+
+
+def total(sums: Iterable[CheckpointSums]) -> CheckpointSums:
+    """All of them together."""
+    found = CheckpointSums()
+    for one in sums:
+        found = found.plus(one)
+    return found
+
+
+def sums_of(known: Checkpoints | None) -> CheckpointSums:
+    """Those of one job."""
+    return CheckpointSums() if known is None else CheckpointSums(known.count, known.cost, known.restarts, known.lost)
 
 
 def made(old: Checkpoints | None, generation: Generation) -> Checkpoints:

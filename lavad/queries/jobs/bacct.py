@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from lavad.core.cluster.charge import gpus_with_attempt
-from lavad.core.job.gpu_use import total
+from lavad.core.job import checkpoints as job_checkpoints
+from lavad.core.job import gpu_use
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
@@ -242,6 +243,12 @@ class _Report:
                 f" Total GPU time held: {gpus.held:>13.0f}      Total GPU time used: {gpus.used:>11.0f}\n"
                 f" Total GPU time idle: {gpus.idle:>13.0f}      GPU Energy Consumed: {gpus.energy:f} Joules\n"
             )
+        saved = sums.checkpoints
+        if saved.made or saved.cost or saved.restarts:
+            text += (
+                f" Total number of checkpoints: {saved.made:>5}      Total checkpoint time: {saved.cost:>13.1f}\n"
+                f" Total number of restarts: {saved.restarts:>8}      Total work lost in restarts: {saved.lost:>7.1f}\n"
+            )
         begin, end = self.windows.get("C", (sums.begin, sums.end))
         count = sums.done + sums.exited
         if count and not self.keys and end > begin:
@@ -295,5 +302,6 @@ def _summed(jobs: list[Job], figures: Callable[[Job], tuple[float, int, int]]) -
         expansion=_four([row[2] / max(row[3], 1.0) for row in rows]),
         begin=min((job.since for job in jobs), default=0.0),
         end=max((job.since for job in jobs), default=0.0),
-        gpus=total(gpus_with_attempt(job, job.run, job.since) for job in jobs),
+        gpus=gpu_use.total(gpus_with_attempt(job, job.run, job.since) for job in jobs),
+        checkpoints=job_checkpoints.total(job_checkpoints.sums_of(job.checkpoints) for job in jobs),
     )

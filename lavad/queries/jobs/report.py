@@ -8,7 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from lavad.core.job.gpu_use import GpuSums, total
+from lavad.core.job import checkpoints, gpu_use
+from lavad.core.job.checkpoints import CheckpointSums
+from lavad.core.job.gpu_use import GpuSums
 from lavad.core.lang.asks import Refused
 from lavad.queries.facts import visibility
 from lavad.queries.frame import formats
@@ -29,8 +31,12 @@ _COLUMNS = (
     "gpu_used_hours",
     "gpu_idle_hours",
     "gpu_kwh",
+    "checkpoint_hours",
+    "lost_hours",
 )
-_HEAD = "JOBS SLOT_HOURS  CPU_HOURS SLOT_WASTE GPU_JOBS  GPU_HOURS   GPU_USED   GPU_IDLE GPU_WASTE    GPU_KWH\n"
+_HEAD = (
+    "JOBS SLOT_HOURS  CPU_HOURS SLOT_WASTE GPU_JOBS  GPU_HOURS   GPU_USED   GPU_IDLE GPU_WASTE    GPU_KWH CKPT_HOURS LOST_HOURS\n"
+)
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -78,6 +84,7 @@ class _Row(NamedTuple):
     cpu: float
     gpu_jobs: int
     gpus: GpuSums
+    checkpoints: CheckpointSums
 
 
 def _grouped(shares: list[Share], group: str) -> list[_Row]:
@@ -96,7 +103,8 @@ def _sum(name: str, shares: Iterable[Share | _Row]) -> _Row:
         sum(share.slots for share in shares),
         sum(share.cpu for share in shares),
         sum(share.gpu_jobs for share in shares),
-        total(share.gpus for share in shares),
+        gpu_use.total(share.gpus for share in shares),
+        checkpoints.total(share.checkpoints for share in shares),
     )
 
 
@@ -111,7 +119,8 @@ def _line(share: _Row) -> str:
     return (
         f"{share.jobs:>4} {slots / _HOUR:>10.2f} {cpu / _HOUR:>10.2f} {_waste(slots - cpu, slots):>10} "
         f"{share.gpu_jobs:>8} {gpus.held / _HOUR:>10.2f} {gpus.used / _HOUR:>10.2f} {gpus.idle / _HOUR:>10.2f} "
-        f"{_waste(gpus.idle, gpus.held):>9} {gpus.energy / _KWH:>10.3f}\n"
+        f"{_waste(gpus.idle, gpus.held):>9} {gpus.energy / _KWH:>10.3f} "
+        f"{share.checkpoints.cost / _HOUR:>10.2f} {share.checkpoints.lost / _HOUR:>10.2f}\n"
     )
 
 
@@ -128,5 +137,6 @@ def _csv(found: list[tuple[str, list[_Row]]]) -> str:
             gpus = one.gpus
             hours = [f"{value / _HOUR:.4f}" for value in (one.slots, one.cpu)]
             cards = [f"{value / _HOUR:.4f}" for value in (gpus.held, gpus.used, gpus.idle)]
-            writer.writerow([group, one.name, one.jobs, *hours, one.gpu_jobs, *cards, f"{gpus.energy / _KWH:.4f}"])
+            lost = [f"{value / _HOUR:.4f}" for value in (one.checkpoints.cost, one.checkpoints.lost)]
+            writer.writerow([group, one.name, one.jobs, *hours, one.gpu_jobs, *cards, f"{gpus.energy / _KWH:.4f}", *lost])
     return text.getvalue()

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums, GpuUse
 from lavad.core.job.job import End, Placed
-from lavad.core.job.spec import JobText, Spec
+from lavad.core.job.spec import Checkpoint, JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
@@ -158,6 +160,33 @@ def test_gpus_of_users_and_projects_sum_up_to_those_of_all(store: Store, store_u
     assert sorted(opened.shares(Asked()), key=lambda share: share.user) == [ann, bob]
     assert opened.shares(Asked(completed=(0.0, 200.0))) == [ann]
     assert opened.shares(Asked(queues=("night",))) == [bob]
+    opened.close()
+
+
+def test_checkpoints_and_lost_work_are_summed(store: Store, store_url: str) -> None:  # noqa: F811
+    """Ann's job made one of 4 s at 50, was lost at 80 and is done at 150; one of 2 s failed. Bob's has none."""
+    cluster = Cluster()
+    ann = replace(ANN, checkpoint=Checkpoint("/ck"))
+    specs = [ev.SpecAdded(at=1.0, spec=1, value=ann), ev.SpecAdded(at=1.0, spec=2, value=BOB)]
+    commit(store, cluster, [*specs, *(ev.JobSubmitted(at=2.0, key=n, spec=n, name=f"Job_{n}") for n in (1, 2))])
+    commit(store, cluster, [ev.HostJoined(at=3.0, host="h1", facts=Facts(ncpus=8)), ev.HostUp(at=3.0, host="h1")])
+    for number, at in ((1, 10.0), (2, 100.0)):
+        started = ev.PartStarted(at=at, key=1, attempt=number, host="h1", started=at)
+        parts = (Placed(host="h1", slots=1),)
+        commit(store, cluster, [ev.JobDispatched(at=at, key=1, attempt=number, uid=f"u{number}", parts=parts), started])
+        if number == 1:
+            commit(store, cluster, [ev.CheckpointMade(at=50.0, key=1, attempt=1, generation=0, seconds=4.0)])
+            commit(store, cluster, [ev.CheckpointFailed(at=60.0, key=1, attempt=1, generation=-1, seconds=2.0, why="full")])
+            commit(store, cluster, [ev.JobRequeued(at=80.0, key=1, state=JobState.PEND, end=End(at=80.0, started=10.0))])
+    commit(store, cluster, [ev.JobFinished(at=150.0, key=1, state=JobState.DONE, end=End(at=150.0, started=100.0))])
+    commit(store, cluster, [ev.JobFinished(at=160.0, key=2, state=JobState.EXIT)])
+    opened = Reader.open(store_url)
+    assert opened.sums(Asked()).checkpoints == CheckpointSums(made=1, cost=6.0, restarts=1, lost=30.0)
+    assert opened.sums(Asked(users=("bob",))).checkpoints == CheckpointSums()
+    assert {one.user: one.checkpoints for one in opened.shares(Asked())} == {
+        "ann": CheckpointSums(1, 6.0, 1, 30.0),
+        "bob": CheckpointSums(),
+    }
     opened.close()
 
 

@@ -50,9 +50,10 @@ def test_a_newer_store_is_refused(store: Store, store_url: str) -> None:  # noqa
 
 def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: Store, store_url: str) -> None:  # noqa: F811
     with store.engine.begin() as connection:
-        for index in ("jobs_gpus", "texts_env", "specs_current", "specs_retired", "arrays_finished"):
+        for index in ("jobs_checkpoints", "jobs_gpus", "texts_env", "specs_current", "specs_retired", "arrays_finished"):
             connection.exec_driver_sql(f"DROP INDEX {index}")
-        for column in ("slot_seconds", "gpu_held", "gpu_used", "gpu_idle", "gpu_energy"):
+        gpus, checkpoints = "gpu_held gpu_used gpu_idle gpu_energy", "checkpoints checkpoint_cost restarts work_lost"
+        for column in ("slot_seconds", *gpus.split(), *checkpoints.split()):
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
         connection.exec_driver_sql("ALTER TABLE specs DROP COLUMN retired")
         connection.exec_driver_sql("ALTER TABLE texts DROP COLUMN env")

@@ -18,7 +18,7 @@ def again(c: QueryCluster, clock: str) -> None:
 
 def test_each_restart_tells_what_it_has_lost(tmp_path: Path) -> None:
     c = QueryCluster()
-    c.submit(1, checkpoint=Checkpoint("/ckpt"))
+    c.submit(1, checkpoint=Checkpoint("/ckpt"), app="solver")
     c.start(1, "11:33:55")
     again(c, "11:34:05")
     c.start(1, "11:34:10")
@@ -32,9 +32,14 @@ def test_each_restart_tells_what_it_has_lost(tmp_path: Path) -> None:
         "Work lost: 30 seconds;",
     ]
     with stored(c, tmp_path) as store:
-        record = store.ask("bacct", "1", l=True)[0]
+        record, by_spec = store.ask("bacct", "1", l=True)[0], store.ask("bacct", "1", app="solver")[0]
+        report = store.ask("report", by="user", csv=True)[0]
     assert " Work lost in 2 restarts: 40 seconds\n" in record
     assert " Time that checkpoints took: 2 seconds\n" in record
+    for summed in (record, by_spec):
+        assert " Total number of checkpoints:     1      Total checkpoint time:           2.0\n" in summed
+        assert " Total number of restarts:        2      Total work lost in restarts:    40.0\n" in summed
+    assert report.splitlines()[1].endswith(",0.0006,0.0111")
 
 
 def test_a_job_without_checkpoints_reads_as_in_lsf(tmp_path: Path) -> None:
@@ -45,4 +50,6 @@ def test_a_job_without_checkpoints_reads_as_in_lsf(tmp_path: Path) -> None:
     c.start(1, "11:36:00")
     c.finish(1, "11:37:00")
     with stored(c, tmp_path) as store:
-        assert "Work lost" not in c.ask("bhist", "1", l=True)[0] + store.ask("bacct", "1", l=True)[0]
+        shown = c.ask("bhist", "1", l=True)[0] + store.ask("bacct", "1", l=True)[0]
+        assert "Work lost" not in shown
+        assert "checkpoint" not in shown
