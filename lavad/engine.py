@@ -30,7 +30,7 @@ from lavad.core.lang.asks import Faulty, Overtaken, Refused
 from lavad.core.lang.windows import local_of
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
-from lavad.requests import Decide, Request, Waiting
+from lavad.requests import Decide, Join, Request, Waiting
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreRefused
 from lavad.store.refusals import Refusals, for_users
@@ -85,7 +85,7 @@ class _Turn:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.texts: list[tuple[int, JobText]] = []
-        self.envs: list[tuple[str, bytes]] = []
+        self.envs: dict[str, bytes] = {}
         self.attached: list[tuple[int, int, str]] = []
         self.cycles: list[RecordedCycle] = []
         self.answers: dict[str, bytes] = {}
@@ -121,7 +121,7 @@ class Engine:
         """Call ``seen`` with (job id or key, text) of each committed job text, to cache it for the start."""
         self._texts_seen = seen
 
-    async def ask(self, decide: Decide, uuid: str = "", user: str = "", env: tuple[str, bytes] | None = None) -> Answer:
+    async def ask(self, decide: Decide, uuid: str = "", user: str = "") -> Answer:
         """Carry out one request; returns its answer after the commit. Raises Refused.
 
         ``user``: who asks, as the requests of users are decided in turns; "": the master itself.
@@ -130,21 +130,23 @@ class Engine:
         if known is not None:
             answer: Answer = msgspec.json.decode(known)
             return answer
-        return (await self.hand_in([decide], uuid, user, env))[0]
+        return (await self.hand_in([decide], uuid, user))[0]
 
     def hand_in(
         self,
         decides: Sequence[Decide],
         uuid: str = "",
         user: str = "",
-        env: tuple[str, bytes] | None = None,
         after: asyncio.Future[list[Answer]] | None = None,
+        join: Join | None = None,
     ) -> asyncio.Future[list[Answer]]:
         """Several decisions of one caller in one commit, each on the state after the one before it; does not wait.
 
         ``after``: the caller's previous request; if that failed, this one is refused too, so that nothing overtakes it.
+        ``join``: only as many are made as a turn has time for, or up to the first that is refused, but at least the first; what
+        ``join`` makes of their answers is the one answer, and is stored under ``uuid``.
         """
-        request = Request(decides, uuid, user, env, after)
+        request = Request(decides, uuid, user, after, join)
         self._waiting.add(request)
         self._wake.set()
         return request.answer
@@ -191,7 +193,7 @@ class Engine:
             return await self._without_fault(requests, known, failed)
         if turn.events:
             batch.cycles, batch.attached = turn.cycles, turn.attached
-            batch.texts, batch.envs, batch.answers = turn.texts, turn.envs, [*turn.answers.items()]
+            batch.texts, batch.envs, batch.answers = turn.texts, [*turn.envs.items()], [*turn.answers.items()]
             decided = [request for request, _ in answers]
             try:
                 why = await self._commit(batch)
@@ -285,13 +287,21 @@ class Engine:
             return Overtaken("Refused: an earlier request of this connection failed.")
         now = self.clock()
         answered = list(request.answered)
+        until = time.perf_counter() + SLICE
         for at, decide in enumerate(request.decides):
+            part = request.join is not None and bool(answered)
+            if part and time.perf_counter() > until:
+                break
             try:
                 decided = decide(self.cluster, now)
             except Refused as refusal:
+                if part:
+                    break
                 turn.refused.add(request.answer)
                 return refusal
             except Exception as error:
+                if part:
+                    break
                 turn.refused.add(request.answer)
                 # a decision changes nothing, so an error in it fails only its own caller
                 log.exception("an ask could not be decided")
@@ -300,13 +310,14 @@ class Engine:
                 apply(self.cluster, event)
             turn.events += decided.events
             turn.texts += decided.texts
+            turn.envs.update(decided.envs)
             turn.attached += decided.attached
             turn.cycles += decided.cycles
             if decided.more is not None:
                 return _Remainder([decided.more, *request.decides[at + 1 :]], answered)
             answered.append(decided.answer)
-        if request.env is not None and answered:
-            turn.envs.append(request.env)
+        if request.join is not None:
+            answered = [request.join(answered)]
         if request.uuid:
             turn.answers[request.uuid] = _json.encode(answered[0])
         return answered

@@ -11,28 +11,32 @@ from lavad.core.decide.base.decided import Decided
 from proto.answers import Answer
 
 Decide = Callable[[Cluster, float], Decided]
+Join = Callable[[Sequence[Answer]], Answer]
 MOST_OF_USER = 200
 """Requests of one user in one turn."""
 
 
 class Request:
-    """Decisions for one caller, who waits for the answer; made after ``after``, if there is one."""
+    """Decisions for one caller, who waits for the answer; made after ``after``, if there is one.
 
-    __slots__ = ("after", "answer", "answered", "decides", "env", "user", "uuid")
+    With ``join`` as many are made as a turn has time for, at least the first, and answered by what it makes of their answers.
+    """
+
+    __slots__ = ("after", "answer", "answered", "decides", "join", "user", "uuid")
 
     def __init__(
         self,
         decides: Sequence[Decide],
         uuid: str,
         user: str,
-        env: tuple[str, bytes] | None,
         after: asyncio.Future[list[Answer]] | None,
+        join: Join | None = None,
     ) -> None:
         self.after = after
         self.user = user
         self.decides = decides
         self.uuid = uuid
-        self.env = env
+        self.join = join
         self.answered: list[Answer] = []
         """Answers of decisions made in earlier turns."""
         self.answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()

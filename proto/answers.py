@@ -9,7 +9,7 @@ from typing import TypedDict
 
 
 class Result(TypedDict, total=False):
-    """What became of one of many jobs, queues, hosts or GPUs: the one that it is about, whether it was done, else why not."""
+    """What became of one of many jobs, queues, hosts, GPUs or submissions: which it is, whether it was done, else why not."""
 
     id: str
     queue: str
@@ -20,6 +20,12 @@ class Result(TypedDict, total=False):
     leave: int
     """badmin hclose --migrate: jobs that leave the host, and that run on there."""
     stay: int
+    job: int
+    """The new job of a submission; a refused one has the exit status, and seconds until it is asked again (0: it is not)."""
+    default: bool
+    notices: list[str]
+    exit: int
+    retry: int
 
 
 class Change(TypedDict, total=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 import secrets
@@ -10,7 +9,6 @@ from collections.abc import AsyncIterator
 from functools import singledispatchmethod
 
 import msgspec
-from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide import load_decisions
@@ -19,15 +17,11 @@ from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.base.select import get_target
 from lavad.core.decide.control import control, force, revive
-from lavad.core.decide.control.revive import find_restart_source
 from lavad.core.decide.depend.depend import judge
 from lavad.core.decide.modify.modify import modify
-from lavad.core.decide.submit import submit
-from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks, bounds
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
-from lavad.core.lang.secrets import without_secrets
 from lavad.core.lang.windows import local_of
 from lavad.core.rules.vouching import why_not_vouched
 from lavad.core.site.rights import is_admin
@@ -39,6 +33,7 @@ from lavad.local_time import local_time
 from lavad.queries.render import shown
 from lavad.replica.replicas import QueryProcess
 from lavad.rpc.store_growth import Decide, StoreGrowth
+from lavad.rpc.submissions import Submissions
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
 from lavad.services.audit import Audit
 from lavad.services.changes import Changes
@@ -55,8 +50,6 @@ from proto.version import PROTOCOL, why_not_protocol
 _decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())
 _MOST_BYTES = {str(kind.__struct_config__.tag): kind.most_bytes for kind in asks.Ask.__subclasses__()}
 _encode = msgspec.json.Encoder().encode
-_packer = msgspec.msgpack.Encoder()
-MAX_ENVIRONMENT = 8 << 20
 MAX_USER = 256
 """Bytes of a user's name, which is a key of the store's indexes."""
 
@@ -133,6 +126,7 @@ class Dispatch:
         self._perfmon = perfmon
         self._under_way = UnderWay()
         self._growth = StoreGrowth(lambda: engine.cluster.conf.params.lava_user_store)
+        self._submissions = Submissions(engine, texts, self.lookups, self._growth)
         self.audit = audit
         self.changes = Changes(engine.cluster)
 
@@ -181,8 +175,8 @@ class Dispatch:
         full = self._growth.is_full(caller.user, self._engine.clock(), isinstance(ask, asks.Kill))
         return full and not is_admin(self._engine.cluster.conf, caller)
 
-    async def _ask(self, decide: Decide, ask: asks.Ask, caller: Caller, env: tuple[str, bytes] | None = None) -> Answer:
-        return await self._engine.ask(self._growth.counted(decide, caller.user, env), ask.uuid, caller.user, env)
+    async def _ask(self, decide: Decide, ask: asks.Ask, caller: Caller) -> Answer:
+        return await self._engine.ask(self._growth.counted(decide, caller.user), ask.uuid, caller.user)
 
     async def _pieces(self, ask: asks.Ask, caller: Caller) -> AsyncIterator[bytes]:
         self._perfmon.asked(ask)
@@ -238,30 +232,11 @@ class Dispatch:
 
     @_answer.register
     async def _submit(self, ask: asks.Submit, caller: Caller) -> Answer:
-        env = without_secrets(ask.env, ask.options.get("secret"))
-        packed = _packer.encode(env)
-        if len(packed) > MAX_ENVIRONMENT:
-            raise Refused("The environment is too large")
-        name = hashlib.sha256(packed).hexdigest()
-        self._texts.seen_env(name, env)
-        ask = replace(ask, env={}, env_hash=name)
-        return await self.lookups.held(self._submit_with(ask, caller, (name, packed)))
+        return await self._submissions.submit(ask, caller)
 
-    async def _submit_with(self, ask: asks.Submit, caller: Caller, env: tuple[str, bytes]) -> Answer:
-        source = await self._restart_source(ask, caller) if ask.restart_of else None
-
-        async def decided(known: StoredJobs) -> Answer:
-            def decide(cluster: Cluster, now: float) -> Decided:
-                return submit.submit(cluster, ask, caller, now, local_time(now), known, source)
-
-            return await self._ask(decide, ask, caller, env)
-
-        return await self.lookups.tried(decided, caller)
-
-    async def _restart_source(self, ask: asks.Submit, caller: Caller) -> RestartSource:
-        finished = await self.lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
-        texts = await self._texts.texts([ask.restart_of])
-        return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
+    @_answer.register
+    async def _bulk(self, ask: asks.Bulk, caller: Caller) -> Answer:
+        return await self._submissions.bulk(ask, caller)
 
     @_answer.register
     async def _modify(self, ask: asks.Modify, caller: Caller) -> Answer:

@@ -34,7 +34,7 @@ _ALWAYS = (
     asks.AddReservation, asks.ChangeReservation, asks.DropReservation,
 )  # fmt: skip
 """Asks of administrators: who else asks is refused, or uses a right that the site gave."""
-_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit)
+_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit, asks.Bulk)
 """Nothing special when an administrator asks it: they show, wait, or concern the caller's own jobs."""
 LONGEST, MOST = 300, 20
 """Characters of a text, and items of a list, that are shown."""
@@ -70,7 +70,8 @@ class Audit:
         results = answer.get("results", [])
         refused = [row for row in results if not row.get("ok")]
         if refused:
-            whose = {"jobs_refused": _short([_name_of(row) for row in refused])}
+            named = [_name_of(row) for row in refused]
+            whose: Entry = {"jobs_refused": len(named) if isinstance(ask, asks.Bulk) else _short(named)}
             self._refused(ask, caller, str(refused[0].get("why", "")), whose)
         if len(refused) == len(results) and results:
             return
@@ -156,7 +157,9 @@ def described(ask: asks.Ask) -> Entry:
     found = _fields(ask)
     if isinstance(ask, asks.Query):
         found |= {"command": ask.command, "words": _short(list(ask.words))}
-    if isinstance(ask, asks.Query | asks.Submit | asks.Modify) and ask.options:
+    if isinstance(ask, asks.Bulk):
+        found["jobs"] = len(ask.jobs)
+    if isinstance(ask, asks.Query | asks.Submit | asks.Bulk | asks.Modify) and ask.options:
         found["options"] = _short(sorted(map(str, ask.options)))
     return found
 

@@ -121,8 +121,8 @@ class Perfmon:
         self._count(_MBATCHD[0])
         if isinstance(ask, asks.Query) and ask.command in _QUERIES:
             self._count(_QUERIES[ask.command])
-        elif isinstance(ask, asks.Submit):
-            self._count(_MBATCHD[4])
+        elif isinstance(ask, asks.Submit | asks.Bulk):
+            self._count(_MBATCHD[4], len(ask.jobs) if isinstance(ask, asks.Bulk) else 1)
 
     def committed(self, committed: Committed) -> None:
         """Count a committed batch."""

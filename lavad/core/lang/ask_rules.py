@@ -28,6 +28,7 @@ class Rule(Enum):
 
 RULES: dict[type[Ask], Rule] = {
     asks.Submit: Rule.SUBMITTER,
+    asks.Bulk: Rule.SUBMITTER,
     asks.Kill: Rule.CONTROL,
     asks.Stop: Rule.CONTROL,
     asks.Resume: Rule.CONTROL,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Union
 import msgspec
 
 from lavad.core.lang import bounds as b
+from lavad.core.lang.bulk_asks import BulkJob
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 
 
@@ -75,6 +76,23 @@ class Submit(Ask, frozen=True):
     """That of ``-k`` on the caller's host, absolute and without links."""
     roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()
+
+
+class Bulk(Ask, frozen=True):
+    """Several submissions, as bsub -pack has them, made in order: ``jobs``, and what these have in common.
+
+    ``results`` of the answer has a row for each: ``ok``, ``job``, ``queue``, ``default`` and ``notices``, or ``why`` with
+    ``exit`` and ``retry`` where that one alone is refused. Sent again, each is made once, however far the first try came.
+    """
+
+    most_bytes: ClassVar[int] = b.LARGEST
+    jobs: Annotated[list[BulkJob], msgspec.Meta(max_length=b.MAX_BULK)]
+    env: b.Environment = {}
+    cwd: b.Path = ""
+    home: b.Path = ""
+    umask: b.Umask = 0o022
+    shell: b.Path = ""
+    options: b.Options = {}
 
 
 class Select(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,6 +13,8 @@ from msgspec import Meta
 MAX_INT32 = 2**31 - 1
 MAX_IDS = 20_000
 """Job ids in one request."""
+MAX_BULK = 10_000
+"""Jobs in one request that submits many."""
 MAX_WHY = 512
 """Characters of a host's reason that an event keeps."""
 MAX_COMMAND = 2**20
@@ -45,6 +47,8 @@ Options = Annotated[
 ]
 QueryOptions = Annotated[dict[Word, Line | bool | Annotated[list[Line], Meta(max_length=1_000)]], Meta(max_length=500)]
 Environment = Annotated[dict[Line, Value], Meta(max_length=20_000)]
+Changes = Annotated[dict[Line, Value | None], Meta(max_length=20_000)]
+"""To an environment; None: the variable is not in it."""
 Ids = Annotated[list[JobId], Meta(max_length=MAX_IDS)]
 Names = Annotated[list[Name], Meta(max_length=10_000)]
 Words = Annotated[list[Word], Meta(max_length=100)]

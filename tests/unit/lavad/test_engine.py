@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -20,6 +20,7 @@ from lavad.engine import Committed, Engine
 from lavad.store.errors import OutcomeUnknown, StoreAway, StoreFull, StoreRefused
 from lavad.store.load import load
 from lavad.store.writer import Store
+from proto.answers import Answer
 from tests.support.worlds.office import Office, bsub, fail, gather, nothing, refuse, unwritable
 from tests.support.worlds.snapshot import snapshot
 
@@ -164,6 +165,26 @@ def test_several_decisions_of_one_caller_see_each_other(office: Office) -> None:
     answers = office.serve(lambda engine: engine.hand_in([bsub, nothing, bsub]))
     assert answers == [{"job": 1}, {"place": 1}, {"job": 2}]
     assert len(office.store.batches) == 1
+
+
+@pytest.mark.parametrize("bad", [refuse, fail])
+def test_decisions_that_are_joined_end_before_one_that_fails(office: Office, bad: Callable[[Cluster, float], Decided]) -> None:
+    def joined(answers: Sequence[Answer]) -> Answer:
+        return {"place": len(answers)}
+
+    async def work(engine: Engine) -> list[Any]:
+        return await gather(
+            engine.hand_in([bsub, bsub, bad, bsub], "a", join=joined),
+            engine.hand_in([bad, bsub], "b", join=joined),
+            engine.hand_in([bsub], "a", join=joined),
+        )
+
+    first, second, again = office.serve(work)
+    assert first == again == [{"place": 2}]
+    assert isinstance(second, Refused)
+    assert sorted(office.cluster.jobs.rows) == [1, 2]
+    assert [[uuid for uuid, _ in batch.answers] for batch in office.store.batches] == [["a"]]
+    office.check()
 
 
 def several(count: int) -> Callable[[Cluster, float], Decided]:

@@ -19,6 +19,8 @@ class Decided(msgspec.Struct):
     events: list[Event] = []
     answer: Answer = {}
     texts: list[tuple[int, JobText]] = []
+    envs: list[tuple[str, bytes]] = []
+    """Environments of new jobs, each once however many have it: hash and msgpack."""
     attached: list[tuple[int, int, str]] = []
     """Data attached to messages: key of the job, number of the message, data. It stays in the store."""
     cycles: list[RecordedCycle] = []

@@ -57,7 +57,7 @@ async def sent(folder: Path, asked: list[tuple[Caller, dict[str, Any]]]) -> list
 
 def test_every_kind_of_ask_has_its_place_here() -> None:
     known = {str(kind.__struct_config__.tag) for kind in asks.Ask.__subclasses__()}
-    shown = {"query", "wait", "changes", "judge", "attach", "peek", "submit"}
+    shown = {"query", "wait", "changes", "judge", "attach", "peek", "submit", "bulk"}
     alike = {"requeue", "checkpoint", "migrate", "resize", "addgroup", "dropgroup", "changegroup"}
     assert known == {*OF_ADMINISTRATORS, *OF_JOBS} | shown | alike
 
@@ -95,6 +95,16 @@ def test_a_refused_submission_is_an_entry_without_what_was_submitted(tmp_path: P
     }
     (entry,) = asyncio.run(sent(tmp_path, [(ALICE, ask)]))
     assert entry["object"] == {"options": ["E", "Jd", "q"]}
+    assert "nosuch" in entry["refused"]
+    assert SECRET not in str(entry)
+
+
+def test_of_many_submissions_the_refused_ones_are_one_entry_without_what_was_submitted(tmp_path: Path) -> None:
+    own = {"command": SECRET, "env": {"TOKEN": SECRET}, "cwd": f"/{SECRET}", "options": {"q": "nosuch", "Jd": SECRET}}
+    ask = {"ask": "bulk", "env": {"KEY": SECRET}, "options": {"E": SECRET}, "jobs": [own, {"command": SECRET}, own]}
+    (entry,) = asyncio.run(sent(tmp_path, [(ALICE, ask)]))
+    assert entry["object"] == {"jobs": 3, "options": ["E"]}
+    assert entry["jobs_refused"] == 2
     assert "nosuch" in entry["refused"]
     assert SECRET not in str(entry)
 

@@ -38,7 +38,7 @@ def test_a_frame_is_no_larger_than_its_kind_needs(kind: type[asks.Ask]) -> None:
     frame = b'{"ask":"%s","uuid":"%s"}' % (name.encode(), b" " * kind.most_bytes)
     with pytest.raises(Refused, match="the frame is too large"):
         decoded(frame)
-    carries = {"submit", "modify"}
+    carries = {"submit", "bulk", "modify"}
     lists = {"kill", "stop", "resume", "switch", "requeue", "checkpoint", "migrate", "query", "post"}
     assert kind.most_bytes == (bounds.LARGEST if name in carries else bounds.LISTS if name in lists else bounds.LARGE)
 

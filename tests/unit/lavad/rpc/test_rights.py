@@ -84,6 +84,7 @@ def _frame(kind: type[Ask], job: str, group: str, reservation: str) -> dict[str,
     name = kind.__name__
     about: dict[str, dict[str, Any]] = {
         "Submit": {"command": "true"},
+        "Bulk": {"jobs": [{"command": "true"}]},
         "Switch": {"queue": "night", "jobs": {"ids": [job]}},
         "Move": {"job": job, "top": True},
         "Modify": {"job": job, "options": {"Z": "id"}},

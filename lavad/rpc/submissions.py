@@ -1,0 +1,229 @@
+"""Submissions, one by one or many in one ask: their environments, what their decisions need from the store, and their commits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import overload
+
+import msgspec
+from msgspec.structs import replace
+
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs
+from lavad.core.decide.control.revive import find_restart_source
+from lavad.core.decide.submit import submit
+from lavad.core.decide.submit.restart import RestartSource
+from lavad.core.lang import asks
+from lavad.core.lang.asks import Caller, Faulty, OptionValue, Refused
+from lavad.core.lang.bulk_asks import BulkJob
+from lavad.core.lang.secrets import without_secrets
+from lavad.engine import Engine
+from lavad.hosts.job_text_cache import JobTextCache
+from lavad.local_time import local_time
+from lavad.requests import Decide
+from lavad.rpc.store_growth import StoreGrowth
+from lavad.services.lookups import Lookups
+from proto.answers import Answer, Result
+
+MAX_ENVIRONMENT = 8 << 20
+AT_ONCE = 2_000
+"""Jobs of a request that one turn of the engine may take, if it has the time."""
+_packer = msgspec.msgpack.Encoder()
+Environment = tuple[str, bytes]
+"""Its hash, by which it is kept once, and its msgpack."""
+
+
+class Submissions:
+    """Makes jobs of asks."""
+
+    def __init__(self, engine: Engine, texts: JobTextCache, lookups: Lookups, growth: StoreGrowth) -> None:
+        self._engine = engine
+        self._texts = texts
+        self._lookups = lookups
+        self._growth = growth
+
+    async def submit(self, ask: asks.Submit, caller: Caller) -> Answer:
+        """One job or array; raises Refused."""
+        env = self._kept(ask.env, ask.options.get("secret"))
+        ask = replace(ask, env={}, env_hash=env[0])
+        return await self._lookups.held(self._submit(ask, caller, env))
+
+    async def _submit(self, ask: asks.Submit, caller: Caller, env: Environment) -> Answer:
+        source = await self._restart_source(ask, caller) if ask.restart_of else None
+
+        async def decided(known: StoredJobs) -> Answer:
+            return await self._engine.ask(self._decision(ask, caller, env, known, source), ask.uuid, caller.user)
+
+        return await self._lookups.tried(decided, caller)
+
+    async def _restart_source(self, ask: asks.Submit, caller: Caller) -> RestartSource:
+        finished = await self._lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
+        texts = await self._texts.texts([ask.restart_of])
+        return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
+
+    async def bulk(self, ask: asks.Bulk, caller: Caller) -> Answer:
+        """All jobs of a request in order, as many in a commit as a turn of the engine has time for; each refused alone."""
+        rows: list[Result] = []
+        drafts = _Drafts(self._drafts(ask))
+        most = AT_ONCE
+        while len(rows) < len(ask.jobs):
+            try:
+                rows += await self._some(ask, caller, len(rows), drafts.take(len(rows), most))
+                most = min(AT_ONCE, most * 4)
+            except (Faulty, NeedsLookup) as refusal:
+                if most == 1 or isinstance(refusal, NeedsLookup):
+                    rows.append(_refusal(refusal))
+                else:
+                    # one of them is at fault: the fewer they are, the fewer others have to be tried again
+                    most = max(1, most // 4)
+            except Refused as refusal:
+                # the store takes nothing now
+                rows += [_refusal(refusal)] * (len(ask.jobs) - len(rows))
+        return {"results": rows}
+
+    async def _some(self, ask: asks.Bulk, caller: Caller, first: int, drafts: Sequence[_Draft]) -> list[Result]:
+        """What became of the jobs from the ``first`` on; of as many as one commit has taken."""
+        uuid = f"{ask.uuid}.{first}" if ask.uuid else ""
+        if ask.again and uuid:
+            stored = await self._engine.find_answer(uuid)
+            if stored is not None:
+                return stored["results"]
+
+        async def decided(known: StoredJobs) -> Answer:
+            decides = _Decisions(drafts, lambda ask, env: self._decision(ask, caller, env, known))
+            return (await self._engine.hand_in(decides, uuid, caller.user, join=_joined))[0]
+
+        return (await self._lookups.tried(decided, caller))["results"]
+
+    def _drafts(self, ask: asks.Bulk) -> Iterator[_Draft]:
+        envs: dict[object, Environment] = {}
+        for job in ask.jobs:
+            options = {**ask.options, **job.options} if job.options else ask.options
+            secret = options.get("secret")
+            try:
+                if job.env:
+                    env = self._kept(_changed(ask.env, job.env), secret)
+                else:
+                    known = envs.get(secret if isinstance(secret, str) else None)
+                    env = known or envs.setdefault(secret if isinstance(secret, str) else None, self._kept(ask.env, secret))
+            except Refused as refusal:
+                yield refusal
+                continue
+            yield _submission(ask, job, options, env[0]), env
+
+    def _kept(self, env: Mapping[str, str], secret: OptionValue | None) -> Environment:
+        """The environment as it is stored; raises Refused."""
+        passed = without_secrets(env, secret)
+        packed = _packer.encode(passed)
+        if len(packed) > MAX_ENVIRONMENT:
+            raise Refused("The environment is too large")
+        name = hashlib.sha256(packed).hexdigest()
+        self._texts.seen_env(name, passed)
+        return name, packed
+
+    def _decision(
+        self,
+        ask: asks.Submit,
+        caller: Caller,
+        env: Environment,
+        known: StoredJobs = NOTHING,
+        source: RestartSource | None = None,
+    ) -> Decide:
+        def decide(cluster: Cluster, now: float) -> Decided:
+            decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source)
+            decided.envs = [env]
+            return decided
+
+        return self._growth.counted(decide, caller.user, env)
+
+
+_Draft = tuple[asks.Submit, Environment] | Refused
+"""A job of a request, with its environment; or why it is refused before it is decided."""
+
+
+class _Drafts:
+    """Those of a request; made when they are needed, and kept for another try."""
+
+    def __init__(self, drafts: Iterator[_Draft]) -> None:
+        self._source = drafts
+        self._made: list[_Draft] = []
+
+    def take(self, first: int, most: int) -> list[_Draft]:
+        """``most`` of them from ``first`` on, fewer at the end."""
+        self._made += islice(self._source, max(0, first + most - len(self._made)))
+        return self._made[first : first + most]
+
+
+class _Decisions(Sequence[Decide]):
+    """Those about drafts, answered also where they are refused; made when their turn comes, which most are not at first."""
+
+    def __init__(self, drafts: Sequence[_Draft], decision: Callable[[asks.Submit, Environment], Decide]) -> None:
+        self._drafts = drafts
+        self._decision = decision
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    @overload
+    def __getitem__(self, at: int) -> Decide: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Decide]: ...
+    def __getitem__(self, at: int | slice) -> Decide | Sequence[Decide]:
+        if isinstance(at, slice):
+            return _Decisions(self._drafts[at], self._decision)
+        draft = self._drafts[at]
+
+        def decide(cluster: Cluster, now: float) -> Decided:
+            try:
+                if isinstance(draft, Refused):
+                    raise draft
+                decided = self._decision(*draft)(cluster, now)
+            except NeedsLookup:
+                raise
+            except Refused as refusal:
+                return Decided(answer={"results": [_refusal(refusal)]})
+            decided.answer = {"results": [_accepted(decided.answer)]}
+            return decided
+
+        return decide
+
+
+def _submission(ask: asks.Bulk, job: BulkJob, options: Mapping[str, OptionValue], env: str) -> asks.Submit:
+    return asks.Submit(
+        command=job.command,
+        script=job.script,
+        cwd=job.cwd or ask.cwd,
+        home=ask.home,
+        umask=ask.umask,
+        shell=ask.shell,
+        options=dict(options),
+        env_hash=env,
+        checkpoint_folder=job.checkpoint_folder,
+        roles=job.roles,
+        policy=job.policy,
+    )
+
+
+def _changed(env: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**env, **changes}.items() if value is not None}
+
+
+def _accepted(answer: Answer) -> Result:
+    row: Result = {"ok": True, "job": int(answer["job"]), "queue": answer["queue"], "default": answer["default"]}
+    if answer["notices"]:
+        row["notices"] = answer["notices"]
+    return row
+
+
+def _refusal(refusal: Refused) -> Result:
+    row: Result = {"ok": False, "why": refusal.text, "exit": refusal.exit_code}
+    if refusal.retry:
+        row["retry"] = refusal.retry
+    return row
+
+
+def _joined(answers: Sequence[Answer]) -> Answer:
+    return {"results": [row for answer in answers for row in answer["results"]]}

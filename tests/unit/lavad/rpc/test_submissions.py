@@ -1,0 +1,208 @@
+"""Many submissions in one ask, put to the master's own Dispatch over a real store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lavad import engine as engine_module
+from lavad.core import events as ev
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.lang.asks import Caller
+from lavad.engine import Engine
+from lavad.rpc.dispatch import Dispatch
+from lavad.store.load import load
+from lavad.store.read import Reader
+from lavad.store.writer import Store
+from tests.support.worlds.bench import ALICE, BOB
+from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made
+
+Rows = list[dict[str, Any]]
+
+
+class Master:
+    """One in office: its parts, and what it is asked."""
+
+    def __init__(self, folder: Path, engine: Engine, dispatch: Dispatch, store: Store) -> None:
+        self.folder, self.engine, self.dispatch, self.store = folder, engine, dispatch, store
+        self.commits: list[list[int]] = []
+        engine.listen(lambda told: self.commits.append([e.key for e in told.events if isinstance(e, ev.JobSubmitted)]))
+
+    async def ask(self, caller: Caller = ALICE, **fields: Any) -> dict[str, Any]:
+        [answer] = await answered(self.dispatch, msgspec.json.encode(fields), caller)
+        return answer
+
+    async def bulk(self, *jobs: dict[str, Any] | str, caller: Caller = ALICE, **fields: Any) -> Rows:
+        made = [{"command": job} if isinstance(job, str) else job for job in jobs]
+        answer = await self.ask(caller, ask="bulk", jobs=made, **fields)
+        rows: Rows = answer["ok"]["results"]
+        return rows
+
+    def text(self, job: int) -> Any:
+        reader = Reader.open(f"sqlite:///{self.folder}/lava.db")
+        text = reader.text_of(job)
+        assert text is not None
+        return text, reader.env(text.env)
+
+    def run(self, statement: str) -> None:
+        with self.store.connection().begin():
+            self.store.connection().exec_driver_sql(statement)
+
+
+def serve(folder: Path, work: Callable[[Master], Awaitable[None]]) -> None:
+    """Carry out ``work`` with a master in office; what it leaves is the same in memory and in the store."""
+
+    async def main() -> None:
+        engine, dispatch, store = await made(folder)
+        running = asyncio.ensure_future(engine.run())
+        await work(Master(folder, engine, dispatch, store))
+        assert not running.done()
+        running.cancel()
+        check_invariants(engine.cluster)
+        assert load(store).jobs.rows == engine.cluster.jobs.rows
+        store.close()
+
+    asyncio.run(main())
+
+
+def one_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "SLICE", 0.0)
+
+
+def test_all_are_made_in_order_by_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "SLICE", 600.0)
+
+    async def work(master: Master) -> None:
+        rows = await master.bulk("a", {"command": "b", "options": {"q": "normal", "J": "x"}}, "c")
+        assert rows == [
+            {"ok": True, "job": 1, "queue": "normal", "default": True},
+            {"ok": True, "job": 2, "queue": "normal", "default": False},
+            {"ok": True, "job": 3, "queue": "normal", "default": True},
+        ]
+        assert master.commits == [[1, 2, 3]]
+
+    serve(tmp_path, work)
+
+
+def test_each_is_refused_alone(tmp_path: Path) -> None:
+    async def work(master: Master) -> None:
+        rows = await master.bulk(
+            {"command": "a", "options": {"q": "nosuch"}}, "b", "", {"command": "c", "options": {"W": "x"}}, "d"
+        )
+        assert [row.get("job") for row in rows] == [None, 1, None, None, 2]
+        assert rows[0] == {"ok": False, "why": "nosuch: No such queue", "exit": 255}
+        assert rows[2]["why"] == "No command is specified"
+        assert all(not row["ok"] and row["why"] for row in (rows[0], rows[2], rows[3]))
+        assert await master.bulk() == []
+
+    serve(tmp_path, work)
+
+
+def test_a_job_has_what_all_have_and_its_own(tmp_path: Path) -> None:
+    async def work(master: Master) -> None:
+        common: dict[str, Any] = {
+            "env": {"A": "1", "B": "2"},
+            "cwd": "/all",
+            "home": "/h",
+            "umask": 0o77,
+            "shell": "/bin/sh",
+            "options": {"P": "p"},
+        }
+        await master.bulk(
+            "a",
+            {"command": "b", "env": {"B": None, "C": "3"}, "cwd": "/own", "options": {"P": "q", "o": "f"}},
+            {"command": "c", "options": {"secret": "A"}},
+            **common,
+        )
+        (first, env), (own, changed), (_, hidden) = (master.text(job) for job in (1, 2, 3))
+        assert (first.command, first.cwd, first.home, first.umask, first.shell) == ("a", "/all", "/h", 0o77, "/bin/sh")
+        assert (own.command, own.cwd, own.home) == ("b", "/own", "/h")
+        assert (env, changed, hidden) == ({"A": "1", "B": "2"}, {"A": "1", "C": "3"}, {"B": "2"})
+        assert [master.engine.cluster.spec_of(job).project for job in (1, 2)] == ["p", "q"]
+
+    serve(tmp_path, work)
+
+
+def test_what_was_made_before_the_caller_was_lost_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_a_turn(monkeypatch)
+    jobs = [f"step {number}" for number in range(6)]
+
+    async def work(master: Master) -> None:
+        third = asyncio.Event()
+        master.engine.listen(lambda told: third.set() if master.engine.cluster.next_job > 3 else None)
+        lost = asyncio.ensure_future(master.bulk(*jobs, uuid="u"))
+        await third.wait()
+        lost.cancel()
+        rows = await master.bulk(*jobs, uuid="u", again=True)
+        assert [row["job"] for row in rows] == [1, 2, 3, 4, 5, 6]
+        assert await master.bulk(*jobs, uuid="u", again=True) == rows
+        assert sorted(master.engine.cluster.jobs.rows) == [1, 2, 3, 4, 5, 6]
+
+    async def after_a_restart(master: Master) -> None:
+        rows = await master.bulk(*jobs, uuid="u", again=True)
+        assert [row["job"] for row in rows] == [1, 2, 3, 4, 5, 6]
+        assert sorted(master.engine.cluster.jobs.rows) == [1, 2, 3, 4, 5, 6]
+
+    serve(tmp_path, work)
+    serve(tmp_path, after_a_restart)
+
+
+def test_others_are_served_while_many_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_a_turn(monkeypatch)
+
+    async def work(master: Master) -> None:
+        many = asyncio.ensure_future(master.bulk(*["a"] * 40))
+        other = await master.ask(BOB, ask="submit", command="b")
+        assert other["ok"]["job"] < 10
+        assert len(await many) == 40
+        assert all(len(jobs) <= 2 for jobs in master.commits)
+
+    serve(tmp_path, work)
+
+
+def test_a_condition_finds_jobs_of_the_same_ask_and_finished_ones(tmp_path: Path) -> None:
+    async def work(master: Master) -> None:
+        await master.bulk({"command": "a", "options": {"J": "old"}})
+        await master.ask(ask="kill", jobs={"ids": ["1"]})
+        rows = await master.bulk(
+            {"command": "a", "options": {"J": "first"}},
+            {"command": "b", "options": {"w": "ended(first)"}},
+            {"command": "c", "options": {"w": "ended(1) && ended(old)"}},
+            {"command": "d", "options": {"w": "ended(77)"}},
+            "e",
+        )
+        assert [row.get("job") for row in rows] == [2, 3, 4, None, 5]
+        assert master.engine.cluster.jobs.rows[3].depend is not None
+
+    serve(tmp_path, work)
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_one_that_cannot_be_stored_costs_no_other(tmp_path: Path, place: int) -> None:
+    """The database refuses the row of this one."""
+
+    async def work(master: Master) -> None:
+        master.run("CREATE TRIGGER no BEFORE INSERT ON jobs WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'bad'); END")
+        jobs: list[dict[str, Any]] = [{"command": "a"} for _ in range(7)]
+        jobs[place] = {"command": "a", "options": {"J": "bad"}}
+        rows = await master.bulk(*jobs)
+        assert [row["ok"] for row in rows] == [at != place for at in range(7)]
+        assert [row["job"] for row in rows if row["ok"]] == [1, 2, 3, 4, 5, 6]
+
+    serve(tmp_path, work)
+
+
+def test_a_store_that_takes_nothing_refuses_all_at_once(tmp_path: Path) -> None:
+    async def work(master: Master) -> None:
+        master.run("PRAGMA max_page_count = 1")
+        rows = await master.bulk(*["a" * 10_000] * 50)
+        assert {row["why"] for row in rows} == {"The master's store is full"}
+        assert len(rows) == 50
+        assert master.commits == []
+
+    serve(tmp_path, work)
