@@ -20,7 +20,7 @@ install: .venv/.commands
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]"
 	@touch $@
 
-.venv/.commands: .venv/.packages $(wildcard cli/*.py) proto/commands.py
+.venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*) proto/commands.py
 	@$(BIN)/python -m cli.install_commands $(BIN)
 	@touch $@
 

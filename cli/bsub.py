@@ -56,6 +56,7 @@ def _pack(context: Context, name: str) -> int:
     """Each line of a file is a submission; one that fails does not keep the others."""
     from cli.submit.job_file import pack_lines
 
+    context.need_own_process()
     status = 0
     for words in pack_lines(context, name):
         context.argv = words
@@ -78,8 +79,10 @@ def _submit(context: Context, client: Client, conf: dict[str, str], given: Optio
 
         inside = read_directives(work.directives, bsub_table())
     options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
-    env = passed_environment(context, options)
     site = site_of(context, conf, "bsub")
+    if site is not None or not options.keys().isdisjoint((*INTERACTIVE, "K")):
+        context.need_own_process()
+    env = passed_environment(context, options)
     if site is not None:
         site.check(work, options, env)
     check_launch(work, options)

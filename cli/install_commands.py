@@ -4,6 +4,9 @@
 Rule: a command starts Python isolated (no PYTHONPATH, no current folder, no user's site, no site-packages), imports its
 own module and nothing else; the modules are compiled beforehand, since a user may not write beside them.
 
+Where a C compiler is, commands of NATIVE are an executable that goes without the start of Python (``cli/native``), and their
+plain form lies in BINDIR/../lib/lava/plain.
+
 In a wheel (setup.py) nobody knows yet where Python is: there a command is a line of sh, which reads it from the first line of
 ``lava-python``, as the installer has written it.
 """
@@ -15,10 +18,14 @@ import os
 import py_compile
 import sys
 
-from proto.commands import COMMANDS, INSTALLED
+from cli.native.build import built
+from proto.commands import COMMANDS, INSTALLED, NATIVE
 
 ALONE = os.path.join("lib", "lava", "bin")
 """Below the prefix of an installation: the folder with the commands and nothing else."""
+PLAIN = os.path.join("lib", "lava", "plain")
+"""As ALONE: the commands in Python that stand behind native ones, and the server of these."""
+SERVER, SERVER_MODULE = "lava-commands", "cli.native.server"
 WITH_PACKAGES = ("lava",)
 OPTIONS = "-ISXutf8"
 OPTIONS_WITH_PACKAGES = "-IXutf8"
@@ -91,7 +98,7 @@ def _options(command: str) -> str:
 
 def _body(command: str, root: str, find_root: str = "") -> str:
     packages = command in WITH_PACKAGES
-    module = COMMANDS[command].module
+    module = SERVER_MODULE if command == SERVER else COMMANDS[command].module
     words = "None" if packages else "sys.argv[1:]"
     if module == "cli.listing":
         words += f", {command!r}"
@@ -100,19 +107,41 @@ def _body(command: str, root: str, find_root: str = "") -> str:
     return BODY.format(find_root=find_root, root=root, module=module, words=words, leave=leave)
 
 
-def install(folder: str, python: str, root: str) -> None:
-    """Write every command into a folder. Raises OSError."""
+def install(folder: str, python: str, root: str, native: bytes | None = None, plain: str = "") -> None:
+    """Write every command into a folder; those of NATIVE as the executable ``native``, if there is one. Raises OSError.
+
+    ``plain``: the folder of their plain form.
+    """
     os.makedirs(folder, exist_ok=True)
+    if native is not None:
+        os.makedirs(plain, exist_ok=True)
+        for command in (SERVER, *NATIVE):
+            write(os.path.join(plain, command), launcher(command, python, root))
+    first = ""
     for command in INSTALLED:
-        write(os.path.join(folder, command), launcher(command, python, root))
+        path = os.path.join(folder, command)
+        if native is None or command not in NATIVE:
+            write(path, launcher(command, python, root))
+        elif first:
+            link(first, path)
+        else:
+            write(path, native)
+            first = path
 
 
-def write(path: str, text: str) -> None:
+def write(path: str, content: str | bytes) -> None:
     """Write an executable in one move: another process may be starting the command right now. Raises OSError."""
     part = f"{path}.{os.getpid()}"
-    with open(part, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
+    with open(part, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
     os.chmod(part, 0o755)
+    os.replace(part, path)
+
+
+def link(source: str, path: str) -> None:
+    """The same executable under another name, in one move. Raises OSError."""
+    part = f"{path}.{os.getpid()}"
+    os.link(source, part)
     os.replace(part, path)
 
 
@@ -132,16 +161,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", metavar="BINDIR")
     parser.add_argument("--python", default=sys.executable, help="the interpreter (default: this one)")
     parser.add_argument("--root", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    parser.add_argument("--plain", action="store_true", help="Python for all commands, also where a C compiler is")
     given = parser.parse_args(argv)
-    alone = os.path.join(os.path.dirname(os.path.abspath(given.folder)), ALONE)
+    prefix = os.path.dirname(os.path.abspath(given.folder))
+    alone, plain = os.path.join(prefix, ALONE), os.path.join(prefix, PLAIN)
+    native = None if given.plain else built()
     try:
         for folder in (given.folder, alone):
-            install(folder, os.path.abspath(given.python), os.path.abspath(given.root))
+            install(folder, os.path.abspath(given.python), os.path.abspath(given.root), native, plain)
         compile_modules(os.path.abspath(given.root))
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    print(f"{len(INSTALLED)} commands in {given.folder}, and alone in {alone}")
+    kind = "in Python" if native is None else f"{len(NATIVE)} of them native"
+    print(f"{len(INSTALLED)} commands in {given.folder}, and alone in {alone}; {kind}")
     return 0
 
 

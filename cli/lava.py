@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from cli.local.folder import ROOT, Folder, default_folder
-from cli.local.up import CannotUp, Wanted, down, status_lines, status_words, up
+from cli.local.up import CannotUp, Wanted, down, status_lines, up
 
 _ASKS_NO_CLUSTER = ("lava explain",)
 _OF_LAVAD = {
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         "up": "start a cluster (or what of it is not running) and print the exports for your shell",
         "down": "end every process of the cluster, and its jobs",
         "env": "print the exports for another terminal",
-        "status": "a line for each daemon; then what is wrong with the cluster, and what to do",
+        "status": "a line for each daemon",
     }
     for name, text in helps.items():
         command = commands.add_parser(name, help=text)
@@ -64,7 +64,6 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("why", help="why a job waits, and what would start it now; or why it ended", add_help=False)
     commands.add_parser("explain", help="what a reason, an exit code or a refusal means, and what to do", add_help=False)
     commands.add_parser("time-left", help="seconds until a running job must end; inside a job, this one", add_help=False)
-    commands.add_parser("stats", help="what a job or an array asked for and used, and advice", add_help=False)
     commands.add_parser("report", help="what users, projects and queues held and used of slots and GPUs", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
@@ -82,7 +81,7 @@ def main(argv: list[str] | None = None) -> int:
         from cli.jobs.run import main as run
 
         return run(words[1:])
-    if words[:1] in (["why"], ["time-left"], ["report"], ["stats"]):
+    if words[:1] in (["why"], ["time-left"], ["report"]):
         from cli.listing import main as listing
 
         return listing(_one_dash(words[1:]), words[0])
@@ -99,10 +98,6 @@ def main(argv: list[str] | None = None) -> int:
     if options.command == "certs":
         return _certs(options)
     folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
-    if options.command == "status" and not options.dir and os.environ.get("LSF_ENVDIR") and folder.find_shape() is None:
-        from cli.listing import main as listing
-
-        return listing([], "status")
     try:
         return _run(options, folder)
     except (CannotUp, OSError, ValueError) as error:
@@ -169,10 +164,6 @@ def _run(options: argparse.Namespace, folder: Folder) -> int:
         print(folder.exports(), end="")
     else:
         print("\n".join(status_lines(folder)))
-        words = status_words(folder)
-        print(words, end="")
-        if not words:
-            print("nothing is wrong with the cluster", file=sys.stderr)
     return 0
 
 

@@ -32,10 +32,20 @@ class Refused(Fail):
     retry = 0
 
 
+class OwnProcess(BaseException):
+    """This command has to run as a process that its caller started. ``taken``: what has been read of standard input."""
+
+    def __init__(self, taken: bytes) -> None:
+        super().__init__()
+        self.taken = taken
+
+
 class Context:
     """What a command is called with. ``cwd`` is "" where the folder is gone."""
 
-    __slots__ = ("argv", "cwd", "environ", "stderr", "stdin", "stdout", "umask")
+    __slots__ = ("argv", "cwd", "environ", "stderr", "stdin", "stdout", "taken", "umask")
+    of_server = False
+    """Whether this process is a server's (``cli/native``)."""
 
     def __init__(
         self,
@@ -54,6 +64,13 @@ class Context:
         self.stdout = stdout
         self.stderr = stderr
         self.umask = umask
+        self.taken = b""
+        """What has been read of standard input."""
+
+    def need_own_process(self) -> None:
+        """Said before anything is sent or printed, of what needs the caller's terminal, session or signals."""
+        if self.of_server:
+            raise OwnProcess(self.taken)
 
     def out(self, text: str) -> None:
         """Write to stdout, unbuffered, so that stdout and stderr keep their order."""

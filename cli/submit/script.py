@@ -46,10 +46,12 @@ def find_work(context: Context, words: list[str], parse_script: bool, spool: boo
 
 def _from_stdin(context: Context) -> Work:
     if os.isatty(context.stdin):
+        context.need_own_process()
         text = _decoded(_typed(context), "standard input")
         kind = "No command is specified"
     else:
-        text = _decoded(_read_all(context.stdin), "standard input")
+        context.taken = _read_all(context.stdin)
+        text = _decoded(context.taken, "standard input")
         regular = S_ISREG(os.fstat(context.stdin).st_mode)
         kind = "No command is specified in the script file" if regular else "No command is specified"
     if not has_command(text):

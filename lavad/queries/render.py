@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from lavad.core.lang.asks import Caller, Query, Refused
-from lavad.queries.admin import badmin, lsacct, status
+from lavad.queries.admin import badmin, lsacct
 from lavad.queries.frame.request import Request, Shown
 from lavad.queries.frame.view import View
 from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
-from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, stats, time_left, why
+from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, time_left, why
 from lavad.queries.queues import bapp, blimits, bparams, bqueues, busers, groups
 
 PIECE = 64 * 1024
@@ -29,8 +29,6 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "why": why.show,
     "time-left": time_left.show,
     "report": report.show,
-    "stats": stats.show,
-    "status": status.show,
     "busers": busers.show,
     "bparams": bparams.show,
     "bugroup": groups.show_users,

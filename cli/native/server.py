@@ -1,0 +1,196 @@
+"""The server behind the native commands (front.c): a process of the user's own, with forks of it that do the commands.
+
+Rule: it ends after IDLE seconds without a request, at SIGTERM, once lava's files have changed, and once its socket is gone;
+what runs then goes on. ``worker.py`` says how one request is done.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import sys
+import time
+from _socket import AF_UNIX, SO_RCVTIMEO, SOCK_STREAM, SOL_SOCKET
+from _socket import socket as Socket
+from fcntl import LOCK_EX, LOCK_NB, flock
+from functools import partial
+from importlib import import_module
+from mmap import mmap
+from struct import pack
+
+from cli.client.context import Context
+from cli.native.worker import ACCEPT_SECONDS, BUSY, FREE, MOST, SPARE, Shared, Worker
+from proto.commands import COMMANDS, NATIVE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.native.worker import Commands
+
+FOLDER, LOCK = 3, 4
+"""Descriptors, as servers.c leaves them."""
+IDLE, NEVER = 150.0, 30.0
+"""Seconds without a request after which a server ends, and one that has had none at all."""
+LOOK, LOOK_IDLE = 1.0, 10.0
+"""Seconds after which the server looks at its socket and lava's files; a worker looks at the files at each request."""
+MOST_SERVERS = 8
+"""Of a user: one for each set of limits, groups, name spaces …"""
+BACKLOG = 512
+
+
+def main(argv: list[str]) -> int:
+    """Serve under the name of a socket in FOLDER, whose lock is held."""
+    name = argv[0]
+    os.set_inheritable(FOLDER, False)
+    os.set_inheritable(LOCK, False)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        if _sweep(name) < MOST_SERVERS:
+            Server(name).run()
+    finally:
+        try:
+            os.unlink(f"{name}.lock", dir_fd=FOLDER)
+            os.rmdir(os.readlink(f"/proc/self/fd/{FOLDER}"))  # of the user's last server
+        except OSError:
+            pass
+    return 0
+
+
+def _end(*_: object) -> None:
+    raise SystemExit
+
+
+def _sweep(own: str) -> int:
+    """Remove what servers left that were killed -> the number of others that live."""
+    living = 0
+    for entry in os.listdir(f"/proc/self/fd/{FOLDER}"):
+        if not entry.endswith(".lock") or entry == f"{own}.lock":
+            continue
+        try:
+            lock = os.open(entry, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=FOLDER)
+        except OSError:
+            continue
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+            for path in (entry.removesuffix(".lock"), entry):
+                try:
+                    os.unlink(path, dir_fd=FOLDER)
+                except OSError:
+                    pass
+        except BlockingIOError:
+            living += 1
+        finally:
+            os.close(lock)
+    return living
+
+
+def _commands() -> Commands:
+    """The commands, loaded."""
+    found: Commands = {}
+    for name in NATIVE:
+        main = import_module(COMMANDS[name].module).main
+        found[name] = partial(main, command=name) if COMMANDS[name].module == "cli.listing" else main
+    import_module("cli.submit.directives")
+    return found
+
+
+def _files() -> list[str]:
+    """The files of lava that are loaded."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    loaded = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    return sorted({file for file in loaded if file.startswith(root + os.sep)})
+
+
+class Server:
+    """Keeps SPARE workers that wait for a request, and more while they are busy."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._commands = _commands()
+        Context.of_server = True
+        self._workers: dict[int, int] = {}
+        """pid -> place in what is shared."""
+        self._wakes, wake = os.pipe()
+        self._link = Socket(AF_UNIX, SOCK_STREAM)
+        try:
+            os.unlink(name, dir_fd=FOLDER)
+        except FileNotFoundError:
+            pass
+        self._link.bind(f"/proc/self/fd/{FOLDER}/{name}")
+        self._link.setsockopt(SOL_SOCKET, SO_RCVTIMEO, pack("ll", ACCEPT_SECONDS, 0))
+        self._own = self._inode()
+        coerced = os.environb.get(b"LC_CTYPE")  # by Python itself, where no locale is set: a command's job gets it, too
+        self._shared = Shared(mmap(-1, 4096), wake, _files(), os.getpid(), {b"LC_CTYPE": coerced} if coerced else {})
+        os.environ.clear()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+
+    def run(self) -> None:
+        """Until there is a reason to end."""
+        self._link.listen(BACKLOG)
+        try:
+            self._serve()
+        finally:
+            if self._inode() == self._own:
+                os.unlink(self._name, dir_fd=FOLDER)
+            for pid in self._workers:
+                os.kill(pid, signal.SIGTERM)  # those that wait: the others do not take it
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._wakes, select.POLLIN)
+        most, served = NEVER, time.monotonic()
+        looked = served
+        while True:
+            self._reap()
+            while self._idle() < SPARE and len(self._workers) < MOST and self._forked():
+                pass
+            if poll.poll(1000 * (LOOK if self._idle() < len(self._workers) else LOOK_IDLE)):
+                os.read(self._wakes, 4096)
+            now = time.monotonic()
+            if now - looked < LOOK:
+                continue
+            looked = now
+            if self._shared.served():
+                most, served = IDLE, now
+            if now - served > most or self._inode() != self._own or self._shared.is_old():
+                return
+
+    def _inode(self) -> int:
+        try:
+            return os.stat(self._name, dir_fd=FOLDER, follow_symlinks=False).st_ino
+        except OSError:
+            return 0
+
+    def _idle(self) -> int:
+        return sum(self._shared.flags[place] != BUSY for place in self._workers.values())
+
+    def _reap(self) -> None:
+        while self._workers:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            place = self._workers.pop(pid, None)
+            if place is not None:
+                self._shared.flags[place] = FREE
+
+    def _forked(self) -> bool:
+        """A further worker; False where there can be none now."""
+        place = min(set(range(MOST)) - set(self._workers.values()))
+        try:
+            pid = os.fork()
+        except OSError:
+            return False
+        if pid:
+            self._workers[pid] = place
+            return True
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.close(LOCK)
+            os.close(FOLDER)
+            os.close(self._wakes)
+            Worker(self._link, self._commands, self._shared, place).run()
+        finally:
+            os._exit(0)

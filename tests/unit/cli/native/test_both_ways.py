@@ -1,0 +1,202 @@
+"""The same command lines through a server and through Python: the same bytes, exit statuses and asks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.caller import Caller
+from tests.unit.cli.native.installed import WAS_PLAIN, Installed, Ran
+from tests.unit.cli.scripted_master import Frame, ScriptedMaster
+
+SUBMITTED = {"ok": {"job": 7, "queue": "q", "default": False, "notices": ["a notice"]}}
+LIST: list[Frame] = [{"out": "JOBID é\n"}, {"err": "Job <9> is not found\n"}, {"exit": 3}]
+SCRIPT = b"#!/bin/sh\n#BSUB -J named -n 2\necho $1\n"
+
+LINES: list[tuple[list[Frame], list[str], bytes]] = [
+    ([SUBMITTED], ["bsub", "true"], b""),
+    ([SUBMITTED], ["bsub", "-n", "4", "-R", "span[hosts=1]", "-J", "a[1-9]", "sh", "-c", "echo $HOME  'x'"], b""),
+    ([SUBMITTED], ["bsub", "-env", "none,A=1", "-o", "/dev/null", "-cwd", "sub", "true"], b""),
+    ([SUBMITTED], ["bsub"], SCRIPT),
+    ([SUBMITTED], ["bsub", "-q", "night"], SCRIPT * 2000),
+    ([], ["bsub", "-J", "\udcff", "true"], b""),
+    ([], ["bsub"], b""),
+    ([], ["bsub"], b"\0"),
+    ([], ["bsub", "-n"], b""),
+    ([], ["bsub", "-nosuch", "true"], b""),
+    ([], ["bsub", "-h"], b""),
+    ([], ["bsub", "-I", "-K", "-V"], b""),
+    ([{"refused": "Bad queue name"}], ["bsub", "-q", "x", "true"], b""),
+    (LIST, ["bjobs"], b""),
+    (LIST, ["bjobs", "-a", "-o", "jobid stat", "7", "9"], b""),
+    ([{"out": "x" * 400_000}, {"exit": 0}], ["bjobs", "-l"], b""),
+    ([{"out": "1\n"}, {"exit": 0}], ["bhosts", "-w"], b""),
+    ([{"out": "1\n"}, {"exit": 0}], ["bqueues", "-noheader", "-o", "queue_name"], b""),
+    ([{"out": "1\n"}, {"exit": 0}], ["lsid"], b""),
+    ([], ["bjobs", "-Z"], b""),
+    ([], ["bhist", "-f", "nosuch"], b""),
+    ([{"out": "1\n"}, {"exit": 0}], ["bacct", "-f", "-"], b'"JOB_FINISH" "10.1" 1 7 x\n'),
+    ([{"ok": {"results": []}}], ["bkill", "7"], b""),
+    ([{"refused": "No"}], ["bkill", "-s", "USR1", "7"], b""),
+    ([], ["bkill", "-l"], b""),
+    ([{"ok": {"job": 7}}], ["bmod", "-n", "2", "7"], b""),
+    ([{"refused": "No"}], ["bswitch", "night", "7"], b""),
+    ([{"nonsense": 1}], ["bpost", "-d", "text", "7"], b""),
+]
+
+
+def answered(caller: Caller, plan: list[Frame], run: Any) -> tuple[Ran, list[Frame]]:
+    """What a command line prints and asks."""
+    with ScriptedMaster(caller.socket, plan) as master:
+        ran = run()
+    caller.socket.unlink()
+    for ask in master.asks:
+        ask.pop("uuid", None)
+        ask.get("env", {}).pop("_", None)  # the program's path, says the shell
+    return ran, master.asks
+
+
+@pytest.mark.parametrize(("plan", "line", "stdin"), LINES, ids=[ascii(" ".join(line[:4])) for _, line, _ in LINES])
+def test_a_command_line_does_the_same_both_ways(
+    installed: Installed, caller: Caller, plan: list[Frame], line: list[str], stdin: bytes
+) -> None:
+    environ = {**caller.environ, "TZ": "Asia/Tokyo", "A": "é", "LSB_DEFAULTPROJECT": "p"}
+    installed.start(environ)
+    results = [
+        answered(
+            caller,
+            plan,
+            lambda plain=plain: installed.run(*line, environ=environ, stdin=stdin, plain=plain, cwd=caller.folder, umask=0o027),
+        )
+        for plain in (True, False)
+    ]
+    assert results[0] == results[1]
+    assert results[1][0] != WAS_PLAIN
+    assert bool(results[1][1]) == bool(plan)
+
+
+HERE = [
+    "cd link; exec {} true",
+    "cd gone; rmdir ../gone; {} true; s=$?; mkdir ../gone; exit $s",
+    "{{ read skipped; exec {}; }} < script",
+    "{{ {} -Z; cat; }} < script",
+    "{} true 2>&1 | cat",
+    "umask 0; TZ=Asia/Tokyo LC_ALL=C {} true",
+]
+
+
+@pytest.mark.parametrize("line", HERE)
+def test_what_a_shell_sets_counts(installed: Installed, caller: Caller, line: str) -> None:
+    """Folder by its own name, a folder that is gone, a regular file as stdin at its position, a pipe that ends."""
+    (caller.folder / "there").mkdir()
+    (caller.folder / "link").symlink_to("there")
+    (caller.folder / "gone").mkdir()
+    (caller.folder / "script").write_bytes(b"skipped\n" + SCRIPT)
+    environ = {**caller.environ, "LC_ALL": "C"} if "LC_ALL" in line else caller.environ
+    installed.start(environ)
+
+    def run(folder: Path) -> Ran:
+        words = ["/bin/bash", "-c", line.format(folder / "bsub")]
+        done = subprocess.run(words, env=caller.environ, cwd=caller.folder, capture_output=True, check=False, timeout=60)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    native, plain = (
+        answered(caller, [SUBMITTED], lambda folder=folder: run(folder)) for folder in (installed.native, installed.plain)
+    )
+    assert native == plain
+
+
+@pytest.mark.parametrize(
+    "line", ["ulimit -f 10; exec {} true", "ulimit -t 100; exec {} true", "exec {} true <&-", "exec {} true >&-", "nice {} true"]
+)
+def test_other_limits_and_closed_files_are_no_servers(installed: Installed, caller: Caller, line: str) -> None:
+    installed.start(caller.environ)
+    words = ["/bin/bash", "-c", line.format(installed.native / "bsub")]
+    done = subprocess.run(words, env=caller.environ, cwd=caller.folder, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (77, b"plain\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["true"], {"LAVA_NATIVE": "N"}),
+        (["true"], {"LSB_JOBID": "7"}),
+        (["true"], {"LD_PRELOAD": "/nosuch/library.so"}),
+        (["true"], {"LAVA_DEBUG": "1"}),
+        (["-i", "/dev/stdin", "true"], {}),
+        (["-hostfile", "/proc/self/fd/5", "true"], {}),
+        (["-K", "true"], {}),
+        (["-I", "true"], {}),
+        (["-pack", "lines"], {}),
+        (["x" * 130_000], {}),
+    ],
+)
+def test_what_needs_a_process_of_its_own_is_plain(
+    installed: Installed, caller: Caller, words: list[str], extra: dict[str, str]
+) -> None:
+    installed.start(caller.environ)
+    ran = installed.run("bsub", *words, environ={**caller.environ, **extra}, cwd=caller.folder)
+    assert (ran.status, ran.err[-6:]) == (77, b"plain\n")
+
+
+def test_a_script_that_was_read_is_given_back(installed: Installed, caller: Caller) -> None:
+    """Only what a script says itself shows that it needs a process of its own, once it is read."""
+    script = b"#BSUB -K\n" + b"echo x\n" * 40_000
+    installed.start(caller.environ)
+    plain = installed.behind / "bsub"
+    plain.write_text("#!/bin/sh\ncat\nexit 77\n")
+    try:
+        assert installed.run("bsub", environ=caller.environ, stdin=script) == (77, script, b"")
+        path = caller.folder / "script"
+        path.write_bytes(b"12" + script)
+        with path.open("rb") as file:
+            os.lseek(file.fileno(), 2, os.SEEK_SET)
+            assert installed.run("bsub", environ=caller.environ, stdin=file) == (77, script, b"")
+    finally:
+        plain.write_text("#!/bin/sh\necho plain >&2\nexit 77\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_ends_all_of_the_command(installed: Installed, caller: Caller, number: signal.Signals) -> None:
+    """What waits for a script or for the master does nothing any more."""
+    installed.start(caller.environ)
+    results = []
+    for folder in (installed.plain, installed.native):
+        words = [str(folder / "bsub"), "true"]  # no master is there
+        with subprocess.Popen(words, env=caller.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            process.send_signal(number)
+            # the end of the pipes is the end of whoever has them
+            results.append((said, process.stdout.read(), process.stderr.read(), process.wait()))
+    assert results[0] == results[1]
+    with ScriptedMaster(caller.socket, [SUBMITTED]) as master:
+        assert installed.run("bsub", "true", environ=caller.environ).status == 0
+        assert len(master.asks) == 1
+
+
+def test_a_reader_that_has_gone(installed: Installed, caller: Caller) -> None:
+    installed.start(caller.environ)
+    for folder in (installed.plain, installed.native):
+        reading, writing = os.pipe()
+        os.close(reading)
+        with ScriptedMaster(caller.socket, [{"out": "text\n"}, {"exit": 0}]):
+            done = subprocess.run([folder / "bjobs"], env=caller.environ, stdout=writing, stderr=subprocess.PIPE, check=False)
+        caller.socket.unlink()
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_its_name_is_that_of_the_file(installed: Installed, caller: Caller, tmp_path: Path) -> None:
+    installed.start(caller.environ)
+    (tmp_path / "mine").symlink_to(installed.native / "bsub")
+    done = subprocess.run(
+        ["bjobs", "-V"], executable=tmp_path / "mine", env=caller.environ, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr[:4]) == (0, "lava")
