@@ -13,11 +13,11 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 
 install: .venv/.commands
 
-.venv/.packages: pyproject.toml
+.venv/.packages: pyproject.toml client/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "lava needs Python 3.11 or newer with its venv module: apt-get install python3 python3-venv" >&2; exit 1; }
 	@echo "installing lava and what it needs in .venv (about a minute) ..." >&2
 	@test -x $(BIN)/python -a -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]" --editable ./client
 	@touch $@
 
 .venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*) proto/commands.py

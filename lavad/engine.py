@@ -24,7 +24,7 @@ from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.events.base import IllegalMove
-from lavad.core.job.job import Job
+from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Faulty, Overtaken, Refused
 from lavad.core.lang.windows import local_of
@@ -56,6 +56,8 @@ class Committed(msgspec.Struct):
     events: Sequence[Event]
     changed: Sequence[Job]
     finished: Sequence[Job]
+    arrays: Sequence[Array] = ()
+    """The last records of arrays whose last element finished in this batch."""
 
 
 class Listener(Protocol):
@@ -276,7 +278,7 @@ class Engine:
         if self._texts_seen is not None:
             for job, text in batch.texts:
                 self._texts_seen(job, text)
-        committed = Committed(self.cluster.version, batch.events, batch.jobs, batch.finished)
+        committed = Committed(self.cluster.version, batch.events, batch.jobs, batch.finished, batch.dropped_arrays)
         for listener in self._listeners:
             listener(committed)
 

@@ -18,9 +18,10 @@ from lavad.core.events import (
     JobResumed,
     JobSuspended,
     PartStarted,
+    SpecAdded,
 )
 from lavad.core.events.base import Event, JobEvent
-from lavad.core.job.job import Job
+from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import TermReason
@@ -35,7 +36,8 @@ LONGEST = 60.0
 """Seconds that an ask waits for a change."""
 FORGOTTEN = 300.0
 """Seconds without an ask after which a user's changes are not kept any more."""
-_STATES = (PartStarted, JobSuspended, JobResumed, JobRequeued)
+SPARE_SPECS = 1_000
+_STATES = (PartStarted, JobSuspended, JobResumed, JobRequeued, JobFinished)
 
 
 class _Kept:
@@ -60,48 +62,49 @@ class _Kept:
 
 
 class Changes:
-    """Changes of jobs by user: their start, suspension, requeue and end."""
+    """Changes of jobs by user: their start, suspension, requeue and end, and the end of whole arrays."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._users: dict[str, _Kept] = {}
         self._numbers = 0
+        self._specs: dict[int, _Kept] = {}
+        """The specs of those users: the cluster may have forgotten one when the end of its last job is told."""
 
     def committed(self, committed: Committed) -> None:
         """Keep what has changed, and answer who waits for it."""
         if not self._users:
             return
         ended = {job.key: job for job in committed.finished}
+        arrays = {array.job: array for array in committed.arrays}
+        found = [self._found(event, ended, arrays) for event in committed.events]
+        found += [(self._specs.get(array.spec), _row_of_array(array)) for array in committed.arrays]
         news = set()
-        for event in committed.events:
-            found = self._found(event, ended)
-            if found is not None:
-                kept, row = found
+        for kept, row in found:
+            if kept is not None and row is not None:
                 kept.add(row)
                 news.add(kept)
         for kept in news:
             kept.wake()
+        if len(self._specs) > 2 * len(self._cluster.specs.rows) + SPARE_SPECS:
+            self._specs = {spec: kept for spec, kept in self._specs.items() if spec in self._cluster.specs.rows}
 
-    def _found(self, event: Event, ended: dict[int, Job]) -> tuple[_Kept, Change] | None:
-        if isinstance(event, ElementsKilled):
-            array = self._cluster.arrays.rows.get(event.key) or self._cluster.finished_arrays.get(event.key)
-            kept = self._kept(array.spec) if array is not None else None
-            text = f"{event.key}[{event.elements.text()}]"
-            row = Change(job=text, state="EXIT", status=0, reason=event.reason.name, by=event.by)
-            return None if kept is None else (kept, row)
-        if not isinstance(event, (*_STATES, JobFinished)):
-            return None
-        job = ended.get(event.key) if isinstance(event, JobFinished) else self._cluster.find_job(event.key)
-        kept = self._kept(job.spec) if job is not None else None
-        if job is None or kept is None or (isinstance(event, PartStarted) and not _is_first(job, event)):
-            return None
-        return kept, _row(job, event)
-
-    def _kept(self, spec: int) -> _Kept | None:
-        """The memory of the user whose spec it is, if they ask for changes. A spec may go with the last of its jobs."""
-        specs = self._cluster.specs
-        found = specs.rows.get(spec) or specs.changed.get(spec)
-        return self._users.get(found.user) if found is not None else None
+    def _found(self, event: Event, ended: dict[int, Job], arrays: dict[int, Array]) -> tuple[_Kept | None, Change | None]:
+        if isinstance(event, SpecAdded):
+            if (kept := self._users.get(event.value.user)) is not None:
+                self._specs[event.spec] = kept
+        elif isinstance(event, ElementsKilled):
+            array = arrays.get(event.key) or self._cluster.arrays.rows.get(event.key)
+            if array is not None:
+                text = f"{event.key}[{event.elements.text()}]"
+                row = Change(job=text, state="EXIT", status=0, reason=event.reason.name, by=event.by)
+                return self._specs.get(array.spec), row
+        elif isinstance(event, _STATES):
+            # of a job that has ended in this batch its end alone is told
+            job = ended.get(event.key) if isinstance(event, JobFinished) else self._cluster.find_job(event.key)
+            if job is not None and not (isinstance(event, PartStarted) and not _is_first(job, event)):
+                return self._specs.get(job.spec), _row(job, event)
+        return None, None
 
     async def since(self, user: str, cursor: str, wait: float) -> Answer:
         """The changes after a cursor ("": from now on), with the next cursor; waits for one ``wait`` seconds at most."""
@@ -136,18 +139,24 @@ class Changes:
         for name, kept in list(self._users.items()):
             if not kept.waiting and now - kept.asked > FORGOTTEN:
                 del self._users[name]
+                self._specs = {spec: one for spec, one in self._specs.items() if one is not kept}
         found = self._users.get(user)
         if found is None:
             if len(self._users) >= MOST_USERS:
                 raise Refused(f"At most {MOST_USERS} users ask for changes of their jobs at a time")
             self._numbers += 1
             found = self._users[user] = _Kept(self._numbers)
+            self._specs.update({number: found for number, spec in self._cluster.specs.rows.items() if spec.user == user})
         found.asked = now
         return found
 
 
 def _is_first(job: Job, event: PartStarted) -> bool:
     return job.run is not None and job.run.parts[0].host == event.host
+
+
+def _row_of_array(array: Array) -> Change:
+    return Change(job=str(array.job), state="EXIT" if array.exited else "DONE")
 
 
 def _row(job: Job, event: JobEvent) -> Change:

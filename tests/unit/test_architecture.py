@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,11 +14,30 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 import proto
+from cli.client import frames
+from cli.submit.submission import KILLED_WHILE_PENDING
+from cli.submit.submit_options import SUBMIT_DEFAULTS
+from lava_client import follow, link, options
 from proto import agent_pb2
 from proto.commands import COMMANDS
+from proto.options import BY_NAME
+from proto.version import PROTOCOL, VERSION
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("lavad", "agent", "cli", "config", "proto")
+PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client")
+CLIENT = (
+    ("__init__",),
+    ("executor",),
+    ("pool",),
+    ("cluster", "call"),
+    ("job",),
+    ("session", "card"),
+    ("follow",),
+    ("link",),
+    ("site", "folder", "pickling", "options", "atexit"),
+    ("errors", "worker"),
+)
+"""The modules of lava_client from the top: each imports those below only."""
 LONGEST = 400
 MOST_OPEN = 70
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
@@ -86,6 +106,34 @@ def test_the_starter_imports_the_standard_library_only() -> None:
     for path in sources("agent/starter"):
         strange = imported(ast.parse(path.read_text())) - set(sys.stdlib_module_names) - {"agent"}
         assert not strange, f"{short(path)} imports {sorted(strange)}"
+
+
+def test_the_client_imports_the_standard_library_and_downwards_only() -> None:
+    """It is installed in environments of users, where nothing of lava's is. cloudpickle is taken where it is installed."""
+    order = {f"lava_client.{name}": place for place, names in enumerate(CLIENT) for name in names}
+    paths = sources("client/lava_client")
+    assert {f"lava_client.{path.stem}" for path in paths} == order.keys()
+    for path in paths:
+        tree = ast.parse(path.read_text(), feature_version=(3, 9))
+        strange = imported(tree) - set(sys.stdlib_module_names) - {"lava_client", "cloudpickle", "typing_extensions"}
+        assert not strange, f"{short(path)} imports {sorted(strange)}"
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "lava_client" in str(node.module)]
+        names = {
+            f"{node.module}.{name.name}" if node.module == "lava_client" else node.module for node in nodes for name in node.names
+        }
+        up = {name for name in names if order[str(name)] <= order[f"lava_client.{path.stem}"]}
+        assert not up, f"{short(path)} imports {sorted(map(str, up))}"
+    assert imported(ast.parse((ROOT / "client/lava_client/worker.py").read_text())) <= {*sys.stdlib_module_names, "cloudpickle"}
+
+
+def test_the_client_speaks_what_the_commands_speak() -> None:
+    """It can import nothing of lava's, so these facts stand twice."""
+    assert (link.PROTOCOL, link.LARGEST_ASK, link.LARGEST_ANSWER) == (PROTOCOL, frames.LARGEST_ASK, frames.LARGEST_ANSWER)
+    assert options.DEFAULTS == SUBMIT_DEFAULTS
+    assert {name for name in options.NAMES.values() if name not in BY_NAME} == set()
+    assert KILLED_WHILE_PENDING == follow.KILLED_WHILE_PENDING
+    client = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]
+    assert (client["version"], client["dependencies"]) == (VERSION, [])
 
 
 ZONED = {"fromtimestamp": 2, "now": 1, "astimezone": 1}

@@ -7,13 +7,16 @@ import asyncio
 import pytest
 
 from lavad.core import events as ev
+from lavad.core.cluster import cluster as cluster_module
 from lavad.core.events.apply import apply
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.engine import Committed
 from lavad.services import changes as changes_module
 from lavad.services.changes import Changes
+from proto.answers import Change
 from tests.support.worlds.world import World
 
 
@@ -28,14 +31,15 @@ class Told:
         cluster = self.world.cluster
         for event in events:
             apply(cluster, event)
-        self.changes.committed(Committed(cluster.version, events, [], list(cluster.finished.values())))
+        finished, arrays = list(cluster.finished.values()), list(cluster.finished_arrays.values())
         cluster.forget_changes()
+        self.changes.committed(Committed(cluster.version, events, [], finished, arrays))
 
     def finish(self, key: int, by: str = "") -> None:
         reason = TermReason.TERM_OWNER if by else TermReason.NONE
         self.commit(ev.JobFinished(at=5.0, key=key, state=JobState.EXIT, status=256, reason=reason, by=by))
 
-    async def ask(self, cursor: str = "", wait: float = 0.0, user: str = "alice") -> tuple[list[object], str, bool]:
+    async def ask(self, cursor: str = "", wait: float = 0.0, user: str = "alice") -> tuple[list[Change], str, bool]:
         answer = await self.changes.since(user, cursor, wait)
         return list(answer["changes"]), answer["after"], answer["lost"]
 
@@ -48,14 +52,33 @@ def test_each_change_of_the_users_own_jobs_is_told_once() -> None:
         assert not lost
         told.finish(mine, by="alice")
         told.finish(other)
-        told.commit(ev.ElementsKilled(at=5.0, key=array, elements=Ranges.parse("2-9"), by="root", reason=TermReason.TERM_ADMIN))
+        told.commit(ev.ElementsKilled(at=5.0, key=array, elements=Ranges.parse("1-9"), by="root", reason=TermReason.TERM_ADMIN))
         rows, after, lost = await told.ask(cursor)
         assert rows == [
             {"job": str(mine), "state": "EXIT", "host": "", "status": 256, "why": "", "reason": "TERM_OWNER", "by": "alice"},
-            {"job": f"{array}[2-9]", "state": "EXIT", "status": 0, "reason": "TERM_ADMIN", "by": "root"},
+            {"job": f"{array}[1-9]", "state": "EXIT", "status": 0, "reason": "TERM_ADMIN", "by": "root"},
+            {"job": str(array), "state": "EXIT"},
         ]
         assert (await told.ask(after), lost) == (([], after, False), False)
         assert (await told.ask(cursor))[0] == rows, "an answer that was lost can be asked for again"
+
+    asyncio.run(story())
+
+
+def test_the_end_of_a_job_is_told_whose_spec_is_forgotten_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "KEPT_SPECS", 0)
+
+    async def story() -> None:
+        told = Told()
+        before = told.world.submit(queue="normal")
+        _, cursor, _ = await told.ask()
+        spec = Spec(user="alice", queue="night")
+        told.commit(ev.SpecAdded(at=1.0, spec=told.world.cluster.next_spec, value=spec))
+        after = told.world.submit(queue="night")
+        told.finish(before)
+        told.finish(after)
+        assert not told.world.cluster.specs.rows
+        assert [row["job"] for row in (await told.ask(cursor))[0]] == [str(before), str(after)]
 
     asyncio.run(story())
 

@@ -1,0 +1,110 @@
+"""Where calls and their results lie: a folder that the hosts share, or else lava itself carries them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import os
+import shutil
+import socket
+import tempfile
+from typing import TYPE_CHECKING
+
+from lava_client import worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LARGEST_THROUGH_LAVA = 6 << 20
+"""Bytes that a job's standard input may have (``bsub -is``)."""
+SHOWN = 2_000
+"""Bytes of the log of a lost call that its exception shows."""
+
+
+def default_base() -> str:
+    """LAVA_CLIENT_DIR, else a folder below the user's state folder: home folders are shared at most sites."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.environ.get("LAVA_CLIENT_DIR") or os.path.join(state, "lava_client")
+
+
+class Folder:
+    """A private folder of one executor; what is over is removed at once, the folder with ``remove``."""
+
+    def __init__(self, base: str | None) -> None:
+        base = os.path.abspath(base or default_base())
+        os.makedirs(base, exist_ok=True)
+        self.path = tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=base)
+        self._batches = 0
+
+    def write(self, setting: bytes, calls: Sequence[bytes]) -> str:
+        """A new batch; its path."""
+        self._batches += 1
+        path = os.path.join(self.path, str(self._batches))
+        with open(path, "wb") as file:
+            worker.write_batch(file, setting, calls)
+        return path
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def read(batch: str, number: int, ranks: int) -> list[bytes] | None:
+    """The results of a call, one a rank; None while there is none. Of ranks that failed that of the first is enough."""
+    if not ranks:
+        data = _content(worker.result_name(batch, number))
+        return None if data is None else [data]
+    found = [_content(worker.result_name(batch, number, str(rank))) for rank in range(ranks)]
+    here = [data for data in found if data is not None]
+    failed = [data for data in here if data[:1] != worker.RESULT]
+    return failed[:1] or (here if len(here) == ranks else None)
+
+
+def _content(path: str) -> bytes | None:
+    # over NFS a file of another host is seen once its folder has been read anew
+    for again in (False, True):
+        with contextlib.suppress(OSError):
+            if again:
+                os.listdir(os.path.dirname(path))
+            with open(path, "rb") as file:
+                return file.read()
+    return None
+
+
+def log_of(batch: str, number: int) -> str:
+    """What a call has printed so far."""
+    with contextlib.suppress(OSError), open(worker.log_name(batch, number), encoding="utf-8", errors="replace") as file:
+        return file.read()
+    return ""
+
+
+def end_of_log(batch: str, number: int) -> str:
+    """The end of what a call has printed, for a message."""
+    return log_of(batch, number)[-SHOWN:].strip()
+
+
+def forget(batch: str, number: int, ranks: int) -> None:
+    """Remove what a call has left."""
+    names = [worker.result_name(batch, number, str(rank)) for rank in range(ranks)] or [worker.result_name(batch, number)]
+    for name in (*names, worker.log_name(batch, number)):
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+
+
+def as_input(setting: bytes, calls: Sequence[bytes]) -> str | None:
+    """A batch as ``bsub -is`` carries a file, in base64; None where it is too large."""
+    file = io.BytesIO()
+    worker.write_batch(file, setting, calls)
+    data = file.getvalue()
+    return base64.b64encode(data).decode("ascii") if len(data) <= LARGEST_THROUGH_LAVA else None
+
+
+def from_output(text: str) -> bytes | None:
+    """The result at the end of a job's output; None where there is none, or not all of it."""
+    _, mark, rest = text.rpartition(worker.MARK.partition("{}")[0])
+    size, _, body = rest.partition(worker.MARK.partition("{}")[2] + "\n")
+    if not mark or not size.isdecimal():
+        return None
+    data = body[: int(size)]
+    return base64.b64decode(data) if len(data) == int(size) else None

@@ -1,0 +1,122 @@
+"""The options of a submission: plain names for those of bsub, and the ask that they become."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from lava_client.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+NAMES = {
+    "name": "J",
+    "queue": "q",
+    "slots": "n",
+    "resreq": "R",
+    "hosts": "m",
+    "gpu": "gpu",
+    "run_limit": "W",
+    "estimate": "We",
+    "memory": "M",
+    "output": "o",
+    "error": "e",
+    "input": "i",
+    "project": "P",
+    "depends": "w",
+    "group": "g",
+    "app": "app",
+    "rerunnable": "r",
+    "exclusive": "x",
+    "held": "H",
+    "launch": "a",
+    "description": "Jd",
+    "priority": "sp",
+    "requeue": "Q",
+}
+"""Readable names of bsub's options; any other option goes by its own name."""
+DEFAULTS = (("LSB_DEFAULTQUEUE", "q"), ("LSB_DEFAULTPROJECT", "P"), ("LSB_DEFAULT_JOBGROUP", "g"))
+
+
+def options_of(given: Mapping[str, object]) -> dict[str, object]:
+    """bsub's options by their own names. Besides ``NAMES``: ``ranks`` (``-n`` with ``-a mpi``) and ``gpus``, a number."""
+    asked = {NAMES.get(name, name): value for name, value in given.items() if value is not None and value is not False}
+    ranks, gpus, launch = asked.pop("ranks", None), asked.pop("gpus", None), asked.pop("a", [])
+    found = {name: _text(value) for name, value in asked.items()}
+    words = [str(word) for word in launch] if isinstance(launch, (list, tuple)) else [str(launch)]
+    if ranks is not None:
+        found["n"] = str(ranks)
+        words.append("mpi")
+    if words:
+        found["a"] = words
+    if gpus:
+        found["gpu"] = f"num={gpus}"
+    return found
+
+
+def _text(value: object) -> object:
+    if value is True:
+        return True
+    if isinstance(value, timedelta):
+        minutes = max(1, -(-int(value.total_seconds()) // 60))
+        return f"{minutes // 60}:{minutes % 60:02}"
+    if isinstance(value, (list, tuple)):
+        return [str(one) for one in value]
+    return str(value)
+
+
+def submission(
+    command: str,
+    options: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: str | None,
+    env: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The ask that bsub would send for this command. Raises Refused where it cannot be sent as text."""
+    defaults = {option: environ[name] for name, option in DEFAULTS if environ.get(name) and option not in options}
+    passed = {name: value for name, value in {**environ, **(env or {})}.items() if _is_text(name + value)}
+    try:
+        folder = os.path.abspath(cwd or os.getcwd())
+    except FileNotFoundError:
+        raise Refused("The current working directory no longer exists") from None
+    frame = {
+        "ask": "submit",
+        "command": command,
+        "script": "",
+        "env": passed,
+        "cwd": folder,
+        "home": environ.get("HOME") or os.path.expanduser("~"),
+        "umask": _umask(),
+        "shell": environ.get("SHELL", ""),
+        "options": {**defaults, **options},
+    }
+    for what in ("command", "cwd"):
+        if not _is_text(str(frame[what])):
+            raise Refused(f"The {what} holds bytes that are not UTF-8")
+    return frame
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _umask() -> int:
+    """This process's, without changing it, as other threads may make files meanwhile."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    return 0o022
+
+
+def command_line(command: str | Sequence[str]) -> str:
+    """A shell command as it is; words as a shell command that runs just these words."""
+    return command if isinstance(command, str) else shlex.join(os.fspath(word) for word in command)
