@@ -12,6 +12,7 @@ import signal
 import time
 from functools import partial
 
+from agent.checkpoint import criu
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.master.relay import Relay
@@ -50,7 +51,8 @@ class Daemon:
         self._site = site
         self._starter_log = starter_log
         self._gpu_health = GpuHealth(site.conf, site.root)
-        self._monitor = HostMonitor(site.address, slots, folder=os.path.join(site.spool, "agent"), gpu_health=self._gpu_health)
+        folder = os.path.join(site.spool, "agent")
+        self._monitor = HostMonitor(site.address, slots, None, folder, self._gpu_health, lambda: criu.found(site))
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = self._accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))

@@ -113,7 +113,7 @@ class Mount(_message.Message):
     def __init__(self, path: _Optional[str] = ..., shared: _Optional[bool] = ..., source: _Optional[str] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "mounts", "starter", "topology")
+    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "mounts", "starter", "resources", "topology")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_MEM_FIELD_NUMBER: _ClassVar[int]
     MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
@@ -131,6 +131,7 @@ class Facts(_message.Message):
     GPU_DRIVER_FIELD_NUMBER: _ClassVar[int]
     MOUNTS_FIELD_NUMBER: _ClassVar[int]
     STARTER_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
     max_mem: int
@@ -149,8 +150,9 @@ class Facts(_message.Message):
     gpu_driver: str
     mounts: _containers.RepeatedCompositeFieldContainer[Mount]
     starter: int
+    resources: _containers.RepeatedScalarFieldContainer[str]
     topology: str
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., topology: _Optional[str] = ...) -> None: ...
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "gpus_unknown", "parts")

@@ -213,10 +213,12 @@ def _with_program(part: PartSpec, env: dict[str, str], order: pb.Order, made: Co
     env["LSB_JOBFILENAME"] = env["LSB_CHKFILENAME"] = os.path.join(site.output_dir, user.name, name)
     if not part.script or not (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         return part
-    path = jobfile(order, made, site)
+    stays = checkpoints.is_criu(text, site)
+    # a restored shell reads on in its script, by its path then
+    path = os.path.join(checkpoint_folder(text, order.key), "job.shell") if stays else jobfile(order, made, site)
     env["LSB_JOBFILENAME"] = path.removesuffix(".shell")
     argv = software.wrap(text.software, command.script_argv(part.script, path, text.login_shell, text.job_starter))
-    return part._replace(argv=tuple(argv), jobfile=JobFile(path, remove=True))
+    return part._replace(argv=tuple(argv), jobfile=JobFile(path, remove=not stays))
 
 
 def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
@@ -239,7 +241,7 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     most = (order.start.restart if order.start.go_back else -1) if again else None
     first = (checkpoints.before(text, site, order.key, again), *_before(text))
     found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
-    return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key)) if again and found.argv else found
+    return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key, again)) if found.argv else found
 
 
 def _before(text: pb.JobText) -> tuple[str, ...]:

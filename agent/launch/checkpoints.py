@@ -1,6 +1,6 @@
-"""By which method a job is checkpointed on this host, and the programs of a site's method: ``echkpnt.NAME``, ``erestart.NAME``.
+"""By which method a job is checkpointed on this host, and what is run there for one that lava carries out: ``criu``, a site's.
 
-Rule: pure. The programs are run by ``agent.launch.checkpoint_program``, as the job's user.
+Rule: pure. All of it is run by ``agent.launch.checkpointing.program``, as the job's user.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from agent.launch import checkpoint_program
+from agent.launch.checkpointing import program
 from agent.launch.command import quote
 from agent.launch.outputs import checkpoint_folder
 from agent.launch.site import Site, is_yes
@@ -19,13 +19,15 @@ from proto import agent_pb2 as pb
 
 APP = "app"
 """The job's program writes its checkpoints itself."""
+CRIU = "criu"
+"""Its processes are dumped and restored."""
 KEPT = 2
 """LAVA_CHKPNT_KEEP where it is not set."""
 TIMEOUT = 600
 """LAVA_CHKPNT_TIMEOUT where it is not set, in seconds."""
-_ROOT = os.path.abspath(os.path.join(os.path.dirname(checkpoint_program.__file__), *[os.pardir] * 2))
+_ROOT = os.path.abspath(os.path.join(os.path.dirname(program.__file__), *[os.pardir] * 3))
 _BEGIN = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from agent.launch.checkpoint_program import main;"
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from agent.launch.checkpointing.program import main;"
     " sys.exit(main(sys.argv[1:]))"
 )
 
@@ -46,21 +48,29 @@ def method(text: pb.JobText, site: Site) -> str:
     return APP if found == "default" else found
 
 
+def is_criu(text: pb.JobText, site: Site) -> bool:
+    """Whether the job is checkpointed by ``criu``."""
+    return bool(text.checkpoint_folder) and method(text, site) == CRIU
+
+
 def timeout(site: Site) -> int:
     """Seconds that a checkpoint may take."""
     return _number(site, "LAVA_CHKPNT_TIMEOUT") or TIMEOUT
 
 
 def before(text: pb.JobText, site: Site, key: int, again: bool) -> str:
-    """The shell command before a job of a site's method starts, "" for ``app``; ``again``: it goes on from a generation."""
+    """The shell command before a job starts, "" for ``app``; ``again``: it goes on from a generation."""
     if method(text, site) == APP:
         return ""
     return " ".join(map(quote, words("restart", json.dumps(_asked(text, site, key) | {"again": again}))))
 
 
-def wrapped(argv: Sequence[str], text: pb.JobText, site: Site, key: int) -> tuple[str, ...]:
-    """What a job of a site's method executes when it goes on from a generation: erestart's command, if it left one."""
-    return tuple(argv) if method(text, site) == APP else (*words("run", checkpoint_folder(text, key)), *argv)
+def wrapped(argv: Sequence[str], text: pb.JobText, site: Site, key: int, again: bool) -> tuple[str, ...]:
+    """What a job executes: with ``criu`` what keeps it apart and restores it; with a site's method erestart's command, if any."""
+    found = method(text, site)
+    if found == APP or not (again or found == CRIU):
+        return tuple(argv)
+    return (*words("run", json.dumps(_asked(text, site, key) | {"again": again})), *argv)
 
 
 def making(text: pb.JobText, site: Site, key: int, group: int, kill: bool) -> tuple[str, ...]:
@@ -69,7 +79,7 @@ def making(text: pb.JobText, site: Site, key: int, group: int, kill: bool) -> tu
 
 
 def words(*arguments: str) -> tuple[str, ...]:
-    """The command line of ``checkpoint_program``."""
+    """The command line of the program."""
     return (sys.executable, "-I", "-S", "-c", _BEGIN, _ROOT, *arguments)
 
 
@@ -78,6 +88,7 @@ def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
         "folder": checkpoint_folder(text, key),
         "method": method(text, site),
         "where": _setting(text, site, "LSB_ECHKPNT_METHOD_DIR") or site.conf.get("LSF_SERVERDIR", ""),
+        "criu": site.conf.get("LAVA_CRIU") or CRIU,
         "timeout": timeout(site),
         "keep_output": is_yes(text.env, "LSB_ECHKPNT_KEEP_OUTPUT") or site.yes("LSB_ECHKPNT_KEEP_OUTPUT"),
         "kept": text.checkpoint_keep or _number(site, "LAVA_CHKPNT_KEEP") or KEPT,

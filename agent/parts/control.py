@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import os
+import signal
 import time
 
 from agent.checkpoint import app
@@ -177,6 +179,9 @@ class PartControl:
         entry.work.making = ""
         generation, size, why = site_method.outcome(end, reason)
         if why:
+            if (end is None or os.WIFSIGNALED(end.status)) and not entry.part.stopped:
+                # what wrote it may have been killed while the job's processes stood still for it
+                self._starter.put(messages.signal(eff.Send(entry.uid, signal.SIGCONT)))
             self.apply_checkpoint(entry, *checkpoint.not_made(now(), entry.checkpoint, why))
         else:
             self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))

@@ -52,7 +52,8 @@ class HostMonitor:
 
     ``cores``: to report, 0: those that are there. ``folder``: of the agent's own, where the sums of what GPUs were used for
     outlive it; "": they do not. What hangs (a file system, a driver, a process that cannot be looked at) holds up samples of its
-    own kind only: the newest values hold on. ``gpu_health``: what the site's program says of GPUs.
+    own kind only: the newest values hold on. ``gpu_health``: what the site's program says of GPUs; ``find_resources``: boolean
+    resources of this host, asked for once.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class HostMonitor:
         load: Callable[[], dict[str, float]] | None = None,
         folder: str = "",
         gpu_health: GpuHealth | None = None,
+        find_resources: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self._address = address
         self._cores = cores
@@ -73,6 +75,8 @@ class HostMonitor:
         self._load_thread = Workers("load of the host")
         self._meter = GpuMeter(os.path.join(folder, "gpu_use.json") if folder else "")
         self._usage = UsageSampler(self.gpus, meter=self._meter)
+        self._find_resources = find_resources
+        self._resources: tuple[str, ...] | None = None
         self._facts = pb.Facts()
         self._facts_at = 0.0
         self._one = Workers("facts and usage")
@@ -100,7 +104,11 @@ class HostMonitor:
         return found
 
     def _look(self) -> pb.Facts:
-        return facts(self._address, self._cores or None)
+        if self._resources is None:
+            self._resources = self._find_resources()
+        found = facts(self._address, self._cores or None)
+        found.resources.extend(self._resources)
+        return found
 
     async def load(self) -> dict[str, float]:
         """The load indices now; those of the last sample where this one takes longer than WAIT, {} before the first."""

@@ -84,6 +84,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lava_priority_classes: str = ""
     """``name=number …``: read by ``lava run``, which knows no more of the configuration than lsf.conf."""
     lsb_stdout_direct: bool = False
+    lsb_echkpnt_method: str = ""
     lsb_short_hostlist: bool = False
     lsb_enable_hpc_allocation: bool = False
     lsb_bjobs_pendreason_level: int = 0
@@ -254,7 +255,6 @@ class SiteParams(Params, frozen=True):
     lsf_remote_copy_cmd: str = ""
     lsb_default_jobmaxsize: str = ""
     lsb_set_tmpdir: bool = False
-    lsb_echkpnt_method: str = ""
     lsb_echkpnt_method_dir: str = ""
     lsb_echkpnt_keep_output: bool = False
     lsb_esub_method: str = ""
@@ -321,11 +321,13 @@ class SiteParams(Params, frozen=True):
     lava_output_days: float = 7.0
     """For how long output that no file was named for is kept; 0: for good."""
     lava_job_pids: int = 16384
+    """Processes and threads of a job on a host; 0: no limit."""
     lava_chkpnt_keep: int = 2
-    """Checkpoint generations that lava keeps of a site's method."""
+    """Checkpoint generations that lava keeps where it writes them itself."""
     lava_chkpnt_timeout: int = 600
     """Seconds that one checkpoint may take."""
-    """Processes and threads of a job on a host; 0: no limit."""
+    lava_criu: str = ""
+    """The program of checkpoint method criu; empty: ``criu``."""
     lava_mpi_interface: str = ""
     """The network interface that jobs of several hosts use; empty: found from the host's address."""
     lava_gpus: int = 0

@@ -45,7 +45,6 @@ class Thresholds(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 CHKPNT_DEFAULTS = ("", "auto", "default")
 """Names that are no method: LSB_ECHKPNT_METHOD decides, else ``app``; ``default`` is ``app`` itself."""
 _NOT_HERE = {
-    "criu": "lava cannot make restored processes part of a job",
     "dmtcp": "lava starts no program under dmtcp_launch",
     "cuda": "lava cannot restore the state of GPUs",
 }
@@ -64,6 +63,7 @@ class Chkpnt(msgspec.Struct, frozen=True, omit_defaults=True):
     """CHKPNT of a queue, and CHKPNT_DIR with its kin of an application profile."""
 
     dir: str
+    """"": its jobs are checkpointable by their own -k only."""
     period: int | None = None
     """Seconds; None: only when asked."""
     initial: int = 0

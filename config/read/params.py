@@ -241,6 +241,7 @@ LSF_CONF: Table = {
     "LAVA_JOB_PIDS": v.number(0),
     "LAVA_CHKPNT_KEEP": v.number(1, 1000),
     "LAVA_CHKPNT_TIMEOUT": v.number(1),
+    "LAVA_CRIU": v.text,
     "LAVA_RECORD_DAYS": v.real(),
     "LAVA_EVENT_FILES": v.number(0),
     "LAVA_AUDIT": v.text,

@@ -1,6 +1,7 @@
 """lsb.queues and lsb.applications -> QueueConfig, ApplicationConfig."""
 
 import msgspec
+from msgspec.structs import replace
 
 from config.model.problems import Place, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
@@ -41,6 +42,7 @@ def read_queues(
         fields = fill(row, QUEUE, scope, problems, owner, columns)
         host_spec = _split_limits(fields)
         _split_owned(fields)
+        fields["chkpnt"] = _chkpnt(fields, fields.get("chkpnt") or Chkpnt(""), problems, row.place, owner)
         fields["default_host_spec"] = fields.get("default_host_spec") or host_spec
         queues[name] = QueueConfig(name=name, thresholds=thresholds, **_kept(fields, QueueConfig))
         origins[name] = row
@@ -59,14 +61,20 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
             problems.error(row.place, f"application {name} is defined twice; the first one holds")
         _split_limits(fields)
         fields["job_controls"] = _all_controls(fields)
-        if fields.get("chkpnt_dir"):
-            method, initial = fields.get("chkpnt_method", ""), fields.get("chkpnt_initperiod", 0)
-            if why := why_not_method(method):
-                problems.warn(row.place, f"application {name}: CHKPNT_METHOD: {shortened(why)}: its jobs are not checkpointed")
-            else:
-                fields["chkpnt"] = Chkpnt(fields["chkpnt_dir"], fields.get("chkpnt_period"), initial, method)
+        folder, initial = fields.get("chkpnt_dir", ""), fields.get("chkpnt_initperiod", 0)
+        given = Chkpnt(folder, fields.get("chkpnt_period"), initial)
+        fields["chkpnt"] = _chkpnt(fields, given, problems, row.place, f"application {name}")
         found.setdefault(name, ApplicationConfig(name=name, **_kept(fields, ApplicationConfig)))
     return tuple(found.values())
+
+
+def _chkpnt(fields: Fields, given: Chkpnt, problems: Problems, place: Place, owner: str) -> Chkpnt | None:
+    """The checkpoints of a queue or profile with its CHKPNT_METHOD; None: it says nothing of them that can be."""
+    method = fields.get("chkpnt_method", "")
+    if why := why_not_method(method):
+        problems.warn(place, f"{owner}: CHKPNT_METHOD: {shortened(why)}: its jobs are not checkpointed")
+        return None
+    return replace(given, method=method) if given.dir or method else None
 
 
 def _kept(fields: Fields, record: type[msgspec.Struct]) -> Fields:

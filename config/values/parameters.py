@@ -174,6 +174,7 @@ QUEUE_PARAMETERS = (
     _shown("JOB_STARTER", v.text, 30),
     _shown("PREEMPTION", v.preemption, 30, _lists),
     Parameter("CHKPNT", v.chkpnt, (Line("CHKPNTDIR", _folder), Line("CHKPNTPERIOD", _period)), Column("chkpnt", 30)),
+    Parameter("CHKPNT_METHOD", v.text),
     _shown("RERUNNABLE", v.yes_no, 10),
     _shown("MAX_JOB_REQUEUE", v.number(0)),
     _shown("JOB_ACTION_WARNING_TIME", v.minutes, text=_minutes),

@@ -77,6 +77,7 @@ def facts(message: pb.Facts) -> Facts:
         cpu_factor=message.cpu_factor or 1.0,
         gpus=gpus,
         mounts=records_of(Mount, message.mounts),
+        resources=tuple(message.resources),
     )
 
 

@@ -259,6 +259,12 @@ def chkpnt(site: QueueSite) -> None:
     assert (own.folder, of_queue.folder, of_queue.period) == ("/own", "/ckpt", 1800)
 
 
+@PROOFS.of("CHKPNT_METHOD", "CHKPNT = /ckpt 30\nCHKPNT_METHOD = ours")
+def chkpnt_method(site: QueueSite) -> None:
+    made = [site.spec_of(**options).checkpoint for options in ({}, {"k": "/own"}, {"k": "/own method=app"})]
+    assert [one.method for one in made if one is not None] == ["ours", "ours", "app"]
+
+
 @pytest.mark.parametrize(("unit", "asked"), [("", "6000"), ("KB", "6000"), ("MB", "6000"), ("GB", "6"), ("", "6G")])
 def test_memory_is_in_mb_where_no_unit_is_set(unit: str, asked: str, tmp_path: Path) -> None:
     """Of a job and of a queue alike: KB is the unit of limits only."""

@@ -99,11 +99,34 @@ def test_an_application_profile_gives_an_estimate_and_a_way_to_checkpoint(tmp_pa
     assert checkpoint is not None
     assert (spec.estimate, site.spec_of(app="sim", We="10").estimate) == (5400, 600)
     assert (checkpoint.folder, checkpoint.period, checkpoint.initial, checkpoint.method) == ("/ckpt", 1800, 3600, "app")
-    site = QueueSite(tmp_path, "", lsb__applications=app.replace("= app", "= criu"))
+    site = QueueSite(tmp_path, "", lsb__applications=app.replace("= app", "= dmtcp"))
     (problem,) = site.problems
-    why = "criu: this checkpoint method is not supported by lava: lava cannot make restored processes part of a job"
+    why = "dmtcp: this checkpoint method is not supported by lava: lava starts no program under dmtcp_launch"
     assert problem.endswith(f"application sim: CHKPNT_METHOD: {why}: its jobs are not checkpointed")
     assert site.spec_of(app="sim").checkpoint is None
+
+
+def test_the_method_of_a_queue_comes_behind_that_of_the_profile_and_of_the_job(tmp_path: Path) -> None:
+    app = "Begin Application\nNAME = sim\nCHKPNT_METHOD = ours\nEnd Application\n"
+    site = QueueSite(tmp_path, "CHKPNT = /ckpt 30\nCHKPNT_METHOD = theirs", lsb__applications=app)
+    assert site.problems == []
+
+    def made(**options: str) -> tuple[str, str]:
+        checkpoint = site.spec_of(**options).checkpoint
+        assert checkpoint is not None
+        return checkpoint.folder, checkpoint.method
+
+    assert made() == ("/ckpt", "theirs")
+    assert made(app="sim") == ("/ckpt", "ours")
+    assert made(k="/mine") == ("/mine", "theirs")
+    assert made(k="/mine", app="sim") == ("/mine", "ours")
+    assert made(k="/mine method=app", app="sim") == ("/mine", "app")
+    site = QueueSite(tmp_path, "CHKPNT_METHOD = theirs")
+    assert site.spec_of().checkpoint is None, "a method alone makes no job checkpointable"
+    assert made(k="/mine") == ("/mine", "theirs")
+    site = QueueSite(tmp_path, "CHKPNT = /ckpt 30\nCHKPNT_METHOD = dmtcp")
+    (problem,) = site.problems
+    assert "CHKPNT_METHOD: dmtcp: this checkpoint method is not supported by lava" in problem
 
 
 GROUP = (

@@ -16,7 +16,7 @@ ALL = "all"
 
 def moves(cluster: Cluster, spec: Spec) -> bool:
     """Whether a checkpointable job may start again on another machine."""
-    return spec.checkpoint is not None and len({host.facts.boot_id for host in _hosts(cluster, spec)}) > 1
+    return spec.checkpoint is not None and len({host.facts.boot_id for host in hosts_for(cluster, spec)}) > 1
 
 
 def why_alone(cluster: Cluster, spec: Spec, paths: tuple[str, ...]) -> str:
@@ -25,7 +25,7 @@ def why_alone(cluster: Cluster, spec: Spec, paths: tuple[str, ...]) -> str:
     if not moves(cluster, spec) or ALL in shared or any(_is_below(path, one) for path in paths for one in shared):
         return ""
     real = paths[-1]
-    mounts = {host: _mount_of(host, real) for host in _hosts(cluster, spec)}
+    mounts = {host: _mount_of(host, real) for host in hosts_for(cluster, spec)}
     exports = {mount.source.partition(":")[0] for mount in mounts.values() if mount is not None and mount.shared}
     for host, mount in mounts.items():
         if mount is not None and not mount.shared and exports.isdisjoint((host.name, host.facts.address)):
@@ -33,7 +33,7 @@ def why_alone(cluster: Cluster, spec: Spec, paths: tuple[str, ...]) -> str:
     return ""
 
 
-def _hosts(cluster: Cluster, spec: Spec) -> list[Host]:
+def hosts_for(cluster: Cluster, spec: Spec) -> list[Host]:
     """Those that have been seen and may run the job, by name."""
     seen = {name: host for name, host in cluster.hosts.rows.items() if host.facts.boot_id}
     queue = cluster.queue_conf.get(spec.queue)

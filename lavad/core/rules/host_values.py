@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.resreq.eval import Value, value_of
+from lavad.core.lang.resreq.text import FOUND
 
 
 def type_of(cluster: Cluster, host: str) -> str:
@@ -39,5 +40,6 @@ def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
         "rexpri": 0.0,
         "ndisks": 0.0,
     }
+    values |= {name: name in facts.resources for name in FOUND}
     values |= {name: value_of(text) for name, text in (conf.resources if conf is not None else ())}
     return values

@@ -132,7 +132,8 @@ def booleans(view: View, name: str) -> list[str]:
     """Boolean resources (and others, ``name=value``) of the host, in the order of lsf.shared."""
     place = view.places_of_resources
     own = sorted(conf_of(view, name).resources, key=lambda pair: place.get(pair[0].lstrip("!"), len(place)))
-    return [key if not value else f"{key}={value}" for key, value in own]
+    found = [key for key in resreq.FOUND if key in host_of(view, name).facts.resources and key not in dict(own)]
+    return [*(key if not value else f"{key}={value}" for key, value in own), *found]
 
 
 def shared_resources(view: View) -> list[ResourceConf]:
@@ -171,6 +172,7 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
         "status": "ok" if host_of(view, name).state is HostState.OK else "unavail",
     }
     found |= gpu_counts(view, name)
+    found |= {key: key in facts.resources for key in resreq.FOUND}
     for key, value in conf_of(view, name).resources:
         found[key] = value_of(value)
     for resource in view.cluster.conf.resources:

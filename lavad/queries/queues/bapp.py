@@ -67,7 +67,7 @@ def _long(app: ApplicationConfig, counts: Counter[str]) -> str:
     for parameter in APPLICATION_PARAMETERS:
         values = ((line.title, line.text(getattr(app, parameter.field))) for line in parameter.lines)
         lines += [f"{title}:  {text}" for title, text in values if text]
-    if app.chkpnt is not None:
+    if app.chkpnt is not None and app.chkpnt.dir:
         lines.append(f"CHKPNT_DIR:  {app.chkpnt}")
     for title, seconds in (("RUNLIMIT", app.limits.run), ("CPULIMIT", app.limits.cpu)):
         if seconds is not None:

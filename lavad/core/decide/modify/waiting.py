@@ -10,6 +10,7 @@ from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.resolve import resolve
 from lavad.core.decide.modify.change import Change, describe, reset
+from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_queue
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
@@ -94,6 +95,7 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     apply_queue(draft, queue)
     if change.ask.options.keys() & GPU_OPTIONS:
         settle_gpus(draft, queue)
+    settle_method(change.cluster, draft)
     check_against_queue(draft, queue)
 
 

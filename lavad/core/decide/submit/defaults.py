@@ -53,7 +53,7 @@ def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
     draft.spec = replace(
         spec,
         queue=queue.name,
-        checkpoint=spec.checkpoint or _checkpoint(queue.chkpnt),
+        checkpoint=_of_queue(draft, queue),
         priority=priority,
         limits=with_defaults(spec.limits, queue.defaults),
         rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
@@ -89,7 +89,7 @@ def apply_host_spec(draft: JobDraft, queue: QueueConfig) -> None:
 
 def _checkpoint(given: Chkpnt | None) -> Checkpoint | None:
     """A job's checkpoints as its application profile or queue has them."""
-    if given is None:
+    if given is None or not given.dir:
         return None
     return Checkpoint(folder=given.dir, period=given.period or 0, method=given.method, initial=given.initial)
 
@@ -102,8 +102,17 @@ def _check_checkpoint(spec: Spec) -> None:
 
 
 def _with_method(own: Checkpoint | None, given: Chkpnt | None) -> Checkpoint | None:
-    """The job's own checkpoints, with the profile's method where it names none."""
+    """The job's own checkpoints, with the method of the profile or queue where it names none."""
     return own if own is None or own.method or given is None else replace(own, method=given.method)
+
+
+def _of_queue(draft: JobDraft, queue: QueueConfig) -> Checkpoint | None:
+    """The job's checkpoints with what its queue adds; a profile's method goes before the queue's."""
+    if draft.spec.checkpoint is not None:
+        return _with_method(draft.spec.checkpoint, queue.chkpnt)
+    app, made = draft.conf.app_conf.get(draft.spec.app), _checkpoint(queue.chkpnt)
+    method = app.chkpnt.method if app is not None and app.chkpnt is not None else ""
+    return replace(made, method=method) if made is not None and method else made
 
 
 def _check_resizable(spec: Spec) -> None:

@@ -17,6 +17,7 @@ from lavad.core.decide.base.resolve import NOTHING, Resolved, StoredJobs, resolv
 from lavad.core.decide.base.room import check_room, full, units_of_new
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
+from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
 from lavad.core.decide.submit.gpus import settle_gpus
@@ -55,6 +56,7 @@ def submit(
     queue = choose_queue(cluster, draft.queues, draft, caller)
     apply_queue(draft, queue)
     settle_gpus(draft, queue)
+    settle_method(cluster, draft)
     check_against_queue(draft, queue)
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)

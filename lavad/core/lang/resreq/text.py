@@ -18,6 +18,7 @@ from lavad.core.lang.text_cache import text_cache
 
 __all__ = [
     "BUILT_IN",
+    "FOUND",
     "Affinity",
     "Cu",
     "Expr",
@@ -37,8 +38,11 @@ __all__ = [
 ]
 
 MAX_TEXT = 8192
+FOUND = ("criu",)
+"""Boolean resources that the agent of a host finds out by itself: CRIU works there."""
 BUILT_IN = frozenset(
     (
+        *FOUND,
         "r15s",
         "r1m",
         "r15m",

@@ -49,6 +49,7 @@ def test_what_the_programs_are_told() -> None:
         "folder": "/home/me/ck/7",
         "method": "x",
         "where": "/server",
+        "criu": "criu",
         "timeout": 30,
         "keep_output": True,
         "kept": 5,
@@ -64,6 +65,18 @@ def test_what_the_programs_are_told() -> None:
 def test_a_program_that_writes_its_own_checkpoints_is_left_as_it_is() -> None:
     text = pb.JobText(checkpoint_folder="ck", cwd="/home/me")
     assert checkpoints.before(text, site(), 7, True) == ""
-    assert checkpoints.wrapped(["a"], text, site(), 7) == ("a",)
+    assert checkpoints.wrapped(["a"], text, site(), 7, True) == ("a",)
     text.checkpoint_method = "x"
-    assert checkpoints.wrapped(["a", "b"], text, site(), 7)[-4:] == ("run", "/home/me/ck/7", "a", "b")
+    assert checkpoints.wrapped(["a"], text, site(), 7, False) == ("a",)
+    what, asked, *rest = checkpoints.wrapped(["a", "b"], text, site(), 7, True)[-4:]
+    assert (what, json.loads(asked)["folder"], rest) == ("run", "/home/me/ck/7", ["a", "b"])
+
+
+def test_a_job_of_criu_is_kept_apart_from_its_first_start() -> None:
+    text = pb.JobText(checkpoint_folder="ck", cwd="/home/me", checkpoint_method="criu")
+    conf = site(LAVA_CRIU="/opt/criu")
+    for again in (False, True):
+        what, asked, *rest = checkpoints.wrapped(["a", "b"], text, conf, 7, again)[-4:]
+        assert (what, rest) == ("run", ["a", "b"])
+        told = json.loads(asked)
+        assert (told["method"], told["criu"], told["again"]) == ("criu", "/opt/criu", again)

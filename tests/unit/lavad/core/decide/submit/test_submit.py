@@ -150,8 +150,8 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("k", "/c method=a method=b", "b: Bad checkpoint method: a is given, too"),
     (
         "k",
-        "/c method=criu",
-        "criu: this checkpoint method is not supported by lava: lava cannot make restored processes part of a job",
+        "/c method=dmtcp",
+        "dmtcp: this checkpoint method is not supported by lava: lava starts no program under dmtcp_launch",
     ),
     ("k", "/c keep=0", "0: Bad number of checkpoints to keep"),
     ("k", "/c keep=x", "x: Bad number of checkpoints to keep"),

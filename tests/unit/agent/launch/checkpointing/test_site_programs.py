@@ -10,17 +10,18 @@ from pathlib import Path
 import pytest
 
 from agent.launch import checkpoints
-from agent.launch.checkpoint_program import CheckpointError, Programs, make, restart, restart_command
+from agent.launch.checkpointing.asked import Asked, CheckpointError
+from agent.launch.checkpointing.site_programs import restart, restart_command, write
 
 
-def programs(folder: Path, echkpnt: str, **more: object) -> Programs:
+def programs(folder: Path, echkpnt: str, **more: object) -> Asked:
     """The method ``x``, whose echkpnt is this script."""
     for kind, text in (("echkpnt", echkpnt), ("erestart", "exit 0")):
         path = folder / f"{kind}.x"
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
     (folder / "ck").mkdir(exist_ok=True)
-    return Programs({"folder": str(folder / "ck"), "method": "x", "where": str(folder), **more})
+    return Asked({"folder": str(folder / "ck"), "method": "x", "where": str(folder), **more})
 
 
 @pytest.mark.parametrize(
@@ -53,21 +54,21 @@ def test_nonsense_is_no_command(tmp_path: Path, text: str) -> None:
 
 
 def test_what_was_left_unfinished_goes_and_what_was_set_aside_stays(tmp_path: Path) -> None:
-    asked = programs(tmp_path, "echo state > $2/a; ln -s a $2/b; mkfifo $2/c", kept=1)
+    asked = programs(tmp_path, "echo state > $2/a; ln -s a $2/b; mkfifo $2/c", kept=1, again=True)
     for name in ("gen-1", "gen-4.damaged", "gen-3.tmp", "gen-x", "other.tmp"):
         (tmp_path / "ck" / name).mkdir()
     (tmp_path / "ck" / "gen-1" / "MANIFEST").write_text('{"files": {}}')
-    assert make(asked) == (5, 6)
+    assert write(asked) == (5, 6)
     assert sorted(os.listdir(tmp_path / "ck")) == ["gen-4.damaged", "gen-5", "gen-x", "other.tmp"]
     manifest = json.loads((tmp_path / "ck" / "gen-5" / "MANIFEST").read_text())
     assert list(manifest["files"]) == ["a"], "links and pipes are kept as they are, and not checked"
-    restart(asked, again=True)
+    restart(asked)
 
 
 def test_a_program_must_be_named_by_a_place(tmp_path: Path) -> None:
     for where, why in (("", "LSF_SERVERDIR is not set"), ("bin", "LSB_ECHKPNT_METHOD_DIR bin is no absolute path")):
         with pytest.raises(CheckpointError, match=why):
-            make(Programs({"folder": str(tmp_path), "method": "x", "where": where}))
+            write(Asked({"folder": str(tmp_path), "method": "x", "where": where}))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system can be mounted by root only")

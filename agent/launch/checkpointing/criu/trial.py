@@ -1,0 +1,73 @@
+"""Whether CRIU works on this host: a process is dumped and restored, as a job of a user without privileges would be.
+
+``criu check`` does not tell: it asks for what only root may do, and knows nothing of the host's rules for namespaces.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agent.launch.checkpointing.asked import Asked, CheckpointError
+from agent.launch.checkpointing.criu import method, namespaces
+from agent.starter.system import proctree
+
+WITHIN = 20.0
+"""Seconds for each step."""
+_NOBODY = 65534
+_PROGRAM = ["sleep", "600"]
+
+
+def run(criu: str) -> None:
+    """CheckpointError, OSError: why it does not work. Root becomes nobody, for good."""
+    if os.geteuid() == 0:
+        namespaces.become(_NOBODY)
+    folder = tempfile.mkdtemp(prefix="lava-criu.")
+    try:
+        fields = {"folder": folder, "method": "criu", "criu": criu, "timeout": WITHIN}
+        method.restart(Asked(fields))
+        with _job(Asked(fields)) as group:
+            method.write(Asked({**fields, "group": group, "kill": True}))
+        with _job(Asked({**fields, "again": True})):
+            pass
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _job(asked: Asked) -> Iterator[int]:
+    """The program as a job, until the block ends: its process group."""
+    group = os.fork()
+    if group == 0:
+        try:
+            os.setsid()
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1, 2):
+                os.dup2(null, fd)
+            method.run(asked, _PROGRAM)
+        finally:
+            os._exit(1)
+    try:
+        _wait_until_it_runs(group)
+        yield group
+    finally:
+        proctree.kill_all(lambda: {group, *proctree.below([group])})
+        os.waitpid(group, 0)
+
+
+def _wait_until_it_runs(group: int) -> None:
+    until = time.monotonic() + WITHIN
+    while time.monotonic() < until and not os.waitid(os.P_PID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        try:
+            _, own = method.processes(group)
+            with open(f"/proc/{own}/comm", encoding="utf-8") as file:
+                if file.read().strip() == _PROGRAM[0] and proctree.stat_fields(own)[0] == b"S":
+                    return
+        except (CheckpointError, OSError):
+            pass
+        time.sleep(0.02)
+    raise CheckpointError("checkpoint method criu: a process that was to be dumped and restored does not run")

@@ -1,0 +1,57 @@
+"""Writes a checkpoint of a job, makes a restart ready, or becomes what the job runs. Each takes one JSON object.
+
+``make`` writes ``gen-N.tmp``, adds the manifest, syncs and renames it, and removes older generations; ``restart`` runs before the
+job does; ``run`` becomes its process. ``trial PROGRAM`` tells whether CRIU works on this host.
+
+Rule: a generation that is there is whole; whatever goes wrong is one line on standard error and leaves older generations alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from agent.launch.checkpointing import site_programs
+from agent.launch.checkpointing.asked import Asked, CheckpointError
+from agent.launch.checkpointing.criu import method as criu
+from agent.launch.checkpointing.criu import trial
+
+CRIU = "criu"
+
+
+def main(words: list[str]) -> int:
+    """``make JSON``, ``restart JSON``, ``run JSON WORD …``, ``trial PROGRAM``; the exit status."""
+    what, text, *rest = words
+    folder = ""
+    try:
+        if what == "trial":
+            trial.run(text)
+            return 0
+        asked = Asked(json.loads(text))
+        folder = asked.folder
+        method = criu if asked.method == CRIU else site_programs
+        if what == "run":
+            method.run(asked, rest)
+        elif what == "make":
+            number, size = method.write(asked)
+            say(f"{number} {size}")
+        else:
+            method.restart(asked)
+    except (CheckpointError, ValueError) as e:
+        say(str(e))
+        return 1
+    except OSError as e:
+        say(f"{e.filename or folder}: {e.strerror or e}")
+        return 1
+    return 0
+
+
+def say(line: str) -> None:
+    """One line to whoever waits: the shepherd, by the file that LAVA_SAY numbers, else standard error."""
+    fd = os.environ.get("LAVA_SAY", "2")
+    os.write(int(fd) if fd.isdecimal() else 2, " ".join(line.split()).encode("utf-8", "surrogateescape") + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
