@@ -71,6 +71,10 @@ def read_conf(context: Context, caller: str = BATCH) -> dict[str, str]:
         raise Fail(f"{path}: {error.strerror}") from None
 
 
+class TooLarge(Fail):
+    """A request is larger than a frame may be; nothing of it was sent."""
+
+
 class OneAnswer:
     """The answer to an ask that gets one frame."""
 
@@ -259,13 +263,13 @@ class Client:
         return [os.path.join(folder, name) for folder, name in masters + agents]
 
     def _attempt(self, path: str, receiver: Receiver, patience: float | None) -> str:
+        data = _packed({**self._frame, "again": True} if self._sent else self._frame)
         link = self._socket if path == self._path else None
         self._socket = None
         link = link or _connected(path, patience)
         if link is None:
             return AWAY
         receiver.begin()
-        data = _packed({**self._frame, "again": True} if self._sent else self._frame)
         self._sent = True
         try:
             link.sendall(data)
@@ -293,7 +297,7 @@ def _names(folder: str) -> list[str]:
 def _packed(frame: Mapping[str, object]) -> bytes:
     data = pack(frame)
     if len(data) > LARGEST_ASK:
-        raise Fail(f"The request is too large: {len(data)} bytes, at most {LARGEST_ASK}")
+        raise TooLarge(f"The request is too large: {len(data)} bytes, at most {LARGEST_ASK}")
     return data
 
 

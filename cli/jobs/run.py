@@ -16,10 +16,12 @@ from cli.client.options import read_command_options, show_help
 from cli.jobs import manifests, own
 from cli.jobs.local import use_images, use_priority_class, use_secrets
 from cli.jobs.model import JobFile
+from cli.submit.bulk import submit_many
 from cli.submit.job_file import read_text
 from cli.submit.local_inputs import add_local_inputs
+from cli.submit.prepare import Prepared
 from cli.submit.script import Work
-from cli.submit.submission import home_of, not_done, passed_environment, send, site_of, submission, wait_for
+from cli.submit.submission import home_of, not_done, passed_environment, site_of, submission, tell, wait_for
 from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
 from cli.submit.yaml_text import read_yaml
 from proto.options import SECRETS_FOLDER
@@ -125,17 +127,21 @@ def _complete(context: Context, job: JobFile, given: Options) -> JobFile:
 def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
     conf = read_conf(context)
     client = Client(context, conf)
+    made = [_prepared(context, conf, job) for _, job in jobs]
     sent: list[tuple[JobFile, int]] = []
     status = 0
-    for name, job in jobs:
-        try:
-            sent.append((job, _submit(context, conf, client, job)))
-        except Refused as fail:
-            told = not_done(context, fail, "lava run", "Job not submitted.")
+    for (name, job), one, ok in zip(jobs, made, submit_many(context, client, [one.frame for one in made]), strict=True):
+        if isinstance(ok, Refused):
+            told = not_done(context, ok, "lava run", "Job not submitted.")
             if len(jobs) == 1:
-                raise told from None
+                raise told
             context.err(f"{name}: {told.text.rstrip()}\n")
             status = told.status
+            continue
+        tell(context, ok)
+        if one.site is not None:
+            one.site.submitted(ok)
+        sent.append((job, int(ok["job"])))
     for job, number in sent:
         if "K" in job.options:
             status = wait_for(context, client, number) or status
@@ -158,8 +164,7 @@ def _words(context: Context, table: Table) -> tuple[Options, list[str], bool]:
     return given, names, "--dry-run" in context.argv
 
 
-def _submit(context: Context, conf: dict[str, str], client: Client, job: JobFile) -> int:
-    """Its id. Raises Refused."""
+def _prepared(context: Context, conf: dict[str, str], job: JobFile) -> Prepared:
     options = with_defaults(context, job.options)
     env = passed_environment(context, options) | job.env
     work = Work(job.shown_command())
@@ -171,10 +176,7 @@ def _submit(context: Context, conf: dict[str, str], client: Client, job: JobFile
     if job.roles:
         frame["roles"] = [role.frame() for role in job.roles]
         frame["policy"] = job.policy.frame()
-    ok = send(context, client, frame)
-    if site is not None:
-        site.submitted(ok)
-    return int(ok["job"])
+    return Prepared(frame, site, "")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from cli.client.frames import Json
     from cli.client.options import Options, Table
 
-LARGEST = 1 << 20
+LARGEST, LARGEST_PACK = 1 << 20, 64 << 20
 KINDS = ("json", "yaml", "jsdl", "jsdl_strict")
 NAMES = {key: option.name for option in OPTIONS for key in option.json.split()}
 """What keys of job files are called beside the options' own names: as IBM's examples have them, else in their manner."""
 PACK_REFUSES = frozenset(("-pack", "-I", "-Ip", "-Is", "-K"))
 
 
-def read_text(context: Context, name: str, stdin: bool = False) -> str:
-    """A small text file; with ``stdin`` standard input, and ``name`` is for errors alone."""
+def read_text(context: Context, name: str, stdin: bool = False, most: int = LARGEST) -> str:
+    """A text file of at most so many characters; with ``stdin`` standard input, and ``name`` is for errors alone."""
     try:
         with open(context.stdin if stdin else context.path(name), encoding="utf-8", closefd=not stdin) as file:
-            text = file.read(LARGEST + 1)
+            text = file.read(most + 1)
     except OSError as error:
         raise Fail(f"{name}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise Fail(f"{name}: not a text in UTF-8") from None
-    if len(text) > LARGEST:
-        raise Fail(f"{name}: larger than {LARGEST} characters")
+    if len(text) > most:
+        raise Fail(f"{name}: larger than {most} characters")
     return text
 
 
@@ -121,7 +121,7 @@ def pack_lines(context: Context, name: str) -> list[list[str]]:
     from cli.submit.directives import words_of
 
     found = []
-    for number, line in enumerate(read_text(context, name).splitlines(), 1):
+    for number, line in enumerate(read_text(context, name, most=LARGEST_PACK).splitlines(), 1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue

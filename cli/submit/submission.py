@@ -153,12 +153,17 @@ def site_of(context: Context, conf: dict[str, str], command: str) -> Site | None
 def send(context: Context, client: Client, frame: Frame) -> Answer:
     """Submit and print what LSF prints; the answer."""
     ok = _accepted(context, client, frame)
+    tell(context, ok)
+    return ok
+
+
+def tell(context: Context, ok: Answer) -> None:
+    """Print what LSF prints of a job that is submitted."""
     for notice in ok.get("notices") or ():
         context.err(f"{notice}\n")
     if "BSUB_QUIET" not in context.environ:
         kind = "default queue" if ok.get("default") else "queue"
         context.out(f"Job <{ok['job']}> is submitted to {kind} <{ok['queue']}>.\n")
-    return ok
 
 
 def _accepted(context: Context, client: Client, frame: Frame) -> Answer:

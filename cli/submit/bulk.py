@@ -1,0 +1,136 @@
+"""Many submissions in one ask: what they have in common is sent once, and each is answered, in their order.
+
+Rule: an ask that would be larger than a frame may be is sent in halves; one that alone is too large is refused alone.
+"""
+
+from __future__ import annotations
+
+import time
+
+from cli.client.client import Client, TooLarge
+from cli.client.context import Context, Fail, Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.client.frames import Frame
+    from proto.answers import Answer, Result
+
+MOST = 10_000
+"""Jobs in one ask."""
+_COMMON = ("home", "umask", "shell")
+"""What jobs that are sent together have in common."""
+_OWN = ("script", "checkpoint_folder", "roles", "policy")
+
+
+def submit_many(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused]:
+    """What became of each submission (frames of ``submission``, without restarts), as soon as it is known and in their order.
+
+    Where the user has too many jobs, those refused are asked again at intervals, LSB_NTRIES times if that is set.
+    """
+    begin = 0
+    while begin < len(frames):
+        end = begin + 1
+        while end < len(frames) and end - begin < MOST and all(frames[end][key] == frames[begin][key] for key in _COMMON):
+            end += 1
+        yield from _until_settled(context, client, frames[begin:end])
+        begin = end
+
+
+def _until_settled(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused]:
+    known: dict[int, Answer | Refused] = {}
+    left = list(range(len(frames)))
+    told = tries = 0
+    while left:
+        found = dict(zip(left, _asked(client, [frames[at] for at in left]), strict=True))
+        tries += 1
+        left = [at for at, one in found.items() if isinstance(one, Refused) and one.retry] if tries != client.tries else []
+        known.update({at: one for at, one in found.items() if at not in left})
+        while told in known:
+            yield known.pop(told)
+            told += 1
+        if left:
+            pause = max(_retry(found[at]) for at in left)
+            context.err(f"{found[left[0]]}. Retrying in {pause} seconds...\n")
+            time.sleep(pause)
+
+
+def _retry(found: Answer | Refused) -> int:
+    return found.retry if isinstance(found, Refused) else 0
+
+
+def _asked(client: Client, frames: list[Frame]) -> list[Answer | Refused]:
+    try:
+        if len(frames) == 1:
+            return [client.change(frames[0])]
+        ok = client.change(together(frames))
+    except TooLarge as fail:
+        if len(frames) == 1:
+            return [Refused(fail.text)]
+        half = len(frames) // 2
+        return _asked(client, frames[:half]) + _asked(client, frames[half:])
+    except Refused as refused:
+        return [refused] * len(frames)
+    rows = ok.get("results", [])
+    if len(rows) != len(frames):
+        raise Fail("lavad sent an answer that this command does not understand")
+    return [_outcome(row) for row in rows]
+
+
+def _outcome(row: Result) -> Answer | Refused:
+    if row.get("ok"):
+        return {
+            "job": row["job"],
+            "queue": row["queue"],
+            "default": row.get("default", False),
+            "notices": row.get("notices", []),
+        }
+    refused = Refused(row.get("why", ""), row.get("exit", 255))
+    refused.retry = row.get("retry", 0)
+    return refused
+
+
+def together(frames: list[Frame]) -> Frame:
+    """The one ask of several submissions whose ``_COMMON`` are equal."""
+    first = frames[0]
+    options = _shared(frames)
+    jobs = [_job(frame, first, options) for frame in frames]
+    common = {key: first[key] for key in _COMMON}
+    return {"ask": "bulk", **common, "env": first["env"], "cwd": first["cwd"], "options": options, "jobs": jobs}
+
+
+def _shared(frames: list[Frame]) -> dict[str, object]:
+    """The options that all have, with the same value."""
+    shared = dict(_mapping(frames[0]["options"]))
+    for frame in frames:
+        own = _mapping(frame["options"])
+        for name in [name for name, value in shared.items() if name not in own or own[name] != value]:
+            del shared[name]
+    return shared
+
+
+def _job(frame: Frame, first: Frame, options: dict[str, object]) -> Frame:
+    job: Frame = {"command": frame["command"]}
+    own = {name: value for name, value in _mapping(frame["options"]).items() if name not in options}
+    if own:
+        job["options"] = own
+    if frame["cwd"] != first["cwd"]:
+        job["cwd"] = frame["cwd"]
+    if frame["env"] != first["env"]:
+        job["env"] = _changes(_mapping(first["env"]), _mapping(frame["env"]))
+    for key in _OWN:
+        if frame.get(key):
+            job[key] = frame[key]
+    return job
+
+
+def _changes(env: dict[str, object], own: dict[str, object]) -> dict[str, object]:
+    """Variables that have another value, None for those that are missing."""
+    changes = {name: value for name, value in own.items() if env.get(name) != value}
+    changes.update((name, None) for name in env if name not in own)
+    return changes
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}

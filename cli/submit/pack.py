@@ -1,0 +1,77 @@
+"""``bsub -pack``: each line of a file is a submission; one that fails does not keep the others. Many go in one ask."""
+
+from __future__ import annotations
+
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, Fail, finish, readable
+from cli.client.options import read_command_options
+from cli.submit.bulk import MOST, submit_many
+from cli.submit.job_file import pack_lines
+from cli.submit.prepare import Prepared, prepared
+from cli.submit.submission import not_done, tell
+from cli.submit.submit_options import bsub_table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cli.client.options import Table
+
+HELP = frozenset(("h", "help", "V"))
+
+
+def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) -> int:
+    """Submit all; 0, or the status of the last that failed.
+
+    ``alone`` runs bsub for a line that only shows its help, or whose script makes bsub stay (-K).
+    """
+    context.need_own_process()
+    lines = pack_lines(context, name)
+    conf = read_conf(context)
+    table = bsub_table()
+    waiting: list[Prepared | Fail] = []
+    status = 0
+    for words in lines:
+        made = _prepared(context, conf, table, words)
+        if made is not None:
+            waiting.append(made)
+        if made is None or len(waiting) == MOST:
+            status = _send(context, conf, waiting) or status
+            waiting = []
+        if made is None:
+            context.argv = words
+            status = finish(alone, context) or status
+    return _send(context, conf, waiting) or status
+
+
+def _prepared(context: Context, conf: dict[str, str], table: Table, words: list[str]) -> Prepared | Fail | None:
+    """What a line submits, or why it does not; None: bsub has more to do for it."""
+    try:
+        given, command = read_command_options(table, words)
+        if not HELP.isdisjoint(given):
+            return None
+        made = prepared(context, conf, given, command)
+        return None if made.stays else made
+    except Fail as fail:
+        return fail
+
+
+def _send(context: Context, conf: dict[str, str], waiting: list[Prepared | Fail]) -> int:
+    """Submit them and print, in their order, what became of each; the status of the last that failed, 0 if none did."""
+    status = 0
+    found = submit_many(context, Client(context, conf), [made.frame for made in waiting if isinstance(made, Prepared)])
+    for made in waiting:
+        try:
+            ok = made if isinstance(made, Fail) else next(found)
+        except Fail as fail:
+            # of what is left, nothing is known
+            raise not_done(context, fail, "bsub", "Job not submitted.") from None
+        if isinstance(ok, Fail):
+            told = not_done(context, ok, "bsub", "Job not submitted.")
+            context.err(readable(told.text) + "\n")
+            status = told.status
+            continue
+        tell(context, ok)
+        if isinstance(made, Prepared) and made.site is not None:
+            made.site.submitted(ok)
+    return status

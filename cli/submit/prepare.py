@@ -1,0 +1,62 @@
+"""The words of bsub put together with the script, job file, environment and esubs that they name: what is to be sent."""
+
+from __future__ import annotations
+
+from cli.client.context import Context, Fail
+from cli.submit.script import find_work
+from cli.submit.submission import check_launch, passed_environment, site_of, submission
+from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
+from proto.options import BY_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.client.frames import Frame
+    from cli.client.options import Options
+    from cli.submit.esub import Site
+
+INTERACTIVE = ("I", "Ip", "Is")
+LOCAL_INPUTS = frozenset(("is", "hostfile", "ul"))
+YES = ("y", "Y", "yes", "YES", "1")
+
+
+class Prepared:
+    """A submission: its ask, the site's esubs that hear of the answer, and the option for which bsub stays (I, Ip, Is, K)."""
+
+    __slots__ = ("frame", "site", "stays")
+
+    def __init__(self, frame: Frame, site: Site | None, stays: str) -> None:
+        self.frame = frame
+        self.site = site
+        self.stays = stays
+
+
+def prepared(context: Context, conf: dict[str, str], given: Options, words: list[str]) -> Prepared:
+    """Reads what the options and words name, and runs the esubs. Raises Fail."""
+    described: Options = {}
+    if any(BY_NAME[name].options_file for name in given):
+        from cli.submit.job_file import read_job_file
+
+        described, command = read_job_file(context, given, bsub_table())
+        words = words or ([command] if command else [])
+    work = find_work(context, words, conf.get("LSB_BSUB_PARSE_SCRIPT", "") in YES, "Zs" in given)
+    inside: Options = {}
+    if work.directives:
+        from cli.submit.directives import read_directives
+
+        inside = read_directives(work.directives, bsub_table())
+    options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
+    site = site_of(context, conf, "bsub")
+    if site is not None or not options.keys().isdisjoint((*INTERACTIVE, "K")):
+        context.need_own_process()
+    env = passed_environment(context, options)
+    if site is not None:
+        site.check(work, options, env)
+    check_launch(work, options)
+    stays = [name for name in (*INTERACTIVE, "K") if options.get(name)]
+    if len(stays) > 1:
+        raise Fail(f"-{stays[0]} and -{stays[1]} cannot be given together")
+    if not LOCAL_INPUTS.isdisjoint(options):
+        from cli.submit.local_inputs import add_local_inputs
+
+        add_local_inputs(context, options)
+    return Prepared(submission(context, work, options, env), site, stays[0] if stays else "")
