@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-gpu bench soak coverage stubs clean
+.PHONY: install run test test-gpu bench soak coverage docs stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -50,6 +50,11 @@ soak: install
 # Which lines of the source no unit test runs; build/coverage/index.html shows them.
 coverage: install
 	$(PYTEST) -n 2 --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html:build/coverage tests/unit
+
+# The pages as a site, build/docs/index.html; a link that leads nowhere is an error.
+docs: install
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.
 stubs: install
