@@ -121,15 +121,22 @@ def drop_site_events(connection: sa.Connection, before: float) -> int:
 
     The configuration in force stays, and restorations of the store, which lsb.events is continued by.
     """
-    newest = connection.execute(sa.select(_events.seq).where(_events.at < before).order_by(_events.at.desc()).limit(1)).scalar()
+    old = sa.select(_events.seq).where(_events.at < before)
+    newest = connection.execute(old.order_by(_events.at.desc(), _events.seq.desc()).limit(1)).scalar()
     if newest is None:
         return 0
     names = schema.meta.c
     configured = connection.execute(sa.select(names.value).where(names.name == "configured")).scalar()
     last = connection.execute(sa.select(sa.func.max(_events.seq))).scalar()
     stay = [int(seq) for seq in (configured, last) if seq is not None]
-    old = (_events.job.is_(None), _events.seq <= newest, _events.seq.not_in(stay), _events.at < before, _events.kind != _RESTORED)
-    some = sa.select(_events.seq).where(*old).order_by(_events.seq).limit(ROWS)
+    gone = (
+        _events.job.is_(None),
+        _events.seq <= newest,
+        _events.seq.not_in(stay),
+        _events.at < before,
+        _events.kind != _RESTORED,
+    )
+    some = sa.select(_events.seq).where(*gone).order_by(_events.seq).limit(ROWS)
     return connection.execute(schema.events.delete().where(_events.seq.in_(some))).rowcount
 
 

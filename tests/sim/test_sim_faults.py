@@ -12,7 +12,7 @@ import pytest
 
 from tests.sim.simulation import Simulation
 
-SEEDS = int(os.environ.get("LAVA_SIM_SEEDS", "200"))
+SEEDS = int(os.environ.get("LAVA_SIM_SEEDS", "120"))
 CHUNK = max(1, min(50, SEEDS // 20))
 
 
@@ -46,7 +46,7 @@ def test_faults_really_happen() -> None:
 def test_jobs_that_grow_and_shrink_under_faults() -> None:
     """Hosts join and leave running jobs while everything fails: nothing lost, nothing twice."""
     resizes: Counter[str] = Counter()
-    for seed in range(max(20, SEEDS // 10)):
+    for seed in range(max(12, SEEDS // 10)):
         simulation = Simulation(seed, hosts=5, faulty=2500.0, elastic=1.0).run()
         names = [type(event).__name__ for event in simulation.disk.events]
         resizes.update(name for name in names if name in ("JobGrew", "JobShrank", "JobResized", "PartLeft", "ResizeAsked"))

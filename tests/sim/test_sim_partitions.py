@@ -18,7 +18,7 @@ from lavad.hosts.leases import Leases
 from tests.sim.partitions import CutHost, Partitions
 from tests.sim.watch import Broken
 
-SEEDS = int(os.environ.get("LAVA_PARTITION_SEEDS", "200"))
+SEEDS = int(os.environ.get("LAVA_PARTITION_SEEDS", "100"))
 CHUNK = 25
 
 

@@ -28,7 +28,8 @@ def job(cluster: Cluster) -> int:
     """A job that was requeued and, while it ran again, lost its agent for a time."""
     key = cluster.submit(f"-r -P quantum -o {cluster.folder.path}/out -gpu num=2:mode=shared '{PROGRAM} 10'")
     live = "SM Utilization: Avg 60%, Max 60%, Min 60%\n"
-    wait_until(lambda: live in cluster.run(f"bjobs -l -gpu {key}", ok=False).stdout, 30, "a sample of its GPU")
+    held = re.compile(r"Total Execution Time: [1-9]\d* seconds\n")
+    wait_until(lambda: held.search(cluster.run(f"bjobs -l -gpu {key}", ok=False).stdout), 30, "a second of its first attempt")
     cluster.run(f"brequeue {key}")
     wait_until(lambda: "GPUs of earlier attempts" in cluster.run(f"bjobs -l -gpu {key}").stdout, 30, "its second attempt")
     wait_until(lambda: live in cluster.run(f"bjobs -l -gpu {key}").stdout, 30, "a sample of its GPU")

@@ -43,9 +43,10 @@ def test_a_job_that_writes_50_mb_where_10_are_allowed_is_ended_and_told_why(tmp_
 def test_a_user_over_the_limit_loses_what_the_oldest_jobs_left(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     with _cluster(tmp_path, "LAVA_OUTPUT_USER_LIMIT=30\n") as cluster:
-        finished = [cluster.submit("'head -c 9M /dev/zero'") for _ in range(3)]
-        for job in finished:
-            cluster.wait_for(job, "DONE")
+        finished = []
+        for _ in range(3):
+            finished.append(cluster.submit("'head -c 9M /dev/zero'"))
+            cluster.wait_for(finished[-1], "DONE")  # the oldest is the one whose file was written first
         cluster.kill("agent-host1")
         cluster.up()
         running = cluster.submit(f"'{WRITES.format(size=9)}'")

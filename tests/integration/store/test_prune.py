@@ -212,7 +212,7 @@ def test_a_former_master_removes_nothing(store: Store, store_url: str) -> None: 
 def test_a_file_gives_its_free_pages_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/lava.db"
     opened, cluster = Store.open(url), Cluster()
-    for at in range(20):
+    for at in range(6):
         commit(opened, cluster, finished(cluster, 10.0 + at), texts=[(cluster.next_job, JobText(command="x" * 2_000_000))])
     pruner = Pruner(opened, url)
     pruner.prune(100.0)
