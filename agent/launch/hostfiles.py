@@ -52,6 +52,10 @@ class HostFiles:
         """LSB_AFFINITY_HOSTFILE: a file with one line a task."""
         return self._file(self._stem(lines) + ".affinity", lines)
 
+    def empty(self) -> str:
+        """A file with nothing in it, of which others are links."""
+        return self._file(os.path.join(self._folder, "empty"), "")
+
     def _hosts(self, slots: Sequence[str]) -> tuple[str, str]:
         """The lines of a list, and the files' names but for what tells them apart."""
         lines = "".join(f"{host}\n" for host in slots)

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 
-from agent.launch.hostfiles import replace_file
+from agent.launch.hostfiles import HostFiles, replace_file
 
 VARIABLE = "LAVA_TIME_LEFT_FILE"
 MOVED = 1.0
@@ -24,16 +24,23 @@ def path_of(folder: str, uid: str) -> str:
 class TimeLeft:
     """The files of all parts."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, files: HostFiles) -> None:
+        self._files = files
+        self._folder = files.folder
         self._told: dict[str, float] = {}
         """Uid to the end in its file (CLOCK_BOOTTIME); a part without an end has none here."""
 
     def begin(self, uid: str, ends: float | None) -> None:
-        """Before a part starts: it finds its file."""
-        write(path_of(self._folder, uid), ends)
+        """Before a part starts: it finds its file.
+
+        Those of parts without an end are links of one empty file: a new file is dearer than all else that a start needs.
+        """
+        path = path_of(self._folder, uid)
         if ends is not None:
             self._told[uid] = ends
+        elif _linked(self._files.empty(), path):
+            return
+        write(path, ends)
 
     def tell(self, uid: str, ends: float | None) -> None:
         """The part must end at ``ends`` (CLOCK_BOOTTIME); None: it need not."""
@@ -53,6 +60,15 @@ class TimeLeft:
         self._told.pop(uid, None)
         with contextlib.suppress(OSError):
             os.unlink(path_of(self._folder, uid))
+
+
+def _linked(file: str, path: str) -> bool:
+    """Give a file one more name; False where the file system or the name does not allow it."""
+    try:
+        os.link(file, path)
+    except OSError:
+        return False
+    return True
 
 
 def write(path: str, ends: float | None) -> None:

@@ -54,7 +54,7 @@ class Runner:
         self.starter = starter
         self.starts = Starts(site, accounts)
         reporter = Reporter(self.outbox)
-        self._time_left = TimeLeft(self.starts.hostfiles.folder)
+        self._time_left = TimeLeft(self.starts.hostfiles)
         completion = Completion(JobReports(site), self.table, reporter, spool, starter, self._time_left)
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
         self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion, self._time_left)

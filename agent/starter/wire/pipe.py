@@ -13,7 +13,8 @@ from agent.starter.wire import frames
 from agent.starter.wire import taskwire as wire
 
 MAX_WAITING = 256 << 20
-CHUNK = 256 * 1024
+CHUNK = 64 * 1024
+"""Bytes read at once. More would be memory of its own from the kernel for each read, mapped and unmapped again."""
 
 
 class FramePipe:
