@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from cli.local.folder import ROOT, Folder, default_folder
-from cli.local.up import CannotUp, Wanted, down, status_lines, up
+from cli.local.up import CannotUp, Wanted, down, status_lines, status_words, up
 
 _ASKS_NO_CLUSTER = ("lava explain",)
 _OF_LAVAD = {
@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         "up": "start a cluster (or what of it is not running) and print the exports for your shell",
         "down": "end every process of the cluster, and its jobs",
         "env": "print the exports for another terminal",
-        "status": "a line for each daemon",
+        "status": "a line for each daemon; then what is wrong with the cluster, and what to do",
     }
     for name, text in helps.items():
         command = commands.add_parser(name, help=text)
@@ -98,6 +98,10 @@ def main(argv: list[str] | None = None) -> int:
     if options.command == "certs":
         return _certs(options)
     folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
+    if options.command == "status" and not options.dir and os.environ.get("LSF_ENVDIR") and folder.find_shape() is None:
+        from cli.listing import main as listing
+
+        return listing([], "status")
     try:
         return _run(options, folder)
     except (CannotUp, OSError, ValueError) as error:
@@ -164,6 +168,10 @@ def _run(options: argparse.Namespace, folder: Folder) -> int:
         print(folder.exports(), end="")
     else:
         print("\n".join(status_lines(folder)))
+        words = status_words(folder)
+        print(words, end="")
+        if not words:
+            print("nothing is wrong with the cluster", file=sys.stderr)
     return 0
 
 

@@ -304,6 +304,25 @@ def status_lines(folder: Folder) -> list[str]:
     return lines
 
 
+def status_words(folder: Folder) -> str:
+    """What is wrong with the cluster and what to do, a line each; "" where all is well."""
+    shape = folder.find_shape()
+    again = f"lava up --dir {folder.path}"
+    if shape is None:
+        return ""
+    names = folder.master_names(shape.masters)
+    down = [
+        name
+        for name in [*names, *(f"{kind}-{host}" for host in shape.hosts for kind in ("agent", "starter"))]
+        if not find_pid(folder, name)
+    ]
+    text = f"Daemons that do not run: {', '.join(down)}\n  What to do: {again}\n" if down else ""
+    serving = _serving(folder, names)
+    if not serving:
+        return f"{text}No master answers: commands wait, jobs go on\n  What to do: {again}; {folder.log} says why it ended\n"
+    return text + (query(folder.run / f"{serving}.sock", "status", {}) or "")
+
+
 def _serving(folder: Folder, names: list[str]) -> str:
     """The master that answers, "" if none does."""
     return next((name for name in names if query(folder.run / f"{name}.sock", "lsid", {}) is not None), "")

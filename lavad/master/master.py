@@ -40,6 +40,7 @@ from lavad.rpc.report_stream import SetAside
 from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.audit import Audit
 from lavad.services.audit_file import AuditFile
+from lavad.services.disks import Disks, sqlite_folder
 from lavad.services.fencing import Fencing
 from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
@@ -180,7 +181,9 @@ class Master:
         self.watch: CertificateWatch | None = None
         if certificates is not None:
             self.watch = CertificateWatch(certificates, self.sessions, time.time, reloaded)
-        self.notices = Notices(self.publish, [self._ending, self.admission.refused_lately, self.set_aside.notices])
+        disks = Disks([*sqlite_folder(site.database), site.lsf.get("LSF_LOGDIR", "")])
+        sources = [self._ending, self.admission.refused_lately, self.set_aside.notices, disks.notices]
+        self.notices = Notices(self.publish, sources)
 
     def _listen(self) -> None:
         """Who hears of every commit, in this order."""

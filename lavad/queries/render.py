@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from lavad.core.lang.asks import Caller, Query, Refused
-from lavad.queries.admin import badmin, lsacct
+from lavad.queries.admin import badmin, lsacct, status
 from lavad.queries.frame.request import Request, Shown
 from lavad.queries.frame.view import View
 from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
@@ -29,6 +29,7 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "why": why.show,
     "time-left": time_left.show,
     "report": report.show,
+    "status": status.show,
     "busers": busers.show,
     "bparams": bparams.show,
     "bugroup": groups.show_users,
