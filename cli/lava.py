@@ -64,6 +64,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("why", help="why a job waits, and what would start it now; or why it ended", add_help=False)
     commands.add_parser("explain", help="what a reason, an exit code or a refusal means, and what to do", add_help=False)
     commands.add_parser("time-left", help="seconds until a running job must end; inside a job, this one", add_help=False)
+    commands.add_parser("stats", help="what a job or an array asked for and used, and advice", add_help=False)
     commands.add_parser("report", help="what users, projects and queues held and used of slots and GPUs", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
@@ -81,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
         from cli.jobs.run import main as run
 
         return run(words[1:])
-    if words[:1] in (["why"], ["time-left"], ["report"]):
+    if words[:1] in (["why"], ["time-left"], ["report"], ["stats"]):
         from cli.listing import main as listing
 
         return listing(_one_dash(words[1:]), words[0])

@@ -137,6 +137,7 @@ _ROWS = (
     ),
     Listing("time-left", "lava time-left: seconds until a running job must end", "", "", "[job_ID]"),
     Listing("report", "lava report: what was held and used of slots and GPUs", "csv", "user project queue by from to"),
+    Listing("stats", "lava stats: what jobs asked for and used, and advice", "", "", _JOB + " ..."),
     Listing("status", "lava status: what is wrong with the cluster, in words", "", "", ""),
     Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N"),
     Listing("bread", "show the messages of a job; -a FILE saves attached data", "w", "i a N", _JOB, "N", here="w", loose="a"),
@@ -248,7 +249,7 @@ _ROWS = (
     Command("lava", "a cluster on this machine, job files, and what another configuration would do"),
 )
 COMMANDS = {row.name: row for row in _ROWS}
-OF_LAVA = ("why", "time-left", "report", "status")
+OF_LAVA = ("why", "time-left", "report", "stats", "status")
 """Rows that are subcommands: ``lava why`` …"""
 INSTALLED = tuple(name for name in COMMANDS if name not in OF_LAVA)
 """The names of the executables."""

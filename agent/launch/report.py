@@ -20,8 +20,8 @@ from agent.launch.outputs import DISCARDED, OutputPaths, show
 from agent.launch.site import Site
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, CgroupLimits, PartSpec, TaskSpec
+from proto import advice
 from proto import agent_pb2 as pb
-from proto import gpu_waste
 
 LINE = "-" * 60
 LONGEST_SHOWN = 65536
@@ -95,7 +95,16 @@ def report(text: pb.JobText, story: Story, where: OutputPaths, now: float) -> tu
     """(what stands before the output, what stands behind it). Straight to the file, all of it stands behind."""
     direct = not where.kept
     lines = [*_head(text, story, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
-    lines += [_looks(text.script or text.command), LINE, "", *_verdict(story), *_usage(text, story), *_gpus(story), ""]
+    lines += [
+        _looks(text.script or text.command),
+        LINE,
+        "",
+        *_verdict(story),
+        *_usage(text, story),
+        *_gpus(story),
+        *_asked(text, story),
+        "",
+    ]
     lines += ["The output (if any) is above this job summary." if direct else "The output (if any) follows:", ""]
     before = "\n".join(lines) + "\n"
     after = ""
@@ -193,8 +202,32 @@ def _gpus(story: Story) -> list[str]:
     for gpu in gpus:
         name = f"GPU {gpu.index if gpu.index >= 0 else gpu.uuid} :"
         lines.append(f"    {name:<44} {', '.join(_gpu(gpu))}")
-    wasted = gpu_waste.sentence((gpu.known, gpu.idle) for gpu in gpus)
-    return [*lines, "", f"    {wasted}."] if wasted else lines
+    return lines
+
+
+def _asked(text: pb.JobText, story: Story) -> list[str]:
+    """What it used of what it asked for, where it ran for a minute, and advice."""
+    use = advice.Use(
+        ran=max(0.0, story.ended - story.started),
+        slots=sum(slots for _, slots in story.hosts),
+        cpu=story.use.cpu,
+        max_mem=story.use.max_mem,
+        asked_mem=story.requested_mem * 1024,
+        run_limit=float(text.limits.run),
+        succeeded=story.status == 0 and not story.why,
+        gpus=[(gpu.known, gpu.idle) for gpu in story.use.gpus],
+    )
+    said = advice.sentence(use)
+    told = ["", f"    {said[0].upper()}{said[1:]}."] if said else []
+    if use.ran < advice.LEAST:
+        return told
+    rows = [("CPU", use.cpu_share, f"{use.slots} slot{'s' if use.slots > 1 else ''}")]
+    if use.asked_mem:
+        rows.append(("Memory", use.mem_share, f"{story.requested_mem:.0f} MB"))
+    if use.run_limit:
+        rows.append(("Run limit", use.time_share, f"{use.run_limit / 60:.0f} min."))
+    lines = [f"    {name + ' :':<44} {100 * share:.0f}% of {whole}" for name, share, whole in rows]
+    return ["", "Used of what was asked for:", "", *lines, *told]
 
 
 def _gpu(gpu: pb.GpuUse) -> Iterator[str]:

@@ -9,7 +9,7 @@ from lavad.core.lang.job_names import ArrayError, parse_job_id
 FEW = 1000
 """Jobs and elements; a thousand lines of bjobs -l take about a quarter of a second."""
 OF_HISTORY = frozenset({"bacct", "badmin", "bhist", "bjdep", "bjdepinfo", "bjgroup", "lsacct", "report", "status"})
-OF_JOBS = frozenset({"bjobs", "why", "bread", "bstatus"})
+OF_JOBS = frozenset({"bjobs", "stats", "why", "bread", "bstatus"})
 PLAIN = frozenset({"J", "P", "UF", "X", "app", "g", "json", "l", "m", "noheader", "o", "p", "q", "r", "s", "w", "W"})
 """Options of bjobs that neither show other users' jobs nor finished ones."""
 

@@ -14,7 +14,7 @@ from lavad.queries.admin import badmin, lsacct, status
 from lavad.queries.frame.request import Request, Shown
 from lavad.queries.frame.view import View
 from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
-from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, time_left, why
+from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, stats, time_left, why
 from lavad.queries.queues import bapp, blimits, bparams, bqueues, busers, groups
 
 PIECE = 64 * 1024
@@ -29,6 +29,7 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "why": why.show,
     "time-left": time_left.show,
     "report": report.show,
+    "stats": stats.show,
     "status": status.show,
     "busers": busers.show,
     "bparams": bparams.show,

@@ -165,7 +165,7 @@ def _sums(job: Job) -> Row:
     if run is None:
         return *_NO_SUMS[:5], *gpus, *checkpoints
     ends = [part.end for part in run.parts if part.end is not None]
-    cpu = sum(end.utime + end.stime for end in ends)
+    cpu = used_by(run, job.since)[1]
     started = run.started or next((end.started for end in ends if end.started), 0.0) or run.dispatched
     hosts = " ".join(part.host for part in run.parts)
     seconds = max(0.0, job.since - started)

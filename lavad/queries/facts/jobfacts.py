@@ -154,6 +154,11 @@ def ends(job: Job) -> list[End]:
     return found or ([job.run.verdict] if job.run.verdict is not None else [])
 
 
+def cpu_time(job: Job) -> float:
+    """Seconds that its newest attempt has used where it is over, those of hosts that had left it included."""
+    return sum(end.utime + end.stime for end in ends(job)) + (job.run.spent[2] if job.run is not None else 0.0)
+
+
 class Usage:
     """What a job uses or used in all: live from the hosts' reports, else from how its parts ended. Sizes in KB."""
 

@@ -190,7 +190,7 @@ class _Report:
 
     def _times(self, job: Job) -> tuple[float, int, int]:
         """CPU time, wait and turnaround; whole seconds as LSF counts them."""
-        cpu = self.factor * sum(end.utime + end.stime for end in jobfacts.ends(job))
+        cpu = self.factor * jobfacts.cpu_time(job)
         dispatched = job.run.dispatched if job.run is not None else job.since
         return cpu, int(dispatched) - int(job.submitted), int(job.since) - int(job.submitted)
 

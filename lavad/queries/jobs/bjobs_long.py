@@ -10,14 +10,28 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import name_of_command, one_line
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.queries.facts import checkpoints, gpu_usage, jobfacts, load, paragraphs, reasons, resources, slot_reservations, tasks
+from lavad.queries.facts import (
+    checkpoints,
+    gpu_usage,
+    jobfacts,
+    load,
+    paragraphs,
+    reasons,
+    resources,
+    slot_reservations,
+    tasks,
+    use,
+)
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import INDENT, RULE, wrap
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.frame.view import View
 from lavad.queries.jobs.bjobs_rows import Form
+from proto import advice
 
 _BATCH = 200
+_TOLD = 300.0
+"""Seconds of run time below which nothing is said of waste here, where programs read LSF's own lines."""
 
 
 _INTERACTIVE = {
@@ -198,9 +212,14 @@ class Record:
         lines.append(checkpoints.section(self.job.checkpoints))
         if wasted := gpu_usage.waste(self.usage):
             lines.append(f"\n GPU USAGE: {wasted}\n")
+        elif jobfacts.run_time(self.job, self.now) >= _TOLD and (said := self.advice()):
+            lines.append(f"\n ADVICE: {said}\n")
         if "hostfile" in self.options:
             lines.append(paragraphs.host_file(self.spec))
         return "".join(lines) + "\n"
+
+    def advice(self) -> str:
+        return advice.sentence(use.of_job(self.job, self.spec, self.view, self.now)) if self.usage.known else ""
 
     def gpus(self) -> Iterator[str]:
         """The GPUs that each part holds."""

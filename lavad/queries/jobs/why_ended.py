@@ -20,11 +20,8 @@ from lavad.queries.facts.history import History
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request
 from lavad.store.read import Find
+from proto.advice import enough, size
 
-_GB = 1 << 20
-"""KB."""
-_ROOM = 1.25
-"""What is asked for next time, as a multiple of what was needed."""
 MOST = 6
 """Elements that are named for each kind of end."""
 
@@ -208,19 +205,6 @@ def _run_limit(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[
         others = f"; these give more: {' '.join(longer)}" if longer else ""
         todo.append(f"queue {spec.queue} gives {_time(most)} at most{others}")
     return [f"Killed at its run limit of {_time(limit)}; it had run {_time(jobfacts.run_time(job, request.now))}"], todo
-
-
-def size(kb: float) -> str:
-    """``4.2 GB``, ``900 MB``."""
-    if kb >= _GB:
-        return f"{kb / _GB:.1f}".removesuffix(".0") + " GB"
-    return f"{max(1, round(kb / 1024))} MB" if kb else "0 MB"
-
-
-def enough(kb: float) -> str:
-    """The memory to ask for where so much was not enough: ``6GB`` for 4.2 GB."""
-    wanted = kb * _ROOM
-    return f"{math.ceil(wanted / _GB)}GB" if wanted >= 2 * _GB else f"{100 * max(1, math.ceil(wanted / 102400))}MB"
 
 
 def _minutes(seconds: float) -> int:

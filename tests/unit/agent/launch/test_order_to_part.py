@@ -254,10 +254,27 @@ def test_the_report_has_a_section_for_gpus() -> None:
         f"    {'GPU 0 :':<44} SM 0% (max. 0%), idle 100%, memory max. 0 MB, 90 sec.",
         f"    {'GPU 1 :':<44} SM 50% (max. 97%), idle 10%, memory max. 200 MB, 405 J, 90 sec.",
         "",
-        "    3 GPUs asked, 1 idle 100 % of the time.",
+        "    3 GPUs asked, 1 idle 100 % of the time: ask for fewer.",
     ]
     apart = report.report(TEXT, story(use=use, hosts=(("ol2", 1), ("ol3", 1))), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
     assert "GPU usage summary on host <ol2>:" in apart
+
+
+def test_the_report_of_a_longer_job_says_what_it_used_of_what_it_asked_for() -> None:
+    text = pb.JobText(user="alice", cluster="C", queue="normal", limits=pb.Limits(run=7200))
+    used = {"use": report.Use(cpu=660.0, max_mem=1 << 20), "requested_mem": 8192.0, "status": 0}
+    told = story(hosts=(("ol2", 4), ("ol3", 4)), ended=1e9 + 600, **used)
+    before = report.report(text, told, outputs.OutputPaths("out", "", "/kept"), 1e9 + 600)[0]
+    assert before[before.index("Used of what was") :].splitlines()[:7] == [
+        "Used of what was asked for:",
+        "",
+        f"    {'CPU :':<44} 14% of 8 slots",
+        f"    {'Memory :':<44} 12% of 8192 MB",
+        f"    {'Run limit :':<44} 8% of 120 min.",
+        "",
+        "    It used 1.1 of its 8 slots: ask for -n 2, or let the program use them.",
+    ]
+    assert "asked for" not in report.report(text, story(**used), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
 
 
 def test_the_report_is_lsfs() -> None:

@@ -10,7 +10,6 @@ from lavad.core import events as ev
 from lavad.core.job.job import PendingSignal
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.states import SignalKind, TermReason
-from lavad.queries.jobs.why_ended import enough
 from tests.support.worlds.query_cluster import QueryCluster, at, element
 
 GB = 1 << 20
@@ -133,7 +132,3 @@ def test_nobody_reads_of_jobs_that_bjobs_does_not_show() -> None:
             == f"Job <{word}> is not found or has finished\n"
         )
         assert c.ask("why", word)[2] == 0
-
-
-def test_what_to_ask_for_has_a_quarter_of_room() -> None:
-    assert [enough(kb) for kb in (1, 100 * 1024, 1.5 * GB, 1.7 * GB, 4.2 * GB)] == ["100MB", "200MB", "2000MB", "3GB", "6GB"]
