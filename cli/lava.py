@@ -65,7 +65,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("explain", help="what a reason, an exit code or a refusal means, and what to do", add_help=False)
     commands.add_parser("time-left", help="seconds until a running job must end; inside a job, this one", add_help=False)
     commands.add_parser("stats", help="what a job or an array asked for and used, and advice", add_help=False)
-    commands.add_parser("report", help="what users, projects and queues held and used of slots and GPUs", add_help=False)
+    commands.add_parser(
+        "report", help="what users, groups, projects and queues held, used and wasted; also as a page (--html)", add_help=False
+    )
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
     commands.add_parser("db", help="check, backup, restore or upgrade the store", add_help=False)

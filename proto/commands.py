@@ -136,7 +136,12 @@ _ROWS = (
         "why", "lava why: why a job waits, what would start it now, and when it may start; or why it ended", "", "", _JOB + " ..."
     ),
     Listing("time-left", "lava time-left: seconds until a running job must end", "", "", "[job_ID]"),
-    Listing("report", "lava report: what was held and used of slots and GPUs", "csv", "user project queue by from to"),
+    Listing(
+        "report",
+        "lava report: what was held, used and wasted of slots and GPUs, and how long jobs waited",
+        "csv html",
+        "user project queue group by from to top",
+    ),
     Listing("stats", "lava stats: what jobs asked for and used, and advice", "", "", _JOB + " ..."),
     Listing("status", "lava status: what is wrong with the cluster, in words", "", "", ""),
     Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N"),

@@ -22,7 +22,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.site.conf import Conf, Params
 from lavad.store import codec, prune, schema
-from lavad.store.accounting import Asked, Share, Sums, pages, shares, sums
+from lavad.store.accounting import Asked, Share, Sums, Wasteful, pages, shares, sums, wasteful
 from lavad.store.connect import Found, Query, make_engine
 from lavad.store.ended import ended_of, ids_named
 from lavad.store.errors import StoreRefused, lost, refusal
@@ -168,6 +168,10 @@ class Reader:
     def shares(self, asked: Asked) -> list[Share]:
         """Finished jobs by user, project and queue."""
         return shares(self._rows, asked)
+
+    def wasteful(self, asked: Asked, most: int, gpus: bool) -> list[Wasteful]:
+        """Finished jobs that wasted the most slots, or GPUs."""
+        return wasteful(self._rows, asked, most, gpus)
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         """Finished jobs by id, a page at a time."""

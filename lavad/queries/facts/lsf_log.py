@@ -28,7 +28,7 @@ from lavad.queries.facts.history import moves
 from lavad.queries.facts.jobset import Wanted
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
-from lavad.store.accounting import Asked, Share, Sums
+from lavad.store.accounting import Asked, Share, Sums, Wasteful
 from lavad.store.read import Find, Mark
 
 LARGEST = 256 << 20
@@ -197,6 +197,10 @@ class FileLog:
 
     def shares(self, asked: Asked) -> list[Share]:
         """lava report reads no file."""
+        raise NotImplementedError("a file has no sums")
+
+    def wasteful(self, asked: Asked, most: int, gpus: bool) -> list[Wasteful]:
+        """As ``shares``."""
         raise NotImplementedError("a file has no sums")
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:

@@ -17,7 +17,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Params
-from lavad.store.accounting import Asked, Share, Sums
+from lavad.store.accounting import Asked, Share, Sums, Wasteful
 from lavad.store.read import Find, Mark
 
 NO_TEXT = JobText(command="")
@@ -64,6 +64,9 @@ class Reader(Protocol):
 
     def shares(self, asked: Asked) -> list[Share]:
         """Finished jobs by user, project and queue."""
+
+    def wasteful(self, asked: Asked, most: int, gpus: bool) -> list[Wasteful]:
+        """Finished jobs that wasted the most slots, or GPUs."""
 
     def kept_since(self) -> float:
         """The time up to which history may be gone; 0.0: all is there."""

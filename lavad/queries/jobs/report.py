@@ -1,25 +1,25 @@
-"""lava report: what the jobs of users, projects and queues that have ended held and used of slots and GPUs."""
+"""lava report: what jobs that have ended held, used and wasted, and how long they waited: by user, project, queue, user group."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from lavad.core.job import checkpoints, gpu_use
-from lavad.core.job.checkpoints import CheckpointSums
-from lavad.core.job.gpu_use import GpuSums
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import show as show_key
+from lavad.core.site.rights import expand_users
 from lavad.queries.facts import visibility
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Options, Request, Shown, err, out, read_period
-from lavad.store.accounting import Asked, Share
+from lavad.queries.jobs import report_html
+from lavad.queries.jobs.report_rows import HOUR, KWH, Row, grouped, summed, waste
+from lavad.store.accounting import Asked, Share, Wasteful
 
 GROUPS = ("user", "project", "queue")
-_HOUR = 3600.0
-_KWH = 3_600_000.0
+BY = (*GROUPS, "group", "site")
+"""``group``: each user group of the configuration, with the jobs of its members; ``site``: all together."""
+TOP = 10
 _COLUMNS = (
     "by",
     "name",
@@ -33,9 +33,14 @@ _COLUMNS = (
     "gpu_kwh",
     "checkpoint_hours",
     "lost_hours",
+    "exited",
+    "slot_waste_hours",
+    "mean_wait_hours",
+    "longest_wait_hours",
 )
 _HEAD = (
-    "JOBS SLOT_HOURS  CPU_HOURS SLOT_WASTE GPU_JOBS  GPU_HOURS   GPU_USED   GPU_IDLE GPU_WASTE    GPU_KWH CKPT_HOURS LOST_HOURS\n"
+    "JOBS SLOT_HOURS  CPU_HOURS SLOT_WASTE GPU_JOBS  GPU_HOURS   GPU_USED   GPU_IDLE GPU_WASTE    GPU_KWH CKPT_HOURS LOST_HOURS"
+    " EXITED MEAN_WAIT LONGEST_WAIT\n"
 )
 
 
@@ -44,21 +49,55 @@ def show(request: Request) -> Iterator[Shown]:
     if request.words:
         raise Refused(f"lava report: {request.words[0]}: no such argument")
     by = options.text("by")
-    if by and by not in GROUPS:
-        raise Refused(f"lava report: --by {by[:80]}: must be user, project or queue")
+    if by and by not in BY:
+        raise Refused(f"lava report: --by {by[:80]}: must be user, project, queue, group or site")
+    most = _most(options)
     asked = _asked(request, options)
     shares = request.view.reader.shares(asked)
-    found = [(group, _grouped(shares, group)) for group in ([by] if by else GROUPS)]
+    found = [(group, grouped(request, shares, group)) for group in ([by] if by else GROUPS)]
     if "csv" in options:
         yield out(_csv(found))
         return
     begin, end = asked.completed or (0.0, request.now)
     if begin and (kept := request.view.reader.kept_since()) > begin:
         yield err(f"Jobs that ended before {formats.full_time(kept)} are no longer kept (LAVA_HISTORY_DAYS)")
+    if "html" in options:
+        groups = grouped(request, shares, "group") if request.cluster.conf.user_groups else []
+        found = [(group, rows) for group, rows in [*found, ("group", groups)] if rows]
+        yield from report_html.page(request, asked, shares, found, most or TOP)
+        return
     since = f"between {formats.time_with_year(begin)} and" if begin else "until"
     yield out(f"Jobs that ended {since} {formats.time_with_year(end)}; waste: slots without CPU time, GPUs below 5 % of use\n")
     for group, rows in found:
-        yield out(_table(group, rows))
+        yield out(_table(group, rows, shares))
+    for gpus in (False, True) if most else ():
+        yield out(_top(request.view.reader.wasteful(asked, most, gpus), gpus))
+
+
+def _most(options: Options) -> int:
+    """How many jobs to name (--top); 0: none."""
+    text = options.text("top")
+    if not text:
+        return 0
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise Refused(f"lava report: --top {text[:80]}: must be 1 to 1000")
+    return int(text)
+
+
+def _top(rows: list[Wasteful], gpus: bool) -> str:
+    """The jobs that wasted the most; "" where none did."""
+    if not rows:
+        return ""
+    kind = "GPU" if gpus else "SLOT"
+    lines = [
+        f"\n{'JOBID':<16} {'USER':<12} {'PROJECT':<12} {'QUEUE':<12} {kind + '_HOURS':>10} {kind + '_WASTE':>10}  JOB_NAME\n"
+    ]
+    for row in rows:
+        lines.append(
+            f"{show_key(row.key):<16} {row.user:<12} {row.project:<12} {row.queue:<12} {row.held / HOUR:>10.2f} "
+            f"{row.wasted / HOUR:>10.2f}  {row.name}\n"
+        )
+    return "".join(lines)
 
 
 def _asked(request: Request, options: Options) -> Asked:
@@ -66,6 +105,11 @@ def _asked(request: Request, options: Options) -> Asked:
     begin, end = options.text("from"), options.text("to")
     period = read_period(request, f"{begin or '2000/1/1'},{end or '.'}") if begin or end else None
     users = tuple(options.words("user"))
+    if group := options.text("group"):
+        if group not in dict(request.cluster.conf.user_groups):
+            raise Refused(f"{group}: No such user group")
+        members = expand_users(request.cluster.conf, [*users, group])
+        users = () if "all" in members else tuple(sorted(members))
     if visibility.history_is_restricted(request):
         if users and users != (request.caller.user,):
             raise Refused("User permission denied")
@@ -77,66 +121,34 @@ def _asked(request: Request, options: Options) -> Asked:
     return Asked(users=users, projects=tuple(options.words("project")), queues=queues, completed=period)
 
 
-class _Row(NamedTuple):
-    name: str
-    jobs: int
-    slots: float
-    cpu: float
-    gpu_jobs: int
-    gpus: GpuSums
-    checkpoints: CheckpointSums
-
-
-def _grouped(shares: list[Share], group: str) -> list[_Row]:
-    """A row for each user, project or queue, by name."""
-    members: defaultdict[str, list[Share]] = defaultdict(list)
-    for share in shares:
-        members[getattr(share, group)].append(share)
-    return [_sum(name, members[name]) for name in sorted(members)]
-
-
-def _sum(name: str, shares: Iterable[Share | _Row]) -> _Row:
-    shares = list(shares)
-    return _Row(
-        name,
-        sum(share.jobs for share in shares),
-        sum(share.slots for share in shares),
-        sum(share.cpu for share in shares),
-        sum(share.gpu_jobs for share in shares),
-        gpu_use.total(share.gpus for share in shares),
-        checkpoints.total(share.checkpoints for share in shares),
-    )
-
-
-def _table(group: str, found: list[_Row]) -> str:
+def _table(group: str, found: list[Row], shares: list[Share]) -> str:
     width = max([len(row.name) for row in found] + [14])
-    rows = [*found, _sum("TOTAL", found)]
+    rows = [*found, summed("TOTAL", shares)]
     return f"\n{group.upper():<{width}} {_HEAD}" + "".join(f"{row.name:<{width}} {_line(row)}" for row in rows)
 
 
-def _line(share: _Row) -> str:
+def _line(share: Row) -> str:
     gpus, slots, cpu = share.gpus, share.slots, share.cpu
     return (
-        f"{share.jobs:>4} {slots / _HOUR:>10.2f} {cpu / _HOUR:>10.2f} {_waste(slots - cpu, slots):>10} "
-        f"{share.gpu_jobs:>8} {gpus.held / _HOUR:>10.2f} {gpus.used / _HOUR:>10.2f} {gpus.idle / _HOUR:>10.2f} "
-        f"{_waste(gpus.idle, gpus.held):>9} {gpus.energy / _KWH:>10.3f} "
-        f"{share.checkpoints.cost / _HOUR:>10.2f} {share.checkpoints.lost / _HOUR:>10.2f}\n"
+        f"{share.jobs:>4} {slots / HOUR:>10.2f} {cpu / HOUR:>10.2f} {waste(share.slots_wasted, slots):>10} "
+        f"{share.gpu_jobs:>8} {gpus.held / HOUR:>10.2f} {gpus.used / HOUR:>10.2f} {gpus.idle / HOUR:>10.2f} "
+        f"{waste(gpus.idle, gpus.held):>9} {gpus.energy / KWH:>10.3f} "
+        f"{share.checkpoints.cost / HOUR:>10.2f} {share.checkpoints.lost / HOUR:>10.2f} "
+        f"{share.exited:>6} {formats.hms(share.mean_wait):>9} {formats.hms(share.longest_wait):>12}\n"
     )
 
 
-def _waste(lost: float, held: float) -> str:
-    return f"{100 * max(0.0, lost) / held:.0f}%" if held else "-"
-
-
-def _csv(found: list[tuple[str, list[_Row]]]) -> str:
+def _csv(found: list[tuple[str, list[Row]]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for group, rows in found:
         for one in rows:
             gpus = one.gpus
-            hours = [f"{value / _HOUR:.4f}" for value in (one.slots, one.cpu)]
-            cards = [f"{value / _HOUR:.4f}" for value in (gpus.held, gpus.used, gpus.idle)]
-            lost = [f"{value / _HOUR:.4f}" for value in (one.checkpoints.cost, one.checkpoints.lost)]
-            writer.writerow([group, one.name, one.jobs, *hours, one.gpu_jobs, *cards, f"{gpus.energy / _KWH:.4f}", *lost])
+            hours = [f"{value / HOUR:.4f}" for value in (one.slots, one.cpu)]
+            cards = [f"{value / HOUR:.4f}" for value in (gpus.held, gpus.used, gpus.idle)]
+            lost = [f"{value / HOUR:.4f}" for value in (one.checkpoints.cost, one.checkpoints.lost)]
+            waits = [f"{value / HOUR:.4f}" for value in (one.slots_wasted, one.mean_wait, one.longest_wait)]
+            energy = f"{gpus.energy / KWH:.4f}"
+            writer.writerow([group, one.name, one.jobs, *hours, one.gpu_jobs, *cards, energy, *lost, one.exited, *waits])
     return text.getvalue()

@@ -10,13 +10,14 @@ from lavad.core.cluster.charge import gpus_with_attempt, used_by
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import ElementsKilled, Event, JobEvent, JobFinished, SpecAdded, kind_of
 from lavad.core.events.apply import apply
+from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState
-from lavad.store.accounting import Asked, Share, Sums
+from lavad.store.accounting import Asked, Share, Sums, Wasteful
 from lavad.store.read import Find, Mark
 from lavad.store.rows import killed_jobs
 
@@ -117,16 +118,38 @@ class MemoryReader:
         raise NotImplementedError("a real store sums up")
 
     def shares(self, asked: Asked) -> list[Share]:
-        """One for each job; of the filters it knows users and projects."""
+        """One for each job; of the filters it knows users, projects and the time of the end."""
         found = []
-        for job in self.finished.values():
-            spec = self.all_specs[job.spec]
-            if spec.user in (asked.users or (spec.user,)) and spec.project in (asked.projects or (spec.project,)):
-                _, cpu, slots, _ = used_by(job.run, job.since) if job.run is not None else (0.0,) * 4
-                gpus = gpus_with_attempt(job, job.run, job.since)
-                figures = slots, cpu, int(gpus is not None), gpus or GpuSums()
-                found.append(Share(spec.user, spec.project, spec.queue, 1, *figures))
+        for job, spec in self._asked(asked):
+            _, cpu, slots, _ = used_by(job.run, job.since) if job.run is not None else (0.0,) * 4
+            gpus = gpus_with_attempt(job, job.run, job.since)
+            wait = (job.run.dispatched if job.run is not None else job.since) - job.submitted
+            figures = slots, cpu, int(gpus is not None), gpus or GpuSums(), CheckpointSums()
+            times = int(job.state is JobState.EXIT), wait, wait, job.since
+            found.append(Share(spec.user, spec.project, spec.queue, 1, *figures, *times))
         return found
+
+    def wasteful(self, asked: Asked, most: int, gpus: bool) -> list[Wasteful]:
+        """As of the real one."""
+        found = []
+        for job, spec in self._asked(asked):
+            _, cpu, held, _ = used_by(job.run, job.since) if job.run is not None else (0.0,) * 4
+            lost = held - cpu
+            if gpus:
+                sums = gpus_with_attempt(job, job.run, job.since) or GpuSums()
+                held, lost = sums.held, sums.idle
+            if lost > 0:
+                found.append(Wasteful(job.key, spec.user, spec.project, spec.queue, job.name, held, lost))
+        return sorted(found, key=lambda row: -row.wasted)[:most]
+
+    def _asked(self, asked: Asked) -> list[tuple[Job, Spec]]:
+        begin, end = asked.completed or (0.0, float("inf"))
+        rows = [(job, self.all_specs[job.spec]) for job in self.finished.values() if begin <= job.since <= end]
+        return [
+            (job, spec)
+            for job, spec in rows
+            if spec.user in (asked.users or (spec.user,)) and spec.project in (asked.projects or (spec.project,))
+        ]
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         raise NotImplementedError("a real store pages")
