@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta, tzinfo
+from functools import lru_cache
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - compared with times of UTC without their zone
 
@@ -31,6 +32,7 @@ class _SystemZone(tzinfo):
 SYSTEM_ZONE = _SystemZone()
 
 
+@lru_cache(maxsize=1)
 def local_time(at: float) -> datetime:
     """The local time of a point in time (seconds since the epoch)."""
     return datetime.fromtimestamp(at, SYSTEM_ZONE)

@@ -73,9 +73,12 @@ class StoreGrowth:
 def size_of(decided: Decided) -> int:
     """Bytes that a decision adds to the store and to lsb.events, about."""
     events = decided.events
-    sample = events[:SAMPLE]
-    said = sum(len(_encode(event)) for event in sample)
+    said = 0
+    for event in events[:SAMPLE]:
+        said += len(_encode(event))
     if len(events) > SAMPLE:
         said = said * len(events) // SAMPLE
-    said += sum(len(_encode(text)) for _, text in decided.texts)
-    return len(events) * OF_EVENT + COPIES * said + sum(len(body) for _, _, body in decided.attached)
+    for _, text in decided.texts:
+        said += len(_encode(text))
+    attached = sum([len(body) for _, _, body in decided.attached]) if decided.attached else 0
+    return len(events) * OF_EVENT + COPIES * said + attached

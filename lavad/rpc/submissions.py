@@ -15,6 +15,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs
 from lavad.core.decide.control.revive import find_restart_source
 from lavad.core.decide.submit import submit
+from lavad.core.decide.submit.alike import Alike
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller, Faulty, OptionValue, Refused
@@ -93,7 +94,7 @@ class Submissions:
                 return stored["results"]
 
         async def decided(known: StoredJobs) -> Answer:
-            decides = _Decisions(drafts, lambda ask, env: self._decision(ask, caller, env, known))
+            decides = _Decisions(drafts, lambda ask, env, alike: self._decision(ask, caller, env, known, alike=alike))
             return (await self._engine.hand_in(decides, uuid, caller.user, join=_joined))[0]
 
         return (await self._lookups.tried(decided, caller))["results"]
@@ -131,9 +132,10 @@ class Submissions:
         env: Environment,
         known: StoredJobs = NOTHING,
         source: RestartSource | None = None,
+        alike: Alike | None = None,
     ) -> Decide:
         def decide(cluster: Cluster, now: float) -> Decided:
-            decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source)
+            decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike)
             decided.envs = [env]
             return decided
 
@@ -158,9 +160,12 @@ class _Drafts:
 
 
 class _Decisions(Sequence[Decide]):
-    """Those about drafts, answered also where they are refused; made when their turn comes, which most are not at first."""
+    """Those about drafts, answered also where they are refused; made when their turn comes, which most are not at first.
 
-    def __init__(self, drafts: Sequence[_Draft], decision: Callable[[asks.Submit, Environment], Decide]) -> None:
+    Decisions of one iteration are made at one time.
+    """
+
+    def __init__(self, drafts: Sequence[_Draft], decision: Callable[[asks.Submit, Environment, Alike], Decide]) -> None:
         self._drafts = drafts
         self._decision = decision
 
@@ -174,13 +179,18 @@ class _Decisions(Sequence[Decide]):
     def __getitem__(self, at: int | slice) -> Decide | Sequence[Decide]:
         if isinstance(at, slice):
             return _Decisions(self._drafts[at], self._decision)
-        draft = self._drafts[at]
+        return self._about(self._drafts[at], {})
 
+    def __iter__(self) -> Iterator[Decide]:
+        alike: Alike = {}
+        return (self._about(draft, alike) for draft in self._drafts)
+
+    def _about(self, draft: _Draft, alike: Alike) -> Decide:
         def decide(cluster: Cluster, now: float) -> Decided:
             try:
                 if isinstance(draft, Refused):
                     raise draft
-                decided = self._decision(*draft)(cluster, now)
+                decided = self._decision(*draft, alike)(cluster, now)
             except NeedsLookup:
                 raise
             except Refused as refusal:

@@ -77,7 +77,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     actions: tuple[Action, ...] = ()
 
 
-class Spec(msgspec.Struct, frozen=True, omit_defaults=True):
+class Spec(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):
     """Everything that determines where and when a job may run. Jobs with an equal spec are one class for the scheduler."""
 
     user: str

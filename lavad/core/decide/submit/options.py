@@ -20,12 +20,22 @@ MAX_TEXT = 2**16
 def read_options(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
     """Apply all options to the draft; raises Refused for the first that is wrong or unknown."""
     for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):  # nnodes last, as it depends on -n
-        texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-        if any(len(text) > MAX_TEXT for text in texts) and option != "is":
-            raise Refused(f"-{option}: The value is too long")
-        reader = READERS.get(option)
-        if reader is None:
-            raise Refused(f"option -{option} is not supported by lava")
-        reader(draft, option, value)
+        _read(draft, option, value)
     settle_slots(draft, "n" in options)
     check_host_specs(draft)
+
+
+def read_own(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
+    """Apply options that nothing else depends on; raises as ``read_options``."""
+    for option, value in options.items():
+        _read(draft, option, value)
+
+
+def _read(draft: JobDraft, option: str, value: OptionValue) -> None:
+    texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+    if any(len(text) > MAX_TEXT for text in texts) and option != "is":
+        raise Refused(f"-{option}: The value is too long")
+    reader = READERS.get(option)
+    if reader is None:
+        raise Refused(f"option -{option} is not supported by lava")
+    reader(draft, option, value)

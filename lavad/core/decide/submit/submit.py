@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -17,17 +18,18 @@ from lavad.core.decide.base.resolve import NOTHING, Resolved, StoredJobs, resolv
 from lavad.core.decide.base.room import check_room, full, units_of_new
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
+from lavad.core.decide.submit.alike import Alike, Common, key_of, own_draft, split_options
 from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
 from lavad.core.decide.submit.gpus import settle_gpus
-from lavad.core.decide.submit.options import read_options
+from lavad.core.decide.submit.options import read_options, read_own
 from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.decide.submit.work import check_work
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.asks import Caller, Refused, Submit
+from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.rules.checkpoint_folder import why_alone
@@ -44,12 +46,44 @@ def submit(
     local: datetime,
     known: StoredJobs = NOTHING,
     source: RestartSource | None = None,
+    alike: Alike | None = None,
 ) -> Decided:
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``source``:
-    the job that is restarted.
+    the job that is restarted; ``alike``: the submissions of the same request, time and caller before it.
     """
     _check_caller(cluster, ask, caller)
-    draft = read_draft(cluster, ask, caller, local, source)
+    common, own = split_options(ask.options)
+    key = None if alike is None or source is not None else key_of(ask, common)
+    found = alike.get(key) if alike is not None and key is not None else None
+    if found is None:
+        found = _common_draft(cluster, ask, common, caller, now, local, source)
+        if alike is not None and key is not None:
+            alike[key] = found
+    draft, queue, most = found
+    if key is not None:
+        draft = own_draft(draft, ask)
+    read_own(draft, own)
+    name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
+    settle_interactive(draft, name)
+    _check_pending_limits(cluster, draft, name, most)
+    depends: Resolved | None = None
+    if draft.condition:
+        indices = name.indices if isinstance(name, ArraySpec) else None
+        depends = resolve(cluster, draft.condition, caller, draft.orphan, known, indices)
+    return _submitted(cluster, draft, name, queue, now, bool(draft.queues), caller, depends)
+
+
+def _common_draft(
+    cluster: Cluster,
+    ask: Submit,
+    options: Mapping[str, OptionValue],
+    caller: Caller,
+    now: float,
+    local: datetime,
+    source: RestartSource | None,
+) -> Common:
+    """What does not depend on the job's name and files, nor on jobs that were submitted just before."""
+    draft = read_draft(cluster, ask, options, caller, local, source)
     check_interactive(draft)
     apply_app(draft)
     apply_site(draft)
@@ -62,14 +96,9 @@ def submit(
     check_reservation(cluster, draft)
     _check_checkpoint_folder(cluster, draft, ask)
     _notice_times(draft, now)
-    name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
-    settle_interactive(draft, name)
-    _check_pending_limits(cluster, draft, name)
-    depends: Resolved | None = None
-    if draft.condition:
-        indices = name.indices if isinstance(name, ArraySpec) else None
-        depends = resolve(cluster, draft.condition, caller, draft.orphan, known, indices)
-    return _submitted(cluster, draft, name, queue, now, bool(draft.queues), caller, depends)
+    own = LimitBook(cluster.conf).section_of(draft.spec.user)
+    limits = (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots)
+    return draft, queue, min((most for most in limits if most is not None), default=None)
 
 
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
@@ -91,7 +120,14 @@ def known_resources(cluster: Cluster) -> frozenset[str]:
     return resreq.BUILT_IN | {resource.name for resource in cluster.conf.resources}
 
 
-def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, source: RestartSource | None = None) -> JobDraft:
+def read_draft(
+    cluster: Cluster,
+    ask: Submit,
+    options: Mapping[str, OptionValue],
+    caller: Caller,
+    local: datetime,
+    source: RestartSource | None = None,
+) -> JobDraft:
     """The options of a submission, read."""
     conf = cluster.conf
     spec = Spec(user=caller.user, queue="", project=conf.params.default_project, from_host=caller.host)
@@ -114,7 +150,7 @@ def read_draft(cluster: Cluster, ask: Submit, caller: Caller, local: datetime, s
     )
     if source is not None:
         restart.begin(draft, ask, source, caller.host)
-    read_options(draft, ask.options)
+    read_options(draft, options)
     if source is not None:
         restart.settle(draft, ask, source)
     read_roles(draft, ask)
@@ -156,13 +192,11 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
         raise Refused(str(error)) from None
 
 
-def _check_pending_limits(cluster: Cluster, draft: JobDraft, name: ArraySpec | str) -> None:
+def _check_pending_limits(cluster: Cluster, draft: JobDraft, name: ArraySpec | str, most: int | None) -> None:
     count = len(name.indices) if isinstance(name, ArraySpec) else 1
     used = cluster.use.users[draft.spec.user]
-    own = LimitBook(cluster.conf).section_of(draft.spec.user)
-    for most in (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots):
-        if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
-            raise full(cluster)
+    if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
+        raise full(cluster)
     units = 1 + len(draft.name) // CHARS + (len(draft.condition) // READ_CHARS)
     check_room(cluster, draft.spec.user, units + units_of_new(cluster, draft.spec))
 
