@@ -43,6 +43,9 @@ class InstallData(_install_data):
 
 setup(
     scripts=["cli/lava-python"],
-    data_files=[("share/lava/systemd", [f"docs/systemd/{name}" for name in sorted(os.listdir("docs/systemd"))])],
+    data_files=[
+        (f"share/lava/{folder}", [f"docs/{folder}/{name}" for name in sorted(os.listdir(f"docs/{folder}"))])
+        for folder in ("systemd", "monitoring")
+    ],
     cmdclass={"install_scripts": InstallScripts, "install_data": InstallData},
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./(?P<path>[^)#]+)|systemd/?[^)]*)(?:#[^)]*)?\)")
+_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./(?P<path>[^)#]+)|(?:systemd|monitoring)/?[^)]*)(?:#[^)]*)?\)")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -86,6 +86,8 @@ class Metrics:
         self.restarted: dict[Labels, int] = defaultdict(int)
         self.dispatched: dict[Labels, int] = defaultdict(int)
         self.hung: dict[Labels, int] = defaultdict(int)
+        self.retried: dict[Labels, int] = defaultdict(int)
+        self.checkpoints: dict[Labels, int] = defaultdict(int)
         self.refusals: dict[Labels, int] = defaultdict(int)
         self.waited: dict[Labels, Spread] = defaultdict(Spread)
         self.prepared: dict[Labels, Spread] = defaultdict(Spread)
@@ -105,6 +107,9 @@ class Metrics:
             ev.JobRevived: self._job_requeued,
             ev.RanksSuspected: self._ranks_suspected,
             ev.PartRefused: self._part_refused,
+            ev.TaskRetried: self._task_retried,
+            ev.CheckpointMade: self._checkpoint_made,
+            ev.CheckpointFailed: self._checkpoint_failed,
         }
         for job in cluster.jobs.rows.values():
             self._list(job)
@@ -129,6 +134,10 @@ class Metrics:
     def _labels(self, spec: int) -> Labels:
         return labels_of(self._cluster.specs.rows.get(spec))
 
+    def _labels_of_job(self, key: int, finished: dict[int, Job]) -> Labels:
+        job = self._job(key, finished)
+        return labels_of(None) if job is None else self._labels(job.spec)
+
     def _job(self, key: int, finished: dict[int, Job]) -> Job | None:
         return self._cluster.jobs.rows.get(key) or finished.get(key)
 
@@ -152,6 +161,15 @@ class Metrics:
 
     def _part_refused(self, event: ev.PartRefused, _: dict[int, Job]) -> None:
         self.refusals[(event.host, event.code)] += 1
+
+    def _task_retried(self, event: ev.TaskRetried, finished: dict[int, Job]) -> None:
+        self.retried[self._labels_of_job(event.key, finished)] += 1
+
+    def _checkpoint_made(self, event: ev.CheckpointMade, finished: dict[int, Job]) -> None:
+        self.checkpoints[(*self._labels_of_job(event.key, finished), "made")] += 1
+
+    def _checkpoint_failed(self, event: ev.CheckpointFailed, finished: dict[int, Job]) -> None:
+        self.checkpoints[(*self._labels_of_job(event.key, finished), "failed")] += 1
 
     def _list(self, job: Job) -> None:
         if job.run is not None and job.outcome is None and len(self.ranks) < LISTED:
@@ -202,6 +220,8 @@ class Metrics:
         yield _counts("lava_jobs_submitted", "Jobs and elements accepted", _JOB, self.submitted)
         yield _counts("lava_jobs_ended", "Jobs and elements that ended", (*_JOB, "state"), self.ended)
         yield _counts("lava_jobs_restarted", "Attempts that were over and whose job waited again", _JOB, self.restarted)
+        yield _counts("lava_tasks_restarted", "Tasks of jobs with roles that were started again", _JOB, self.retried)
+        yield _counts("lava_checkpoints", "Checkpoints of jobs", (*_JOB, "result"), self.checkpoints)
         yield _counts("lava_jobs_dispatched", "Attempts sent to hosts", _JOB, self.dispatched)
         yield _counts("lava_host_refusals", "Jobs that a host refused to start", ("host", "code"), self.refusals)
         yield _counts("lava_hangs", "Times that ranks of a job were named as hanging", _JOB, self.hung)
@@ -248,10 +268,11 @@ class Metrics:
 
 
 def labels_of(spec: Spec | None) -> Labels:
-    """Kind (the framework, ``parallel`` or ``serial``) and queue."""
+    """Kind (the framework, of a job with roles that of its roles; ``parallel`` or ``serial``) and queue."""
     if spec is None:
         return ("unknown", "unknown")
-    return (spec.launch.partition("(")[0] or ("parallel" if spec.slots > 1 else "serial"), spec.queue)
+    kind = spec.launch.partition("(")[0] or spec.policy.framework
+    return (kind or ("parallel" if spec.slots > 1 else "serial"), spec.queue)
 
 
 def _counts(name: str, text: str, labels: Iterable[str], counts: dict[Labels, int]) -> CounterMetricFamily:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.live.fixtures import cluster
+from tests.support.live.fixtures import cluster, own_cluster
 
-__all__ = ["cluster"]
+__all__ = ["cluster", "own_cluster"]

@@ -115,8 +115,9 @@ def test_a_link_to_a_command_is_the_command(prefix: Path, user: dict[str, str], 
 
 def test_what_a_site_needs_is_in_the_wheel(prefix: Path) -> None:
     purelib = Path(sysconfig.get_path("purelib", vars={"base": str(prefix)}))
-    units = {path.name for path in (prefix / "share" / "lava" / "systemd").iterdir()}
-    assert units == {path.name for path in (ROOT / "docs" / "systemd").iterdir()}
+    for folder in ("systemd", "monitoring"):
+        there = {path.name for path in (prefix / "share" / "lava" / folder).iterdir()}
+        assert there == {path.name for path in (ROOT / "docs" / folder).iterdir()}
     for folder in ("config/samples", "lavad/store/migrations/versions"):
         there = {path.name for path in (purelib / folder).iterdir() if path.is_file()}
         assert there == {path.name for path in (ROOT / folder).iterdir() if path.is_file()}

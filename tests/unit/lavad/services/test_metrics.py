@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import http.client
+import json
+import re
 import socket
+from pathlib import Path
 
 import pytest
+import yaml
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lavad.core import events as ev
 from lavad.core.job.job import Job, Suspect
+from lavad.core.job.spec import Policy, Role
 from lavad.core.lang.states import HangState
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
@@ -121,3 +126,41 @@ def test_addresses() -> None:
     assert [is_loopback(host) for host in ("127.0.0.2", "localhost", "0.0.0.0", "10.0.0.1")] == [True, True, False, False]
     with pytest.raises(ValueError):
         split_address("here")
+
+
+def test_jobs_with_roles_are_told_apart_and_their_restarts_counted() -> None:
+    bench = Bench()
+    world = bench.world
+    roles = tuple(Role(name=name, count=1) for name in ("master", "worker"))
+    kinds = ("pytorch", "tensorflow", "mpi")
+    keys = [world.submit(slots=2, max_slots=2, roles=roles, policy=Policy(framework=kind)) for kind in kinds]
+    world.step()
+    first = keys[0]
+    world.apply(ev.TaskRetried(at=world.now, key=first, attempt=1, rank=1, number=2, why="exit 137"))
+    world.apply(ev.CheckpointMade(at=world.now, key=first, attempt=1, generation=1, seconds=2.0, size=10))
+    world.apply(ev.CheckpointFailed(at=world.now, key=first, attempt=1, generation=2, why="disk full"))
+    seen = bench.tell()
+    assert [seen["lava_jobs_submitted_total", name, "normal"] for name in kinds] == [1, 1, 1]
+    assert seen["lava_tasks_restarted_total", "pytorch", "normal"] == 1
+    assert seen["lava_checkpoints_total", "pytorch", "normal", "made"] == 1
+    assert seen["lava_checkpoints_total", "pytorch", "normal", "failed"] == 1
+
+
+MONITORING = Path(__file__).parents[4] / "docs" / "monitoring"
+
+
+def test_the_dashboard_and_the_alerts_ask_for_what_there_is() -> None:
+    registry = CollectorRegistry()
+    registry.register(_Page(Bench().metrics))
+    there = {f"{family.name}{end}" for family in registry.collect() for end in ENDS[family.type]}
+    rules = [rule for group in yaml.safe_load((MONITORING / "lava.rules.yml").read_text())["groups"] for rule in group["rules"]]
+    there |= {rule["record"] for rule in rules if "record" in rule}
+    panels = json.loads((MONITORING / "grafana-lava.json").read_text())["panels"]
+    asked = [rule["expr"] for rule in rules] + [target["expr"] for panel in panels for target in panel["targets"]]
+    named = {name for text in asked for name in re.findall(r"\blava[\w:]+", text)}
+    assert named - there == set()
+    assert {name.partition("_bucket")[0] for name in named} > {"lava_hosts", "lava_slots", "lava_job_wait_seconds"}
+
+
+ENDS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+"""Type of a metric to the ends of its names on the page."""
