@@ -43,6 +43,16 @@ def started(part: Part, at: float) -> Part:
     return replace(part, stage=Stage.RUNNING, since=-1.0 if part.stopped else at)
 
 
+def asked_before(part: Part, now: float) -> Decided:
+    """Its command runs: what was asked for before, which it could not do then."""
+    effects: list[Effect] = []
+    waiting, part = part.waiting, replace(part, waiting=())
+    for request in waiting:
+        part, more = asked(part, request, now)
+        effects += more
+    return part, effects
+
+
 def ended(part: Part) -> Part:
     """Its tasks have ended; the shepherd ends whatever processes are left."""
     return replace(part, stage=max(part.stage, Stage.ENDED), steps=(), since=-1.0)
@@ -308,14 +318,16 @@ def _checkpoint(part: Part, request: Request, answered: list[Effect]) -> Decided
     rules = part.rules
     if not rules.first and rules.checkpoint:
         return part, answered
-    if not rules.checkpoint or part.stage is not Stage.RUNNING:
-        why = "Job has not started yet" if rules.checkpoint else "Job is not checkpointable"
-        return part, [Answer(part.uid, request.number, False, why)]
+    if not rules.checkpoint:
+        return part, [Answer(part.uid, request.number, False, "Job is not checkpointable")]
     kill_after = request.kill_after or request.kind is RequestKind.MIGRATE
-    if kill_after:
+    if kill_after and part.stage is Stage.RUNNING:
         part = replace(part, reason=part.reason or request.reason or "TERM_CHKPNT")
     # Not marked as carried out: after a restart of the agent the master requests it again.
     part = replace(part, requests=part.requests - {request.number})
+    if part.stage is not Stage.RUNNING:
+        others = tuple(one for one in part.waiting if one.number != request.number)
+        return replace(part, waiting=(*others, request)), []
     return part, [Save(part.uid), AskCheckpoint(part.uid, request.number, kill_after)]
 
 

@@ -124,6 +124,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """The limit that it exceeded (the name of a TermReason), "" if none."""
     reason: str = ""
     """Why it was ended on request (the name of a TermReason), "" if it was not."""
+    waiting: tuple[Request, ...] = ()
+    """Requests for checkpoints that came before its command runs."""
     migrating: int = 0
     """Number of the request by which it is to end and the job to start elsewhere; 0: none."""
 

@@ -241,7 +241,8 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text:
     most = (order.start.restart if order.start.go_back else -1) if again else None
     first = (checkpoints.before(text, site, order.key, again), *_before(text))
     found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
-    return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key, again)) if found.argv else found
+    slots = sum(host.slots for host in order.start.hosts)
+    return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key, again, slots)) if found.argv else found
 
 
 def _before(text: pb.JobText) -> tuple[str, ...]:
@@ -272,7 +273,7 @@ def _with_tasks(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
     start, text = order.start, made.text
     if launch := frameworks.parse(text.launch):
         return _with_framework(part, launch, order, made, site)
-    if text.launch != "mpi":
+    if text.launch != "mpi" or checkpoints.is_criu(text, site):
         tasks = (TaskSpec(NO_RANK, {}),) if start.place == 0 else ()
         serve = launchers.serve(start, text.resizable, gpus.by_task(text, start))
         link = mpi.link(start, site.address, text.resizable, ranks=False) if serve else None

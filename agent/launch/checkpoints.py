@@ -19,6 +19,8 @@ from proto import agent_pb2 as pb
 
 APP = "app"
 """The job's program writes its checkpoints itself."""
+MPI = "mpi"
+"""The launch of a job whose ranks lava starts."""
 CRIU = "criu"
 """Its processes are dumped and restored."""
 KEPT = 2
@@ -65,11 +67,16 @@ def before(text: pb.JobText, site: Site, key: int, again: bool) -> str:
     return " ".join(map(quote, words("restart", json.dumps(_asked(text, site, key) | {"again": again}))))
 
 
-def wrapped(argv: Sequence[str], text: pb.JobText, site: Site, key: int, again: bool) -> tuple[str, ...]:
-    """What a job executes: with ``criu`` what keeps it apart and restores it; with a site's method erestart's command, if any."""
+def wrapped(argv: Sequence[str], text: pb.JobText, site: Site, key: int, again: bool, slots: int = 1) -> tuple[str, ...]:
+    """What a job executes: with ``criu`` what keeps it apart and restores it; with a site's method erestart's command, if any.
+
+    ``slots``: of an MPI job, whose ranks are then in one process tree.
+    """
     found = method(text, site)
     if found == APP or not (again or found == CRIU):
         return tuple(argv)
+    if found == CRIU and text.launch == MPI:
+        argv = words("ranks", str(slots), *argv)
     return (*words("run", json.dumps(_asked(text, site, key) | {"again": again})), *argv)
 
 
@@ -84,10 +91,12 @@ def words(*arguments: str) -> tuple[str, ...]:
 
 
 def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
+    found = method(text, site)
     return {
         "folder": checkpoint_folder(text, key),
-        "method": method(text, site),
+        "method": found,
         "where": _setting(text, site, "LSB_ECHKPNT_METHOD_DIR") or site.conf.get("LSF_SERVERDIR", ""),
+        "network": found == CRIU and text.launch == MPI,
         "criu": site.conf.get("LAVA_CRIU") or CRIU,
         "timeout": timeout(site),
         "keep_output": is_yes(text.env, "LSB_ECHKPNT_KEEP_OUTPUT") or site.yes("LSB_ECHKPNT_KEEP_OUTPUT"),

@@ -45,7 +45,7 @@ class GpuEnd(NamedTuple):
 class CheckpointWork:
     """What is going on for the checkpoints of a part; mutable as its entry is."""
 
-    __slots__ = ("deadline", "looked", "making")
+    __slots__ = ("deadline", "looked", "making", "period")
 
     def __init__(self) -> None:
         self.looked = 0.0
@@ -54,6 +54,8 @@ class CheckpointWork:
         """The uid of the part that writes one now."""
         self.deadline: float | None = None
         """When the lease of the job ends (CLOCK_BOOTTIME); None: not known, or it has none."""
+        self.period: float | None = None
+        """The period that was asked for (bchkpnt -p) before the job's command runs."""
 
 
 class Entry:
@@ -190,6 +192,15 @@ class Entry:
             known, period = self.order.start.restart, float(text.checkpoint_period)
             method, wait = checkpoints.method(text, site), float(checkpoints.timeout(site))
             self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now, method, wait)
+            if self.work.period is not None:
+                self.set_checkpoint_period(self.work.period, now)
+
+    def set_checkpoint_period(self, period: float, now: float) -> None:
+        """Another period from now on, or from when it runs."""
+        if self.checkpoint is None:
+            self.work.period = period
+        else:
+            self.checkpoint = checkpoint.set_period(self.checkpoint, period, now)
 
     def amend(self, changed: pb.Amend, site: Site, now: float) -> None:
         """bmod or the master has changed it; ``now``: CLOCK_BOOTTIME. The files that are written now are delivered at the end."""
@@ -199,8 +210,8 @@ class Entry:
         text.CopyFrom(self.made.text)
         for field, value in changed.ListFields():
             setattr(text, field.name, value)
-        if changed.HasField("checkpoint_period") and self.checkpoint is not None:
-            self.checkpoint = checkpoint.set_period(self.checkpoint, changed.checkpoint_period, now)
+        if changed.HasField("checkpoint_period"):
+            self.set_checkpoint_period(changed.checkpoint_period, now)
         self.made = copy.copy(self.made)
         self.made.text = text
         new = outputs.output_paths(text, self.key, self.made.user, site)

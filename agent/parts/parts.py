@@ -238,6 +238,8 @@ class Parts:
         if not entry.orphan:
             self._spool.keep(entry.part)
         entry.begin_checkpoints(now(), self._site)
+        if entry.part.waiting:
+            self._control.apply(entry, *decide.asked_before(entry.part, now()))
         self._control.set_timer(entry)
 
     def _ended(self, entry: Entry, end: End) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 
 import msgspec
 
-from agent.core import checkpoint, decide
+from agent.core import decide
 from agent.core.lease import Granted
 from agent.core.part import Part, Request, RequestKind, Stage
 from agent.launch import build, gpus, limits, outputs
@@ -268,8 +268,8 @@ class Runner:
             asked = order.signal
             kind = RequestKind.named(asked.kind)
             request = Request(asked.wish, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
-            if asked.HasField("period") and entry.checkpoint is not None:
-                entry.checkpoint = checkpoint.set_period(entry.checkpoint, asked.period, now())
+            if asked.HasField("period"):
+                entry.set_checkpoint_period(asked.period, now())
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
             self.control.apply(entry, *decide.asked(entry.part, request, now()))
 

@@ -25,5 +25,7 @@ class Asked:
         """The job's process on this host, which leads its process group."""
         self.kill = bool(fields.get("kill"))
         """The job ends with this checkpoint."""
+        self.network = bool(fields.get("network"))
+        """The job is in a network of its own (MPI with method ``criu``)."""
         self.again = bool(fields.get("again"))
         """The job goes on from a generation, if there is one."""

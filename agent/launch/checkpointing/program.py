@@ -1,7 +1,8 @@
 """Writes a checkpoint of a job, makes a restart ready, or becomes what the job runs. Each takes one JSON object.
 
 ``make`` writes ``gen-N.tmp``, adds the manifest, syncs and renames it, and removes older generations; ``restart`` runs before the
-job does; ``run`` becomes its process. ``trial PROGRAM`` tells whether CRIU works on this host.
+job does; ``run`` becomes its process. ``trial PROGRAM`` tells whether CRIU works on this host, and
+``ranks NUMBER WORD …`` becomes a small launcher of MPI ranks.
 
 Rule: a generation that is there is whole; whatever goes wrong is one line on standard error and leaves older generations alone.
 """
@@ -15,19 +16,21 @@ import sys
 from agent.launch.checkpointing import site_programs
 from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.launch.checkpointing.criu import method as criu
-from agent.launch.checkpointing.criu import trial
+from agent.launch.checkpointing.criu import ranks, trial
 
 CRIU = "criu"
 
 
 def main(words: list[str]) -> int:
-    """``make JSON``, ``restart JSON``, ``run JSON WORD …``, ``trial PROGRAM``; the exit status."""
+    """``make JSON``, ``restart JSON``, ``run JSON WORD …``, ``trial PROGRAM``, ``ranks NUMBER WORD …``; the exit status."""
     what, text, *rest = words
     folder = ""
     try:
         if what == "trial":
             trial.run(text)
             return 0
+        if what == "ranks":
+            ranks.run(int(text), rest)
         asked = Asked(json.loads(text))
         folder = asked.folder
         method = criu if asked.method == CRIU else site_programs

@@ -25,19 +25,24 @@ FIRST = 1001
 """The pid of the job's own process: smaller ones are free for CRIU at a restore. The kernel's own count begins again at 300."""
 FAILED = int(signal.SIGABRT)
 """The wait status of a job that could not be restored: that of a crash, so that an older generation is tried."""
+READY = "lava-criu"
+"""The short name of the first process from when on the job's own process may be dumped."""
 _KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK
 
 
-def live(begin: Callable[[], int]) -> NoReturn:
-    """Make the namespaces, have ``begin`` start or restore the job there (its pid), and end as the job does."""
+def live(begin: Callable[[], int], network: bool) -> NoReturn:
+    """Make the namespaces, have ``begin`` start or restore the job there (its pid), and end as the job does.
+
+    ``network``: the job has one of its own.
+    """
     command.ignore_signals()
     folder = os.getcwd()
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    namespaces.make()
+    namespaces.make(network)
     pid = os.fork()
     if pid == 0:
         os.close(read_end)
-        _be_first(begin, folder, write_end)
+        _be_first(begin, network, folder, write_end)
     os.close(write_end)
     status = os.waitpid(pid, 0)[1]
     told = os.read(read_end, 16)
@@ -45,30 +50,36 @@ def live(begin: Callable[[], int]) -> NoReturn:
 
 
 def start(argv: list[str]) -> int:
-    """The job's own process, new: its pid."""
+    """The job's own process, new: its pid. It executes its program when this returns."""
     namespaces.set_next_pid(FIRST)
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
         try:
+            keep = os.dup2(write_end, 3, inheritable=False)
             os.setsid()
             kernel.become_subreaper()
             command.default_signals()
-            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
             os.execvp(argv[0], argv)
         except (OSError, ValueError) as e:
             code, line = tasks.as_a_shell_says(argv[0], e)
             os.write(2, line)
             os._exit(code)
+    os.close(write_end)
+    os.read(read_end, 1)
+    os.close(read_end)
     return pid
 
 
-def _be_first(begin: Callable[[], int], folder: str, told: int) -> NoReturn:
+def _be_first(begin: Callable[[], int], network: bool, folder: str, told: int) -> NoReturn:
     status = FAILED
     try:
-        namespaces.settle()
+        namespaces.settle(network)
         os.chdir(folder)
         _reopen()
         pid = begin()
+        kernel.set_name(READY)
         while True:
             ended, found = os.wait()
             if ended == pid:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 import signal
 import stat
+import time
 from typing import NoReturn
 
 from agent.launch.checkpointing import writing
@@ -20,6 +22,10 @@ from agent.starter.system import proctree
 
 _OPTIONS = ("--ghost-limit", "1G", "--file-locks")
 """Files without a name go into the images up to this size; locks of files do, too."""
+_SHM = "shm"
+"""Of a generation, the files of /dev/shm."""
+START_WITHIN = 60.0
+"""Seconds that a checkpoint waits for a job which has just been started."""
 _STREAMS = ("1", "2")
 
 
@@ -29,11 +35,11 @@ def write(asked: Asked) -> tuple[int, int]:
     CRIU leaves the processes stopped, so that the files which they have open for writing can be measured as they were dumped.
     """
     program = command.find(asked.criu)
-    first, own = processes(asked.group)
+    first, own = processes_soon(asked.group)
     stood = {pid for pid in _tree(own) if (fields := proctree.stat_fields(pid)) and fields[0] == b"T"}
 
     def dump(unfinished: str) -> dict[str, object]:
-        words = ["dump", "-t", str(apart.FIRST), "-D", unfinished, "--leave-stopped", *_OPTIONS]
+        words = ["dump", "-t", str(apart.FIRST), "-D", unfinished, "--leave-stopped", *_OPTIONS, *_of_network(asked)]
         code, why = command.apart(lambda: command.run(program, words, asked.timeout), lambda: namespaces.join(first))
         if code:
             raise CheckpointError(f"criu dump: {why}")
@@ -43,6 +49,7 @@ def write(asked: Asked) -> tuple[int, int]:
             "streams": _streams(own),
             "written": _written(_tree(own)),
         }
+        shutil.copytree(f"/proc/{first}/root{namespaces.SHM}", os.path.join(unfinished, _SHM))
         if not asked.kill:
             _continue(own, stood)
         return told
@@ -69,7 +76,8 @@ def restart(asked: Asked) -> None:
 def run(asked: Asked, argv: list[str]) -> NoReturn:
     """Become the job's process: restored from the newest generation if it starts again and there is one, else new."""
     number = writing.newest(asked.folder) if asked.again else 0
-    apart.live((lambda: _restore(asked, number)) if number else (lambda: apart.start(argv)))
+    begin = (lambda: _restore(asked, number)) if number else (lambda: apart.start(argv))
+    apart.live(begin, asked.network)
 
 
 def why_unlike(made: dict[str, object], kernel: str, flags: str) -> str:
@@ -95,13 +103,32 @@ def cpu_flags() -> str:
     return ""
 
 
+def processes_soon(group: int) -> tuple[int, int]:
+    """The same; a job that has just begun to start, or to be restored, gets some time."""
+    until = time.monotonic() + START_WITHIN
+    while True:
+        try:
+            return processes(group)
+        except CheckpointError:
+            if time.monotonic() > until or proctree.stat_fields(group)[:1] in ([], [b"Z"]):
+                raise
+        time.sleep(0.05)
+
+
 def processes(group: int) -> tuple[int, int]:
     """The first process of the job's namespaces and the job's own; CheckpointError: they are not there (yet)."""
     for first in proctree.children(group) if group else ():
-        for own in proctree.children(first):
+        for own in proctree.children(first) if _name(first) == apart.READY else ():
             if _pid_inside(own) == apart.FIRST:
                 return first, own
     raise CheckpointError("the job has no process yet that criu could dump")
+
+
+def _name(pid: int) -> str:
+    """Its short name, "": it is gone."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+        return file.read().rstrip("\n")
+    return ""
 
 
 def _pid_inside(pid: int) -> int:
@@ -132,7 +159,8 @@ def _restore(asked: Asked, number: int) -> int:
         if name in _STREAMS and target.startswith("/") and target != os.devnull:
             inherited.setdefault(target, os.dup(int(name)))
     _set_back(made.get("written"), inherited)
-    words = ["restore", "-D", path, "-d", "--file-locks"]
+    shutil.copytree(os.path.join(path, _SHM), namespaces.SHM, dirs_exist_ok=True)
+    words = ["restore", "-D", path, "-d", "--file-locks", *_of_network(asked)]
     for target, fd in inherited.items():
         words += ["--inherit-fd", f"fd[{fd}]:{target[1:]}"]
     code, why = command.run(command.find(asked.criu), words, asked.timeout, tuple(inherited.values()))
@@ -142,6 +170,11 @@ def _restore(asked: Asked, number: int) -> int:
         raise CheckpointError(f"generation {number} cannot be restored: {why}")
     os.kill(-1, signal.SIGCONT)  # it may have been dumped while it was suspended
     return apart.FIRST
+
+
+def _of_network(asked: Asked) -> tuple[str, ...]:
+    """In a network of its own a job's connections go on, and nobody comes in between."""
+    return ("--tcp-established", "--network-lock", "skip") if asked.network else ()
 
 
 def _tree(own: int) -> list[int]:

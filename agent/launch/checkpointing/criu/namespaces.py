@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
+import socket
+import struct
 
-_NEWNS, _NEWUSER, _NEWPID = 0x00020000, 0x10000000, 0x20000000
+SHM = "/dev/shm"
+_NEWNS, _NEWUSER, _NEWPID, _NEWNET = 0x00020000, 0x10000000, 0x20000000, 0x40000000
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 _PR_SET_DUMPABLE = 4
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
@@ -38,25 +43,33 @@ def become(uid: int) -> None:
     _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 
-def make() -> None:
-    """Leave for new ones, in which this user keeps its number and no other has one. The next child is the first process there."""
+def make(network: bool = False) -> None:
+    """Leave for new ones, in which this user keeps its number and no other has one. The next child is the first process there.
+
+    ``network``: one of its own, with nothing but 127.0.0.1.
+    """
     uid, gid = os.getuid(), os.getgid()
-    _check(_libc.unshare(_NEWUSER | _NEWPID | _NEWNS), "namespaces cannot be made")
+    _check(_libc.unshare(_NEWUSER | _NEWPID | _NEWNS | (_NEWNET if network else 0)), "namespaces cannot be made")
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
             file.write(text)
 
 
-def settle() -> None:
-    """As the first process: mounts of its own, and the /proc of these pids."""
+def settle(network: bool = False) -> None:
+    """As the first process: mounts of its own, the /proc of these pids, an empty /dev/shm; ``network``: as in ``make``."""
     _check(_libc.mount(b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None), "mounts cannot be made private")
     flags = ctypes.c_ulong(_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     _check(_libc.mount(b"proc", b"/proc", b"proc", flags, None), "/proc cannot be mounted")
+    _check(_libc.mount(b"shm", SHM.encode(), b"tmpfs", flags, b"mode=1777"), f"{SHM} cannot be mounted")
+    if network:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
 
 
 def join(pid: int) -> None:
     """Enter those of a process; the next child is there with its pid, too."""
-    files = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in _KINDS]
+    kinds = _KINDS if os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net") else (*_KINDS, "net")
+    files = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
     for fd in files:
         _check(_libc.setns(fd, 0), f"the namespaces of process {pid} cannot be entered")
         os.close(fd)

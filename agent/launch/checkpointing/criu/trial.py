@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agent.launch.checkpointing.asked import Asked, CheckpointError
+from agent.launch.checkpointing.asked import Asked
 from agent.launch.checkpointing.criu import method, namespaces
 from agent.starter.system import proctree
 
@@ -52,22 +51,8 @@ def _job(asked: Asked) -> Iterator[int]:
         finally:
             os._exit(1)
     try:
-        _wait_until_it_runs(group)
+        method.processes_soon(group)
         yield group
     finally:
         proctree.kill_all(lambda: {group, *proctree.below([group])})
         os.waitpid(group, 0)
-
-
-def _wait_until_it_runs(group: int) -> None:
-    until = time.monotonic() + WITHIN
-    while time.monotonic() < until and not os.waitid(os.P_PID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        try:
-            _, own = method.processes(group)
-            with open(f"/proc/{own}/comm", encoding="utf-8") as file:
-                if file.read().strip() == _PROGRAM[0] and proctree.stat_fields(own)[0] == b"S":
-                    return
-        except (CheckpointError, OSError):
-            pass
-        time.sleep(0.02)
-    raise CheckpointError("checkpoint method criu: a process that was to be dumped and restored does not run")

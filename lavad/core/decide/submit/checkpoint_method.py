@@ -26,8 +26,7 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
         return
     method = checkpoint.method
     if method == AUTO and not cluster.conf.params.lsb_echkpnt_method:
-        able = any(CRIU in host.facts.resources for host in hosts_for(cluster, draft.spec))
-        method = CRIU if able and not _why_not(draft.spec, draft.text) else APP
+        method = CRIU if _picks_criu(cluster, draft.spec, draft.text) else APP
         draft.set_spec(checkpoint=replace(checkpoint, method=method))
         draft.notices = [*draft.notices, f"Job will be checkpointed by method {method}"]
     if method == CRIU:
@@ -37,12 +36,21 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
         draft.set_spec(resreq=_on_able_hosts(draft.spec))
 
 
+def _picks_criu(cluster: Cluster, spec: Spec, text: JobText) -> bool:
+    """Whether ``auto`` is ``criu``: one of its hosts can, and neither hosts nor network of the job change for it."""
+    one = max(spec.slots, spec.max_slots) == 1 or "span[hosts=1]" in spec.resreq
+    able = any(CRIU in host.facts.resources for host in hosts_for(cluster, spec))
+    return able and one and not spec.launch and not _why_not(spec, text)
+
+
 def _why_not(spec: Spec, text: JobText) -> str:
     """Why CRIU cannot checkpoint a job, "" where it may."""
     if spec.roles:
         return "a job with several roles writes its checkpoints itself (method=app)"
-    if spec.launch:
+    if spec.launch not in ("", "mpi"):
         return f"the tasks of -a {spec.launch.split()[0]} are not one process tree: they write their checkpoints (method=app)"
+    if text.label or text.rank_files:
+        return "the ranks of the job write to one output, as they are (no -label, no -rankfiles)"
     if spec.gpu is not None:
         return "lava cannot restore the state of GPUs"
     if spec.resizable:

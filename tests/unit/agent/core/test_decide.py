@@ -101,6 +101,18 @@ def test_migration_does_not_wait_for_a_command_that_does_not_run_yet() -> None:
     assert sent(effects) == []
 
 
+def test_a_checkpoint_that_is_asked_for_before_the_command_runs_is_made_then() -> None:
+    part, request = replace(running(Rules(checkpoint=True)), stage=Stage.SENT), Request(1, RequestKind.CHECKPOINT)
+    part, effects = decide.asked(part, request, 200.0)
+    assert effects == [], "not answered before it is made"
+    part, effects = decide.asked(part, request, 201.0)
+    part, effects = decide.asked(part, Request(2, RequestKind.CHECKPOINT, kill_after=True), 202.0)
+    assert (effects, part.reason) == ([], "")
+    part, effects = decide.asked_before(decide.started(part, 203.0), 203.0)
+    assert effects == [Save("u"), AskCheckpoint("u", 1), Save("u"), AskCheckpoint("u", 2, True)]
+    assert (part.reason, part.waiting) == ("TERM_CHKPNT", ())
+
+
 def test_the_run_limit_warns_and_then_kills() -> None:
     part = running(Rules(run=60, warning=30, interval=10.0))
     assert decide.wake_at(part) == 160.0

@@ -50,6 +50,7 @@ def test_what_the_programs_are_told() -> None:
         "method": "x",
         "where": "/server",
         "criu": "criu",
+        "network": False,
         "timeout": 30,
         "keep_output": True,
         "kept": 5,
@@ -80,3 +81,13 @@ def test_a_job_of_criu_is_kept_apart_from_its_first_start() -> None:
         assert (what, rest) == ("run", ["a", "b"])
         told = json.loads(asked)
         assert (told["method"], told["criu"], told["again"]) == ("criu", "/opt/criu", again)
+
+
+def test_the_ranks_of_an_mpi_job_are_in_one_tree_with_a_network_of_its_own() -> None:
+    text = pb.JobText(checkpoint_folder="ck", cwd="/home/me", checkpoint_method="criu", launch="mpi")
+    words = checkpoints.wrapped(["a", "b"], text, site(), 7, False, 4)
+    assert words[-4:] == ("ranks", "4", "a", "b")
+    at = words.index("run")
+    assert json.loads(words[at + 1])["network"]
+    text.checkpoint_method = "app"
+    assert checkpoints.wrapped(["a", "b"], text, site(), 7, True, 4) == ("a", "b")

@@ -67,7 +67,7 @@ def test_what_is_left_of_the_job_ends_with_it(tmp_path: Path) -> None:
 
 
 def test_without_criu_nothing_is_begun(tmp_path: Path) -> None:
-    fields = {"folder": str(tmp_path), "method": "criu", "criu": str(tmp_path / "criu"), "group": os.getpid()}
+    fields: dict[str, object] = {"folder": str(tmp_path), "method": "criu", "criu": str(tmp_path / "criu")}
     for step in (method.restart, method.write):
         with pytest.raises(CheckpointError, match=r"^checkpoint method criu: .*/criu is not on this host$"):
             step(Asked(fields))
@@ -76,7 +76,7 @@ def test_without_criu_nothing_is_begun(tmp_path: Path) -> None:
 
 def test_a_job_whose_process_does_not_run_yet_is_not_dumped(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="the job has no process yet that criu could dump"):
-        method.write(Asked({"folder": str(tmp_path), "method": "criu", "criu": "sh", "group": os.getpid()}))
+        method.write(Asked({"folder": str(tmp_path), "method": "criu", "criu": "sh", "group": 0}))
 
 
 MADE: dict[str, object] = {"kernel": "6.12.4-1-amd64", "cpu": "avx avx2 fpu"}

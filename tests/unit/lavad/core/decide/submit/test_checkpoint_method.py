@@ -52,7 +52,8 @@ def test_criu_goes_to_one_host_that_can(able: Bench) -> None:
     [
         ({"n": "4", "R": "span[ptile=2]"}, "it dumps and restores the processes of one host: -n needs span[hosts=1]"),
         ({"n": "4", "R": "2*{select[mem>5]}+2*{select[mem>7]}"}, "it dumps and restores the processes of one host"),
-        ({"a": "mpi", "n": "2"}, "the tasks of -a mpi are not one process tree"),
+        ({"a": "torchrun", "n": "2"}, "the tasks of -a torchrun are not one process tree"),
+        ({"a": "mpi", "n": "2", "label": True}, "the ranks of the job write to one output"),
         ({"gpu": "num=1"}, "lava cannot restore the state of GPUs"),
         ({"a": "container(/i.sif)"}, "the processes of container /i.sif are its runner's"),
     ],
@@ -72,6 +73,9 @@ def test_auto_picks_what_the_hosts_can_do(able: Bench) -> None:
     assert (auto.method, auto.resreq) == ("criu", "select[criu]")
     assert auto.notices == ["Job will be checkpointed by method criu"]
     assert bsub(able, "/c method=auto", m="h2").method == "app", "no host of -m can"
+    assert bsub(able, "/c method=auto", n="4").method == "app", "its hosts are left as they are"
+    assert bsub(able, "/c method=auto", n="4", R="span[hosts=1]").method == "criu"
+    assert bsub(able, "/c method=auto", n="4", R="span[hosts=1]", a="mpi").method == "app", "its network, too"
     assert bsub(able, "/c").method == "", "what nobody asked for is as before"
     conf = able.cluster.conf
     able.cluster.conf = replace(conf, params=replace(conf.params, lsb_echkpnt_method="mine"))
