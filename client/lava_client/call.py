@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 from concurrent.futures import Future, InvalidStateError
+from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED, PENDING, RUNNING
 from typing import TYPE_CHECKING, TypeVar
 
 from lava_client import folder
@@ -37,12 +38,14 @@ class Place:
 
 
 class CallFuture(OfJob, Future[T]):
-    """The future of a call. ``id`` is that of its job once it is submitted; ``await`` works too."""
+    """The future of a call. ``id`` is that of its job once it is submitted; ``await`` works too.
+
+    Its state changes as that of Future does, under the same lock: one that runs can be cancelled too.
+    """
 
     def __init__(self, session: Session, place: Place, on_cancel: Callable[[CallFuture[Any]], None]) -> None:
         super().__init__()
         self._session, self.place, self._on_cancel = session, place, on_cancel
-        self._ending = threading.Lock()
 
     @property
     def id(self) -> str | None:
@@ -52,13 +55,16 @@ class CallFuture(OfJob, Future[T]):
 
     def cancel(self) -> bool:
         """Take the call back, or kill the job that runs it; False if it has ended. ``result`` raises CancelledError at once."""
-        with self._ending:
-            if self.done():
-                return self.cancelled()
-            with self._condition:
-                self._state = "PENDING"
-            super().cancel()
-            self.set_running_or_notify_cancel()
+        with self._condition:
+            if self._state in (CANCELLED, CANCELLED_AND_NOTIFIED):
+                return True
+            if self._state == FINISHED:
+                return False
+            self._state = CANCELLED_AND_NOTIFIED
+            for waiter in self._waiters:
+                waiter.add_cancelled(self)
+            self._condition.notify_all()
+        self._invoke_callbacks()  # type: ignore[attr-defined]
         self._on_cancel(self)
         return True
 
@@ -71,25 +77,27 @@ class CallFuture(OfJob, Future[T]):
 
     def begin(self) -> None:
         """The job runs."""
-        with self._ending:
-            if not self.running() and not self.done():
-                self.set_running_or_notify_cancel()
+        self._mark_running()
         if not self.done():
             self._show_again()
 
     def end(self, value: Any, error: BaseException | None) -> None:
         """The call has ended; nothing happens where it was cancelled before."""
-        self.begin()
-        with self._ending, contextlib.suppress(InvalidStateError):
+        self._mark_running()
+        with contextlib.suppress(InvalidStateError):
             if error is None:
                 self.set_result(value)
             else:
                 self.set_exception(error)
 
+    def _mark_running(self) -> None:
+        with self._condition:
+            if self._state == PENDING:
+                self._state = RUNNING
+
     def abandon(self) -> None:
         """In the child of a fork, which hears nothing of it."""
         self._condition = threading.Condition()
-        self._ending = threading.Lock()
         if not self.done():
             self.set_exception(CallLost(self.id or "", -1, "the future belongs to the process that this one was forked from"))
 

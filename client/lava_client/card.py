@@ -53,16 +53,16 @@ def html(id: str | None, rows: Rows) -> str:
 
 def display(future: Future[Any], now: Callable[[], str]) -> Callable[[], None] | None:
     """Show the card that ``now`` makes, and show it again at the end; what shows it again meanwhile, None where nothing can."""
-    ipython = sys.modules.get("IPython.display")
-    if ipython is None:
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython and ipython.get_ipython()
+    if getattr(shell, "kernel", None) is None:
         sys.stdout.write(f"{future!r}\n")
         return None
-    shown = ipython.display(ipython.HTML(now()), display_id=True)
-    if shown is None:
-        return None
+    made = ipython.display.HTML
+    shown = ipython.display.display(made(now()), display_id=True)
 
     def again(_: object = None) -> None:
-        shown.update(ipython.HTML(now()))
+        shown.update(made(now()))
 
     future.add_done_callback(again)
     return again

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lava_client import atexit
 from lava_client.errors import Refused
 from lava_client.job import Job
 from lava_client.options import command_line, options_of, submission
@@ -11,9 +12,13 @@ from lava_client.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     Command = str | Sequence[str]
     """A shell command, or the words of a command."""
+
+MOST_AT_ONCE = 5_000
+"""Commands in one ask."""
 
 
 class Cluster(Session):
@@ -40,14 +45,38 @@ class Cluster(Session):
         env: Mapping[str, str] | None = None,
         **options: object,
     ) -> list[Job]:
-        """Submit commands with the same options, in this order. Raises Refused at the first that is refused."""
+        """Submit commands with the same options, in this order: thousands in one ask.
+
+        Raises Refused if any is refused; its ``jobs`` are those that were submitted.
+        """
         found = options_of(options)
+        lines = [command_line(command) for command in commands]
+        common = submission("", found, self.environ, cwd, env)
         self.follower.begin(self.link)
-        jobs = []
-        for command in commands:
-            answer = self.link.change(submission(command_line(command), found, self.environ, cwd, env))
-            jobs.append(Job(self, str(answer["job"]), str(answer.get("queue", ""))))
+        jobs, refused = [], ""
+        for begin in range(0, len(lines), MOST_AT_ONCE):
+            for row in self._submitted(common, lines[begin : begin + MOST_AT_ONCE]):
+                if "job" in row:
+                    jobs.append(Job(self, str(row["job"]), str(row.get("queue", ""))))
+                else:
+                    refused = refused or str(row.get("why") or "Refused")
+        if refused:
+            raise Refused(refused, jobs)
         return jobs
+
+    def _submitted(self, common: dict[str, Any], lines: list[str]) -> list[dict[str, Any]]:
+        """What became of each; those that lava wants to be asked for again are, after the time that it names."""
+        common = {name: value for name, value in common.items() if name not in ("command", "script")}
+        rows: list[dict[str, Any]] = [{} for _ in lines]
+        left = list(range(len(lines)))
+        while left:
+            answer = self.link.change({**common, "ask": "bulk", "jobs": [{"command": lines[place]} for place in left]})
+            for place, row in zip(left, answer["results"]):
+                rows[place] = row
+            left = [place for place in left if rows[place].get("retry")]
+            if left and atexit.wait(min(float(rows[place]["retry"]) for place in left)):
+                break
+        return rows
 
     def job(self, id: str | int) -> Job:
         """A job that was submitted before, also elsewhere, by this user. Raises Refused where bjobs does not know it."""

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import BrokenExecutor, CancelledError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
 
 
 class LavaError(Exception):
@@ -14,7 +19,14 @@ class Unavailable(LavaError):
 
 
 class Refused(LavaError):
-    """lava refuses; the text is that of bsub or of the command that does the same."""
+    """lava refuses; the text is that of bsub or of the command that does the same.
+
+    ``jobs``: of several submissions those that were not refused. ``retry``: seconds after which to ask again, 0: it is final.
+    """
+
+    def __init__(self, text: str, jobs: Sequence[Future[int]] = (), retry: float = 0) -> None:
+        super().__init__(text)
+        self.jobs, self.retry = jobs, retry
 
 
 class JobFailed(LavaError):

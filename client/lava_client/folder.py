@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from typing import TYPE_CHECKING
 
 from lava_client import worker
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 LARGEST_THROUGH_LAVA = 6 << 20
 """Bytes that a job's standard input may have (``bsub -is``)."""
+KEPT = 7 * 86400.0
+"""Seconds for which the folder of a process that was killed is kept."""
 SHOWN = 2_000
 """Bytes of the log of a lost call that its exception shows."""
 
@@ -34,6 +37,7 @@ class Folder:
     def __init__(self, base: str | None) -> None:
         base = os.path.abspath(base or default_base())
         os.makedirs(base, exist_ok=True)
+        _sweep(base)
         self.path = tempfile.mkdtemp(prefix=f"{socket.gethostname()}-{os.getpid()}-", dir=base)
         self._batches = 0
 
@@ -48,6 +52,18 @@ class Folder:
     def remove(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _sweep(base: str) -> None:
+    """Remove what processes of this host have left that were killed long ago."""
+    for entry in os.scandir(base):
+        host, _, process = entry.name.rpartition("-")[0].rpartition("-")
+        if host != socket.gethostname() or not process.isdecimal() or os.path.exists(f"/proc/{process}"):
+            continue
+        with contextlib.suppress(OSError):
+            known = entry.stat(follow_symlinks=False)
+            if known.st_uid == os.getuid() and time.time() - known.st_mtime > KEPT:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def read(batch: str, number: int, ranks: int) -> list[bytes] | None:

@@ -117,9 +117,10 @@ class Follower:
     def _start(self) -> None:
         if self._thread is None:
             # not a daemon, which subinterpreters have not: atexit ends it
-            self._thread = threading.Thread(target=self._run, name="lava jobs", daemon=False)
+            thread = threading.Thread(target=self._run, name="lava jobs", daemon=False)
             atexit.register(self)
-            self._thread.start()
+            thread.start()
+            self._thread = thread
 
     def _run(self) -> None:
         while True:

@@ -66,12 +66,8 @@ class OfJob:
         return " ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
 
     def why(self) -> str:
-        """Why the job waits, and what would start it, as ``lava why`` says; of one that has ended why it ended ("": well)."""
-        try:
-            return self._session.link.query("why", [self._asked()], width=120)
-        except Refused:
-            rows = self._session.rows([self._asked()], "exit_reason")
-            return str(rows[0].get("EXIT_REASON", "")) if rows else ""
+        """Why the job waits, and what would start it; of one that has ended how it ended: as ``lava why`` says."""
+        return self._session.link.query("why", [self._asked()], width=120)
 
     def eta(self) -> datetime | None:
         """When a waiting job will have started, by the run limits of those before it; None where that is not known.

@@ -63,8 +63,7 @@ class Link:
             try:
                 return self.ask({**frame, "uuid": uuid.uuid4().hex})
             except Refused as refused:
-                retry = getattr(refused, "retry", 0)
-                if not retry or self._closed.wait(retry):
+                if not refused.retry or self._closed.wait(refused.retry):
                     raise
 
     def query(self, command: str, words: list[str], options: dict[str, object] | None = None, width: int = 0) -> str:
@@ -91,6 +90,8 @@ class Link:
         if link is not None:
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._drop()
 
     def forget(self) -> None:
         """In the child of a fork: the connection is the parent's."""
@@ -145,9 +146,7 @@ class Link:
                     return None
                 pieces.append(answer)
                 if "refused" in answer:
-                    refused = Refused(str(answer["refused"]).strip())
-                    refused.retry = int(answer.get("retry") or 0)  # type: ignore[attr-defined]
-                    raise refused
+                    raise Refused(str(answer["refused"]).strip(), retry=float(answer.get("retry") or 0))
                 if "ok" in answer or "exit" in answer:
                     return pieces
         except (OSError, EOFError):

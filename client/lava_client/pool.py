@@ -86,12 +86,13 @@ class Pool:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if atexit.is_ending():
                 raise RuntimeError("cannot schedule new futures after interpreter shutdown")
-            self._waiting.extend(futures)
             if self._thread is None:
                 # not a daemon, which subinterpreters have not: atexit waits for it
-                self._thread = threading.Thread(target=self._run, name="lava calls", daemon=False)
+                thread = threading.Thread(target=self._run, name="lava calls", daemon=False)
                 atexit.register(self, first=True)
-                self._thread.start()
+                thread.start()
+                self._thread = thread
+            self._waiting.extend(futures)
             self._changed.notify_all()
 
     def future(self, place: Place) -> CallFuture[Any]:
@@ -109,14 +110,20 @@ class Pool:
             self._changed.notify_all()
 
     def shutdown(self, wait: bool, cancel: bool) -> None:
-        """Take no more calls; cancel those that have not begun; wait for the others."""
+        """Take no more calls; cancel those that have not begun; wait for the others.
+
+        Where jobs at a time are limited, so many count as begun as may be under way, as with the queue of a process pool.
+        """
         with self._changed:
             self._shut = True
-            idle = [*self._waiting, *self._handing, *self._flying.values()] if cancel else []
+            known = [*self._flying.values(), *self._handing, *self._waiting] if cancel else []
             thread = self._thread
             self._changed.notify_all()
-        for future in idle:
-            if not future.running() and not future.done():
+        known = [future for future in known if not future.done()]
+        running = [future for future in known if future.running()]
+        begun = {id(future) for future in [*running, *known][: self.wish.most or len(running)]}
+        for future in known:
+            if id(future) not in begun and not future.running():
                 future.cancel()
         if thread is None:
             self._end()
@@ -159,6 +166,8 @@ class Pool:
                 except Closed as error:
                     self._fail([*calls, *self._flying.values(), *self._waiting], error)
                     return
+                except Exception as error:
+                    self._fail(calls, error)
                 finally:
                     self._handing = []
         finally:
@@ -269,10 +278,15 @@ class Pool:
 
     def _teller(self, future: CallFuture[Any]) -> Callable[[Seen], None]:
         def tell(seen: Seen) -> None:
-            if seen.is_over:
+            if not seen.is_over:
+                if seen.state not in ("PEND", "PSUSP"):
+                    future.begin()
+                return
+            try:
                 self._ended(future, seen, LATE)
-            elif seen.state not in ("PEND", "PSUSP"):
-                future.begin()
+            except Exception as error:  # the follower serves other futures too
+                self._over(future)
+                future.end(None, error)
 
         return tell
 
@@ -375,6 +389,6 @@ class Pool:
         for other in others:
             other.end(None, InitializerFailed(self.broken))
 
-    def _fail(self, futures: Sequence[CallFuture[Any]], error: LavaError) -> None:
+    def _fail(self, futures: Sequence[CallFuture[Any]], error: Exception) -> None:
         for future in futures:
             future.end(None, error)

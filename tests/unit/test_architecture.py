@@ -24,7 +24,7 @@ from proto.options import BY_NAME
 from proto.version import PROTOCOL, VERSION
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client")
+PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client/lava_client")
 CLIENT = (
     ("__init__",),
     ("executor",),
