@@ -201,7 +201,7 @@ OPTIONS = (
     Option("Lp", VALUE, unsupported="there is no License Scheduler", esub="LSB_SUB2_LICENSE_PROJECT", json="licenseProject"),
     Option("ln_mem", VALUE, unsupported=_CSM),
     Option("ln_slots", VALUE, unsupported=_CSM),
-    Option("M", VALUE, esub="LSB_SUB_RLIMIT_RSS", json="memLimit", jsdl="MemoryLimit", form=SIZE, fields="limits.mem",
+    Option("M", VALUE, esub="LSB_SUB_RLIMIT_RSS", json="memLimit", jsdl="MemoryLimit", form=SIZE, fields="limits.mem memory_auto",
         shown="Memory limit", running=IF_ALLOWED),
     Option("m", VALUE, esub="LSB_SUB_HOSTS", json="machines", fields="hosts", shown="Hosts"),
     Option("mig", VALUE, esub="LSB_SUB3_MIG", json="migThreshold", fields="migrate_after"),

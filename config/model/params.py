@@ -63,6 +63,10 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     exit_rate_type: tuple[str, ...] = ("JOBEXIT_NONLSF",)
     lava_chkpnt_tries: int = 3
     """Crashes after one checkpoint generation before a job goes one back, and again before it ends."""
+    lava_memory_first: int = 1024 * 1024
+    """-M auto: the limit (KB) of a job of which nothing is learnt and that names none."""
+    lava_memory_max: int = 0
+    """The most (KB) that such a limit becomes; 0: the memory of the largest host."""
     lava_shared_dirs: tuple[str, ...] = ()
     """Folders that all hosts see, with what is below them; `all`: every one."""
     lava_warning_max: int = 300

@@ -122,6 +122,14 @@ def mail_pattern(value: str, _: v.Scope) -> str:
     return value
 
 
+def memory_size(value: str, scope: v.Scope) -> int:
+    """KB, at least 64 MB."""
+    kb = v.size(value, scope)
+    if kb < 64 * 1024:
+        raise ValueError(f"'{value}' is less than 64M")
+    return kb
+
+
 def checkpoint_method(value: str, _: v.Scope) -> str:
     """Names of checkpoint methods, of which the first counts."""
     for name in value.split():
@@ -215,6 +223,8 @@ LSF_CONF: Table = {
     "LAVA_QUERY_TIME": v.positive_seconds,
     "LAVA_USER_STORE": v.number(0),
     "LAVA_CHKPNT_TRIES": v.number(1),
+    "LAVA_MEMORY_FIRST": memory_size,
+    "LAVA_MEMORY_MAX": memory_size,
     "LAVA_SHARED_DIRS": v.words,
     "LAVA_WARNING_MAX": v.second_count,
     "LAVA_HOST_REFUSALS": v.number(0),

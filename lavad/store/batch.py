@@ -13,6 +13,7 @@ from lavad.core.cluster.versioned_table import Table
 from lavad.core.events import Event, SpecAdded
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
+from lavad.core.job.memory import Learnt
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.site.conf import QueueAdmin
@@ -43,6 +44,7 @@ class Batch(msgspec.Struct):
     reservations: Sequence[tuple[bool, Reservation]] = ()
     """As ``groups``."""
     charges: Sequence[Charge] = ()
+    learnt: Sequence[Learnt] = ()
     texts: Sequence[tuple[int, JobText]] = ()
     """Job id (or key of an element that has a text of its own) and text."""
     envs: Sequence[tuple[str, bytes]] = ()
@@ -70,7 +72,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
     jobs = cluster.jobs.rows
     arrays = cluster.arrays.rows
     queues = cluster.queues.rows
-    charges = cluster.charges.rows
+    charges, learnt = cluster.charges.rows, cluster.learnt.rows
     return Batch(
         first=cluster.version - len(events) + 1,
         events=events,
@@ -84,5 +86,6 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         groups=_with_gone(cluster.groups),
         reservations=_with_gone(cluster.reservations),
         charges=[charges[account] for account in cluster.charges.changed if account in charges],
+        learnt=[learnt[user] for user in cluster.learnt.changed if user in learnt],
         epoch=cluster.epoch,
     )

@@ -13,6 +13,7 @@ from lavad.core.cluster.charge import Charge
 from lavad.core.events import AnyEvent, Configured, Event
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
+from lavad.core.job.memory import Learnt
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.site.conf import QueueAdmin
 from lavad.core.site.host import Host
@@ -33,6 +34,7 @@ _texts = msgspec.msgpack.Decoder(JobText)
 _hosts = msgspec.msgpack.Decoder(Host)
 _queues = msgspec.msgpack.Decoder(QueueAdmin)
 _charges = msgspec.msgpack.Decoder(Charge)
+_learnt = msgspec.msgpack.Decoder(Learnt)
 _groups = msgspec.msgpack.Decoder(JobGroup)
 _reservations = msgspec.msgpack.Decoder(Reservation)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
@@ -97,6 +99,10 @@ def decode_queue(data: bytes) -> QueueAdmin:
 
 def decode_charge(data: bytes) -> Charge:
     return _decode(_charges, data, "a row of charges")
+
+
+def decode_learnt(data: bytes) -> Learnt:
+    return _decode(_learnt, data, "a row of learnt")
 
 
 def decode_group(data: bytes) -> JobGroup:

@@ -48,6 +48,9 @@ def load_rows(connection: sa.Connection) -> Cluster:
     for (data,) in connection.execute(sa.select(schema.charges.c.data)):
         charge = codec.decode_charge(data)
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
+    for (data,) in connection.execute(sa.select(schema.learnt.c.data)):
+        learnt = codec.decode_learnt(data)
+        cluster.learnt.put(learnt.user, learnt)
     for (data,) in connection.execute(sa.select(schema.groups.c.data).where(schema.groups.c.gone.is_(False))):
         group = codec.decode_group(data)
         cluster.groups.put(group.name, group)

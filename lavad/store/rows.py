@@ -82,6 +82,7 @@ class Statements:
         self.group = upsert(schema.groups, dialect)
         self.reservation = upsert(schema.reservations, dialect)
         self.charge = upsert(schema.charges, dialect)
+        self.learnt = upsert(schema.learnt, dialect)
         self.cycle = upsert(schema.cycles, dialect)
         self.answer = insert_once(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)
@@ -132,6 +133,7 @@ class Rows:
             (to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]),
             (to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]),
             (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
+            (to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]),
             (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
             (to.meta, _meta_rows(batch, submitted)),
         ]

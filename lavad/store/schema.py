@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0010"
+HEAD = "0011"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -192,6 +192,14 @@ charges = sa.Table(
     sa.Column("ugroup", sa.Text, primary_key=True),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
+
+learnt = sa.Table(
+    "learnt",
+    metadata,
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""What the programs of each user need of memory."""
 
 groups = sa.Table(
     "groups",

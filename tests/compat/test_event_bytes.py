@@ -127,6 +127,7 @@ SAMPLES: list[Event] = [
     ev.CheckpointPeriodSet(at=2.0, key=KEY, attempt=2, period=420, cost=3.5, between_failures=86400.0),
     ev.CheckpointFailed(at=2.0, key=KEY, attempt=2, generation=3, seconds=1.5, why="file a has 3 bytes"),
     ev.GpuSwitched(at=2.0, host="h1", gpu="GPU-1", closed=True, by="lava", comment="lost", cause="health"),
+    ev.MemoryLearnt(at=2.0, key=KEY, what="train.py", limit=2097152),
     ev.StoreRestored(at=2.0, incarnation="i2", former={"i1": 1.5}, next_job=1007),
 ]
 

@@ -21,6 +21,7 @@ from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
+from lavad.core.job.memory import Learnt
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import WAITING, JobState
 from lavad.core.site.conf import Conf, QueueAdmin
@@ -75,9 +76,9 @@ class Cluster:
         self.accounts = Accounts()
         self.charges: Table[Account, Charge] = Table()
         """Decayed usage of finished attempts, for fair share."""
+        self.learnt: Table[str, Learnt] = Table()
         self.groups: Table[str, JobGroup] = Table(self._group_moved)
         self.reservations: Table[str, Reservation] = Table()
-        """Advance reservations."""
         self.conditions = Conditions()
         self.ended: Table[int, Ended] = Table()
         """Job ids that conditions name, with what of them has finished."""
@@ -141,7 +142,7 @@ class Cluster:
         return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
 
     def _tables(self) -> tuple[Table[Any, Any], ...]:
-        small = (self.hosts, self.queues, self.charges, self.ended, self.groups, self.reservations)
+        small = (self.hosts, self.queues, self.charges, self.learnt, self.ended, self.groups, self.reservations)
         return self.jobs, self.arrays, self.specs, *small
 
     def forget_changes(self) -> None:
@@ -166,6 +167,7 @@ class Cluster:
         self.hosts.undo()
         self.queues.undo()
         self.charges.undo()
+        self.learnt.undo()
         self.ended.undo()
         self.groups.undo()
         self.reservations.undo()

@@ -12,6 +12,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
+from lavad.core.job.memory import Learnt
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
@@ -34,6 +35,7 @@ class Snapshot(msgspec.Struct, tag=True):
     arrays: list[Array]
     jobs: list[Job]
     charges: list[Charge] = []
+    learnt: list[Learnt] = []
     ended: list[tuple[int, Ended]] = []
     groups: list[JobGroup] = []
     reservations: list[Reservation] = []
@@ -55,6 +57,7 @@ def take(cluster: Cluster) -> Snapshot:
         arrays=list(cluster.arrays.rows.values()),
         jobs=list(cluster.jobs.rows.values()),
         charges=list(cluster.charges.rows.values()),
+        learnt=list(cluster.learnt.rows.values()),
         ended=list(cluster.ended.rows.items()),
         groups=list(cluster.groups.rows.values()),
         reservations=list(cluster.reservations.rows.values()),
@@ -86,6 +89,8 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.reservations.put(reservation.name, reservation)
     for charge in snapshot.charges:
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
+    for learnt in snapshot.learnt:
+        cluster.learnt.put(learnt.user, learnt)
     cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version
     cluster.forget_changes()
     return cluster

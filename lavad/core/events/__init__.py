@@ -25,7 +25,7 @@ from lavad.core.events.attempt import (
 )
 from lavad.core.events.base import Event, IllegalMove, JobEvent, kind_of
 from lavad.core.events.change import JobModified, JobMoved, JobSwitched, MessagePosted
-from lavad.core.events.ending import JobFinished, JobRequeued
+from lavad.core.events.ending import JobFinished, JobRequeued, MemoryLearnt
 from lavad.core.events.part import (
     GangReleased,
     PartEnded,
@@ -122,6 +122,7 @@ __all__ = [
     "JobSwitched",
     "LeasesExtended",
     "MasterStarted",
+    "MemoryLearnt",
     "MessagePosted",
     "PartEnded",
     "PartFenced",

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.charge import account_of, charged, gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.base import STARTED, JobEvent, Moves, folds, move
+from lavad.core.events.base import STARTED, STAY_STARTED, JobEvent, Moves, folds, move
 from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of
 from lavad.core.job.checkpoints import died, started_again
 from lavad.core.job.depend import Ended, exit_code
 from lavad.core.job.job import Attempt, End, Outcome
+from lavad.core.job.memory import learn
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.lang.states import JobState as S
@@ -39,6 +40,8 @@ class JobRequeued(JobEvent, frozen=True):
     """Crashes in a row from one checkpoint generation, including this one; 0: it did not crash."""
     back_to: int | None = None
     """The generation to go on from in place of the newest."""
+    spec: int = 0
+    """Number of its spec from now on, which has another memory limit; 0: its own."""
 
 
 @folds(JobRequeued)
@@ -56,6 +59,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         checkpoints = died(checkpoints, event.deaths, run.checkpoint if event.back_to is not None else None)
     job = replace(
         job,
+        spec=event.spec or job.spec,
         state=event.state,
         since=event.at,
         run=None,
@@ -73,6 +77,23 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         gpus_before=gpus_with_attempt(job, run, event.at),
     )
     cluster.jobs.put(job.key, job)
+
+
+class MemoryLearnt(JobEvent, frozen=True):
+    """A job with -M auto is over, or its attempt: with this limit (KB) it would have done."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    what: str
+    limit: int
+
+
+@folds(MemoryLearnt)
+def _memory_learnt(cluster: Cluster, event: MemoryLearnt) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    user = cluster.specs.rows[job.spec].user
+    cluster.learnt.put(user, learn(cluster.learnt.rows.get(user), user, event.what, event.limit))
 
 
 class JobFinished(JobEvent, frozen=True):

@@ -129,6 +129,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):
     """``-mig``: seconds of suspension by the system after which it migrates; -1: as its application or queue has it."""
     reservation: str = ""
     """``-U``: the advance reservation that it runs in."""
+    memory_auto: bool = False
+    """``-M auto``: an attempt that reaches the memory limit is followed by one with twice of it."""
 
     @property
     def expected(self) -> int | None:

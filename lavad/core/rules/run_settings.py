@@ -89,7 +89,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
         enforce_gpu="gpu" in params.lsb_resource_enforce,
         gpu_blocks=bool(spec.gpu and spec.gpu.block),
-        enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit,
+        enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit or spec.memory_auto,
         direct_output=params.lsb_stdout_direct,
         checkpoint_moves=moves(cluster, spec),
         shared_dirs=params.lava_shared_dirs if spec.checkpoint is not None else (),

@@ -9,7 +9,7 @@ from lavad.queries.explain.entry import Entry, Kind
 from lavad.queries.facts.jobfacts import TERM_TEXTS
 
 _T = TermReason
-_MORE_MEMORY = "ask for more: bsub -M SIZE, with -R rusage[mem=SIZE]; lava why JOB says how much it had"
+_MORE_MEMORY = "ask for more: bsub -M auto, or -M SIZE, with -R rusage[mem=SIZE]; lava why JOB says how much it had"
 
 _ENDED: dict[TermReason, tuple[str, str]] = {
     _T.TERM_OWNER: ("Its owner ended it (bkill).", "-"),

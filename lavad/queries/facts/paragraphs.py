@@ -77,6 +77,8 @@ def _flags(spec: Spec) -> list[str]:
         words.append("Exclusive Execution")
     if spec.rerunnable:
         words.append("Re-runnable")
+    if spec.memory_auto:
+        words.append("Memory limit auto")
     if spec.checkpoint is not None:
         if spec.checkpoint.period:
             words.append(f"Checkpoint period {spec.checkpoint.period // 60} min.")

@@ -14,6 +14,7 @@ from lavad.core import events as ev
 from lavad.core.job.checkpoints import Checkpoints, Generation, made, started_again
 from lavad.core.job.depend import NEVER
 from lavad.core.job.job import Attempt, End, Job, Part, Placed
+from lavad.core.job.memory import size_text
 from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import index_of, show
 from lavad.core.lang.states import JobState, SignalKind, TermReason
@@ -114,6 +115,10 @@ class HistoryFormatter:
         lines += self._lost(event)
         count = "" if words.endswith(")") else ": 1 host"
         return [*lines, f"Pending: {words or 'Requeued job is waiting for rescheduling'}{count};"]
+
+    @tells(ev.MemoryLearnt)
+    def memory_learnt(self, event: ev.MemoryLearnt) -> list[str]:
+        return [f"Memory limit {size_text(event.limit)} is learnt for <{event.what}>;"]
 
     def _lost(self, event: ev.JobRequeued) -> list[str]:
         """What a checkpointable job has to do again."""

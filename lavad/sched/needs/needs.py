@@ -131,6 +131,7 @@ class Need:
 
     def _read_selection(self, queue: Expr | None, job: Expr | None, both: Expr | None, conf: Conf) -> None:
         spec = self.spec
+        job = _with_memory(job, spec)
         self.queue_select, self.job_select = queue, job
         self.type_free = bool(spec.hosts or spec.reservation) or _names_a_type(conf, both)
         local = "" if self.type_free and "local" not in spec.resreq else spec.from_host
@@ -331,6 +332,15 @@ def _parsed(text: str) -> ResReq:
         return parse(text)
     except ResReqError:
         return ResReq()
+
+
+def _with_memory(select: Expr | None, spec: Spec) -> Expr | None:
+    """With -M auto the job goes where its limit fits into the memory of the host."""
+    if not spec.memory_auto or spec.limits.mem is None:
+        return select
+    mb = spec.limits.mem // 1024
+    fits: Expr = (">=", ("name", "maxmem"), ("num", float(mb), str(mb)))
+    return fits if select is None else ("and", select, fits)
 
 
 def _names_a_type(conf: Conf, select: Expr | None) -> bool:

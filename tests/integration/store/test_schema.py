@@ -55,6 +55,7 @@ def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: St
         gpus, checkpoints = "gpu_held gpu_used gpu_idle gpu_energy", "checkpoints checkpoint_cost restarts work_lost"
         for column in ("slot_seconds", *gpus.split(), *checkpoints.split()):
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
+        connection.exec_driver_sql("DROP TABLE learnt")
         connection.exec_driver_sql("ALTER TABLE specs DROP COLUMN retired")
         connection.exec_driver_sql("ALTER TABLE texts DROP COLUMN env")
         text = msgspec.msgpack.encode(JobText(command="true", env="abc"))

@@ -9,8 +9,8 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.control.control import NOT_STARTED, not_started
-from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import Caller, Checkpoint, Refused
 from lavad.core.lang.states import STARTED, SignalKind, TermReason

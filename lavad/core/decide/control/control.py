@@ -12,7 +12,7 @@ from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import DENIED
-from lavad.core.decide.submit.submit import spec_number
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.job.job import Array, Job, PendingSignal
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop

@@ -14,8 +14,8 @@ from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.room import FULL, has_room
 from lavad.core.decide.base.select import DENIED, FINISHED
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.restart import RestartSource
-from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec

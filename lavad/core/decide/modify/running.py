@@ -11,10 +11,10 @@ from msgspec.structs import asdict, replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import Change, reset, shown
 from lavad.core.decide.submit.gpus import gpu_uses
 from lavad.core.decide.submit.queue_rules import check_against_queue
-from lavad.core.decide.submit.submit import spec_number
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Modify, OptionValue, Refused

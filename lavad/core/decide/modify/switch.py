@@ -12,9 +12,10 @@ from lavad.core.decide.base.bulk import decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
 from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue
-from lavad.core.decide.submit.submit import known_names, spec_number
+from lavad.core.decide.submit.submit import known_names
 from lavad.core.job.job import Array, Job
 from lavad.core.job.resize import slots_of
 from lavad.core.job.spec import JobText, Spec

@@ -9,13 +9,15 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.resolve import resolve
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import Change, describe, reset
 from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_queue
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
+from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
 from lavad.core.decide.submit.roles import check_simple
-from lavad.core.decide.submit.submit import check_reservation, spec_number
+from lavad.core.decide.submit.submit import check_reservation
 from lavad.core.decide.submit.work import check_work
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
@@ -93,6 +95,9 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     if "x" in change.ask.options:
         check_exclusive(draft, queue)
     apply_queue(draft, queue)
+    if "M" in change.ask.options:
+        settle_memory(change.cluster, draft)
+        settle_learnt_memory(change.cluster, draft)
     if change.ask.options.keys() & GPU_OPTIONS:
         settle_gpus(draft, queue)
     settle_method(change.cluster, draft)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.crashes import after_crash, story
-from lavad.core.decide.report.limited import after_run_limit
+from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import UNSENDABLE
 from lavad.core.job.roles import delay_of
@@ -42,7 +44,13 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     again = _again(cluster, job, run, spec, now, end)
     if again is not None:
         return [again]
-    return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
+    if not spec.memory_auto or find_kill(run) is not None:
+        return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
+    learnt = learnt_of(job, run, spec, now)
+    if more := after_memory_limit(cluster, job, run, spec, now, end):
+        return [*learnt, *more]
+    finished = _finish(job, run, now, end, exit_rule(cluster.conf, spec))
+    return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
 
 
 def find_kill(run: Attempt) -> PendingSignal | None:

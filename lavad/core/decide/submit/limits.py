@@ -34,7 +34,7 @@ _USER_LIMITS = ("core", "cpu", "data", "file", "stack")
 
 def _field(option: str) -> str:
     """The field of Limits that an option sets."""
-    return BY_NAME[option].fields.removeprefix("limits.")
+    return BY_NAME[option].fields.split()[0].removeprefix("limits.")
 
 
 @reads("W", "c")
@@ -51,7 +51,7 @@ def read_time(draft: JobDraft, option: str, value: OptionValue) -> None:
     draft.set_spec(**{f"{field}_host": host or ""})
 
 
-@reads("M", "v", "D", "F", "S", "C")
+@reads("v", "D", "F", "S", "C")
 def read_size(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A number in the site's unit (LSF_UNIT_FOR_LIMITS) or one of its own, perhaps with ``!``; 0 is no limit, but of -C."""
     text = text_of(option, value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit import esubs, execution, files, gpus, relations, times  # noqa: F401 - they register their readers
+from lavad.core.decide.submit import esubs, execution, files, gpus, memory, relations, times  # noqa: F401 - they register their readers
 from lavad.core.decide.submit.limits import check_host_specs
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.slots import settle_slots

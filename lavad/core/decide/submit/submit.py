@@ -16,6 +16,7 @@ from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.groups import missing_groups
 from lavad.core.decide.base.resolve import NOTHING, Resolved, StoredJobs, resolve
 from lavad.core.decide.base.room import check_room, full, units_of_new
+from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
 from lavad.core.decide.submit.alike import Alike, Common, key_of, own_draft, split_options
@@ -23,6 +24,7 @@ from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
 from lavad.core.decide.submit.gpus import settle_gpus
+from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
 from lavad.core.decide.submit.options import read_options, read_own
 from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
 from lavad.core.decide.submit.restart import RestartSource
@@ -63,6 +65,7 @@ def submit(
     if key is not None:
         draft = own_draft(draft, ask)
     read_own(draft, own)
+    settle_learnt_memory(cluster, draft)
     name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
     settle_interactive(draft, name)
     _check_pending_limits(cluster, draft, name, most)
@@ -89,6 +92,7 @@ def _common_draft(
     apply_site(draft)
     queue = choose_queue(cluster, draft.queues, draft, caller)
     apply_queue(draft, queue)
+    settle_memory(cluster, draft)
     settle_gpus(draft, queue)
     settle_method(cluster, draft)
     check_against_queue(draft, queue)
@@ -246,16 +250,3 @@ def next_job_id(cluster: Cluster) -> int:
             return job
         job = job + 1 if job < most else 1
     raise Refused("No job id is free: MAX_JOBID is too small for the jobs in the system")
-
-
-def spec_number(cluster: Cluster, spec: Spec, events: list[ev.Event], now: float) -> int:
-    """The number of an equal live spec, or a new one (then an event adds it)."""
-    known = cluster.spec_numbers.get(spec)
-    if known is not None:
-        return known
-    for event in events:
-        if isinstance(event, ev.SpecAdded) and event.value == spec:
-            return event.spec
-    number = cluster.next_spec + sum(isinstance(event, ev.SpecAdded) for event in events)
-    events.append(ev.SpecAdded(at=now, spec=number, value=spec))
-    return number

@@ -97,7 +97,7 @@ class Site:
         """It begins with a snapshot, in whatever order the master's rows are."""
         taken = take(self.master.cluster)
         if shuffle is not None:
-            for rows in (taken.hosts, taken.jobs, taken.arrays, taken.specs, taken.charges):
+            for rows in (taken.hosts, taken.jobs, taken.arrays, taken.specs, taken.charges, taken.learnt):
                 shuffle.shuffle(rows)
         self.replica = restore(taken)
         self.soft = type(self.master.soft)()
