@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-gpu bench soak coverage docs stubs clean
+.PHONY: install run test test-plain test-gpu bench soak coverage docs stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -34,6 +34,10 @@ test: install
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
 	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat)
+
+# What runs commands, with those in Python that are native otherwise (docs/native.md).
+test-plain: install
+	LAVA_NATIVE=N $(PYTEST) -n 2 --dist loadfile tests/integration/commands tests/compat
 
 # Beside nvidia-smi, on a host with an NVIDIA driver; elsewhere it says why it skips.
 test-gpu: install

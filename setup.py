@@ -1,6 +1,7 @@
 """What pyproject.toml cannot say of a wheel: its commands, which are made from ``proto/commands.py`` as the wheel is built.
 
-They go into the scripts' folder, and again into lib/lava/bin below the same prefix, where nothing else lies.
+They go into the scripts' folder, and again into lib/lava/bin below the same prefix, where nothing else lies. Where a C compiler
+is, those of NATIVE are an executable, and the wheel is of this kind of machine (``cli/native``).
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ import os
 import sys
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel, get_platform
 from setuptools.dist import Distribution
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from cli.install_commands import ALONE, portable_launcher, write
-from proto.commands import INSTALLED
+from cli.install_commands import ALONE, PLAIN, SERVER, portable_launcher, write
+from cli.native.build import built
+from proto.commands import INSTALLED, NATIVE
 
 _install_scripts = Distribution().get_command_class("install_scripts")
 _install_data = Distribution().get_command_class("install_data")
+executable = built(ways=((),))
 
 
 class InstallScripts(_install_scripts):
@@ -27,18 +31,35 @@ class InstallScripts(_install_scripts):
         super().run()
         os.makedirs(self.install_dir, exist_ok=True)
         for command in INSTALLED:
-            write(os.path.join(self.install_dir, command), portable_launcher(command, alone=False))
+            write(os.path.join(self.install_dir, command), _content(command, alone=False))
 
 
 class InstallData(_install_data):
-    """The units, and the folder of commands that goes into PATH."""
+    """The units, the folder of commands that goes into PATH, and the plain form of native ones."""
 
     def run(self) -> None:
         super().run()
         folder = os.path.join(self.install_dir, ALONE)
         os.makedirs(folder, exist_ok=True)
         for command in INSTALLED:
-            write(os.path.join(folder, command), portable_launcher(command, alone=True))
+            write(os.path.join(folder, command), _content(command, alone=True))
+        if executable is not None:
+            folder = os.path.join(self.install_dir, PLAIN)
+            os.makedirs(folder, exist_ok=True)
+            for command in (SERVER, *NATIVE):
+                write(os.path.join(folder, command), portable_launcher(command, alone=True))
+
+
+class Wheel(bdist_wheel):
+    """Any Python's, but of this machine's kind where it holds an executable."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        python, abi, platform = super().get_tag()
+        return python, abi, platform if executable is None else get_platform(self.bdist_dir)
+
+
+def _content(command: str, alone: bool) -> str | bytes:
+    return executable if executable is not None and command in NATIVE else portable_launcher(command, alone)
 
 
 setup(
@@ -47,5 +68,5 @@ setup(
         (f"share/lava/{folder}", [f"docs/{folder}/{name}" for name in sorted(os.listdir(f"docs/{folder}"))])
         for folder in ("systemd", "monitoring")
     ],
-    cmdclass={"install_scripts": InstallScripts, "install_data": InstallData},
+    cmdclass={"install_scripts": InstallScripts, "install_data": InstallData, "bdist_wheel": Wheel},
 )

@@ -6,8 +6,8 @@
  * - The server is a process of the same user, and could have been started by this very process: its socket is named by
  *   everything that a process inherits and that decides what it may open and how (identity()), and lies in a folder that
  *   nobody else can enter.
- * - The server does nothing before it has got GO. Up to then, and where it ended without reading GO, the plain command is
- *   run; afterwards never again, so nothing is submitted twice.
+ * - The request is sent at once and whole, and only to a worker of the server that has said that it is ready. Up to then, and
+ *   where the worker ended without reading it, the plain command is run; afterwards never again, so nothing is submitted twice.
  * - Nothing of the command runs on after this process has ended: the server's process ends with the connection.
  */
 #define _GNU_SOURCE
@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,7 +69,7 @@ static ssize_t put_request(char *request, char **argv)
     return (ssize_t)size;
 }
 
-/* The request and the caller's files, without waiting; 0 where all of it is on its way. */
+/* The request and the caller's files, without waiting; 0 where all of it is on its way. The worker acts on no part of one. */
 static int send_request(int link, char **argv)
 {
     static char request[LONGEST_REQUEST];
@@ -148,7 +149,7 @@ static int answer(int link, const sigset_t *before)
     }
     if (size == 2 && bytes[0] == 'D')
         return (unsigned char)bytes[1];
-    if (size < 0 ? errno == ECONNRESET : size > 0 && bytes[0] == 'P') { /* ECONNRESET: it ended with GO unread */
+    if (size < 0 ? errno == ECONNRESET : size > 0 && bytes[0] == 'P') { /* ECONNRESET: it ended with the request unread */
         if (size > 0 && message.msg_controllen >= CMSG_LEN(sizeof(int)))
             dup2(*(int *)CMSG_DATA(&rights.head), 0);
         return -1;
@@ -171,21 +172,30 @@ static int served(int folder, const char *socket_name, char **argv)
     char byte = 0;
     int status = -1, silent = 0;
 
-    if (send_request(link, argv) == 0 && !(silent = poll(&ready, 1, READY_MS) == 0) && recv(link, &byte, 1, 0) == 1
-        && byte == 'R') {
+    if (!(silent = poll(&ready, 1, READY_MS) == 0) && recv(link, &byte, 1, 0) == 1 && byte == 'R') {
         note_signals(&before);
-        if (send(link, "G", 1, MSG_NOSIGNAL) == 1)
+        if (send_request(link, argv) == 0)
             status = answer(link, &before);
         if (status < 0)
             sigprocmask(SIG_SETMASK, &before, NULL); /* handlers end with exec */
     }
     if (silent)
-        unlinkat(folder, socket_name, 0); /* nobody else need wait for it; it ends once it sees that */
+        pass_by(folder, socket_name);
     close(link);
     return status;
 }
 
 /* ---- this command ------------------------------------------------------------------------------------------------- */
+
+static ssize_t resolved(const char *path, char *result, size_t room)
+{
+    char *real = realpath(path, NULL);
+    size_t size = real ? strlen(real) : room;
+
+    if (size < room)
+        memcpy(result, real, size);
+    return size < room ? (ssize_t)size : -1;
+}
 
 /* The command's name, its plain form and the server's program, by where this file lies: PREFIX/bin or PREFIX/lib/lava/bin. */
 static int find_plain(void)
@@ -194,6 +204,8 @@ static int find_plain(void)
     static char exe[PATH_MAX - 64];
     ssize_t size = readlink("/proc/self/exe", exe, sizeof exe - 1);
 
+    if (size < 0) /* no /proc here */
+        size = resolved((const char *)getauxval(AT_EXECFN), exe, sizeof exe - 1);
     if (size <= 0 || size == sizeof exe - 1)
         return -1;
     exe[size] = 0;

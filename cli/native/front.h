@@ -11,4 +11,5 @@ int own_process_needed(char **words);
 /* servers.c */
 int folder_of_servers(void);
 int connected(int folder, const char *socket_name);
+void pass_by(int folder, const char *socket_name);
 void start_server(int folder, const char *socket_name, const char *server);

@@ -33,10 +33,13 @@ FOLDER, LOCK = 3, 4
 IDLE, NEVER = 150.0, 30.0
 """Seconds without a request after which a server ends, and one that has had none at all."""
 LOOK, LOOK_IDLE = 1.0, 10.0
-"""Seconds after which the server looks at its socket and lava's files; a worker looks at the files at each request."""
+"""Seconds after which the server looks at its socket and lava's files, after a change among its workers and without; a worker
+looks at the files at each request."""
 MOST_SERVERS = 8
 """Of a user: one for each set of limits, groups, name spaces …"""
 BACKLOG = 512
+SILENT = ".silent"
+"""Behind the socket's name, where a command has waited for this server in vain, so that others do not."""
 
 
 def main(argv: list[str]) -> int:
@@ -49,8 +52,8 @@ def main(argv: list[str]) -> int:
         if _sweep(name) < MOST_SERVERS:
             Server(name).run()
     finally:
+        _remove(f"{name}.lock")
         try:
-            os.unlink(f"{name}.lock", dir_fd=FOLDER)
             os.rmdir(os.readlink(f"/proc/self/fd/{FOLDER}"))  # of the user's last server
         except OSError:
             pass
@@ -73,16 +76,20 @@ def _sweep(own: str) -> int:
             continue
         try:
             flock(lock, LOCK_EX | LOCK_NB)
-            for path in (entry.removesuffix(".lock"), entry):
-                try:
-                    os.unlink(path, dir_fd=FOLDER)
-                except OSError:
-                    pass
+            for path in (entry.removesuffix(".lock"), entry.removesuffix(".lock") + SILENT, entry):
+                _remove(path)
         except BlockingIOError:
             living += 1
         finally:
             os.close(lock)
     return living
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path, dir_fd=FOLDER)
+    except OSError:
+        pass
 
 
 def _commands() -> Commands:
@@ -96,10 +103,10 @@ def _commands() -> Commands:
 
 
 def _files() -> list[str]:
-    """The files of lava that are loaded."""
+    """Python, and the files of lava that are loaded."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     loaded = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
-    return sorted({file for file in loaded if file.startswith(root + os.sep)})
+    return [os.path.realpath(sys.executable), *sorted({file for file in loaded if file.startswith(root + os.sep)})]
 
 
 class Server:
@@ -112,14 +119,13 @@ class Server:
         self._workers: dict[int, int] = {}
         """pid -> place in what is shared."""
         self._wakes, wake = os.pipe()
+        """Workers, and the ends of workers, wake the server."""
+        os.set_blocking(wake, False)
         self._link = Socket(AF_UNIX, SOCK_STREAM)
-        try:
-            os.unlink(name, dir_fd=FOLDER)
-        except FileNotFoundError:
-            pass
+        _remove(name)
         self._link.bind(f"/proc/self/fd/{FOLDER}/{name}")
         self._link.setsockopt(SOL_SOCKET, SO_RCVTIMEO, pack("ll", ACCEPT_SECONDS, 0))
-        self._own = self._inode()
+        self._own = self._inode(name)
         coerced = os.environb.get(b"LC_CTYPE")  # by Python itself, where no locale is set: a command's job gets it, too
         self._shared = Shared(mmap(-1, 4096), wake, _files(), os.getpid(), {b"LC_CTYPE": coerced} if coerced else {})
         os.environ.clear()
@@ -133,21 +139,26 @@ class Server:
         try:
             self._serve()
         finally:
-            if self._inode() == self._own:
-                os.unlink(self._name, dir_fd=FOLDER)
+            if self._inode(self._name) == self._own:
+                _remove(self._name)
             for pid in self._workers:
                 os.kill(pid, signal.SIGTERM)  # those that wait: the others do not take it
 
     def _serve(self) -> None:
+        signal.set_wakeup_fd(self._shared.wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
         poll = select.poll()
         poll.register(self._wakes, select.POLLIN)
         most, served = NEVER, time.monotonic()
-        looked = served
+        looked, woken = served, True
         while True:
             self._reap()
             while self._idle() < SPARE and len(self._workers) < MOST and self._forked():
                 pass
-            if poll.poll(1000 * (LOOK if self._idle() < len(self._workers) else LOOK_IDLE)):
+            # with all at work, commands do it themselves at once
+            self._link.listen(BACKLOG if self._idle() or len(self._workers) < MOST else 0)
+            woken = bool(poll.poll(1000 * (LOOK if woken else LOOK_IDLE)))
+            if woken:
                 os.read(self._wakes, 4096)
             now = time.monotonic()
             if now - looked < LOOK:
@@ -155,12 +166,21 @@ class Server:
             looked = now
             if self._shared.served():
                 most, served = IDLE, now
-            if now - served > most or self._inode() != self._own or self._shared.is_old():
+            if now - served > most or not self._has_name() or self._shared.is_old():
                 return
 
-    def _inode(self) -> int:
+    def _has_name(self) -> bool:
+        """Whether commands find this server, which takes back the name that a command has taken from it."""
+        if self._inode(self._name) == self._own:
+            return True
+        if self._inode(self._name + SILENT) != self._own:
+            return False
+        os.rename(self._name + SILENT, self._name, src_dir_fd=FOLDER, dst_dir_fd=FOLDER)
+        return True
+
+    def _inode(self, name: str) -> int:
         try:
-            return os.stat(self._name, dir_fd=FOLDER, follow_symlinks=False).st_ino
+            return os.stat(name, dir_fd=FOLDER, follow_symlinks=False).st_ino
         except OSError:
             return 0
 
@@ -187,6 +207,8 @@ class Server:
             self._workers[pid] = place
             return True
         try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.close(LOCK)
             os.close(FOLDER)

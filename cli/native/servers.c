@@ -76,6 +76,15 @@ int connected(int folder, const char *socket_name)
     return link;
 }
 
+/* Of a server that does not answer: nobody else need wait for it. Once it looks again it takes its name back. */
+void pass_by(int folder, const char *socket_name)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s.silent", socket_name);
+    renameat(folder, socket_name, folder, path);
+}
+
 static int crowded(int folder)
 {
     int count = 0;

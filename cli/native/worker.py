@@ -1,8 +1,8 @@
 """One process that does commands for their callers, one after the other, as the callers would have done them.
 
 Rules: words, environment, folder, umask and standard files are the caller's; everything else is what the server has inherited
-from its first caller, and identity.c finds this server only where that is the same. Nothing is done before GO has come, and
-the process ends with its caller. A command that needs a process of its caller's session says so
+from its first caller, and identity.c finds this server only where that is the same. A request is only done when it has come
+whole, and the process ends with its caller. A command that needs a process of its caller's session says so
 (``Context.need_own_process``), and the caller does it. After a request that left anything behind no other is taken.
 """
 
@@ -15,6 +15,7 @@ import time
 from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SO_PEERCRED, SOL_SOCKET
 from _socket import socket as Socket
 from fcntl import F_GETFL, F_SETFL, F_SETOWN, fcntl
+from resource import RUSAGE_SELF, getrusage
 from struct import pack, unpack
 
 from cli.client.context import OwnProcess
@@ -35,7 +36,9 @@ REQUESTS = 200
 ACCEPT_SECONDS = 20
 """After which a worker that waits looks whether it is still needed."""
 LARGEST_REQUEST = 1 << 17
-READY, GO, DONE, PLAIN = b"R", b"G", b"D", b"P"
+LARGEST_MEMORY = 1 << 16
+"""KB; a worker that has had more ends."""
+READY, DONE, PLAIN = b"R", b"D", b"P"
 HEAD = 16
 FREE, WAITS, BUSY = 0, 1, 2
 
@@ -98,7 +101,7 @@ class Worker:
             if not self._done(link):
                 return
             link.close()
-            if self._lowest_free() != self._lowest:
+            if self._lowest_free() != self._lowest or getrusage(RUSAGE_SELF).ru_maxrss > LARGEST_MEMORY:
                 return
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -116,10 +119,8 @@ class Worker:
         return descriptor
 
     def _done(self, link: Socket) -> bool:
-        """Take the caller's place, wait for GO, run the command, answer; whether another request may follow."""
+        """Take the caller's place, run the command, answer; whether another request may follow."""
         name, words, at = _take_place(link, self._shared.defaults)
-        if link.recv(1) != GO:
-            return False
         # The caller sends nothing more: what comes is its end, and SIGIO ends this process at once, whatever it waits for.
         flags = fcntl(link, F_GETFL)
         fcntl(link, F_SETOWN, os.getpid())

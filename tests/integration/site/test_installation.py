@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -16,8 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from proto.commands import INSTALLED
+from cli.install_commands import SERVER
+from cli.native.build import built
+from proto.commands import INSTALLED, NATIVE
 from tests.support.wait import SLOW, wait_until
+from tests.unit.cli.native.installed import processes
 
 ROOT = Path(__file__).parents[3]
 NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "scratch", "tests", "benchmarks", "*.egg-info", "__pycache__")
@@ -94,6 +98,20 @@ def test_the_folder_of_path_has_the_commands_and_nothing_else(prefix: Path) -> N
     for folder in ("bin", "lib/lava/bin"):
         for name in INSTALLED:
             assert os.access(prefix / folder / name, os.X_OK), name
+
+
+@pytest.mark.parametrize("folder", ["bin", "lib/lava/bin"])
+def test_native_commands_of_a_wheel_have_their_plain_form_and_server(prefix: Path, user: dict[str, str], folder: str) -> None:
+    plain = prefix / "lib" / "lava" / "plain"
+    if built() is None:
+        assert not plain.exists()
+        pytest.skip("no C compiler")
+    assert sorted(os.listdir(plain)) == sorted((SERVER, *NATIVE))
+    bsub = prefix / folder / "bsub"
+    assert bsub.read_bytes()[:4] == b"\x7fELF"
+    wait_until(lambda: run(bsub, "-V", cwd=prefix, env=user) == "" and processes(prefix), 10, "a server")
+    for pid in processes(prefix):
+        os.kill(pid, signal.SIGTERM)
 
 
 @pytest.mark.parametrize("folder", ["bin", "lib/lava/bin"])

@@ -117,7 +117,7 @@ class Captured:
     def run(self, command: str, user: str = "alice") -> Ran:
         """A line of the shell as a user, in the user's home, with little in its environment."""
         who = pwd.getpwnam(user)
-        names = ("PATH", "LSF_ENVDIR", "LSF_BINDIR", "LSF_SERVERDIR", "LAVA_SLOW")
+        names = ("PATH", "LSF_ENVDIR", "LSF_BINDIR", "LSF_SERVERDIR", "LAVA_SLOW", "LAVA_NATIVE")
         environ = {name: self.cluster.environ[name] for name in names if name in self.cluster.environ}
         environ["PATH"] = f"{self.outputs}/bin:{environ['PATH']}"
         environ |= {"HOME": who.pw_dir, "USER": user, "LOGNAME": user, "LANG": "C", "TZ": "UTC", "SHELL": "/bin/sh"}

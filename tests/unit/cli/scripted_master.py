@@ -25,7 +25,7 @@ class ScriptedMaster:
         self._plans = list(plans)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
-        self._listener.listen(8)
+        self._listener.listen(256)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 

@@ -59,16 +59,7 @@ class Installed:
         return Ran(done.returncode, done.stdout, done.stderr)
 
     def processes(self) -> dict[int, int]:
-        """Servers and their workers: pid -> parent."""
-        found: dict[int, int] = {}
-        for entry in Path("/proc").iterdir():
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
-                if any(word.startswith(os.fsencode(self.folder)) and word.endswith(SERVER.encode()) for word in words):
-                    found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-        return found
+        return processes(self.folder)
 
     def servers(self) -> list[int]:
         found = self.processes()
@@ -86,3 +77,16 @@ class Installed:
             except ProcessLookupError:
                 pass
         wait_until(lambda: not self.processes(), 10, lambda: f"the end of {self.processes()}")
+
+
+def processes(folder: Path) -> dict[int, int]:
+    """Servers below a folder, and their workers: pid -> parent."""
+    found: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if any(word.startswith(os.fsencode(folder)) and word.endswith(SERVER.encode()) for word in words):
+                found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,228 @@
+"""Servers that are killed, hang, are swamped, changed or not the user's: a command is done, once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.wait import wait_until
+from tests.unit.cli.caller import Caller
+from tests.unit.cli.native.installed import ROOT, WAS_PLAIN, Installed, Ran
+from tests.unit.cli.scripted_master import CUT, Frame, ScriptedMaster
+
+SUBMITTED = {"ok": {"job": 7, "queue": "q", "default": False}}
+LOST = b"bsub: the process that ran this command has ended: whether it is done is not known\n"
+
+
+@pytest.fixture
+def served(installed: Installed, caller: Caller) -> Installed:
+    installed.start(caller.environ)
+    return installed
+
+
+def sockets(installed: Installed) -> list[Path]:
+    """Those of the servers that live, by the names in their command lines."""
+    names = [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2].decode() for pid in installed.servers()]
+    folders = [Path(f"/run/user/{os.geteuid()}/lava-commands"), Path(f"/tmp/lava-commands-{os.geteuid()}")]
+    return [path for folder in folders for name in names if (path := folder / name).exists()]
+
+
+def test_folder_and_socket_are_the_users_alone(served: Installed) -> None:
+    (path,) = sockets(served)
+    found = [path.lstat(), path.parent.lstat()]
+    assert [stat.S_IMODE(one.st_mode) & 0o077 for one in found] == [0, 0]
+    assert {one.st_uid for one in found} == {os.geteuid()}
+
+
+def test_servers_and_workers_that_were_killed(served: Installed, caller: Caller) -> None:
+    """What is left of them stands in nobody's way."""
+    served.end(signal.SIGKILL)
+    assert served.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
+    served.start(caller.environ)
+    for pid in served.workers():
+        os.kill(pid, signal.SIGKILL)
+    # one that had just taken the connection has not begun
+    assert served.run("bsub", "-V", environ=caller.environ).status in (0, WAS_PLAIN[0])
+    served.start(caller.environ)
+
+
+def test_a_server_that_is_ended_leaves_nothing(served: Installed, caller: Caller) -> None:
+    (path,) = sockets(served)
+    served.end()
+    assert not path.exists()
+    assert not path.with_name(f"{path.name}.lock").exists()
+
+
+def test_a_worker_that_is_killed_has_submitted_once(served: Installed, caller: Caller) -> None:
+    """The command says that it does not know; it does not do it again."""
+
+    def kill(_: Frame) -> list[Frame]:
+        for pid in served.workers():
+            os.kill(pid, signal.SIGKILL)
+        return [CUT]
+
+    with ScriptedMaster(caller.socket, kill) as master:
+        assert served.run("bsub", "true", environ=caller.environ) == (255, b"", LOST)
+        assert len(master.asks) == 1
+
+
+def test_a_server_that_is_killed_meanwhile_keeps_no_answer_back(served: Installed, caller: Caller) -> None:
+    def kill(_: Frame) -> list[Frame]:
+        for pid in served.servers():
+            os.kill(pid, signal.SIGKILL)
+        return [SUBMITTED]
+
+    with ScriptedMaster(caller.socket, kill):
+        assert served.run("bsub", "true", environ=caller.environ) == (0, b"Job <7> is submitted to queue <q>.\n", b"")
+    served.end(signal.SIGKILL)
+
+
+def test_a_server_that_hangs_is_passed_by(served: Installed, caller: Caller) -> None:
+    """The first command waits for it, others do not; once it goes on it is found again."""
+    (path,) = sockets(served)
+    every = served.processes()
+    for pid in every:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert served.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
+        assert not path.exists()
+        assert served.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
+        assert served.processes() == every
+    finally:
+        for pid in every:
+            os.kill(pid, signal.SIGCONT)
+    served.start(caller.environ)
+    assert path.exists()
+
+
+def test_two_hundred_at_once(served: Installed, caller: Caller) -> None:
+    """From no server at all: each is done once, by whomever."""
+    served.end()
+    plain = served.behind / "bsub"
+    kept = plain.read_bytes()
+    plain.write_bytes((served.plain / "bsub").read_bytes())
+    (caller.folder / "out").mkdir()
+    line = f"for i in $(seq 200); do {served.native}/bsub -J j$i true >out/$i 2>&1 & done; wait"
+    try:
+        with ScriptedMaster(caller.socket, [SUBMITTED]) as master:
+            subprocess.run(["/bin/bash", "-c", line], cwd=caller.folder, env=caller.environ, timeout=120, check=True)
+            assert sorted(ask["options"]["J"] for ask in master.asks) == sorted(f"j{number}" for number in range(1, 201))
+        outputs = {path.read_text() for path in (caller.folder / "out").iterdir()}
+        assert outputs == {"Job <7> is submitted to queue <q>.\n"}
+        assert len(served.servers()) == 1
+    finally:
+        plain.write_bytes(kept)
+
+
+def test_a_worker_that_has_grown_is_not_used_again(served: Installed, caller: Caller) -> None:
+    script = b"#" * 15_000_000 + b"\necho"
+    with ScriptedMaster(caller.socket, [SUBMITTED]):
+        before = set(served.workers())
+        assert served.run("bsub", environ=caller.environ, stdin=script).status == 0
+    wait_until(lambda: before - set(served.workers()), 10, "the end of the worker")
+
+
+@pytest.fixture
+def tree(executable: bytes, tmp_path: Path) -> Iterator[Installed]:
+    """Commands of a copy of lava."""
+    for package in ("cli", "config", "proto"):
+        shutil.copytree(ROOT / package, tmp_path / "tree" / package, ignore=shutil.ignore_patterns("__pycache__"))
+    made = Installed(tmp_path, executable, tmp_path / "tree")
+    yield made
+    made.end()
+
+
+def test_no_command_is_done_by_an_older_lava(tree: Installed, caller: Caller) -> None:
+    tree.start(caller.environ)
+    (old,) = tree.servers()
+    path = tree.folder / "tree" / "proto" / "version.py"
+    path.write_text(path.read_text() + "\nPRODUCT = 'a newer lava'\n")
+    assert tree.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
+    wait_until(lambda: old not in tree.servers(), 10, "the end of the older server")
+    tree.start(caller.environ)
+    assert tree.run("bsub", "-V", environ=caller.environ).err == b"a newer lava\n"
+
+
+OTHER = 60_000 + os.getpid() % 5_000
+"""A user without a login, one for each process of the tests."""
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: another user is met")
+
+
+@pytest.fixture(scope="module")
+def everybodys(executable: bytes) -> Iterator[Installed]:
+    """Commands that another user can run."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        made = Installed(Path(folder), executable)
+        yield made
+        made.end()
+
+
+@pytest.fixture
+def others_folder(everybodys: Installed) -> Iterator[Path]:
+    """Where a user without a login has the folder of servers."""
+    path = Path(f"/tmp/lava-commands-{OTHER}")
+    yield path
+    everybodys.end()
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+@needs_root
+@pytest.mark.parametrize("trap", ["of another user", "open to others", "a link", "a file"])
+def test_a_folder_that_may_be_anothers_is_not_used(
+    everybodys: Installed, caller: Caller, tmp_path: Path, others_folder: Path, trap: str
+) -> None:
+    others = others_folder
+    if trap == "a link":
+        (tmp_path / "there").mkdir(mode=0o700)
+        os.chown(tmp_path / "there", OTHER, OTHER)
+        others.symlink_to(tmp_path / "there")
+    elif trap == "a file":
+        others.touch()
+        os.chown(others, OTHER, OTHER)
+    else:
+        others.mkdir(mode=0o700)
+        if trap == "open to others":
+            os.chown(others, OTHER, OTHER)
+            others.chmod(0o770)
+    before = set(everybodys.servers())
+    for _ in range(2):
+        assert as_other(everybodys, caller) == WAS_PLAIN
+    assert set(everybodys.servers()) == before
+    assert others.is_file() or not list(others.iterdir())
+
+
+def as_other(everybodys: Installed, caller: Caller) -> Ran:
+    """``bsub -V`` of the other user, from a folder that is everybody's."""
+    return everybodys.run("bsub", "-V", environ=caller.environ, user=OTHER, group=OTHER, extra_groups=[], cwd="/")
+
+
+@needs_root
+def test_a_server_serves_its_user_alone(everybodys: Installed, caller: Caller, others_folder: Path) -> None:
+    """Root is another user, too, on either side."""
+    before = set(everybodys.servers())
+    wait_until(lambda: as_other(everybodys, caller).status == 0, 10, "a server of the other user's")
+    (server,) = set(everybodys.servers()) - before
+    assert Path(f"/proc/{server}").stat().st_uid == OTHER
+    (path,) = [path for path in others_folder.iterdir() if stat.S_ISSOCK(path.lstat().st_mode)]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
+        link.connect(str(path))
+        assert link.recv(1) == b""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        path.rename(path.with_name("kept"))
+        listener.bind(str(path))
+        path.chmod(0o777)
+        listener.listen()
+        assert as_other(everybodys, caller) == WAS_PLAIN
