@@ -17,6 +17,7 @@ from config.model.params import SiteParams
 from config.model.problems import report
 from config.read.load import Loaded
 from config.read.load import load as load_files
+from lavad.collector import look_rarely
 from lavad.configure.database import database_url
 from lavad.configure.resolve import resolve
 from lavad.core.site.conf import Conf
@@ -29,7 +30,7 @@ from lavad.run_lock import RunLock, RunLocked
 from lavad.services import masters_lease
 from lavad.services.audit_file import SYSLOG
 from lavad.services.masters_lease import LeaseLost
-from lavad.services.metrics import is_loopback, split_address
+from lavad.services.metrics_address import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
@@ -262,6 +263,7 @@ def main(argv: list[str] | None = None) -> int:
     """Entry point; exit 1 with one line where the daemon cannot start."""
     options = arguments(argv)
     set_title("lavad")
+    look_rarely()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if options.log:
         logfile.follow(options.log, inherited=True)

@@ -39,7 +39,8 @@ def passed_environment(context: Context, options: Options) -> dict[str, str]:
     """The job's environment. What no text can hold is left out, and said."""
     wish = options.get("env")
     env = propagated(context.environ, wish if isinstance(wish, str) else None)
-    for name in [name for name, value in env.items() if not is_text(name + value)]:
+    bad = [] if is_text("".join([*env, *env.values()])) else [name for name, value in env.items() if not is_text(name + value)]
+    for name in bad:
         context.err(f"bsub: the variable {printable(name)} holds bytes that are not UTF-8 and is not passed on\n")
         del env[name]
     return env

@@ -1,6 +1,7 @@
 """The key and certificate of one attempt, for the link between its hosts; derived, so that every order has the same.
 
 Ed25519 signs deterministically; the key comes from the cluster's secret and the attempt's uid by HKDF (RFC 5869).
+cryptography is imported for the first of them: most jobs need none, and a master starts faster.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ import hmac
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from cryptography.x509.oid import NameOID
-
 _START = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def _derive(secret: bytes, uid: str, purpose: bytes) -> bytes:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
     return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=purpose + uid.encode()).derive(secret)
 
 
 @lru_cache(maxsize=1024)
 def credentials(secret: bytes, uid: str) -> tuple[bytes, bytes]:
     """(private key PEM, self-signed certificate PEM) of an attempt."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.x509.oid import NameOID
+
     key = Ed25519PrivateKey.from_private_bytes(_derive(secret, uid, b"link "))
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"lava attempt {uid}"[:64])])
     serial = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big") | 1

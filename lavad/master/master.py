@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from functools import partial
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -47,7 +47,6 @@ from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch, gpus_of_running_jobs
 from lavad.services.host_watch import HostWatch
 from lavad.services.loops import Loops
-from lavad.services.metrics import Metrics, Server
 from lavad.services.notices import Notices
 from lavad.services.perfmon import Perfmon
 from lavad.services.plans import Plans
@@ -59,6 +58,9 @@ from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
 from proto.workers import Workers
+
+if TYPE_CHECKING:
+    from lavad.services.metrics import Metrics, Server
 
 log = logging.getLogger(__name__)
 
@@ -207,6 +209,8 @@ class Master:
         self.engine.on_text(self.texts.seen)
 
     def _metrics(self, cluster: Cluster) -> Metrics:
+        from lavad.services.metrics import Metrics
+
         ends = (lambda: {}) if self.watch is None else self.watch.ends
         gpus = partial(gpus_of_running_jobs, self.soft)
         return Metrics(cluster, self.held.gpu_held_idle_seconds, ends, lambda: self.set_aside.count, gpus)
@@ -251,6 +255,8 @@ class Master:
     async def serve(self) -> None:
         """Run everything; ends with the first part that fails."""
         if self.metrics is not None:
+            from lavad.services.metrics import Server
+
             self.page = Server(self.metrics, self.site.metrics, self.site.tls_folder)
         try:
             await self._serve()

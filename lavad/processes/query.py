@@ -12,6 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 
+from lavad.collector import look_rarely
 from lavad.processes.long_query import LongQuery
 from lavad.queries.cost import is_short
 from lavad.queries.frame.view import View
@@ -183,6 +184,7 @@ def _next(lane: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:
 def main() -> int:
     """Entry point: the socket to the master is file descriptor 3."""
     set_title("lava-query")
+    look_rarely()
     try:
         Queries(Replica(child_socket())).serve()
     except (Ended, KeyboardInterrupt):

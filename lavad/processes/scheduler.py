@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
+from lavad.collector import look_rarely
 from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import ReservedStart
@@ -84,6 +85,7 @@ def _recorded(recorder: Recorder, replica: Replica, plan: Plan, now: float, loca
 def main() -> int:
     """Entry point: the socket to the master is file descriptor 3."""
     set_title("lava-sched")
+    look_rarely()
     replica = Replica(child_socket())
     try:
         run(replica)

@@ -6,20 +6,18 @@ at once, so that a list of 100,000 jobs streams and costs little memory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.queries.admin import badmin, lsacct, status
 from lavad.queries.frame.request import Request, Shown
+from lavad.queries.frame.terminal import shown
 from lavad.queries.frame.view import View
 from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
 from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, stats, time_left, why
 from lavad.queries.queues import bapp, blimits, bparams, bqueues, busers, groups
 
 PIECE = 64 * 1024
-_CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udc9f]")
 RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bjobs": bjobs.show,
     "bhist": bhist.show,
@@ -71,14 +69,6 @@ def render(view: View, query: Query, caller: Caller, now: float) -> Iterator[tup
         yield "exit", "0"
         return
     yield from _joined(command(Request(view, query, caller, now)))
-
-
-def shown(text: str) -> str:
-    """Text without what a terminal obeys: names and commands of one user are listed on the terminals of others."""
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data.translate(None, _CONTROL_BYTES)) == len(data) and (len(data) == len(text) or not _OBEYED.search(text)):
-        return text
-    return _OBEYED.sub("?", text)
 
 
 def _piece(kind: str, held: list[str]) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from lavad.hosts import attach
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.peek_service import PeekService
 from lavad.local_time import local_time
-from lavad.queries.render import shown
+from lavad.queries.frame.terminal import shown
 from lavad.replica.replicas import QueryProcess
 from lavad.rpc.store_growth import Decide, StoreGrowth
 from lavad.rpc.submissions import Submissions

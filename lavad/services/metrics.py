@@ -29,6 +29,7 @@ from lavad.core.lang.ids import show
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
+from lavad.services.metrics_address import is_loopback, split_address
 
 log = logging.getLogger(__name__)
 
@@ -343,14 +344,3 @@ class Server:
             self._server.shutdown()
             self._server.server_close()
             self._thread.join(5)
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """``PORT`` or ``HOST:PORT``; ValueError for anything else."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]") or "127.0.0.1", int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the address can be reached from this machine only."""
-    return host in ("localhost", "::1") or host.startswith("127.")

@@ -13,9 +13,7 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import psycopg
 import sqlalchemy as sa
-from psycopg.types.numeric import Int8Dumper
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
@@ -24,6 +22,8 @@ from lavad.store.filesystem import check_local
 
 if TYPE_CHECKING:
     import sqlite3
+
+    import psycopg
 
 Query = sa.Select[Any]
 """A query of whichever columns."""
@@ -96,6 +96,8 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
         "application_name": "lavad",
     }
     engine = sa.create_engine(url, paramstyle="format", hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
+
+    from psycopg.types.numeric import Int8Dumper
 
     def connected(connection: psycopg.Connection[object], _record: object) -> None:
         # one type for all ints: otherwise each mix of small and large ones makes a prepared statement of its own

@@ -1,14 +1,18 @@
 """Errors of the store, and their mapping from the errors of the drivers.
 
 Rule: ``StoreRefused`` and its kinds promise that nothing was written; only ``OutcomeUnknown`` leaves that open.
+psycopg is imported only where PostgreSQL is the store: it takes a tenth of a daemon's start.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from typing import TYPE_CHECKING
 
-import psycopg
 import sqlalchemy.exc as exc
+
+if TYPE_CHECKING:
+    import psycopg
 
 
 class StoreError(Exception):
@@ -68,6 +72,8 @@ def refusal(error: exc.DBAPIError) -> StoreError:
         return RecordRefused(f"store: {text}")
     if isinstance(origin, sqlite3.Error):
         return _sqlite(origin, text)
+    import psycopg
+
     if isinstance(origin, psycopg.Error):
         away = lost(error) or (isinstance(origin, psycopg.OperationalError) and not origin.sqlstate)
         return StoreAway(f"store: {text}") if away else _postgres(origin, text)
@@ -104,6 +110,8 @@ def at_commit(error: exc.DBAPIError) -> StoreError:
         # a failed fsync may or may not have left the frames on the disk
         known = getattr(origin, "sqlite_errorcode", 0) & 0xFF in _FULL | _CORRUPT | {sqlite3.SQLITE_BUSY}
     else:
+        import psycopg
+
         # a transaction that was ended by its idle timeout had not received COMMIT
         idled = isinstance(origin, psycopg.errors.IdleInTransactionSessionTimeout)
         known = idled or (isinstance(origin, psycopg.Error) and bool(origin.sqlstate) and not lost(error))

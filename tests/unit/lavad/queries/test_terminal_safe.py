@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.queries.render import shown
+from lavad.queries.frame.terminal import shown
 from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster
 
 EVIL = "x\x1b]0;title\x07\x1b[2J\r0 root DONE\x9b31m\udc9b\x7f"

@@ -20,7 +20,8 @@ from lavad.core.job.spec import Policy, Role
 from lavad.core.lang.states import HangState
 from lavad.core.plan.plan import Plan
 from lavad.engine import Committed
-from lavad.services.metrics import Metrics, Server, _Page, is_loopback, split_address
+from lavad.services.metrics import Metrics, Server, _Page
+from lavad.services.metrics_address import is_loopback, split_address
 from tests.support.worlds.world import World
 
 
