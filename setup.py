@@ -15,6 +15,7 @@ from setuptools.dist import Distribution
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from cli import manpages
 from cli.install_commands import ALONE, PLAIN, SERVER, portable_launcher, write
 from cli.native.build import built
 from proto.commands import INSTALLED, NATIVE
@@ -43,6 +44,8 @@ class InstallData(_install_data):
         os.makedirs(folder, exist_ok=True)
         for command in INSTALLED:
             write(os.path.join(folder, command), _content(command, alone=True))
+        for prefix in (self.install_dir, os.path.dirname(folder)):
+            manpages.write(os.path.join(prefix, manpages.SECTION))
         if executable is not None:
             folder = os.path.join(self.install_dir, PLAIN)
             os.makedirs(folder, exist_ok=True)

@@ -18,6 +18,7 @@ import os
 import py_compile
 import sys
 
+from cli import manpages
 from cli.native.build import built
 from proto.commands import COMMANDS, INSTALLED, NATIVE
 
@@ -169,6 +170,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         for folder in (given.folder, alone):
             install(folder, os.path.abspath(given.python), os.path.abspath(given.root), native, plain)
+            manpages.write(os.path.join(os.path.dirname(folder), manpages.SECTION))
         compile_modules(os.path.abspath(given.root))
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)

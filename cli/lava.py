@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from cli.local.folder import ROOT, Folder, default_folder
@@ -18,6 +19,8 @@ _OF_LAVAD = {
     "replay": "lavad.replay.repeat",
 }
 """Subcommands whose main is a module of lavad."""
+_OWN = {"completion": "cli.completion", "man": "cli.manpages", "run": "cli.jobs.run", "secret": "cli.secret"}
+"""Subcommands with a module of their own."""
 _SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--history")
 """Options of whatif and replay that say what they read."""
 
@@ -68,6 +71,10 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "report", help="what users, groups, projects and queues held, used and wasted; also as a page (--html)", add_help=False
     )
+    commands.add_parser(
+        "completion", help="what bash, zsh or fish need to complete commands, jobs, queues and hosts", add_help=False
+    )
+    commands.add_parser("man", help="write the manual pages into a folder", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
     commands.add_parser("db", help="check, backup, restore or upgrade the store", add_help=False)
@@ -80,18 +87,12 @@ def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     if words and words[0] in _OF_LAVAD:
         return _exec_lavad(f"lava {words[0]}", _OF_LAVAD[words[0]], words[1:])
-    if words[:1] == ["run"]:
-        from cli.jobs.run import main as run
-
-        return run(words[1:])
+    if words and words[0] in _OWN:
+        return int(import_module(_OWN[words[0]]).main(words[1:]))
     if words[:1] in (["why"], ["time-left"], ["report"], ["stats"]):
         from cli.listing import main as listing
 
         return listing(_one_dash(words[1:]), words[0])
-    if words[:1] == ["secret"]:
-        from cli.secret import main as secret
-
-        return secret(words[1:])
     try:
         options = parser().parse_args(words)
     except SystemExit as ended:

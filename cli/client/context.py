@@ -43,7 +43,7 @@ class OwnProcess(BaseException):
 class Context:
     """What a command is called with. ``cwd`` is "" where the folder is gone."""
 
-    __slots__ = ("argv", "cwd", "environ", "stderr", "stdin", "stdout", "taken", "umask")
+    __slots__ = ("argv", "cwd", "environ", "said", "stderr", "stdin", "stdout", "taken", "umask")
     of_server = False
     """Whether this process is a server's (``cli/native``)."""
 
@@ -64,6 +64,8 @@ class Context:
         self.stdout = stdout
         self.stderr = stderr
         self.umask = umask
+        self.said = ""
+        """What was last written to stderr."""
         self.taken = b""
         """What has been read of standard input."""
 
@@ -78,6 +80,7 @@ class Context:
 
     def err(self, text: str) -> None:
         """Write to stderr; that it is closed is no error."""
+        self.said = text
         try:
             _write(self.stderr, text)
         except OSError:
@@ -148,7 +151,16 @@ def readable(text: str) -> str:
 
 
 def finish(run: Callable[[Context], int], context: Context) -> int:
-    """Run a command; its exit status. Whatever happens, the user reads one line and no traceback."""
+    """Run a command; its exit status. Whatever happens, the user reads one line and no traceback; on a terminal a hint, too."""
+    status = _finished(run, context)
+    if status and context.said and os.isatty(context.stderr):
+        from cli.client.hints import hint
+
+        context.err(hint(context, context.said))
+    return status
+
+
+def _finished(run: Callable[[Context], int], context: Context) -> int:
     try:
         return run(context)
     except Fail as fail:

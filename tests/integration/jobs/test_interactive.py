@@ -217,3 +217,18 @@ def test_a_master_that_is_away_at_the_end(cluster: Cluster) -> None:
         assert bsub.wait(40) == 6
     cluster.up()
     cluster.wait_end(newest(cluster))
+
+
+def test_a_terminal_gets_a_hint_and_completions(cluster: Cluster, tmp_path: Path) -> None:
+    """What programs read is LSF's line alone."""
+    plain = cluster.run("bqueues norml", ok=False)
+    assert plain.stderr == "norml: No such queue\n"
+    with Screen("bqueues norml", cluster.environ, tmp_path) as screen:
+        screen.wait("Did you mean normal?")
+    with Screen("bhosts hst1", cluster.environ, tmp_path) as screen:
+        screen.wait("Did you mean host1")
+    words = 'COMP_WORDS=(bsub -q nor); COMP_CWORD=2; _lava; echo "${COMPREPLY[@]}"'
+    done = cluster.run(
+        f"bash -c 'eval \"$(lava completion bash)\"; {words}; COMP_WORDS=(bhosts host2); COMP_CWORD=1; _lava; echo $COMPREPLY'"
+    )
+    assert done.stdout == "normal\nhost2\n"

@@ -1,0 +1,31 @@
+"""The hint behind a refusal: which option was meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.client.context import Context, Fail, finish
+from cli.client.hints import hint
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "expected"),
+    [
+        (["-gpuu", "x"], "bsub: illegal option -- gpuu\n. Job not submitted.\n", "Did you mean -gpu?\n"),
+        (["-noheadr"], "bjobs: invalid option -- 'n'\nUsage: bjobs\n", "Did you mean -noheader?\n"),
+        (["-Q"], "bjobs: invalid option -- 'Q'\n", "Did you mean -q?\n"),
+        (["-9"], "bgdel: invalid option -- '9'\n", "bgdel -h shows the options\n"),
+        ([], "User permission denied\n", ""),
+        ([], "nope: No such application profile\n", "bapp shows them\n"),
+    ],
+)
+def test_what_was_meant(words: list[str], said: str, expected: str) -> None:
+    assert hint(Context(words), said) == expected
+
+
+def test_programs_read_no_hint(capfd: pytest.CaptureFixture[str]) -> None:
+    def run(context: Context) -> int:
+        raise Fail("bjobs: invalid option -- 'Q'")
+
+    assert finish(run, Context([])) == 255
+    assert capfd.readouterr().err == "bjobs: invalid option -- 'Q'\n"
