@@ -20,7 +20,7 @@ install: .venv/.commands
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]" --editable ./client
 	@touch $@
 
-.venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*) proto/commands.py
+.venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*.[chp]*) proto/commands.py
 	@$(BIN)/python -m cli.install_commands $(BIN)
 	@touch $@
 

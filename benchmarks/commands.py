@@ -1,6 +1,7 @@
-"""What a user waits for at the prompt: one bsub, loops of bsub, an array of 10,000. Job outputs go to /dev/null.
+"""What a user waits for at the prompt: one bsub, one bjobs, loops of bsub, an array of 10,000. Job outputs go to /dev/null.
 
-The floor is Python started to do nothing, by the same interpreter as the commands.
+The floor is Python started to do nothing, by the same interpreter as the commands; ``_plain`` are commands without their
+native form (docs/native.md), where there is one.
 """
 
 from __future__ import annotations
@@ -9,15 +10,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.cluster import Cluster
 from benchmarks.line import ROUNDS, Line, best_of, line, seconds
 from cli.local.folder import commands_folder
 
-METRICS = ("submit_command", "submit_rate_4", "array_submit_10000")
+METRICS = (
+    "submit_command",
+    "submit_command_plain",
+    "query_command",
+    "submit_rate_4",
+    "submit_rate_4_plain",
+    "array_submit_10000",
+)
 EACH = 15
-LOOPS, COMMANDS = 4, 25
+LOOPS, COMMANDS = 4, 50
+LOOP = 'many=$1; shift; while [ "$many" -gt 0 ]; do "$@" || exit 1; many=$((many - 1)); done'
 BARE = (sys.executable, "-I", "-S", "-c", "pass")
 
 
@@ -25,10 +33,17 @@ def lines(wanted: set[str]) -> Iterator[Line]:
     """All three on one cluster whose host takes no jobs, so that nothing else runs."""
     with Cluster() as cluster:
         cluster.command("badmin", "hclose", "host1")
+        plain = {**cluster.environ, "LAVA_NATIVE": "N"}
         if "submit_command" in wanted:
-            yield _submit_command(cluster)
+            yield _one("submit_command", _bsub(), cluster.environ, "one bsub, committed")
+        if "submit_command_plain" in wanted:
+            yield _one("submit_command_plain", _bsub(), plain, "one bsub, committed, by Python")
+        if "query_command" in wanted:
+            yield _one("query_command", (str(commands_folder() / "bqueues"),), cluster.environ, "one bqueues")
         if "submit_rate_4" in wanted:
-            yield _submit_rate(cluster)
+            yield _rate("submit_rate_4", cluster.environ)
+        if "submit_rate_4_plain" in wanted:
+            yield _rate("submit_rate_4_plain", plain)
         if "array_submit_10000" in wanted:
             yield _array(cluster)
 
@@ -43,28 +58,30 @@ def _bsub(*words: str) -> tuple[str, ...]:
     return (str(commands_folder() / "bsub"), "-o", "/dev/null", *words, "/bin/true")
 
 
-def _submit_command(cluster: Cluster) -> Line:
+def _one(name: str, words: tuple[str, ...], environ: dict[str, str], what: str) -> Line:
     values, floors = [], []
     for _ in range(ROUNDS):
-        floors.append(1000 * best_of(lambda: _run(BARE, cluster.environ), EACH))
-        values.append(1000 * best_of(lambda: _run(_bsub(), cluster.environ), EACH))
-    return line("submit_command", "ms", values, floors, "one bsub, committed; floor: python3 -I -S -c pass")
+        floors.append(1000 * best_of(lambda: _run(BARE, environ), EACH))
+        values.append(1000 * best_of(lambda: _run(words, environ), EACH))
+    return line(name, "ms", values, floors, f"{what}; floor: python3 -I -S -c pass")
 
 
-def _submit_rate(cluster: Cluster) -> Line:
+def _rate(name: str, environ: dict[str, str]) -> Line:
     def loops(words: tuple[str, ...]) -> float:
-        def loop(_: int) -> None:
-            for _ in range(COMMANDS):
-                subprocess.run(words, env=cluster.environ, stdout=subprocess.DEVNULL, check=True)
+        shell = ("/bin/sh", "-c", LOOP, "sh", str(COMMANDS), *words)
 
-        with ThreadPoolExecutor(LOOPS) as pool:
-            return LOOPS * COMMANDS / seconds(lambda: list(pool.map(loop, range(LOOPS))))
+        def all_of_them() -> None:
+            started = [subprocess.Popen(shell, env=environ, stdout=subprocess.DEVNULL) for _ in range(LOOPS)]
+            if any(process.wait() for process in started):
+                raise SystemExit(f"{words[0]} failed")
+
+        return LOOPS * COMMANDS / seconds(all_of_them)
 
     values, floors = [], []
     for _ in range(ROUNDS):
         floors.append(loops(BARE))
         values.append(loops(_bsub()))
-    return line("submit_rate_4", "jobs/s", values, floors, "4 parallel loops of bsub; floor: of python3 -I -S -c pass")
+    return line(name, "jobs/s", values, floors, "4 parallel loops of bsub; floor: of python3 -I -S -c pass")
 
 
 def _array(cluster: Cluster) -> Line:

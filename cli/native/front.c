@@ -29,7 +29,7 @@
 #include "front.h"
 
 #define LONGEST_REQUEST (120 * 1024)
-#define READY_MS 1000 /* a server that has not answered by then is passed by */
+#define READY_MS 2000 /* a server that has not answered by then is passed by */
 #define END_MS 1000   /* how long the end of the server's process is waited for after a signal */
 #define LOST 255
 
@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     }
     int folder = own_process_needed(argv + 1) ? -1 : folder_of_servers();
     if (folder >= 0) {
-        snprintf(socket_name, sizeof socket_name, "%016llx", (unsigned long long)identity(server));
+        snprintf(socket_name, sizeof socket_name, "%08x-%016llx", installation(server), (unsigned long long)identity());
         int status = served(folder, socket_name, argv);
         if (status >= 0)
             _exit(status);

@@ -5,7 +5,8 @@ extern char **environ;
 
 /* identity.c */
 int read_at_start(const char *entry);
-uint64_t identity(const char *server);
+uint32_t installation(const char *server);
+uint64_t identity(void);
 int own_process_needed(char **words);
 
 /* servers.c */

@@ -17,6 +17,8 @@
 
 #include "front.h"
 
+#define NOTHING 14695981039346656037u /* of FNV-1a */
+
 static uint64_t hashed(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
@@ -60,8 +62,21 @@ int read_at_start(const char *entry)
         || begins(entry, "MALLOC_") || begins(entry, "GLIBC_");
 }
 
-/* A number for all that a server inherits from the process that starts it. ``server``: its program. */
-uint64_t identity(const char *server)
+/* A number for this installation of lava. */
+uint32_t installation(const char *server)
+{
+    struct stat program;
+    uint64_t hash = NOTHING;
+
+    if (stat(server, &program) == 0) {
+        hash = number(number(hash, (long long)program.st_dev), (long long)program.st_ino);
+        hash = number(number(hash, program.st_mtim.tv_sec), program.st_mtim.tv_nsec);
+    }
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
+/* A number for all that a server inherits from the process that starts it. */
+uint64_t identity(void)
 {
     static const char *const namespaces[] = {"mnt", "user", "net", "pid", "ipc", "uts", "cgroup", "time"};
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
@@ -69,14 +84,9 @@ uint64_t identity(const char *server)
     gid_t groups[NGROUPS_MAX];
     unsigned char cpus[512] = {0};
     struct rlimit limit;
-    struct stat program;
     char path[64];
-    uint64_t hash = 14695981039346656037u, variables = 0;
+    uint64_t hash = NOTHING, variables = 0;
 
-    if (stat(server, &program) == 0) {
-        hash = number(number(hash, (long long)program.st_dev), (long long)program.st_ino);
-        hash = number(number(hash, program.st_mtim.tv_sec), program.st_mtim.tv_nsec);
-    }
     hash = number(number(hash, getuid()), getgid());
     int count = getgroups(NGROUPS_MAX, groups);
     hash = hashed(hash, groups, count > 0 ? (size_t)count * sizeof groups[0] : 0);
@@ -105,7 +115,7 @@ uint64_t identity(const char *server)
     hash = number(hash, personality(0xffffffff));
     for (char **entry = environ; *entry; entry++)
         if (read_at_start(*entry))
-            variables += hashed(14695981039346656037u, *entry, strlen(*entry)); /* whatever their order */
+            variables += hashed(NOTHING, *entry, strlen(*entry)); /* whatever their order */
     return number(hash, (long long)variables);
 }
 

@@ -36,7 +36,7 @@ LOOK, LOOK_IDLE = 1.0, 10.0
 """Seconds after which the server looks at its socket and lava's files, after a change among its workers and without; a worker
 looks at the files at each request."""
 MOST_SERVERS = 8
-"""Of a user: one for each set of limits, groups, name spaces …"""
+"""Of a user and an installation: one for each set of limits, groups, name spaces …"""
 BACKLOG = 512
 SILENT = ".silent"
 """Behind the socket's name, where a command has waited for this server in vain, so that others do not."""
@@ -65,8 +65,9 @@ def _end(*_: object) -> None:
 
 
 def _sweep(own: str) -> int:
-    """Remove what servers left that were killed -> the number of others that live."""
+    """Remove what servers left that were killed -> the number of others of this installation that live."""
     living = 0
+    ours = own.partition("-")[0] + "-"
     for entry in os.listdir(f"/proc/self/fd/{FOLDER}"):
         if not entry.endswith(".lock") or entry == f"{own}.lock":
             continue
@@ -79,7 +80,7 @@ def _sweep(own: str) -> int:
             for path in (entry.removesuffix(".lock"), entry.removesuffix(".lock") + SILENT, entry):
                 _remove(path)
         except BlockingIOError:
-            living += 1
+            living += entry.startswith(ours)
         finally:
             os.close(lock)
     return living

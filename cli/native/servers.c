@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +16,8 @@
 
 #include "front.h"
 
-#define MOST_ENTRIES 24 /* of the folder: about twelve servers, each with a socket and a lock */
+#define MOST_ENTRIES 24 /* of an installation in the folder: about twelve servers, each with a socket and a lock */
+#define INSTALLATION 9  /* characters of a socket's name */
 #define FOLDER_FD 3     /* as cli/native/server.py has them */
 #define LOCK_FD 4
 
@@ -85,17 +87,17 @@ void pass_by(int folder, const char *socket_name)
     renameat(folder, socket_name, folder, path);
 }
 
-static int crowded(int folder)
+static int crowded(int folder, const char *socket_name)
 {
     int count = 0;
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = again < 0 ? NULL : fdopendir(again);
     if (!entries)
         return 1;
-    while (readdir(entries))
-        count++;
+    for (struct dirent *entry; (entry = readdir(entries));)
+        count += strncmp(entry->d_name, socket_name, INSTALLATION) == 0;
     closedir(entries);
-    return count > MOST_ENTRIES + 2;
+    return count > MOST_ENTRIES;
 }
 
 /* In the process that becomes the server: nothing of the caller's is kept but what identity() holds. */
@@ -140,7 +142,7 @@ void start_server(int folder, const char *socket_name, const char *server)
     int lock = openat(folder, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0)
         return;
-    if (access(server, X_OK) == 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && !crowded(folder)) {
+    if (access(server, X_OK) == 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && !crowded(folder, socket_name)) {
         pid_t child = fork();
         if (child == 0) {
             setsid();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +67,11 @@ def test_a_command_line_does_the_same_both_ways(
     installed: Installed, caller: Caller, plan: list[Frame], line: list[str], stdin: bytes
 ) -> None:
     environ = {**caller.environ, "TZ": "Asia/Tokyo", "A": "é", "LSB_DEFAULTPROJECT": "p"}
-    installed.start(environ)
-    results = [
-        answered(
-            caller,
-            plan,
-            lambda plain=plain: installed.run(*line, environ=environ, stdin=stdin, plain=plain, cwd=caller.folder, umask=0o027),
-        )
-        for plain in (True, False)
-    ]
-    assert results[0] == results[1]
-    assert results[1][0] != WAS_PLAIN
-    assert bool(results[1][1]) == bool(plan)
+    how: dict[str, Any] = {"environ": environ, "stdin": stdin, "cwd": caller.folder, "umask": 0o027}
+    plain = answered(caller, plan, lambda: installed.run(*line, plain=True, **how))
+    native = answered(caller, plan, lambda: installed.served(*line, **how))
+    assert native == plain
+    assert bool(native[1]) == bool(plan)
 
 
 HERE = [
@@ -177,7 +171,7 @@ def test_a_signal_ends_all_of_the_command(installed: Installed, caller: Caller, 
             results.append((said, process.stdout.read(), process.stderr.read(), process.wait()))
     assert results[0] == results[1]
     with ScriptedMaster(caller.socket, [SUBMITTED]) as master:
-        assert installed.run("bsub", "true", environ=caller.environ).status == 0
+        assert installed.served("bsub", "true", environ=caller.environ).status == 0
         assert len(master.asks) == 1
 
 
@@ -191,6 +185,29 @@ def test_a_reader_that_has_gone(installed: Installed, caller: Caller) -> None:
         caller.socket.unlink()
         os.close(writing)
         assert (done.returncode, done.stderr) == (141, b"")
+
+
+TERMINAL = """
+import fcntl, os, subprocess, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.environ.pop("LC_CTYPE", None)  # which Python has set
+in_front, behind = (subprocess.call([sys.argv[1], "-V"], process_group=group, stderr=subprocess.DEVNULL) for group in (None, 0))
+print(in_front, behind)
+"""
+
+
+def test_a_terminal_counts(installed: Installed, caller: Caller) -> None:
+    """What is typed is read by the plain command; so is what runs behind another command of the terminal."""
+    installed.start(caller.environ)
+    ours, terminal = os.openpty()
+    with os.fdopen(ours, "wb"), os.fdopen(terminal, "rb") as stdin:
+        assert installed.run("bsub", environ=caller.environ, stdin=stdin) == WAS_PLAIN
+        assert installed.served("bsub", "-V", environ=caller.environ, stdin=stdin).status == 0
+        words = [sys.executable, "-c", TERMINAL, str(installed.native / "bsub")]
+        done = subprocess.run(
+            words, stdin=stdin, env=caller.environ, capture_output=True, text=True, start_new_session=True, check=False
+        )
+    assert done.stdout == "0 77\n", done.stderr
 
 
 def test_its_name_is_that_of_the_file(installed: Installed, caller: Caller, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_worker_that_is_killed_has_submitted_once(served: Installed, caller: C
         return [CUT]
 
     with ScriptedMaster(caller.socket, kill) as master:
-        assert served.run("bsub", "true", environ=caller.environ) == (255, b"", LOST)
+        assert served.served("bsub", "true", environ=caller.environ) == (255, b"", LOST)
         assert len(master.asks) == 1
 
 
@@ -82,7 +82,7 @@ def test_a_server_that_is_killed_meanwhile_keeps_no_answer_back(served: Installe
         return [SUBMITTED]
 
     with ScriptedMaster(caller.socket, kill):
-        assert served.run("bsub", "true", environ=caller.environ) == (0, b"Job <7> is submitted to queue <q>.\n", b"")
+        assert served.served("bsub", "true", environ=caller.environ) == (0, b"Job <7> is submitted to queue <q>.\n", b"")
     served.end(signal.SIGKILL)
 
 
@@ -127,8 +127,25 @@ def test_a_worker_that_has_grown_is_not_used_again(served: Installed, caller: Ca
     script = b"#" * 15_000_000 + b"\necho"
     with ScriptedMaster(caller.socket, [SUBMITTED]):
         before = set(served.workers())
-        assert served.run("bsub", environ=caller.environ, stdin=script).status == 0
+        assert served.served("bsub", environ=caller.environ, stdin=script).status == 0
     wait_until(lambda: before - set(served.workers()), 10, "the end of the worker")
+
+
+def test_a_user_has_eight_servers_at_most(served: Installed, caller: Caller) -> None:
+    """One for each of the limits that differ; commands with others go on without."""
+    for number in range(1, 12):
+        words = ["nice", "-n", str(number), str(served.native / "bsub"), "-V"]
+        before = len(served.servers())
+
+        def done(words: list[str] = words) -> bool:
+            return subprocess.run(words, env=caller.environ, capture_output=True, check=False).returncode == 0
+
+        if before < 8:
+            wait_until(done, 20, f"server {number}")
+        else:
+            assert not done()
+    wait_until(lambda: len(served.servers()) == 8, 10, lambda: f"eight: {served.servers()}")
+    served.end()
 
 
 @pytest.fixture
