@@ -16,7 +16,7 @@ from agent.starter.part.ending import Ending, Lease
 from agent.starter.part.part_resources import PartResources
 from agent.starter.part.part_tasks import PartTasks
 from agent.starter.process import prepare
-from agent.starter.process.account import EncodedEnd, encode_end
+from agent.starter.process.ends import EncodedEnd, encode_end
 from agent.starter.process.progress import Phase, Progress, Timer, Timers
 from agent.starter.process.spec import Spec
 from agent.starter.protocol import reports

@@ -1,30 +1,13 @@
-"""What a part's tasks used and how they ended, and the end files on disk.
-
-Rule: an end is on disk before the process is reaped and before the end is reported.
-"""
+"""What a part's tasks used and how they ended."""
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import time
-from typing import NamedTuple
 
-from agent.starter.protocol.codec import ProtocolError, read, text
-from agent.starter.protocol.reports import (
-    EncodedReport,
-    End,
-    Ended,
-    EndedTask,
-    HostEnd,
-    HostUse,
-    RunningTask,
-    Started,
-    write_report,
-)
+from agent.starter.protocol.reports import End, EndedTask, HostEnd, HostUse, RunningTask, Started
 from agent.starter.system import kernel, proctree
-from agent.starter.system.stdio import append
 
 
 class Task:
@@ -110,49 +93,3 @@ def end_of_host(host: str, tasks: list[Task], use: HostUse | None, silent: bool 
 
 def _own_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-class EncodedEnd(NamedTuple):
-    """The report of an end, encoded once for the disk and for the starter."""
-
-    text: bytes
-
-    def written(self, fd: int) -> EncodedEnd:
-        """Append it to an end file and wait until it is on disk; returns what is to be reported.
-
-        Where that fails (a full disk) the end is reported anyway, and says that it is in no end file.
-        """
-        try:
-            append(fd, self.text + b"\n")
-            os.fdatasync(fd)
-        except OSError:
-            return EncodedEnd(self.text[:-1] + b',"unsaved":true}')
-        return self
-
-    def report(self, gone: bool) -> EncodedReport:
-        """The encoded report; ``gone``: no process of the part is left."""
-        return EncodedReport(self.text[:-1] + b',"gone":true}' if gone else self.text)
-
-
-def encode_end(uid: str, end: End) -> EncodedEnd:
-    """Encode the end of a part."""
-    return EncodedEnd(text(write_report(Ended(uid, end))))
-
-
-def read_ends(path: str, sure: bool = False) -> dict[str, End]:
-    """The ends in an end file, by uid; a line cut off by a crash is ignored. ``sure``: OSError for lack of files or memory."""
-    found: dict[str, End] = {}
-    try:
-        with open(path, "rb") as f:
-            lines = f.read().split(b"\n")
-    except OSError as e:
-        if sure and e.errno in proctree.DO_NOT_KNOW:
-            raise
-        return found
-    for line in lines:
-        try:
-            ended = read(Ended, json.loads(line))
-        except (ValueError, ProtocolError):
-            continue
-        found[ended.uid] = ended.end
-    return found

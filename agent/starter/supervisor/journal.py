@@ -8,11 +8,12 @@ disk changes nothing until RESERVE is used up; then it, as one that cannot be wr
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from agent.starter.process import account
+from agent.starter.process import ends
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
@@ -21,8 +22,9 @@ from agent.starter.system.stdio import append
 
 RESERVE = 1 << 20
 """Bytes set aside for entries, about ten thousand parts, and as many for the next journal."""
-END_RESERVE = 64 << 10
-"""Bytes set aside for the ends in an end file, about a hundred that the master has not acknowledged."""
+FILLED = 64 << 10
+"""Bytes of zeros that are written ahead of the entries: one that takes their place does not make the file longer, and is on disk
+without a transaction of the file system."""
 
 
 class FormerShepherd(NamedTuple):
@@ -53,23 +55,15 @@ class Journal:
         self.ends = os.path.join(folder, "ends")
         self._fd = -1
         self.size = 0
+        """Bytes of entries."""
+        self._filled = 0
+        """Bytes of the file."""
         self.incomplete = False
         """An entry could not be written: the journal must be rewritten."""
 
     def end_path(self, number: int) -> str:
         """The path of a shepherd's end file."""
         return os.path.join(self.ends, f"{number}.end")
-
-    def empty_ends(self, number: int) -> bool:
-        """Empty a shepherd's end file; whether there is room set aside in it again, which a failing disk has not."""
-        try:
-            fd = os.open(self.end_path(number), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            return kernel.reserve(fd, 0, END_RESERVE)
-        finally:
-            os.close(fd)
 
     def load(self) -> FormerState:
         """Read journal and end files; a last line cut off by a crash is ignored."""
@@ -93,10 +87,10 @@ class Journal:
             if part.end is None and part.shepherd:
                 by_shepherd.setdefault(part.shepherd, []).append(part)
         for number, parts in by_shepherd.items():
-            ends = account.read_ends(self.end_path(number))
+            known = ends.read_ends(self.end_path(number))
             for part in parts:
-                if part.uid in ends:
-                    part.end = ends[part.uid]
+                if part.uid in known:
+                    part.end = known[part.uid]
 
     def rewrite(self, boot: str, seq: int, parts: Iterable[Part]) -> None:
         """Replace the journal by one with these parts and their ends, so that older end files are not needed; OSError."""
@@ -104,7 +98,7 @@ class Journal:
         os.makedirs(self.ends, mode=0o700, exist_ok=True)
         new = self._path + ".new"
         # not truncated when it is opened: it has blocks of its own since the last time
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(fd).st_size:
                 os.truncate(fd, 0)
@@ -119,7 +113,7 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = fd
-        self.size = os.fstat(fd).st_size
+        self.size = self._filled = os.fstat(fd).st_size
         _sync_folder(os.path.dirname(self._path))
         self.incomplete = False
         self._reserve(new)
@@ -139,8 +133,19 @@ class Journal:
 
     def _write(self, entry: Json) -> None:
         line = text(entry) + b"\n"
-        append(self._fd, line)
-        self.size += len(line)
+        end = self.size + len(line)
+        if end > self._filled:
+            self._fill(end)
+        # what a full disk takes of a line is no entry, and gives way to the next one
+        if os.pwrite(self._fd, line, self.size) < len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.size = end
+        self._filled = max(end, self._filled)
+
+    def _fill(self, end: int) -> None:
+        """Write zeros from the end of the file on, to well behind ``end``; what a full disk has no room for stays away."""
+        with contextlib.suppress(OSError):
+            self._filled += os.pwrite(self._fd, bytes(end - self._filled + FILLED), self._filled)
 
     def _append(self, entry: Json) -> None:
         try:

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from agent.starter.process import ends
 from agent.starter.protocol.orders import write_order
 from agent.starter.supervisor import shepherd_handle
-from agent.starter.supervisor.journal import END_RESERVE, Journal
+from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
-from agent.starter.system import kernel, proctree
+from agent.starter.system import proctree
 from agent.starter.system.cgroup import NOWHERE, Groups, Places
 from agent.starter.system.watch import Watch
 from agent.starter.wire import frames
@@ -57,10 +58,17 @@ class Pool:
         self._shared: dict[ShepherdKey, ShepherdHandle] = {}
 
     def reserve(self, key: ShepherdKey) -> ShepherdHandle:
-        """An idle shepherd with this key, or a new one that ``ensure`` is to fork."""
-        idle = self._idle.get(key)
-        if idle:
-            return idle.pop()
+        """An idle shepherd with this key, or a new one that ``ensure`` is to fork.
+
+        The last one that became idle, of those whose ends are not needed any more where there is one: it has its end file anew.
+        """
+        if idle := self._idle.get(key):
+            at = next((at for at in range(len(idle) - 1, -1, -1) if not idle[at].kept), -1)
+            shepherd = idle.pop(at)
+            if shepherd.end_file and shepherd.end_bytes and not shepherd.kept:
+                shepherd.end_file.rewind()
+                shepherd.end_bytes = 0
+            return shepherd
         self._last += 1
         return ShepherdHandle(self._last, key)
 
@@ -89,21 +97,20 @@ class Pool:
             return
         ours, theirs = socket.socketpair()
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-            end_fd = os.open(self._journal.end_path(shepherd.number), flags, 0o600)
-            shepherd.has_room = kernel.reserve(end_fd, 0, END_RESERVE)
+            end_file = ends.make(self._journal.end_path(shepherd.number))
             try:
                 pid = os.fork()
                 if pid == 0:
-                    shepherd_handle.run(theirs, end_fd, shepherd.key, self._home.host, self._home.oom_score)
-            finally:
-                os.close(end_fd)
+                    shepherd_handle.run(theirs, end_file.fd, shepherd.key, self._home.host, self._home.oom_score)
+            except OSError:
+                end_file.close()
+                raise
         except OSError:
             ours.close()
             raise
         finally:
             theirs.close()
-        shepherd.pid = pid
+        shepherd.pid, shepherd.end_file = pid, end_file
         shepherd.groups = Groups(self._home.places, shepherd.number, pid)
         shepherd.pipe = FramePipe(ours, self._watch)
         self.shepherds[shepherd.number] = shepherd
@@ -112,15 +119,12 @@ class Pool:
         self._journal.add_shepherd(shepherd.number, pid, shepherd.key.uid)
 
     def release(self, shepherd: ShepherdHandle) -> None:
-        """Nothing of its part is left: make it idle, and empty its end file unless an end in it is still needed."""
+        """Nothing of its part is left: make it idle."""
         shepherd.busy = None
         if shepherd.doomed or shepherd.asked:
             return
         if not shepherd.pid:
             return
-        if shepherd.end_bytes and not shepherd.kept:
-            shepherd.has_room = self._journal.empty_ends(shepherd.number)
-            shepherd.end_bytes = 0
         if shepherd.end_bytes > MAX_END_FILE:
             self.retire(shepherd)
             return
@@ -154,6 +158,9 @@ class Pool:
         self.to_flush.discard(shepherd)
         if shepherd.pipe:
             shepherd.pipe.close()
+        if shepherd.end_file:
+            shepherd.end_file.close()
+            shepherd.end_file = None
         if not shepherd.kept:
             self.remove(shepherd)
 

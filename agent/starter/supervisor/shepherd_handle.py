@@ -14,6 +14,7 @@ import traceback
 from typing import NamedTuple, NoReturn
 
 from agent.starter.part import shepherd
+from agent.starter.process.ends import EndFile
 from agent.starter.protocol.codec import Json, text
 from agent.starter.protocol.orders import Begin, Look, ToShepherd, Write, write_order
 from agent.starter.system import apart, kernel
@@ -52,8 +53,8 @@ class ShepherdHandle:
         "busy",
         "doomed",
         "end_bytes",
+        "end_file",
         "groups",
-        "has_room",
         "idle_since",
         "kept",
         "key",
@@ -76,10 +77,15 @@ class ShepherdHandle:
         self.asked: dict[int | str, Asked] = {}
         """Requests that it has not answered, by their id."""
         self.idle_since = 0.0
+        self.end_file: EndFile | None = None
         self.end_bytes = 0
-        self.has_room = True
-        """There are blocks set aside in its end file; else the journal has its ends too."""
+        """Written into it since its beginning."""
         self.doomed = False
+
+    @property
+    def has_room(self) -> bool:
+        """Its end file has its blocks; else the journal has its ends too."""
+        return self.end_file is not None and self.end_file.has_room
 
     def send(self, order: ToShepherd) -> None:
         """Queue an order for the next flush; ignored when the shepherd is gone."""

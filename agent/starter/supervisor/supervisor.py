@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable
 from enum import Enum
 
-from agent.starter.process import account
+from agent.starter.process import ends
 from agent.starter.protocol import orders
 from agent.starter.protocol.answers import Data, Folders, Generations
 from agent.starter.protocol.codec import ProtocolError
@@ -349,7 +349,7 @@ class Supervisor:
             return
         known = part.end is not None
         if not known:
-            part.end = account.read_ends(self.journal.end_path(part.shepherd), sure=True).get(part.uid)
+            part.end = ends.read_ends(self.journal.end_path(part.shepherd), sure=True).get(part.uid)
         if part.end is None:
             assert part.reason is not None
             part.state = PartState.LOST

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 from agent.starter.process import account
 from agent.starter.protocol.codec import text
 from agent.starter.protocol.reports import Ended, Lost, PartState, write_report
-from agent.starter.supervisor.journal import Journal
+from agent.starter.supervisor.journal import FILLED, Journal
 from agent.starter.supervisor.parts import Part
 
 
@@ -43,3 +44,31 @@ def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) ->
     journal.rewrite("boot", former.seq, former.parts.values())
     journal.drop_former_ends()
     assert disk.load() == wanted
+
+
+def test_entries_that_a_full_disk_has_no_room_for_harm_no_other(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    journal.rewrite("boot", 0, [])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    written, refused = [], []
+
+    def add(number: int) -> None:
+        uid = f"u{number}-{'x' * (number * 37 % 200)}"
+        try:
+            journal.add(number, [Part(uid, 1, 1, number)])
+            written.append(uid)
+        except OSError:
+            refused.append(uid)
+
+    for number in range(1, 40):
+        add(number)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.size + FILLED // 2, hard))
+    try:
+        for number in range(40, 1000):
+            add(number)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused
+    for number in range(1000, 1600):
+        add(number)
+    assert list(Journal(str(tmp_path)).load().parts) == written
