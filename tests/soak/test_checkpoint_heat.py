@@ -5,65 +5,33 @@ And bmig, several times in a row: each time the job goes on from the checkpoint 
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.live.checkpointed import KILLS, MOVES, Checkpointed
 from tests.support.live.cluster import Cluster
-from tests.support.wait import SLOW, wait_until
+from tests.support.wait import SLOW
 
 HEAT = Path(__file__).parents[2] / "examples" / "heat" / "heat.py"
-KILLS = int(os.environ.get("LAVA_CHECKPOINT_KILLS", "10"))
-MOVES = 5
 SIZE = 1024
 pytest.importorskip("mpi4py")
 
 
-class Plate:
-    """A job of heat.py with checkpoints, beside the reference."""
+class Plate(Checkpointed):
+    """A job of heat.py, beside the reference."""
 
     def __init__(self, cluster: Cluster, folder: Path, ranks: int, steps: int) -> None:
-        self.cluster, self.folder = cluster, folder
-        self.out, self.result = folder / "out", folder / "result.f64"
-        words = [f"{folder}/reference.f64", "--size", str(SIZE), "--steps", str(steps), "--reference"]
+        self.reference, self.result = folder / "reference.f64", folder / "result.f64"
+        words = [str(self.reference), "--size", str(SIZE), "--steps", str(steps), "--reference"]
         subprocess.run([sys.executable, str(HEAT), *words], check=True)
         program = f"{sys.executable} {HEAT} {self.result} --size {SIZE} --steps {steps} --pause 0.1"
-        options = f'-a mpi -n {ranks} -R "span[ptile=1]" -k "{folder}/ck method=app" -o {self.out}'
-        self.job = cluster.submit(f"{options} {program}")
-        self.made = folder / "ck" / str(self.job)
-
-    def starts(self) -> int:
-        """How often its ranks have begun to calculate; a job is RUN from its dispatch on."""
-        return self.out.read_text().count(" plate, steps ") if self.out.exists() else 0
-
-    def hosts(self) -> list[str]:
-        """Where it runs."""
-        return self.cluster.run(f"bjobs -noheader -o exec_host {self.job}").stdout.strip().split(":")
-
-    def newest(self) -> int:
-        """The newest generation; 0: there is none."""
-        return max((int(path.name[4:]) for path in self.made.glob("gen-*") if path.name[4:].isdigit()), default=0)
-
-    def story(self) -> str:
-        return f"{self.cluster.run(f'bhist -l {self.job}', ok=False).stdout}\n{self.out.read_text() if self.out.exists() else ''}"
-
-    def wait(self, condition: Callable[[], object], seconds: float = 120) -> None:
-        wait_until(condition, seconds, self.story)
-
-    def wait_for_start(self, number: int) -> None:
-        """Until its ranks have begun to calculate ``number`` times."""
-        self.wait(lambda: self.starts() >= number)
-
-    def wait_for_more_than(self, known: int) -> None:
-        """Until there is a newer generation."""
-        self.wait(lambda: self.newest() > known)
+        super().__init__(cluster, folder, f"-a mpi -n {ranks}", program, " plate, steps ")
 
     def catch(self, known: int) -> None:
         """Until one is being written, which takes milliseconds: looked for without a rest, and asked for again if missed."""
@@ -74,14 +42,10 @@ class Plate:
                 known = self.newest()
                 self.ask()
 
-    def ask(self) -> None:
-        """bchkpnt; refused while its hosts are not heard of."""
-        self.wait(lambda: self.cluster.run(f"bchkpnt {self.job}", ok=False).returncode == 0)
-
     def check(self) -> None:
         """It ends well, with the numbers of the reference."""
         self.cluster.wait_for(self.job, "DONE", timeout=600)
-        assert self.result.read_bytes() == (self.folder / "reference.f64").read_bytes(), self.story()
+        assert self.result.read_bytes() == self.reference.read_bytes(), self.story()
 
 
 def test_hosts_and_daemons_killed_at_random_change_no_bit(tmp_path: Path) -> None:
@@ -102,10 +66,10 @@ def test_hosts_and_daemons_killed_at_random_change_no_bit(tmp_path: Path) -> Non
                 plate.wait_for_more_than(known)
             host = chance.choice(plate.hosts())
             if kind.startswith("host"):
-                cluster.kill_host(host)
+                plate.lose(host)
                 starts += 1
-            else:
-                cluster.kill("lavad" if kind == "lavad" else f"agent-{host}")
+                continue
+            cluster.kill("lavad" if kind == "lavad" else f"agent-{host}")
             if kind != "lavad":
                 cluster.wait_for(plate.job, "PEND", "RUN", timeout=120)
             cluster.up()
@@ -120,11 +84,7 @@ def test_hosts_and_daemons_killed_at_random_change_no_bit(tmp_path: Path) -> Non
 def test_a_job_that_is_migrated_again_and_again_loses_no_step(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", hosts=4, slots=1) as cluster:
         plate = Plate(cluster, tmp_path, 2, 40 * MOVES)
-        for move in range(MOVES):
-            plate.wait_for_start(move + 1)
-            known = plate.newest()
-            cluster.run(f"bmig {plate.job}")
-            plate.wait_for_more_than(known)
+        plate.move(MOVES)
         plate.check()
     text = plate.out.read_text()
     written = [int(step) for step in re.findall(r"checkpoint at step (\d+)", text)]
