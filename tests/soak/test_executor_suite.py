@@ -1,4 +1,4 @@
-"""CPython's own tests of executors hold for lava's, with each interpreter at hand that has brought them."""
+"""CPython's own tests of executors hold for lava's, with each interpreter at hand that has them; joblib and dask take it."""
 
 from __future__ import annotations
 
@@ -30,3 +30,27 @@ def test_it_is_an_executor_as_cpython_tests_them(cluster: Cluster, tmp_path: Pat
     assert done.returncode == 0, done.stderr[-4000:]
     assert ran is not None
     assert int(ran[1]) >= LEAST
+
+
+@pytest.fixture
+def inside(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process is in the cluster, as a user's is after ``lava env``."""
+    for name, value in {**cluster.environ, "LAVA_CLIENT_DIR": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("inside")
+def test_functions_without_a_name_and_joblib_and_dask() -> None:
+    pytest.importorskip("cloudpickle")
+    joblib = pytest.importorskip("joblib")
+    lava_joblib = pytest.importorskip("lava_client.joblib")
+    lava_joblib.register()
+    with lava_client.Executor(max_workers=4) as executor:
+        shift = 7
+        assert list(executor.map(lambda number: number + shift, range(5))) == [7, 8, 9, 10, 11]
+        with joblib.parallel_config(backend="lava", memory="1GB"):
+            assert joblib.Parallel(n_jobs=4)(joblib.delayed(pow)(number, 2) for number in range(20)) == [n * n for n in range(20)]
+            with pytest.raises(ZeroDivisionError):
+                joblib.Parallel()(joblib.delayed(divmod)(1, number) for number in (1, 0))
+        dask = pytest.importorskip("dask")
+        assert dask.compute(dask.delayed(pow)(2, 5) + 1, scheduler=executor) == (33,)

@@ -26,7 +26,7 @@ from proto.version import PROTOCOL, VERSION
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client/lava_client")
 CLIENT = (
-    ("__init__",),
+    ("__init__", "joblib"),
     ("executor",),
     ("pool",),
     ("cluster", "call"),
@@ -116,6 +116,7 @@ def test_the_client_imports_the_standard_library_and_downwards_only() -> None:
     for path in paths:
         tree = ast.parse(path.read_text(), feature_version=(3, 9))
         strange = imported(tree) - set(sys.stdlib_module_names) - {"lava_client", "cloudpickle", "typing_extensions"}
+        strange -= {path.stem} & {"joblib"}
         assert not strange, f"{short(path)} imports {sorted(strange)}"
         nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "lava_client" in str(node.module)]
         names = {
