@@ -32,6 +32,13 @@ def _count(text: str) -> int:
     return number
 
 
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is no port")
+    return number
+
+
 def parser() -> argparse.ArgumentParser:
     """The options of up, down, env, status and certs; the other subcommands read theirs themselves."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
@@ -51,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
             command.add_argument("--database", default="", help="an SQLAlchemy URL, or 'postgres' for a private one")
             command.add_argument("--masters", type=_count, default=1)
             command.add_argument("--conf", default="", help="a site's LSF configuration folder")
+            command.add_argument("--web", type=_port, nargs="?", const=0, default=-1, metavar="PORT", help="also serve the page")
             command.add_argument("--gpus", type=int, default=0, help="simulated GPUs on each host")
     certs = commands.add_parser("certs", help="make certificates for the masters and hosts of a site")
     certs.add_argument("--out", required=True, help="folder for the authority, keys and certificates")
@@ -78,6 +86,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
     commands.add_parser("db", help="check, backup, restore or upgrade the store", add_help=False)
+    commands.add_parser("web", help="print an address that signs you in to the page", add_help=False)
+    commands.add_parser("token", help="print a token for REST", add_help=False)
     commands.add_parser("secret", help="values that jobs get as variables (set, rm, ls)", add_help=False)
     return lava
 
@@ -93,6 +103,10 @@ def main(argv: list[str] | None = None) -> int:
         from cli.listing import main as listing
 
         return listing(_one_dash(words[1:]), words[0])
+    if words[:1] in (["web"], ["token"]):
+        from cli.web import main as web
+
+        return web(words[1:], words[0])
     try:
         options = parser().parse_args(words)
     except SystemExit as ended:
@@ -161,7 +175,9 @@ def _certs(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, folder: Folder) -> int:
     if options.command == "up":
-        wanted = Wanted(options.hosts, options.slots, options.database, options.masters, options.conf, max(0, options.gpus))
+        wanted = Wanted(
+            options.hosts, options.slots, options.database, options.masters, options.conf, max(0, options.gpus), options.web
+        )
         up(folder, wanted)
         print(folder.exports(), end="")
     elif options.command == "down":

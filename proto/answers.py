@@ -67,6 +67,8 @@ class Answer(TypedDict, total=False):
     door: str
     near: bool
     token: str
+    ends: float
+    """Of a token: seconds since the epoch."""
     cert: str
     key: str
     changes: list[Change]

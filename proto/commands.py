@@ -143,6 +143,13 @@ _ROWS = (
         "user project queue group by from to top",
     ),
     Listing("stats", "lava stats: what jobs asked for and used, and advice", "", "", _JOB + " ..."),
+    Listing(
+        "api",
+        "what programs read, in JSON",
+        "",
+        "state user queue project host app group search array sort limit cursor by from to",
+        "[name ...]",
+    ),
     Listing("status", "lava status: what is wrong with the cluster, in words", "", "", ""),
     Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N"),
     Listing("bread", "show the messages of a job; -a FILE saves attached data", "w", "i a N", _JOB, "N", here="w", loose="a"),
@@ -256,8 +263,8 @@ _ROWS = (
 COMMANDS = {row.name: row for row in _ROWS}
 OF_LAVA = ("why", "time-left", "report", "stats", "status")
 """Rows that are subcommands: ``lava why`` …"""
-INSTALLED = tuple(name for name in COMMANDS if name not in OF_LAVA)
-"""The names of the executables."""
+INSTALLED = tuple(name for name in COMMANDS if name not in (*OF_LAVA, "api"))
+"""The names of the executables; ``api`` is for the page and REST."""
 NATIVE = (
     *(name for name in INSTALLED if COMMANDS[name].module == "cli.listing"),
     *("bsub", "bmod", "bkill", "bstop", "bresume", "brequeue", "bswitch", "btop", "bbot", "bpost", "bgadd", "bgdel", "bgmod"),

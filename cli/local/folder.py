@@ -46,6 +46,8 @@ class Shape(NamedTuple):
     database: str
     gpus: int = 0
     """Simulated ones on each host."""
+    web: int = -1
+    """The port of the page; -1: there is none."""
 
 
 class Folder:
@@ -68,6 +70,11 @@ class Folder:
     def pid_file(self, name: str) -> Path:
         """The pid file of ``lavad``, ``lavad-2``, ``agent-HOST`` or ``starter-HOST``."""
         return self.run / f"{name}.pid"
+
+    @property
+    def web_address(self) -> Path:
+        """Where the page's process writes its address."""
+        return self.run / "web.address"
 
     def master_names(self, count: int) -> list[str]:
         """The masters: ``lavad``, ``lavad-2`` …"""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from cli.local.daemons import DaemonFailed, children, end, find_pid, start
 from cli.local.folder import ROOT, Folder, Shape, commands_folder
+from cli.local.page import start_page, write_url
 from cli.local.probe import query
 from cli.local.shells import write_profiles
 from config.lsfconf import read_lsf_conf
@@ -35,6 +36,8 @@ class Wanted(NamedTuple):
     masters: int
     confdir: str
     gpus: int
+    web: int = -1
+    """The port of the page, 0 for any; -1: none."""
 
 
 class CannotUp(Exception):
@@ -57,9 +60,14 @@ def up(folder: Folder, wanted: Wanted) -> None:
         masters = ",".join(address(str(folder.run), name) for name in names)
         for host in shape.hosts:
             _start_agent(folder, host, masters, shape.gpus)
+        if wanted.web >= 0 or shape.web >= 0:
+            folder.keep_shape(shape._replace(web=start_page(folder, max(shape.web, wanted.web))))
     except DaemonFailed as failed:
         raise CannotUp(str(failed)) from None
     _wait_ok(folder, shape.hosts)
+    if wanted.web >= 0 or shape.web >= 0:
+        write_url(folder)
+        print(f"lava: the page is served; its address, signed in as you, is in {folder.run / 'web.url'}", file=sys.stderr)
 
 
 def _make(folder: Folder, wanted: Wanted) -> Shape:
@@ -275,6 +283,7 @@ def down(folder: Folder) -> None:
     starters = [find_pid(folder, name) for name in names if name.startswith("starter-")]
     masters = [find_pid(folder, name) for name in names if name.startswith("lavad")]
     everything = children(agents + starters + masters)
+    end({pid for pid in [find_pid(folder, "web")] if pid}, 3.0)
     end({pid for pid in agents if pid}, 5.0)
     end({pid for pid in starters if pid}, 10.0)
     end({pid for pid in masters if pid}, 5.0)
@@ -301,6 +310,9 @@ def status_lines(folder: Folder) -> list[str]:
         for host in shape.hosts:
             pid = find_pid(folder, f"{kind}-{host}")
             lines.append(f"{kind} {host} {pid or '-'} {'up' if pid else 'down'}")
+    if shape.web >= 0:
+        pid = find_pid(folder, "web")
+        lines.append(f"web {shape.web} {pid or '-'} {'up' if pid else 'down'}")
     return lines
 
 

@@ -123,6 +123,10 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """The largest job script in MB."""
     lava_admin_hosts: tuple[str, ...] = ()
     """Where administrators have their rights; (): on the hosts of LSF_MASTER_LIST."""
+    lava_web_user: str = ""
+    """The account of the page, which may speak for users whom the site's reverse proxy has signed in; "": nobody may."""
+    lava_web_admin: bool = False
+    """Whether administrators whom it speaks for have their rights."""
     lava_record_days: float = 1.0
     """For how long what the scheduler decided on is kept for ``lava replay``; 0: it is not recorded."""
     lava_query_time: int = 300
@@ -299,6 +303,14 @@ class SiteParams(Params, frozen=True):
     lava_heartbeat: int = 10
     lava_sample_period: int = 10
     lava_metrics_address: str = ""
+    lava_web_address: str = ""
+    """``[HOST:]PORT`` of the page."""
+    lava_web_url: str = ""
+    lava_web_cert: str = ""
+    lava_web_key: str = ""
+    lava_web_proxies: tuple[str, ...] = ()
+    lava_web_proxy_header: str = ""
+    lava_web_proxy_secret_file: str = ""
     lava_hang_time: int = 600
     """Seconds after which a rank that hangs, or holds up all others, is named; 0: never."""
     lava_gpu_health: str = ""

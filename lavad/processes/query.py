@@ -13,7 +13,11 @@ from collections import deque
 from collections.abc import Callable
 
 from lavad.collector import look_rarely
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.events import Event
+from lavad.processes.followers import Followers
 from lavad.processes.long_query import LongQuery
+from lavad.processes.usage_history import UsageHistory
 from lavad.queries.cost import is_short
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
@@ -31,7 +35,9 @@ FAILED = "internal error, see the log of lavad"
 AWAY = "The master's store cannot be read now, try again later"
 
 
-def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
+def answer(
+    replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed.Answer], None], history: UsageHistory | None = None
+) -> None:
     """Render one query and send it piece by piece."""
     view = View(
         cluster=replica.cluster,
@@ -39,6 +45,7 @@ def answer(replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed
         reader=reader,
         master=replica.site.master,
         lsf=replica.site.lsf,
+        samples=history.of if history is not None else None,
     )
     pieces: list[tuple[str, str]] = []
     size, code = 0, 0
@@ -82,19 +89,32 @@ class Queries:
         self._short: dict[str, deque[feed.Ask]] = {}
         self._long: dict[str, deque[feed.Ask]] = {}
         self._running: dict[int, LongQuery] = {}
+        self._followers = Followers(time.monotonic)
+        self._history = UsageHistory()
+        replica.heard = self._heard
+        replica.noted = self._history.note
+
+    def _heard(self, cluster: Cluster, events: list[Event]) -> None:
+        self._followers.happened(cluster, events)
+        self._history.forget(cluster.finished)
 
     def serve(self) -> None:
         """Until the master ends; raises Ended."""
         while True:
             self._wait()
             for ask in self._replica.take_asks():
+                if ask.query.command == "api" and ask.query.words == ["events"]:
+                    self._followers.follow(ask)
+                    continue
                 short = is_short(self._replica.cluster, ask.query, ask.caller)
                 (self._short if short else self._long).setdefault(ask.caller.user, deque()).append(ask)
             for number in self._replica.take_dropped():
                 self._drop(number)
             for number, count in self._replica.take_taken():
+                self._followers.taken(number, count)
                 if number in self._running:
                     self._running[number].taken(count)
+            self._followers.send(self._replica.cluster.version, self._replica.send)
             self._pass_on()
             self._start_long()
             self._answer_one()
@@ -107,11 +127,14 @@ class Queries:
             poll.register(query.socket, select.POLLIN)
         now = time.monotonic()
         ends = [query.deadline - now for query in self._running.values()]
+        if (due := self._followers.due()) is not None:
+            ends.append(due)
         timeout = 0.0 if self._short else max(0.0, min(ends)) if ends else None
         poll.poll(None if timeout is None else int(timeout * 1000) + bool(timeout))
         self._replica.wait(0)
 
     def _drop(self, number: int) -> None:
+        self._followers.drop(number)
         if number in self._running:
             self._running.pop(number).end()
         for lane in (self._short, self._long):
@@ -169,7 +192,7 @@ class Queries:
             self._replica.send(_away(ask, error))
             return
         self._replica.send(feed.Begun(number=ask.number))
-        answer(self._replica, self._reader, ask, self._replica.send)
+        answer(self._replica, self._reader, ask, self._replica.send, self._history)
 
 
 def _next(lane: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:

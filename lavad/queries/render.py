@@ -16,6 +16,7 @@ from lavad.queries.frame.view import View
 from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
 from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, stats, time_left, why
 from lavad.queries.queues import bapp, blimits, bparams, bqueues, busers, groups
+from lavad.queries.records import show as records
 
 PIECE = 64 * 1024
 RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
@@ -29,6 +30,7 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "report": report.show,
     "stats": stats.show,
     "status": status.show,
+    "api": records.show,
     "busers": busers.show,
     "bparams": bparams.show,
     "bugroup": groups.show_users,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections.abc import Callable
 
 import msgspec
 from msgspec.structs import replace
@@ -166,9 +167,11 @@ def decode_news(body: bytes | memoryview) -> ToReplica:
     return replace(message.news, why=message.whys.unpack()) if isinstance(message, _Told) else message
 
 
-def fold(cluster: Cluster, soft: Soft, events: list[Event]) -> None:
-    """Apply one commit in a replica; the usage of jobs that are over is forgotten."""
+def fold(cluster: Cluster, soft: Soft, events: list[Event], heard: Callable[[Cluster, list[Event]], None] | None = None) -> None:
+    """Apply one commit in a replica; the usage of jobs that are over is forgotten. ``heard`` is called while they are known."""
     for event in events:
         apply(cluster, event)
+    if heard is not None:
+        heard(cluster, events)
     forget(soft, cluster, events, cluster.finished)
     cluster.forget_changes()

@@ -14,6 +14,7 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import Snapshot, restore
+from lavad.core.events import Event
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.replica import protocol as feed
 
@@ -38,6 +39,8 @@ class Replica:
         """Whether the recorded inputs of that plan are stored."""
         self.noted: Callable[[SoftUpdate], None] | None = None
         """Called with each soft update after it is applied."""
+        self.heard: Callable[[Cluster, list[Event]], None] | None = None
+        """Called with each commit after it is applied, while the jobs that it ended are known."""
         self.changed = False
         """Whether something that matters to the scheduler has changed since the last reset."""
         self._buffer = bytearray()
@@ -76,7 +79,7 @@ class Replica:
 
     def _take(self, message: feed.ToReplica) -> None:
         if isinstance(message, feed.Events):
-            feed.fold(self.cluster, self.soft, list(message.events))
+            feed.fold(self.cluster, self.soft, list(message.events), self.heard)
             self.changed = True
         elif isinstance(message, SoftUpdate):
             update(self.soft, message)

@@ -22,6 +22,7 @@ from lavad.core.decide.modify.modify import modify
 from lavad.core.lang import asks, bounds
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
+from lavad.core.lang.token_ask import Token
 from lavad.core.lang.windows import local_of
 from lavad.core.rules.vouching import why_not_vouched
 from lavad.core.site.rights import is_admin
@@ -34,6 +35,7 @@ from lavad.queries.frame.terminal import shown
 from lavad.replica.replicas import QueryProcess
 from lavad.rpc.store_growth import Decide, StoreGrowth
 from lavad.rpc.submissions import Submissions
+from lavad.rpc.tokens import Tokens
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
 from lavad.services.audit import Audit
 from lavad.services.changes import Changes
@@ -56,7 +58,7 @@ MAX_USER = 256
 _LIMIT = re.compile(r"Expected `\w+` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
 _WAITS = (asks.Wait, asks.Changes, asks.Attach, asks.Peek)
 """They wait for jobs, not for the master."""
-_ADD_NOTHING = (asks.Query, asks.Judge, *_WAITS)
+_ADD_NOTHING = (asks.Query, asks.Judge, Token, *_WAITS)
 """To the store."""
 
 load_decisions()
@@ -123,6 +125,7 @@ class Dispatch:
         self.lookups = Lookups(engine.cluster, outputs.reader, outputs.reads, engine.clock)
         self._reconfiguration = reconfiguration
         self._secret = secret
+        self._tokens = Tokens(secret)
         self._perfmon = perfmon
         self._under_way = UnderWay()
         self._growth = StoreGrowth(lambda: engine.cluster.conf.params.lava_user_store)
@@ -142,6 +145,7 @@ class Dispatch:
                     yield LATER
                     return
                 ask = decoded(frame)
+                caller = self._tokens.bearer(ask, caller, self._engine.clock())
                 if why := why_not_vouched(self._engine.cluster, ask, caller):
                     raise Refused(why)
                 if self._has_to_wait(ask, caller):
@@ -229,6 +233,10 @@ class Dispatch:
         if ask.what == "stop":
             return {"text": self._perfmon.stop()}
         raise Refused(f"perfmon {ask.what[:40]}: Invalid command")
+
+    @_answer.register
+    async def _token(self, ask: Token, caller: Caller) -> Answer:
+        return self._tokens.make(ask, caller, self._engine.cluster.conf, self._engine.clock())
 
     @_answer.register
     async def _submit(self, ask: asks.Submit, caller: Caller) -> Answer:

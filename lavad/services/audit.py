@@ -17,6 +17,7 @@ import msgspec
 
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller
+from lavad.core.lang.token_ask import Token
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import expand_users, is_admin
 from proto.answers import Answer, Result
@@ -34,7 +35,7 @@ _ALWAYS = (
     asks.AddReservation, asks.ChangeReservation, asks.DropReservation,
 )  # fmt: skip
 """Asks of administrators: who else asks is refused, or uses a right that the site gave."""
-_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit, asks.Bulk)
+_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit, asks.Bulk, Token)
 """Nothing special when an administrator asks it: they show, wait, or concern the caller's own jobs."""
 LONGEST, MOST = 300, 20
 """Characters of a text, and items of a list, that are shown."""

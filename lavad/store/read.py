@@ -26,6 +26,7 @@ from lavad.store.accounting import Asked, Share, Sums, Wasteful, pages, shares, 
 from lavad.store.connect import Found, Query, make_engine
 from lavad.store.ended import ended_of, ids_named
 from lavad.store.errors import StoreRefused, lost, refusal
+from lavad.store.listing import finished_page
 from lavad.store.upgrade import find_version
 
 _CHUNK = 500
@@ -132,6 +133,11 @@ class Reader:
         newest = find.newest_first
         ordered = sorted(unique, key=lambda row: (row.finished_at, row.id) if newest else row.id, reverse=newest)
         return [codec.decode_job(row.data) for row in islice(ordered, find.limit)]
+
+    def finished_page(self, find: Find, after: int | None, down: bool, limit: int) -> list[Job | Array]:
+        """What has finished by number (see ``listing``); of ``find`` user, queue, project and one key, an array's."""
+        array = find.keys[0] if find.keys else 0
+        return finished_page(self._rows, _conditions(find), array, after, down, limit)
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
         """Keys of jobs and elements that finished at this time or later; no record is read."""

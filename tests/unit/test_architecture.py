@@ -24,7 +24,7 @@ from proto.options import BY_NAME
 from proto.version import PROTOCOL, VERSION
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client/lava_client")
+PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client/lava_client", "web")
 CLIENT = (
     ("__init__", "joblib"),
     ("executor",),
@@ -234,7 +234,7 @@ def test_what_may_hang_has_threads_of_its_own() -> None:
     shared = re.compile(r"\b(to_thread|run_in_executor)\b")
     looks_up = re.compile(r"\bpwd\.getpw|\bgethostby|\bgetaddrinfo\b")
     alone = {"agent/main.py", "agent/launch/launchers.py", "lavad/lsb/lines.py", "lavad/devtools/private_postgres.py"}
-    daemons = sources("lavad", "agent", "proto")
+    daemons = sources("lavad", "agent", "proto", "web")
     assert [short(path) for path in daemons if shared.search(path.read_text())] == []
     assert {short(path) for path in daemons if looks_up.search(path.read_text())} <= alone
 

@@ -10,6 +10,7 @@ from enum import Enum
 
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Ask
+from lavad.core.lang.token_ask import Token
 
 
 class Rule(Enum):
@@ -59,6 +60,7 @@ RULES: dict[type[Ask], Rule] = {
     asks.Wait: Rule.ANYONE,
     asks.Changes: Rule.ANYONE,
     asks.Query: Rule.ANYONE,
+    Token: Rule.ANYONE,
 }
 
 CALLS: dict[str, str] = {

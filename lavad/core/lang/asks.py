@@ -49,6 +49,8 @@ class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_un
     again: bool = False
     """A retry: the caller asked this before and got no answer."""
     v: b.Signed = 1
+    token: b.Line = ""
+    """Who asks, as the master has signed it (``Token``); "": who the kernel or the host's agent says."""
 
 
 OptionValue = str | bool | list[str]

@@ -17,12 +17,12 @@ from lavad.queries.frame import formats
 from lavad.queries.frame.formats import wrap
 from lavad.queries.frame.request import Request, Shown, err, leave, out, read_period
 
-_KINDS: dict[str, tuple[type[ev.Event], ...]] = {
+SITE_KINDS: dict[str, tuple[type[ev.Event], ...]] = {
     "mbdhist": (ev.MasterStarted, ev.StoreRestored, ev.LeasesExtended),
     "hhist": (ev.HostSwitched, ev.HostLeft, ev.HostFenced, ev.GpuSwitched),
     "qhist": (ev.QueueSwitched,),
 }
-_KINDS["hist"] = tuple(kind for kinds in _KINDS.values() for kind in kinds)
+SITE_KINDS["hist"] = tuple(kind for kinds in SITE_KINDS.values() for kind in kinds)
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -36,7 +36,7 @@ def show(request: Request) -> Iterator[Shown]:
     if what == "showstatus":
         yield from _show_status(request)
         return
-    kinds = _KINDS.get(what)
+    kinds = SITE_KINDS.get(what)
     if kinds is None:
         raise Refused(f"Invalid command <{what[:80]}>")
     begin, end = read_period(request, options.text("t")) if "t" in options else (0.0, request.now + 1)
@@ -45,7 +45,7 @@ def show(request: Request) -> Iterator[Shown]:
         noted = isinstance(event, ev.LeasesExtended) and not event.by
         if not noted and (not names or _name(event) in names):
             found = True
-            yield out(wrap(f"{formats.full_time(event.at)}: {_sentence(request, event)}"))
+            yield out(wrap(f"{formats.full_time(event.at)}: {site_sentence(request, event)}"))
     if not found:
         yield err("No matching event found")
 
@@ -56,7 +56,8 @@ def _name(event: ev.Event) -> str:
     return event.host if isinstance(event, ev.HostSwitched | ev.HostLeft | ev.HostFenced | ev.GpuSwitched) else ""
 
 
-def _sentence(request: Request, event: ev.Event) -> str:
+def site_sentence(request: Request, event: ev.Event) -> str:
+    """What happened to a host, a queue, a GPU or the master."""
     if isinstance(event, ev.MasterStarted):
         hosts, queues = len(hostfacts.all_hosts(request.view)), len(request.cluster.conf.queues)
         return (

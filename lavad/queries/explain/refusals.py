@@ -24,6 +24,31 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "run the command again",
     ),
     (
+        "rest",
+        "is expected, with - before it|no state of a job, nor one of|not one that lava gave|it belongs to another order|"
+        "seconds since the epoch are expected|one name is expected",
+        "A request to REST has a parameter that does not read.",
+        "docs/web.md, and /api/openapi.json, have the parameters of each request",
+    ),
+    (
+        "token",
+        "The token is not valid|A link only signs in|no kind of token|cannot make another token|A token of this kind lives",
+        "A token of the page or REST has ended, or serves for something else.",
+        "lava web signs you in; lava token prints a token for REST",
+    ),
+    (
+        "no_page",
+        "no page runs: lava up",
+        "The cluster was started without its page.",
+        "lava up --dir DIR --web",
+    ),
+    (
+        "no_cluster",
+        "no cluster was made here",
+        "The folder holds no cluster of lava up.",
+        "lava up --dir DIR makes one; --dir names another",
+    ),
+    (
         "no_conf",
         "Unable to open file lsf.conf",
         "The command does not know its cluster.",

@@ -171,6 +171,10 @@ class FileLog:
         ended = (row for row in self.jobs.values() if row.state in FINAL)
         return [row for row in ended if wanted is None or row.key in wanted or job_of(row.key) in wanted]
 
+    def finished_page(self, find: Find, after: int | None, down: bool, limit: int) -> list[Job | Array]:
+        """As ``finished_keys``."""
+        raise NotImplementedError("a file is read for bacct and bhist alone")
+
     def finished_keys(self, since: float, user: str | None) -> list[int]:
         """Nothing asks a file for these."""
         raise NotImplementedError("a file is read for bacct and bhist alone")

@@ -22,12 +22,18 @@ HEADER = "USER/GROUP   SHARES  PRIORITY  STARTED  RESERVED  CPU_TIME  RUN_TIME  
 
 def tables(view: View, policy: Policy, now: float, title: str, deep: bool) -> Iterator[str]:
     """``SHARE_INFO_FOR: title`` with a line for each user or group, and (``deep``) the same for each group below."""
+    tree = full_tree(view, policy, now)
+    yield from _table(tree, tree.root, title, deep)
+
+
+def full_tree(view: View, policy: Policy, now: float) -> Tree:
+    """A policy's tree with all that the configuration names, and the users of waiting jobs."""
     tree = make_tree(policy, view.cluster, view.soft, now)
     for path in policy.entries():
         tree.node(path)
     for user in _waiting(view, policy):
         tree.leaf(*user)
-    yield from _table(tree, tree.root, title, deep)
+    return tree
 
 
 def _waiting(view: View, policy: Policy) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ Rule: nothing here changes anything; a query sees one version of the cluster fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Params
 from lavad.store.accounting import Asked, Share, Sums, Wasteful
 from lavad.store.read import Find, Mark
+from proto.records import Sample
 
 NO_TEXT = JobText(command="")
 
@@ -40,6 +41,9 @@ class Reader(Protocol):
 
     def finished_jobs(self, find: Find) -> list[Job]:
         """Finished jobs with outcome and last attempt."""
+
+    def finished_page(self, find: Find, after: int | None, down: bool, limit: int) -> list[Job | Array]:
+        """Finished jobs and arrays by number."""
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
         """Keys of those that ended at this time or later."""
@@ -92,12 +96,15 @@ class View:
         *,
         master: str = "",
         lsf: Mapping[str, str] | None = None,
+        samples: Callable[[int], list[Sample]] | None = None,
     ) -> None:
         self.cluster = cluster
         self.soft = soft
         self.reader = reader
         self.master = master
         self.lsf: Mapping[str, str] = lsf or {}
+        self.samples: Callable[[int], list[Sample]] = samples or (lambda key: [])
+        """What a running job has used over time."""
         self._specs: dict[int, Spec] = {}
 
     @property

@@ -107,11 +107,11 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
     yield out(why_ended.earlier(request, job))
     if job.blocked:
         return
-    if starts(_moment(request), key):
+    if starts(moment_of(request), key):
         yield out("\nIt starts with the next cycle: nothing keeps it now\n")
         return
     yield from _changes(request, key)
-    yield from _times(request, estimate(_moment(request), key))
+    yield from _times(request, estimate(moment_of(request), key))
 
 
 def _advice(request: Request, job: Job) -> str:
@@ -143,7 +143,8 @@ def _not_waiting(request: Request, job: Job) -> Iterator[Shown]:
     yield out(why_ended.earlier(request, job))
 
 
-def _moment(request: Request) -> Moment:
+def moment_of(request: Request) -> Moment:
+    """What the scheduler is tried on: this version of the cluster, now."""
     return Moment(request.cluster, request.view.soft, request.now, formats.week_second(request.now))
 
 
@@ -153,7 +154,7 @@ def _element(array: Array, key: int) -> Job:
 
 
 def _place(request: Request, key: int) -> Iterator[Shown]:
-    place = get_queue_position(_moment(request), key)
+    place = get_queue_position(moment_of(request), key)
     yield out(f"Position: {place.ahead + 1} of {place.waiting} in its queue")
     if place.before:
         names = " ".join(show_key(other) for other in place.first)
@@ -163,7 +164,7 @@ def _place(request: Request, key: int) -> Iterator[Shown]:
 
 
 def _changes(request: Request, key: int) -> Iterator[Shown]:
-    changes = find_changes(_moment(request), key)
+    changes = find_changes(moment_of(request), key)
     if not changes:
         yield out("\nNo single change of the job, and no two at once, would start it now\n")
         return

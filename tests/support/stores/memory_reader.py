@@ -14,7 +14,7 @@ from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.lang.ids import job_of
+from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState
 from lavad.store.accounting import Asked, Share, Sums, Wasteful
@@ -95,6 +95,18 @@ class MemoryReader:
             ):
                 found.append(row)
         return found
+
+    def finished_page(self, find: Find, after: int | None, down: bool, limit: int) -> list[Job | Array]:
+        """As of the real one."""
+        array = find.keys[0] if find.keys else 0
+        numbers: dict[int, Job | Array] = {}
+        for job in self.finished_jobs(find):
+            if job_of(job.key) == array if array else not index_of(job.key):
+                numbers[job_of(job.key) << 32 | index_of(job.key)] = job
+        if not array:
+            numbers |= {number << 32: row for number, row in self.arrays.items()}
+        some = [at for at in sorted(numbers, reverse=down) if after is None or (at < after if down else at > after)]
+        return [numbers[at] for at in some[:limit]]
 
     def finished_keys(self, since: float, user: str | None) -> list[int]:
         return [job.key for job in self.finished_jobs(Find(since=since, user=user))]

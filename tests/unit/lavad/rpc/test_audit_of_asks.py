@@ -57,7 +57,7 @@ async def sent(folder: Path, asked: list[tuple[Caller, dict[str, Any]]]) -> list
 
 def test_every_kind_of_ask_has_its_place_here() -> None:
     known = {str(kind.__struct_config__.tag) for kind in asks.Ask.__subclasses__()}
-    shown = {"query", "wait", "changes", "judge", "attach", "peek", "submit", "bulk"}
+    shown = {"query", "wait", "changes", "judge", "attach", "peek", "submit", "bulk", "token"}
     alike = {"requeue", "checkpoint", "migrate", "resize", "addgroup", "dropgroup", "changegroup"}
     assert known == {*OF_ADMINISTRATORS, *OF_JOBS} | shown | alike
 

@@ -109,6 +109,7 @@ def _frame(kind: type[Ask], job: str, group: str, reservation: str) -> dict[str,
         "Query": {"command": "bjobs"},
         "Changes": {},
         "Reconfig": {},
+        "Token": {},
     }
     return {"ask": name.lower(), **about.get(name, {"jobs": {"ids": [job]}})}
 

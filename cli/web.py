@@ -1,0 +1,80 @@
+"""``lava web`` prints an address that signs its caller in to the page; ``lava token`` prints a token for REST."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from cli.client.client import Client, read_conf
+from cli.client.context import Context, Fail, of_process
+from cli.local.folder import Folder, default_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+USUAL = "http://127.0.0.1:16880"
+
+
+def link(address: str, token: str) -> str:
+    """The address that signs in."""
+    return f"{address.rstrip('/')}/login?link={token}"
+
+
+def main(words: list[str], what: str) -> int:
+    """Exit 0, or 1 with one line on stderr."""
+    parser = argparse.ArgumentParser(prog=f"lava {what}")
+    parser.add_argument("--dir", default="", help="a cluster of lava up (default: the one of this shell)")
+    if what == "token":
+        parser.add_argument("--hours", type=float, default=24.0, help="how long it serves, at most 168 (default 24)")
+    options = parser.parse_args(words)
+    try:
+        context, folder = _context(options.dir)
+        conf = read_conf(context)
+        client = Client(context, conf)
+        if what == "token":
+            print(client.ask({"ask": "token", "kind": "api", "seconds": options.hours * 3600})["token"])
+        else:
+            print(link(address_of(conf, folder), client.ask({"ask": "token", "kind": "link"})["token"]))
+    except (Fail, OSError) as error:
+        print(f"lava {what}: {error.text if isinstance(error, Fail) else error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _context(given: str) -> tuple[Context, Folder | None]:
+    """The caller, in the cluster of this folder, of this shell, or of the machine."""
+    from pathlib import Path
+
+    context = of_process([])
+    if given or (not context.environ.get("LSF_ENVDIR") and Folder(default_folder(os.environ)).conf.exists()):
+        folder = Folder(Path(given) if given else default_folder(os.environ))
+        if not folder.conf.exists():
+            raise Fail(f"{folder.path}: no cluster was made here (lava up makes one)")
+        context.environ = {**context.environ, "LSF_ENVDIR": str(folder.conf)}
+        return context, folder
+    return context, None
+
+
+def address_of(conf: dict[str, str], folder: Folder | None) -> str:
+    """Where the page is: as its process has written, else by lsf.conf. Raises Fail where a cluster of lava up has none."""
+    run = conf.get("LAVA_RUNDIR", "")
+    for path in ([folder.web_address] if folder is not None else []) + ([_in(run)] if run else []):
+        try:
+            return path.read_text().strip()
+        except OSError:
+            continue
+    if folder is not None:
+        raise Fail(f"no page runs: lava up --dir {folder.path} --web")
+    if conf.get("LAVA_WEB_URL"):
+        return conf["LAVA_WEB_URL"]
+    host, _, port = conf.get("LAVA_WEB_ADDRESS", "").rpartition(":")
+    scheme = "https" if conf.get("LAVA_WEB_CERT") else "http"
+    return f"{scheme}://{host or '127.0.0.1'}:{port}" if port else USUAL
+
+
+def _in(run: str) -> Path:
+    from pathlib import Path
+
+    return Path(run, "web.address")

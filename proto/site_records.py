@@ -1,0 +1,237 @@
+"""What programs get from lava in JSON about the cluster: hosts, queues, users; as ``proto/records.py`` has it of jobs."""
+
+from __future__ import annotations
+
+from proto.records import Counts, JobRow, OnHost, Record, Told
+
+
+class GpuRow(Record, frozen=True):
+    """A GPU of a host. Percent, MB, degrees Celsius and W; None where its driver does not tell."""
+
+    index: int
+    uuid: str
+    model: str
+    memory: int
+    used: int | None
+    util: int | None
+    temperature: int | None
+    power: float | None
+    closed: str
+    """Why no job gets it, "" where jobs may."""
+    jobs: list[str]
+
+
+class HostRow(Record, frozen=True):
+    """A host; memory in MB."""
+
+    name: str
+    status: str
+    """As bhosts has it: ok, closed_Full, closed_Adm, unavail, unreach …"""
+    comment: str
+    slots: int
+    used: int
+    reserved: int
+    mem: float | None
+    max_mem: int
+    cpu: float | None
+    """Percent."""
+    load: float | None
+    """r1m."""
+    gpus: int
+    gpus_used: int
+    gpus_closed: int
+
+
+class HostPage(Record, frozen=True):
+    """A page of hosts."""
+
+    hosts: list[HostRow]
+    next: str | None
+
+
+class Host(Record, frozen=True):
+    """One host at length."""
+
+    row: HostRow
+    type: str
+    model: str
+    cpus: int
+    resources: list[str]
+    since: float | None
+    """Since when its state is as it is."""
+    failures: int
+    version: str
+    jobs: list[JobRow]
+    gpus: list[GpuRow]
+    may_change: bool
+
+
+class Share(Record, frozen=True):
+    """A user or group in a share tree, with the sums that its priority follows from."""
+
+    path: str
+    shares: int
+    priority: float
+    slots: int
+    reserved: int
+    cpu_time: float
+    run_time: float
+    gpu_time: float
+
+
+class QueueRow(Record, frozen=True):
+    """A queue; slots by what their jobs do."""
+
+    name: str
+    description: str
+    priority: int
+    status: str
+    pend: int
+    run: int
+    susp: int
+    reserved: int
+    limit: int | None
+    """Most slots in use."""
+    may_change: bool
+
+
+class Queue(Record, frozen=True):
+    """One queue at length."""
+
+    row: QueueRow
+    users: list[str]
+    hosts: list[str]
+    run_limit: float | None
+    shares: list[Share]
+
+
+class Queues(Record, frozen=True):
+    """All queues, by priority."""
+
+    queues: list[QueueRow]
+
+
+class UserRow(Record, frozen=True):
+    """A user who has jobs or limits; slots."""
+
+    name: str
+    pend: int
+    run: int
+    susp: int
+    limit: int | None
+
+
+class Users(Record, frozen=True):
+    """All of them."""
+
+    users: list[UserRow]
+
+
+class Use(Record, frozen=True):
+    """What somebody held and used in a time: slot hours, CPU hours, GPU hours held and used."""
+
+    name: str
+    jobs: int
+    slot_hours: float
+    cpu_hours: float
+    gpu_hours: float
+    gpu_used_hours: float
+
+
+class UsePage(Record, frozen=True):
+    """Use by user, project or queue."""
+
+    by: str
+    begin: float
+    end: float
+    rows: list[Use]
+
+
+class Reason(Record, frozen=True):
+    """Why jobs wait: how many for the same reason."""
+
+    text: str
+    jobs: int
+
+
+class Overview(Record, frozen=True):
+    """The cluster now."""
+
+    cluster: str
+    version: int
+    """Number of the newest event: what is the same has not changed."""
+    now: float
+    counts: Counts
+    slots: int
+    used: int
+    mem: float
+    """MB, of hosts that are up."""
+    mem_free: float
+    gpus: int
+    gpus_used: int
+    hosts: list[HostRow]
+    """At most 2,000; ``/hosts`` pages all."""
+    host_count: int
+    hosts_by_status: dict[str, int]
+    reasons: list[Reason]
+    """Most jobs first, at most ten."""
+    queues: list[QueueRow]
+
+
+class Block(Record, frozen=True):
+    """A bar of the chart: what a job has, or is to have, on a host from ``begin`` to ``end``."""
+
+    host: str
+    id: str
+    kind: str
+    """``past``, ``run``, ``held`` (a waiting job's reserved start) or ``reservation`` (brsvadd)."""
+    user: str
+    slots: int
+    begin: float
+    end: float
+    open: bool
+    """``end`` is not known: nothing says when it ends."""
+
+
+class Chart(Record, frozen=True):
+    """Hosts over time."""
+
+    now: float
+    begin: float
+    end: float
+    hosts: list[OnHost]
+    """The hosts of this page, and their slots."""
+    blocks: list[Block]
+    more: bool
+    """There were more blocks than are shown."""
+    next: str | None
+
+
+class Notice(Record, frozen=True):
+    """Something that is wrong, as ``lava status`` has it."""
+
+    text: str
+    what_to_do: str
+
+
+class Health(Record, frozen=True):
+    """The administrator's view."""
+
+    master: str
+    since: float | None
+    epoch: int
+    is_admin: bool
+    notices: list[Notice]
+    """The gravest first."""
+    recent: list[Told]
+    """What happened to hosts, queues and masters, newest first."""
+
+
+class Me(Record, frozen=True):
+    """Who asks."""
+
+    user: str
+    cluster: str
+    is_admin: bool
+    queues: list[str]
+    """Queues that the caller may submit to."""

@@ -1,0 +1,162 @@
+"""REST over a real master: pages by cursor, submissions, changes, problems; every route's answer is as OpenAPI says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
+from web.rest.routes import ROOT, TABLE
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWorld]:
+    with PageWorld(tmp_path_factory.mktemp("page")) as made:
+        yield made
+
+
+def get(world: PageWorld, path: str, **params: Any) -> Any:
+    answer = world.client.get(f"{ROOT}{path}", params=params, headers=world.bearer(ALICE))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def submit(world: PageWorld, **body: Any) -> str:
+    answer = world.client.post(f"{ROOT}/jobs", json={"command": "sleep 1", **body}, headers=world.bearer(ALICE))
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def test_pages_of_jobs_follow_each_other_without_a_gap(world: PageWorld) -> None:
+    made = [submit(world, options={"H": True, "J": f"page{n}"}) for n in range(5)]
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = get(world, "/jobs", search="page", limit=2, cursor=cursor)
+        seen += [row["id"] for row in page["jobs"]]
+        if page["next"] is None:
+            break
+        cursor = page["next"]
+    assert seen == made[::-1]
+    by_name = get(world, "/jobs", search="page", sort="name", limit=3)
+    assert [row["name"] for row in by_name["jobs"]] == ["page0", "page1", "page2"]
+    rest = get(world, "/jobs", search="page", sort="name", limit=3, cursor=by_name["next"])
+    assert [row["name"] for row in rest["jobs"]] == ["page3", "page4"]
+    assert rest["next"] is None
+
+
+def test_a_submission_with_a_key_is_done_once(world: PageWorld) -> None:
+    headers = world.bearer(ALICE) | {"Idempotency-Key": "the same"}
+    first, again = (world.client.post(f"{ROOT}/jobs", json={"command": "true"}, headers=headers).json() for _ in range(2))
+    assert first == again
+    other = world.client.post(f"{ROOT}/jobs", json={"command": "true"}, headers=headers | world.bearer(BOB)).json()
+    assert other["id"] != first["id"]
+
+
+def test_a_job_is_told_at_length(world: PageWorld) -> None:
+    ident = submit(world, command=["echo", "two words"], options={"n": 2, "H": True, "J": "long"}, env={"A": "b"})
+    job = get(world, f"/jobs/{ident}")
+    assert job["command"] == "echo 'two words'"
+    assert (job["row"]["state"], job["row"]["slots"], job["cwd"]) == ("PSUSP", 2, "/home/alice")
+    assert job["may_change"] is True
+    assert "Submitted from host" in job["story"][0]["text"]
+    assert get(world, f"/jobs/{ident}/why")["state"] == "PSUSP"
+
+
+def test_changes_are_made_as_the_user(world: PageWorld) -> None:
+    ident = submit(world, options={"H": True})
+
+    def post(what: str, body: dict[str, Any] | None = None) -> int:
+        return world.client.post(f"{ROOT}/jobs/{ident}/{what}", json=body or {}, headers=world.bearer(ALICE)).status_code
+
+    assert post("resume") == 200
+    assert get(world, f"/jobs/{ident}")["row"]["state"] == "PEND"
+    assert post("stop", {"reason": "later"}) == 200
+    patched = world.client.patch(f"{ROOT}/jobs/{ident}", json={"options": {"n": 3}}, headers=world.bearer(ALICE))
+    assert patched.status_code == 200, patched.text
+    assert get(world, f"/jobs/{ident}")["row"]["slots"] == 3
+    assert post("kill", {"reason": "enough"}) == 200
+    assert get(world, f"/jobs/{ident}")["row"]["state"] == "EXIT"
+    assert [row["id"] for row in get(world, "/jobs", state="finished", limit=1)["jobs"]] == [ident]
+
+
+def test_an_array_is_one_row_and_its_elements_are_below_it(world: PageWorld) -> None:
+    ident = submit(world, options={"J": "wide[1-100000]", "H": True})
+    row = next(row for row in get(world, "/jobs", search="wide")["jobs"])
+    assert (row["kind"], row["elements"]["psusp"]) == ("array", 100_000)
+    assert get(world, f"/jobs/{ident}/elements")["runs"] == [[1, 100_000, "PSUSP"]]
+    page = get(world, "/jobs", array=ident, limit=2, sort="id")
+    assert [one["id"] for one in page["jobs"]] == [f"{ident}[1]", f"{ident}[2]"]
+    assert world.client.delete(f"{ROOT}/jobs/{ident}", headers=world.bearer(ALICE)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "words"),
+    [
+        ("GET", "/jobs/99999", None, 404, "is not found"),
+        ("GET", "/jobs/x", None, 400, ""),
+        ("GET", "/jobs?state=SLEEPY", None, 400, "SLEEPY: no state"),
+        ("GET", "/jobs?cursor=abc", None, 400, "cursor"),
+        ("GET", "/jobs?limit=0", None, 400, "limit"),
+        ("GET", "/jobs?colour=red", None, 400, "no such parameter"),
+        ("GET", "/hosts/nowhere", None, 404, "Bad host name"),
+        ("GET", "/queues/nowhere", None, 404, "No such queue"),
+        ("GET", "/nowhere", None, 404, ""),
+        ("PUT", "/jobs", None, 405, ""),
+        ("POST", "/jobs", {"command": ""}, 400, "empty"),
+        ("POST", "/jobs", {"comand": "true"}, 400, "comand"),
+        ("POST", "/jobs", {"command": "true", "options": {"q": "nowhere"}}, 404, "No such queue"),
+        ("POST", "/jobs", {"command": "true", "options": {"Ip": True}}, 400, "terminal"),
+        ("POST", "/jobs", {"command": "true", "options": {"n": "many"}}, 422, "positive integer"),
+        ("POST", "/jobs", {"command": "true", "cwd": "here"}, 400, "absolute"),
+        ("POST", "/hosts/h1/close", {}, 404, "Bad host name"),
+        ("POST", "/queues/normal/close", {}, 403, "permission denied"),
+        ("DELETE", "/jobs/99999", None, 404, "No matching job"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_a_problem(
+    world: PageWorld, method: str, path: str, body: dict[str, Any] | None, status: int, words: str
+) -> None:
+    answer = world.client.request(method, ROOT + path, json=body, headers=world.bearer(BOB))
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert words in answer.json()["detail"]
+    assert answer.json()["title"]
+
+
+def test_a_body_that_is_no_json_is_refused(world: PageWorld) -> None:
+    headers = world.bearer(ALICE)
+    assert (
+        world.client.post(f"{ROOT}/jobs", content=b"{", headers=headers | {"Content-Type": "application/json"}).status_code == 400
+    )
+    assert world.client.post(f"{ROOT}/jobs", content=b"{}", headers=headers | {"Content-Type": "text/plain"}).status_code == 415
+
+
+@pytest.mark.parametrize("route", [row for row in TABLE if row.word], ids=lambda row: row.name)
+def test_a_record_is_what_openapi_says(world: PageWorld, route: Any) -> None:
+    ident = submit(world, options={"H": True, **({"J": "a[1-3]"} if route.name == "elements" else {})})
+    named = {"host": "h1", "queue": "normal"}.get(route.name, ident)
+    answer = world.client.get(ROOT + route.path.replace("{id}", named), headers=world.bearer(BOSS))
+    if route.name == "host":
+        assert answer.status_code == 404  # no host has joined here
+        return
+    assert answer.status_code == 200, answer.text
+    msgspec.json.decode(answer.content, type=route.answer)
+
+
+def test_openapi_names_every_route_and_resolves(world: PageWorld) -> None:
+    document = world.client.get("/api/openapi.json").json()
+    assert {(path, method) for path, methods in document["paths"].items() for method in methods} == {
+        (ROOT + row.path, row.method.lower()) for row in TABLE
+    }
+    schemas = document["components"]["schemas"]
+    text = msgspec.json.encode(document).decode()
+    for piece in text.split('"$ref":"#/components/schemas/')[1:]:
+        assert piece.partition('"')[0] in schemas
+
+
+def test_who_is_not_signed_in_may_ask_whether_it_lives(world: PageWorld) -> None:
+    assert world.client.get("/healthz").json() == {"page": "ok", "master": "ok"}

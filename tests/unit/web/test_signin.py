@@ -1,0 +1,121 @@
+"""Who asks: links, sessions, tokens and the site's reverse proxy; and what nobody gets in by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
+
+SECRET = "a secret of the site's proxy"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[PageWorld]:
+    with PageWorld(tmp_path) as made:
+        yield made
+
+
+def test_a_link_signs_in_and_its_session_changes_things_only_with_its_csrf_token(world: PageWorld) -> None:
+    csrf = world.sign_in(ALICE)
+    job = world.client.post("/api/v1/jobs", json={"command": "true", "options": {"H": True}}, headers={"X-CSRF-Token": csrf})
+    assert job.status_code == 201
+    path = job.headers["location"]
+    assert world.client.get(path).json()["row"]["user"] == "alice"
+    assert world.client.delete(path).status_code == 403
+    assert world.client.delete(path, headers={"X-CSRF-Token": "0" * 64}).status_code == 403
+    elsewhere = {"X-CSRF-Token": csrf, "Sec-Fetch-Site": "cross-site"}
+    assert world.client.delete(path, headers=elsewhere).status_code == 403
+    assert world.client.delete(path, headers={"X-CSRF-Token": csrf}).status_code == 200
+
+
+def test_the_cookie_is_for_this_page_alone(world: PageWorld) -> None:
+    answer = world.client.get("/login", params={"link": world.token(ALICE, "link")})
+    cookie = answer.headers["set-cookie"].lower()
+    assert all(word in cookie for word in ("httponly", "samesite=lax", "path=/", "max-age="))
+    assert "domain" not in cookie
+    assert world.token(ALICE, "link") not in answer.headers["location"]
+
+
+def test_with_tls_the_cookie_is_secure(tmp_path: Path) -> None:
+    with PageWorld(tmp_path, url="https://127.0.0.1") as world:
+        cookie = world.client.get("/login", params={"link": world.token(ALICE, "link")}).headers["set-cookie"]
+        assert cookie.startswith("__Host-")
+        assert "secure" in cookie.lower()
+
+
+def test_a_session_that_is_signed_out_is_gone_from_the_browser(world: PageWorld) -> None:
+    csrf = world.sign_in(ALICE)
+    assert world.client.delete("/api/v1/session", headers={"X-CSRF-Token": csrf}).status_code == 204
+    assert world.client.get("/api/v1/session").status_code == 401
+
+
+@pytest.mark.parametrize("kind", ["nothing", "noise", "ended", "other key", "link"])
+def test_nobody_gets_in_without_a_token_that_holds(world: PageWorld, kind: str) -> None:
+    token = world.token(ALICE)
+    given = {
+        "nothing": {},
+        "noise": {"Authorization": "Bearer x.y.z"},
+        "ended": {"Authorization": f"Bearer {world.token(ALICE, 'api', 1e-9)}"},
+        "other key": {"Authorization": f"Bearer {token[:-4]}AAAA"},
+        "link": {"Authorization": f"Bearer {world.token(ALICE, 'link')}"},
+    }[kind]
+    answer = world.client.get("/api/v1/jobs", headers=given)
+    assert answer.status_code == 401, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == 401
+
+
+def test_a_token_acts_as_its_user_whoever_the_page_runs_as(world: PageWorld) -> None:
+    """The page's own account here is root; bob's token still cannot end alice's job, the administrator's can."""
+    made = world.client.post("/api/v1/jobs", json={"command": "true", "options": {"H": True}}, headers=world.bearer(ALICE))
+    path = made.headers["location"]
+    denied = world.client.delete(path, headers=world.bearer(BOB))
+    assert (denied.status_code, denied.json()["detail"]) == (403, "User permission denied")
+    assert world.client.delete(path, headers=world.bearer(BOSS)).status_code == 200
+
+
+def test_failures_from_one_address_are_counted(world: PageWorld) -> None:
+    codes = [world.client.get("/api/v1/jobs", headers={"Authorization": "Bearer x"}).status_code for _ in range(12)]
+    assert codes == [401] * 10 + [429] * 2
+    assert world.client.get("/api/v1/jobs", headers=world.bearer(ALICE)).status_code == 200
+
+
+def test_other_names_of_this_server_lead_nowhere(world: PageWorld) -> None:
+    answer = world.client.get("/", headers={"Host": "rebound.example"})
+    assert answer.status_code == 421
+    assert world.client.get("/", headers={"Host": "localhost:1234"}).status_code == 200
+
+
+def test_every_answer_carries_the_headers_for_safety(world: PageWorld) -> None:
+    for path in ("/", "/api/v1/jobs", "/nothing", "/static/index.html"):
+        headers = world.client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+PROXIED = {"X-Remote-User": "bob", "X-Lava-Proxy-Secret": SECRET}
+
+
+def test_the_header_of_the_proxy_is_believed_with_its_secret_and_address_alone(tmp_path: Path) -> None:
+    with PageWorld(tmp_path, proxies=("10.0.0.1",), proxy_secret=SECRET) as world:
+        world.configure(lava_web_user="root")
+        with world.browser("10.0.0.1") as proxy:
+            session = proxy.get("/api/v1/session", headers=PROXIED)
+            assert session.json()["user"] == "bob", session.text
+            assert proxy.get("/api/v1/session", headers={**PROXIED, "X-Lava-Proxy-Secret": "x"}).status_code == 403
+            body = {"command": "true", "options": {"H": True}}
+            assert proxy.post("/api/v1/jobs", json=body, headers=PROXIED).status_code == 403
+            csrf = {"X-CSRF-Token": session.json()["csrf"]}
+            assert proxy.post("/api/v1/jobs", json=body, headers=PROXIED | csrf).status_code == 201
+            assert proxy.get("/api/v1/session", headers=PROXIED | {"X-Remote-User": "root"}).status_code == 403
+            assert proxy.get("/api/v1/session", headers=PROXIED | {"X-Remote-User": "boss"}).json()["is_admin"] is False
+        assert world.client.get("/api/v1/session", headers=PROXIED).status_code == 401
+
+
+def test_without_lava_web_user_the_page_speaks_for_nobody(tmp_path: Path) -> None:
+    with PageWorld(tmp_path, proxies=("10.0.0.1",), proxy_secret=SECRET) as world, world.browser("10.0.0.1") as proxy:
+        assert proxy.get("/api/v1/session", headers=PROXIED).status_code == 403

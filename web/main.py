@@ -1,0 +1,109 @@
+"""lava-web: ``python -m web.main --conf DIR [--run DIR] [--address [HOST:]PORT] [--pidfile FILE] [--log FILE]``.
+
+It needs no privilege, and no other account than one that may connect to lavad's socket.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import logging
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+
+from config.lsfconf import find_envdir, read_lsf_conf
+from proto import logfile
+from web.app import make_app
+from web.master import Master
+from web.settings import BadSettings, Settings, read
+from web.signin import SignIn
+
+_PR_SET_NAME = 15
+LIMIT = 500
+"""Connections at a time."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Serve until SIGTERM."""
+    options = _options(argv)
+    if options.log:
+        logfile.follow(options.log, inherited=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    confdir = options.conf or find_envdir(os.environ) or ""
+    try:
+        settings = read(read_lsf_conf(os.path.join(confdir, "lsf.conf")), options.run, options.address)
+        listening = _listen(settings)
+    except (BadSettings, OSError) as error:
+        sys.stderr.write(f"lava-web: {error}\n")
+        return 1
+    settings = settings._replace(port=listening.getsockname()[1])
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, b"lava-web", 0, 0, 0)
+    if options.address_file:
+        _write(options.address_file, address_of(settings))
+    if options.pidfile:
+        _write(options.pidfile, str(os.getpid()))
+    master = Master(settings.run)
+    config = uvicorn.Config(
+        make_app(settings, master, SignIn(settings, master)),
+        log_config=None,
+        # a link is part of an address, and goes into no log
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=LIMIT,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+        h11_max_incomplete_event_size=64 << 10,
+        ssl_certfile=settings.cert or None,
+        ssl_keyfile=settings.key or None,
+        lifespan="off",
+        ws="none",
+    )
+    logging.info("the page is served at %s", address_of(settings))
+    try:
+        uvicorn.Server(config).run([listening])
+    finally:
+        for path in (options.pidfile, options.address_file):
+            if path:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+    return 0
+
+
+def address_of(settings: Settings) -> str:
+    """What a browser on this host opens."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return settings.url or f"{'https' if settings.cert else 'http'}://{host}:{settings.port}"
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    listening.set_inheritable(False)
+    return listening
+
+
+def _write(path: str, text: str) -> None:
+    new = Path(f"{path}.new")
+    new.write_text(text + "\n")
+    new.replace(path)
+
+
+def _options(argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="lava-web")
+    parser.add_argument("--conf", default="", help="the folder of lsf.conf")
+    parser.add_argument("--run", default="", help="the folder of lavad's socket")
+    parser.add_argument("--address", default="", help="[HOST:]PORT, in place of LAVA_WEB_ADDRESS")
+    parser.add_argument("--pidfile", default="")
+    parser.add_argument("--address-file", default="", help="where the address to open is written")
+    parser.add_argument("--log", default="")
+    return parser.parse_args(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""The master, as the page asks it: frames over the local socket, each with the token of the user who asked.
+
+Rule: the page has no power of its own. lavad reads who asks from the token, which it has signed itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from contextlib import aclosing, suppress
+from typing import NamedTuple
+
+import msgspec
+
+from proto.answers import Answer
+from proto.unixpath import reachable
+from proto.version import PROTOCOL
+from web.problems import Problem, of_refusal
+
+OF_MASTER = "-master"
+"""After the name of the run folder: that of lavad, where it runs under an account of its own."""
+PATIENCE = 30.0
+"""Seconds that a socket may be silent; lavad says every 20 that a query is under way."""
+TRIES, PAUSE = 20, 0.25
+MOST_IDLE = 8
+MOST_ANSWER = 64 << 20
+_AWAY = "The master does not answer now; try again"
+_encode = msgspec.json.Encoder().encode
+Frame = Mapping[str, object]
+
+
+class Reply(msgspec.Struct):
+    """Any frame that lavad sends."""
+
+    out: str = ""
+    err: str = ""
+    exit: int | None = None
+    ok: Answer | None = None
+    refused: str | None = None
+    standby: bool = False
+    later: bool = False
+
+
+_reply = msgspec.json.Decoder(Reply)
+
+
+class Link(NamedTuple):
+    """A connection to the socket of this path."""
+
+    path: str
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
+class Master:
+    """Whichever lavad of this machine is the master, else an agent, which passes frames on."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._idle: list[Link] = []
+
+    async def ask(self, frame: Frame, token: str = "", changes: bool = True) -> Answer:
+        """The answer to an ask that is no query. Raises Problem."""
+        async with aclosing(self._frames(frame, token)) as frames:
+            async for reply in frames:
+                if reply.ok is not None:
+                    return reply.ok
+                raise of_refusal(reply.refused or "lavad sent an answer that this page does not understand", changes)
+        raise Problem(503, _AWAY, 1)
+
+    async def record(self, words: list[str], options: Frame, token: str) -> bytes:
+        """A record in JSON. Raises Problem."""
+        out, err, status = [], [], 0
+        frame = {"ask": "query", "command": "api", "words": words, "options": options}
+        async with aclosing(self._frames(frame, token)) as frames:
+            async for reply in frames:
+                if reply.refused is not None:
+                    raise of_refusal(reply.refused, False)
+                out.append(reply.out)
+                err.append(reply.err)
+                status = reply.exit or 0
+        if status:
+            raise of_refusal("".join(err).strip() or "refused", False)
+        return "".join(out).encode()
+
+    async def stream(self, frame: Frame, token: str) -> AsyncIterator[str]:
+        """What lavad prints, as it comes; "" while there is nothing to say. Raises Problem."""
+        async with aclosing(self._frames(frame, token)) as frames:
+            async for reply in frames:
+                if reply.refused is not None:
+                    raise of_refusal(reply.refused, False)
+                if reply.err:
+                    raise of_refusal(reply.err.strip(), False)
+                yield reply.out
+
+    async def is_there(self) -> bool:
+        """Whether the master answers now."""
+        try:
+            async with aclosing(self._frames({"ask": "query", "command": "lsid"}, "")) as frames:
+                async for reply in frames:
+                    if reply.exit is not None:
+                        return not reply.exit
+        except Problem:
+            pass
+        return False
+
+    async def _frames(self, frame: Frame, token: str) -> AsyncGenerator[Reply]:
+        """The frames of an answer, last the one with the exit status or the answer."""
+        sent: dict[str, object] = {**frame, "v": PROTOCOL, **({"token": token} if token else {})}
+        standbys: set[str] = set()
+        for _ in range(TRIES):
+            link = await self._connected(standbys)
+            if link is None:
+                standbys.clear()
+                await asyncio.sleep(PAUSE)
+                continue
+            begun = whole = False
+            try:
+                body = _encode(sent)
+                link.writer.write(len(body).to_bytes(4, "big") + body)
+                await link.writer.drain()
+                if "uuid" in sent:
+                    sent["again"] = True
+                while not whole:
+                    reply = await _received(link.reader)
+                    if reply.standby or reply.later:
+                        standbys.update([link.path] if reply.standby else [])
+                        break
+                    begun, whole = True, reply.ok is not None or reply.refused is not None or reply.exit is not None
+                    if whole:
+                        self._keep(link)
+                    yield reply
+                if whole:
+                    return
+            except (OSError, EOFError, msgspec.MsgspecError):
+                if begun:
+                    raise Problem(503, "The connection to the master was lost; try again", 1) from None
+            finally:
+                if not whole:
+                    link.writer.close()
+            if link.path not in standbys:
+                await asyncio.sleep(PAUSE)
+        raise Problem(503, _AWAY, 5)
+
+    def _keep(self, link: Link) -> None:
+        if len(self._idle) < MOST_IDLE:
+            self._idle.append(link)
+        else:
+            link.writer.close()
+
+    async def _connected(self, standbys: Collection[str]) -> Link | None:
+        while self._idle:
+            link = self._idle.pop()
+            if not link.reader.at_eof() and not link.writer.is_closing() and link.path not in standbys:
+                return link
+            link.writer.close()
+        for path in sockets(self._run):
+            if path not in standbys:
+                with suppress(OSError), reachable(path) as short:
+                    return Link(path, *await asyncio.open_unix_connection(short, limit=1 << 20))
+        return None
+
+
+async def _received(reader: asyncio.StreamReader) -> Reply:
+    """Raises EOFError, TimeoutError (an OSError)."""
+    size = int.from_bytes(await asyncio.wait_for(reader.readexactly(4), PATIENCE), "big")
+    if size > MOST_ANSWER:
+        raise EOFError
+    return _reply.decode(await asyncio.wait_for(reader.readexactly(size), PATIENCE))
+
+
+def sockets(run: str) -> list[str]:
+    """The sockets on which lavad or an agent may answer, masters first."""
+    found = []
+    for folder in (run, run + OF_MASTER):
+        with suppress(OSError):
+            found += [(folder, name) for name in os.listdir(folder) if name.endswith(".sock")]
+    masters = sorted((one for one in found if one[1].startswith("lavad")), key=lambda one: (len(one[1]), one[1]))
+    agents = sorted(one for one in found if one[1].startswith("agent"))
+    return [os.path.join(folder, name) for folder, name in masters + agents]

@@ -1,0 +1,1 @@
+"""REST under /api/v1: routes, what they take and answer, and their description (OpenAPI). May import web's other modules."""

@@ -1,0 +1,93 @@
+"""What changes something: the body becomes the ask of the command of that name, made as the user who is signed in."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+from starlette.requests import Request
+
+from proto.answers import Answer
+from web.master import Frame, Master
+from web.problems import Problem, of_refusal
+from web.rest import bodies, submit
+from web.rest.answers import Changed, Done, Submitted
+from web.signin import SignIn, Who
+
+_QUEUE_VERBS = {"queue_open": "open", "queue_close": "close", "queue_activate": "activate", "queue_inactivate": "inactivate"}
+
+
+def new_uuid() -> str:
+    """So that an ask that is sent again is done once."""
+    return os.urandom(16).hex()
+
+
+async def submitted(request: Request, master: Master, sign_in: SignIn, who: Who) -> tuple[Submitted, str]:
+    """A new job, and its id. Raises Problem."""
+    body = await bodies.read(request, bodies.Submit)
+    frame = submit.frame_of(body, who.user, await sign_in.account(who.user))
+    key = request.headers.get("idempotency-key", "")
+    if len(key) > 255:
+        raise Problem(400, "Idempotency-Key: at most 255 characters")
+    known = {"uuid": submit.uuid_of(who.user, key), "again": True} if key else {"uuid": new_uuid()}
+    answer = await master.ask({**frame, **known}, who.token)
+    job = str(answer["job"])
+    return Submitted(id=job, queue=str(answer.get("queue", "")), notices=list(answer.get("notices", []))), job
+
+
+async def changed(name: str, request: Request, master: Master, who: Who) -> Done:
+    """What a route of this name does. Raises Problem."""
+    ident = request.path_params["id"]
+    frame = await _frame(name, ident, request)
+    answer = await master.ask({**frame, "uuid": new_uuid()}, who.token)
+    return _done(ident, answer)
+
+
+async def _frame(name: str, ident: str, request: Request) -> Frame:
+    jobs = {"ids": [ident]}
+    if name == "delete":
+        return {"ask": "kill", "jobs": jobs}
+    if name == "kill":
+        kill = await bodies.read(request, bodies.Kill)
+        return {"ask": "kill", "jobs": jobs, "signal": kill.signal, "reason": kill.reason, "now": kill.forget}
+    if name in ("stop", "resume"):
+        return {"ask": name, "jobs": jobs, "reason": (await bodies.read(request, bodies.Because)).reason}
+    if name == "requeue":
+        again = await bodies.read(request, bodies.Requeue)
+        states = {"states": ["RUN", "DONE", "EXIT"]} if again.ended else {}
+        return {"ask": "requeue", "jobs": jobs, "reason": again.reason, "hold": again.hold, **states}
+    if name == "switch":
+        return {"ask": "switch", "jobs": jobs, "queue": (await bodies.read(request, bodies.Switch)).queue}
+    if name == "move":
+        move = await bodies.read(request, bodies.Move)
+        return {"ask": "move", "job": ident, "top": move.top, "place": move.place}
+    if name == "modify":
+        change = await bodies.read(request, bodies.Modify)
+        if not change.options and not change.command:
+            raise Problem(400, "options: there is nothing to change")
+        return {"ask": "modify", "job": ident, "options": submit.options_of(change.options), "command": change.command}
+    comment = (await bodies.read(request, bodies.Comment)).comment
+    if name in ("host_open", "host_close"):
+        return {"ask": "hosts", "hosts": [ident], "close": name == "host_close", "comment": comment}
+    return {"ask": "queues", "queues": [ident], "what": _QUEUE_VERBS[name], "comment": comment}
+
+
+def _done(ident: str, answer: Answer) -> Done:
+    """Raises Problem where nothing was done."""
+    rows = answer.get("results")
+    if rows is None:
+        if why := answer.get("none"):
+            raise of_refusal(str(why), True)
+        return Done([Changed(ident, True)])
+    found = [
+        Changed(str(row.get("id") or row.get("host") or row.get("queue") or ident), bool(row.get("ok")), str(row.get("why", "")))
+        for row in rows
+    ]
+    if found and not any(row.ok for row in found):
+        raise of_refusal(found[0].why or "refused", True)
+    if not found:
+        raise of_refusal(str(answer.get("none") or f"{ident} is not found"), True)
+    return Done(found)
+
+
+encode = msgspec.json.Encoder().encode

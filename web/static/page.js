@@ -1,0 +1,46 @@
+// The frame of all pages: who is signed in, where one is, and the page for that.
+import { html, render, useState, useEffect, ask, session, follow, useConnected, Failed } from "./lib.js";
+import { Cluster } from "./cluster.js";
+import { Jobs, Submit } from "./jobs.js";
+import { Job } from "./job.js";
+import { Queues, Queue } from "./queues.js";
+import { Hosts, Host } from "./hosts.js";
+import { Use } from "./use.js";
+import { Chart } from "./chart.js";
+import { Admin } from "./admin.js";
+
+const PAGES = [
+  ["", "Cluster", Cluster], ["jobs", "Jobs", Jobs], ["submit", "Submit", Submit], ["queues", "Queues", Queues],
+  ["hosts", "Hosts", Hosts], ["chart", "Chart", Chart], ["use", "Use", Use], ["admin", "Health", Admin],
+];
+const OF_ONE = { jobs: Job, hosts: Host, queues: Queue };
+
+function place() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [word = "", one = ""] = path.split("/");
+  return { word, one: decodeURIComponent(one), search: Object.fromEntries(new URLSearchParams(search)) };
+}
+
+function Page() {
+  const [at, setAt] = useState(place());
+  const live = useConnected();
+  useEffect(() => { const moved = () => setAt(place()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
+  const row = PAGES.find(([word]) => word === at.word) || PAGES[0];
+  const Shown = at.one && OF_ONE[at.word] ? OF_ONE[at.word] : row[2];
+  const out = async () => { await ask("/session", "DELETE").catch(() => null); location.reload(); };
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("h1")?.focus(); }}>Skip to the content</a>
+    <header class="top"><div>
+      <strong>lava</strong><span class="soft">${session.cluster}</span>
+      <nav aria-label="Pages"><ul>${PAGES.map(([word, text]) => html`<li><a href=${"#/" + word} aria-current=${word === row[0] ? "page" : undefined}>${text}</a></li>`)}</ul></nav>
+      <span class="who"><span class=${"live" + (live ? "" : " off")} role="status">${live ? "live" : "not connected"}</span>${session.user}<button onClick=${out}>Sign out</button></span>
+    </div></header>
+    <main id="main"><${Shown} key=${at.word + "/" + at.one} one=${at.one} search=${at.search} /></main>`;
+}
+
+const SignIn = () => html`<main><h1>lava</h1><div class="card"><h2>Sign in</h2>
+  <p>Run this on a host of the cluster, and open the address that it prints:</p><pre tabindex="0">lava web</pre></div></main>`;
+
+const root = document.getElementById("page");
+ask("/session").then(
+  (found) => { Object.assign(session, found); root.replaceChildren(); follow(); render(html`<${Page} />`, root); },
+  (error) => { root.replaceChildren(); render(error.status === 401 ? html`<${SignIn} />` : html`<main><h1>lava</h1><${Failed} error=${error} /></main>`, root); });

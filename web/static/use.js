@@ -1,0 +1,19 @@
+// What users, projects and queues held and used of slots and GPUs.
+import { html, useState, useRecord, Shown, Title, Meter, number, query } from "./lib.js";
+
+const DAY = 86400;
+const hours = (value) => (value >= 100 ? number(Math.round(value)) : value.toFixed(2));
+
+export function Use() {
+  const [by, setBy] = useState("user"), [days, setDays] = useState(7), [now] = useState(Math.floor(Date.now() / 1000));
+  const found = useRecord("/use" + query({ by, from: now - days * DAY }), 60);
+  return html`<${Title} text="Use" /><form class="bar"><label>By<select value=${by} onChange=${(e) => setBy(e.target.value)}><option>user</option><option>project</option><option>queue</option></select></label>
+    <label>Jobs that ended in the last<select value=${days} onChange=${(e) => setDays(+e.target.value)}>${[[1, "day"], [7, "7 days"], [30, "30 days"], [90, "90 days"]].map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label></form>
+    <div class="card"><${Shown} of=${found}>${(page) => {
+      const most = Math.max(...page.rows.map((r) => r.slot_hours), 0.001);
+      const rows = [...page.rows].sort((a, b) => b.slot_hours - a.slot_hours);
+      return html`<div class="wide" tabindex="0"><table><thead><tr><th scope="col">${by[0].toUpperCase() + by.slice(1)}</th><th class="n" scope="col">Jobs</th><th class="n" scope="col">Slot hours</th><th class="n" scope="col">CPU hours</th><th class="n" scope="col">Slots without CPU time</th><th class="n" scope="col">GPU hours</th><th class="n" scope="col">GPU hours used</th></tr></thead>
+        <tbody>${rows.map((r) => html`<tr><td>${r.name}</td><td class="n">${number(r.jobs)}</td><td class="n">${hours(r.slot_hours)}<${Meter} part=${r.slot_hours} whole=${most} /></td><td class="n">${hours(r.cpu_hours)}</td>
+          <td class="n">${r.slot_hours > 0 ? `${Math.round(100 * Math.max(0, 1 - r.cpu_hours / r.slot_hours))} %` : "–"}</td><td class="n">${hours(r.gpu_hours)}</td><td class="n">${hours(r.gpu_used_hours)}</td></tr>`)}</tbody></table></div>
+        ${rows.length === 0 && html`<p class="soft">No job ended in that time.</p>`}`; }}<//></div>`;
+}
