@@ -16,7 +16,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.line import show
 
-FAMILIES = ("commands", "bulk", "throughput", "ranks", "kills", "pending", "restart", "cycles", "marks", "busy", "masses")
+FAMILIES = (
+    "commands",
+    "bulk",
+    "throughput",
+    "ranks",
+    "kills",
+    "pending",
+    "restart",
+    "cycles",
+    "marks",
+    "busy",
+    "masses",
+    "scale",
+)
 
 
 def main(argv: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from lavad.core.rules.run_settings import leave_grace, limits_on, run_settings
 from lavad.hosts.joblink import credentials, token
 from lavad.hosts.sessions import Session
 from lavad.wire import encode
-from lavad.wire.encode import HostSlots, OrderMessage, TextMessage
+from lavad.wire.encode import OrderMessage, Placement, TextMessage
 from lavad.wire.records import KillOrder, StartOrder, TextOrder
 
 START_EXPIRES = 60.0
@@ -59,18 +59,20 @@ def text_key(cluster: Cluster, job: Job) -> int:
     return job_of(job.key) if array is not None and array.spec == job.spec else job.key
 
 
-def placement(cluster: Cluster, run: Attempt) -> list[HostSlots]:
+def placement(cluster: Cluster, run: Attempt) -> Placement:
     """The hosts of all parts of an attempt that stay: the same for each part."""
     rows = cluster.hosts.rows
     staying = enumerate(part for part in run.parts if not part.leaving)
     return encode.placement(
-        (part, part.node_index if run.elastic else place, rows[part.host].facts.address if part.host in rows else "")
-        for place, part in staying
+        [
+            (part, part.node_index if run.elastic else place, rows[part.host].facts.address if part.host in rows else "")
+            for place, part in staying
+        ]
     )
 
 
 def start_order(
-    cluster: Cluster, session: Session, effect: StartPart, job: Job, hosts: Sequence[HostSlots], secret: bytes, now: float
+    cluster: Cluster, session: Session, effect: StartPart, job: Job, hosts: Placement, secret: bytes, now: float
 ) -> OrderMessage:
     """The order to start (or prepare) a part; ``hosts`` is the attempt's ``placement``."""
     run = job.run
@@ -86,7 +88,7 @@ def start_order(
         sequence=session.sequence,
         text=session.texts[text_key(cluster, job)].number,
         two_phase=effect.two_phase,
-        place=next(place for place, host in enumerate(hosts) if host.host == effect.host),
+        place=hosts.places[effect.host],
         expires=now + START_EXPIRES,
         lease=run.lease or lease_of(cluster, spec),
         restart=job.checkpoint,

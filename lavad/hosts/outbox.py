@@ -19,7 +19,7 @@ from lavad.hosts.orders import other_order, placement, start_order, text_key
 from lavad.hosts.sessions import Session, Sessions
 from lavad.hosts.text_sender import FULL_MESSAGE, TextSender
 from lavad.wire import encode
-from lavad.wire.encode import HostSlots, OrderMessage
+from lavad.wire.encode import OrderMessage, Placement
 
 LONGEST_REASON = 300
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Outbox:
         self._refused = refused
         self._secret = secret
         self._clock = clock
-        self._placed: tuple[str, list[HostSlots]] = ("", [])
+        self._placed: tuple[str, Placement] = ("", Placement(b"", {}))
 
     def committed(self, committed: Committed) -> None:
         """After a commit: offer due effects, and forget attempts that are over."""
@@ -61,7 +61,7 @@ class Outbox:
         for key in sorted(self._cluster.use.hosts[session.host].jobs):
             job = self._cluster.jobs.rows[key]
             if job.run is not None:
-                session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == session.host])
+                session.offer(job.run.uid, effects_due(job, session.host))
 
     def overdue(self, session: Session, now: float) -> None:
         """Send orders again on which a host should have acted by ``now``, in seconds of any clock that nobody sets."""
@@ -141,7 +141,7 @@ class Outbox:
             return start_order(self._cluster, session, effect, job, hosts, self._secret, now)
         return other_order(self._cluster, effect, job)
 
-    def _placement(self, run: Attempt) -> list[HostSlots]:
+    def _placement(self, run: Attempt) -> Placement:
         """Cached for the newest attempt: the starts of a large job go out together."""
         if len(run.parts) == 1 or run.elastic:
             return placement(self._cluster, run)

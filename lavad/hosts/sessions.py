@@ -135,7 +135,7 @@ class Session:
                 count += 1
                 at = now + (now - since)
                 self._sent.pop(run.uid, None)
-                self.offer(run.uid, [effect for effect in effects_due(job) if effect.host == self.host])
+                self.offer(run.uid, effects_due(job, self.host))
             waits[run.uid] = (since, at)
         self._waits = waits
         return count
@@ -196,7 +196,7 @@ def _awaits(job: Job, part: Part) -> bool:
     run = job.run
     if run is None or part.state not in (PartState.PREPARED, PartState.RUNNING) or not (run.refused or run.verdict):
         return False
-    return any(isinstance(effect, KillPart | FinishPart) and effect.host == part.host for effect in effects_due(job))
+    return any(isinstance(effect, KillPart | FinishPart) for effect in effects_due(job, part.host))
 
 
 class Sessions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 
@@ -21,7 +21,6 @@ ToAgent: TypeAlias = pb.ToAgent
 CommandFrame: TypeAlias = pb.CommandFrame
 OrderMessage: TypeAlias = pb.Order
 TextMessage: TypeAlias = pb.JobText
-HostSlots: TypeAlias = pb.HostSlots
 
 
 # -- messages of a stream ------------------------------------------------------------------------------------------------
@@ -116,9 +115,18 @@ def limits(record: Limits) -> pb.Limits:
 # -- orders --------------------------------------------------------------------------------------------------------------
 
 
-def placement(parts: Iterable[tuple[Part, int, str]]) -> list[HostSlots]:
-    """Where the parts of an attempt are: part, seat and the address of its host each."""
-    return [
+class Placement(NamedTuple):
+    """Where the parts of an attempt are, as each of its start orders says: encoded once, as a large job has many orders."""
+
+    encoded: bytes
+    """A Start with these hosts and nothing else."""
+    places: dict[str, int]
+    """Host to its place among them."""
+
+
+def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
+    """Of part, seat and the address of its host each."""
+    hosts = [
         pb.HostSlots(
             host=part.host,
             slots=part.slots,
@@ -130,11 +138,14 @@ def placement(parts: Iterable[tuple[Part, int, str]]) -> list[HostSlots]:
         )
         for part, seat, address in parts
     ]
+    return Placement(pb.Start(hosts=hosts).SerializeToString(), {part.host: place for place, (part, _, _) in enumerate(parts)})
 
 
-def start(order: StartOrder, hosts: Sequence[HostSlots]) -> OrderMessage:
-    """``hosts``: as ``placement`` has them."""
-    return pb.Order(**_about(order), start=pb.Start(**fields_of(order, pb.Start), hosts=hosts))
+def start(order: StartOrder, hosts: Placement) -> OrderMessage:
+    """The order to start or prepare a part."""
+    message = pb.Order(**_about(order), start=pb.Start(**fields_of(order, pb.Start)))
+    message.start.MergeFromString(hosts.encoded)
+    return message
 
 
 def kill(order: KillOrder) -> OrderMessage:

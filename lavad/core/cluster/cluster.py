@@ -16,7 +16,7 @@ from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
 from lavad.core.cluster.records import units_of, units_of_spec
-from lavad.core.cluster.usage_index import UsageIndex
+from lavad.core.cluster.usage_index import UsageIndex, changed_parts
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
@@ -183,6 +183,9 @@ class Cluster:
             self.spec_numbers.pop(old, None)
 
     def _job_moved(self, old: Job | None, new: Job | None) -> None:
+        if old is not None and new is not None and (parts := changed_parts(old, new)) is not None:
+            self.use.parts(new, self.specs.rows[new.spec], parts)
+            return
         self._weigh(old, new)
         self._account(old, new)
         if old is not None:

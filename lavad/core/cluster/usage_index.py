@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.job.groups import lineage
-from lavad.core.job.job import Array, Job, Part, Placed
+from lavad.core.job.job import Array, Attempt, Job, Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.lang.rusage_decay import next_change
@@ -103,6 +103,39 @@ def shift(counts: dict[K, int], key: K, by: int) -> None:
         counts.pop(key, None)
 
 
+MANY = 8
+"""Parts from which on a change of some of them is not worth indexing the others anew."""
+_JOB = tuple(name for name in Job.__struct_fields__ if name != "run")
+_ATTEMPT = tuple(name for name in Attempt.__struct_fields__ if name != "parts")
+
+
+def _uses(part: Part) -> tuple[object, ...]:
+    return (part.host, part.slots, part.gpus, part.reserved, part.decays, part.binds)
+
+
+def _moves(old: Part, new: Part) -> bool:
+    """Whether it uses what it did, or is over and uses nothing."""
+    if _uses(old) != _uses(new) or (old.state in OVER and new.state not in OVER):
+        return False
+    return new.state not in OVER or not new.decays
+
+
+def changed_parts(old: Job, new: Job) -> list[tuple[Part, Part]] | None:
+    """(before, after) of the parts that have changed, where nothing else has; None for another change, or of a small job.
+
+    A job on a thousand hosts has a thousand reports of each kind: what is done for each must not grow with the job.
+    """
+    was, now = old.run, new.run
+    if was is None or now is None or len(now.parts) < MANY or len(was.parts) != len(now.parts):
+        return None
+    if any(getattr(old, name) is not getattr(new, name) for name in _JOB):
+        return None
+    if any(getattr(was, name) is not getattr(now, name) for name in _ATTEMPT):
+        return None
+    changed = [(a, b) for a, b in zip(was.parts, now.parts, strict=True) if a is not b]
+    return changed if all(_moves(a, b) for a, b in changed) else None
+
+
 class UsageIndex:
     """Sums of slots: ``queues``, ``users`` and ``pairs`` (queue, user) map to [pend, psusp, run, ssusp, ususp, rsv]."""
 
@@ -159,6 +192,19 @@ class UsageIndex:
             self._index_decay(job, sign)
         for host in job.run.alone:
             self.hosts[host].keep(sign)
+
+    def parts(self, job: Job, spec: Spec, changed: Iterable[tuple[Part, Part]]) -> None:
+        """Parts of the job that ``changed_parts`` has found."""
+        for old, new in changed:
+            if old.state in OVER:
+                continue
+            use = self.hosts[new.host]
+            if new.state in OVER:
+                self._count_gpus(spec, [old], -1)
+                use.add(job.key, old, spec, -1, bool(job.preempted_for) and not job.preempted_for_good)
+            else:
+                use.touched += 1
+                use.jobs[job.key] = new
 
     def _index_decay(self, job: Job, sign: int) -> None:
         run = job.run

@@ -14,8 +14,14 @@ from lavad.core.lang.states import PartState, TaskState
 
 
 def with_part(run: Attempt, host: str, **changes: object) -> Attempt:
-    """The attempt with one part changed."""
-    return replace(run, parts=tuple(replace(part, **changes) if part.host == host else part for part in run.parts))
+    """The attempt with one part changed; of a host that had an earlier part of it, both."""
+    hosts = [part.host for part in run.parts]
+    parts = list(run.parts)
+    at = -1
+    for _ in range(hosts.count(host)):
+        at = hosts.index(host, at + 1)
+        parts[at] = replace(parts[at], **changes)
+    return replace(run, parts=tuple(parts))
 
 
 def _part(cluster: Cluster, event: PartPrepared | PartStarted | PartStopped | PartRefused | PartGone, **changes: object) -> Job:

@@ -6,6 +6,7 @@ Effects are idempotent: by (key, attempt, uid, number of the pending signal) an 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypedDict
 
 import msgspec
@@ -106,8 +107,11 @@ class TellHosts(Effect, frozen=True):
     command: str = ""
 
 
-def effects_due(job: Job) -> list[Effect]:
-    """The effects that are due for a job with an attempt, in the order in which an agent must receive them."""
+def effects_due(job: Job, host: str = "") -> list[Effect]:
+    """The effects that are due for a job with an attempt, in the order in which an agent must receive them.
+
+    ``host``: those of its part on this host alone.
+    """
     run = job.run
     if run is None:
         return []
@@ -117,6 +121,8 @@ def effects_due(job: Job) -> list[Effect]:
     hosts = tuple((part.host, part.slots, part.node_index) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in enumerate(run.parts):
+        if host and part.host != host:
+            continue
         due += _part_effects(job, run, part, place, links, tasks.get(place, ()))
         if hosts and part.state is PartState.RUNNING and not part.leaving and not _must_end(run, part, place):
             due.append(_tell_hosts(job, run, part, place, hosts))
@@ -187,7 +193,13 @@ def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) ->
 
 def links_of(run: Attempt) -> tuple[Endpoint, Ports]:
     """What the parts of a gang must know of each other: (endpoint of the first host, ports of each host)."""
-    ends = [parse_endpoint(part.address) for part in run.parts]
+    return _links(tuple(part.address for part in run.parts))
+
+
+@lru_cache(maxsize=32)
+def _links(addresses: tuple[str, ...]) -> tuple[Endpoint, Ports]:
+    """Kept, as each host of a large job is told of all."""
+    ends = [parse_endpoint(address) for address in addresses]
     ports = tuple(end.ports for end in ends)
     return replace(ends[0], ports=()), ports if any(ports) else ()
 

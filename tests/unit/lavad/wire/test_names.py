@@ -83,7 +83,7 @@ def _names(text: str) -> set[str]:
 NOT_SENT = {
     Spec: _names(
         "slots gpu gpu_own hosts exclusive cpu_host run_host estimate priority begin checkpoint dependency user_group requeue "
-        "never_rerun autoresize resize_command policy migrate_after reservation"
+        "never_rerun autoresize resize_command policy migrate_after reservation memory_auto"
     ),
     JobText: _names("on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
     Policy: {"success", "backoff", "actions"},
