@@ -20,7 +20,9 @@ def minutes(value: object) -> int:
     if value is None:
         return -1
     hours, colon, rest = str(value).rpartition(":")
-    if not (rest.isascii() and rest.isdigit()) or (colon and not (hours.isascii() and hours.isdigit())):
+    numbers = (rest, hours) if colon else (rest,)
+    # no more digits than a number of the ask has
+    if not all(number.isascii() and number.isdigit() and len(number) < 8 for number in numbers):
         raise Fail(f"{value}: Illegal checkpoint period")
     return int(hours or 0) * 60 + int(rest)
 

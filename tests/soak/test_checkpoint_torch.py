@@ -22,9 +22,11 @@ class Training:
         bins, why = environment("torch", "torch", "numpy", "lightning", within=1200)
         if why:
             pytest.skip(why)
-        self.calm, self.weights = folder / "calm_weights", folder / "weights"
+        # torch.save writes the name into the file
+        self.calm, self.weights = folder / "calm" / "weights", folder / "weights"
+        self.calm.parent.mkdir()
         train, options = f"{bins}/python3 {TRAIN}", "-a pytorch -n 2"
-        first = cluster.submit(f'-o {folder}/calm -R "span[ptile=1]" {options} {train} {self.calm} {steps}')
+        first = cluster.submit(f'-o {folder}/calm/out -R "span[ptile=1]" {options} {train} {self.calm} {steps}')
         cluster.wait_for(first, "DONE", timeout=300)
         cluster.environ["STEP_SECONDS"] = "0.05"
         self.run = Checkpointed(cluster, folder, options, f"{train} {self.weights} {steps}", "rank 0: steps")

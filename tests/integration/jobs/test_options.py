@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
 
 
 def test_files_come_and_go_with_the_job(cluster: Cluster, tmp_path: Path) -> None:
@@ -38,6 +40,23 @@ def test_limits(cluster: Cluster, tmp_path: Path) -> None:
     job = cluster.submit(f"-T 4 \"python3 -c '{script}'\"")
     assert cluster.wait_end(job) == ["EXIT"]
     assert "TERM_THREADLIMIT" in cluster.run(f"bjobs -l -a {job}").stdout
+
+
+def test_a_memory_limit_that_is_learnt(cluster: Cluster, tmp_path: Path) -> None:
+    """100 MB do not fit into 64; what was measured is where the next job begins, also of another master."""
+    (tmp_path / "large.py").write_text(
+        "import os, time\nb = b'x' * (100 << 20)\nwhile not os.path.exists('end'): time.sleep(0.05)\n"
+    )
+    job = cluster.submit("-M '64M auto' python3 large.py", cwd=tmp_path)
+    wait_until(lambda: "128 MB" in cluster.run(f"bhist -UF -l {job}").stdout, 30, "a second attempt")
+    measured = f"bjobs -noheader -o max_mem {job}"
+    wait_until(lambda: cluster.run(measured).stdout.strip()[:3].isdigit(), 30, "100 MB are measured")
+    (tmp_path / "end").touch()
+    assert cluster.wait_end(job) == ["DONE"]
+    cluster.kill("lavad")
+    cluster.up()
+    notice = cluster.run("bsub -H -M auto python3 ./large.py").stderr
+    assert re.fullmatch(r"Memory limit 1\d\d MB: what large.py has needed\n", notice), notice
 
 
 def test_a_pre_execution_that_ends_the_job(cluster: Cluster) -> None:

@@ -258,6 +258,7 @@ USAGE_FAILS = [
     ("btop", "Usage: btop "),
     ("btop 1 0", "0: Position value must be a positive integer.\n"),
     ("bchkpnt -p x 1", "x: Illegal checkpoint period\n"),
+    ("bchkpnt -p 99999999999 1", "99999999999: Illegal checkpoint period\n"),
     ("badmin nosuch", "Invalid command <nosuch> \nUsage: badmin "),
     ("badmin lease extend x", "x: Bad time specification\n"),
     ("bjobs -y", "bjobs: invalid option -- 'y'\nUsage: bjobs "),

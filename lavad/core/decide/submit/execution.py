@@ -78,7 +78,10 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
     for word in words:
         if made.method and word.startswith("method="):
             raise Refused(f"{word[7:87]}: Bad checkpoint method: {made.method} is given, too")
-        made = replace(made, **_checkpoint_word(word))
+        found = _checkpoint_word(word)
+        if "period" in found and made.period:
+            raise Refused(f"{word}: Bad checkpoint period: {made.period // 60} is given, too")
+        made = replace(made, **found)
     if made.auto and made.period:
         raise Refused(f"{made.period // 60}: Bad checkpoint period: {AUTO} is given, too")
     draft.set_spec(checkpoint=made)
@@ -113,7 +116,7 @@ def _kept(text: str) -> int:
 
 def _checkpoint_seconds(text: str) -> int:
     minutes = find_number(text, most=10**6)
-    if minutes is None:
+    if not minutes:
         raise Refused(f"{text}: Bad checkpoint period")
     return minutes * 60
 

@@ -143,6 +143,8 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("sp", "x", "Bad user priority"),
     ("k", "", "Checkpoint directory is missing"),
     ("k", "/c x", "x: Bad checkpoint period"),
+    ("k", "/c 0", "0: Bad checkpoint period"),
+    ("k", "/c 10 20", "20: Bad checkpoint period: 10 is given, too"),
     ("k", "/c 5 init=-1", "-1: Bad checkpoint period"),
     ("k", "/c method=a/b", "a/b: Bad checkpoint method"),
     ("k", "/c method=../a", "../a: Bad checkpoint method"),
