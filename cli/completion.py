@@ -14,6 +14,7 @@ from proto.options import OPTIONS
 SHELLS = ("bash", "zsh", "fish")
 SUBCOMMANDS = (
     *("up", "down", "env", "status", "run", "why", "explain", "stats", "report", "time-left", "completion", "man"),
+    *("top", "watch", "web", "token"),
     *("whatif", "replay", "db", "secret", "certs"),
 )
 _ASKS = {

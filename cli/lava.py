@@ -19,7 +19,14 @@ _OF_LAVAD = {
     "replay": "lavad.replay.repeat",
 }
 """Subcommands whose main is a module of lavad."""
-_OWN = {"completion": "cli.completion", "man": "cli.manpages", "run": "cli.jobs.run", "secret": "cli.secret"}
+_OWN = {
+    "completion": "cli.completion",
+    "man": "cli.manpages",
+    "run": "cli.jobs.run",
+    "secret": "cli.secret",
+    "top": "cli.live.top",
+    "watch": "cli.live.watch",
+}
 """Subcommands with a module of their own."""
 _SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--history")
 """Options of whatif and replay that say what they read."""
@@ -82,6 +89,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "completion", help="what bash, zsh or fish need to complete commands, jobs, queues and hosts", add_help=False
     )
+    commands.add_parser("top", help="hosts, queues and running jobs, live", add_help=False)
+    commands.add_parser("watch", help="a job or an array until it ends: progress, ranks, output", add_help=False)
     commands.add_parser("man", help="write the manual pages into a folder", add_help=False)
     commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
     commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)

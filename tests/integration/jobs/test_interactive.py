@@ -232,3 +232,23 @@ def test_a_terminal_gets_a_hint_and_completions(cluster: Cluster, tmp_path: Path
         f"bash -c 'eval \"$(lava completion bash)\"; {words}; COMP_WORDS=(bhosts host2); COMP_CWORD=1; _lava; echo $COMPREPLY'"
     )
     assert done.stdout == "normal\nhost2\n"
+
+
+def test_top_and_watch_show_the_cluster_and_a_job_live(cluster: Cluster, tmp_path: Path) -> None:
+    """Keys act at once; a watch ends with its job, and leaves its last lines on the screen."""
+    marker = tmp_path / "go"
+    job = cluster.submit(f"-J watched 'echo first line; while ! test -e {marker}; do sleep 0.1; done'")
+    with Screen("lava top -d 0.5", cluster.environ, tmp_path, columns=120) as screen:
+        screen.wait("watched")
+        screen.type("p")
+        screen.wait("WHY IT WAITS")
+        screen.type("q")
+        assert screen.process.wait(30) == 0
+    with Screen(f"lava watch -d 0.2 {job}", cluster.environ, tmp_path, columns=120) as screen:
+        screen.wait("first line")
+        marker.touch()
+        screen.wait(f"Job {job} DONE")
+        assert screen.process.wait(30) == 0
+    assert f"Job {job} DONE   watched" in cluster.run(f"lava watch {job}").stdout
+    assert cluster.run("lava watch 4711", ok=False).stderr == "Job <4711> is not found\n"
+    assert cluster.run("lava top").stdout.splitlines()[2].startswith("HOST ")

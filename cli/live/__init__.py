@@ -1,0 +1,1 @@
+"""What shows a cluster or a job at a terminal, live: lava top and lava watch. May import client; standard library only."""
