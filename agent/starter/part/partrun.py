@@ -38,7 +38,7 @@ class PartRun:
         self.spec = spec
         self.uid = spec.uid
         self.silent = False
-        """The starter is gone: a kill leaves no end on disk."""
+        """The starter is gone: a kill leaves no end."""
         self.reports: list[FromShepherd | EncodedReport] = []
         self._end_fd = end_fd
         self._progress = Progress(spec.title)
@@ -52,7 +52,7 @@ class PartRun:
         self._tasks = PartTasks(spec, self.resources, self._timers)
         self._ending = Ending(self._timers)
         self._ended: EncodedEnd | None = None
-        """Its end, on disk and not reported yet."""
+        """Its end, in the end file and not reported yet."""
 
     @property
     def phase(self) -> Phase:
@@ -317,7 +317,7 @@ class PartRun:
     # -- end ---------------------------------------------------------------------------------------------------------
 
     def _end_when_over(self, force: bool = False) -> None:
-        """When no task runs any more: write the end to disk, before the last task is reaped."""
+        """When no task runs any more: write the end to its file, before the last task is reaped."""
         if self._tasks.running or self.phase in (Phase.ENDED, Phase.POST, Phase.GONE):
             return
         if not force and not self.killing and (self.phase is not Phase.RUNNING or (self._tasks.none_yet and not self._gang)):
@@ -327,7 +327,7 @@ class PartRun:
         self._progress.phase = Phase.ENDED
         self._ended = encode_end(self.uid, self._tasks.end(self._expired))
         if not self.silent:
-            self._ended = self._ended.written(self._end_fd)
+            self._ended.write(self._end_fd)
 
     def _tell_end(self, gone: bool) -> None:
         if self._ended is not None:

@@ -105,7 +105,7 @@ class Shepherd:
             self._settle()
 
     def _starter_gone(self) -> None:
-        """The starter is gone: tasks that have ended get their end on disk, the others are killed without one."""
+        """The starter is gone: tasks that have ended get their end into its file, the others are killed without one."""
         if self._alone:
             return
         self._alone = True

@@ -1,15 +1,15 @@
 """The end files: how the parts of a shepherd ended, one line each.
 
-Rule: an end is on disk before the process is reaped and before the end is reported. A file has its blocks from the start, with
-zeros in them, and is written from its beginning again as soon as no end in it is needed. So a new end changes the data of the
-file alone, for which a file system needs no transaction. What is left of older ends never passes for one: each line has a sum of
-its bytes.
+Rule: an end is in the file before the process is reaped and before the end is reported, so that it outlives shepherd and starter.
+That it outlives the machine is the journal's matter: nothing here waits for the disk. A file has its blocks from the start, with
+zeros in them, and is written from its beginning again as soon as no end in it is needed. What is left of older ends never passes
+for one: each line has a sum of its bytes.
 """
 
 from __future__ import annotations
 
 import binascii
-import errno
+import contextlib
 import json
 import os
 from typing import NamedTuple
@@ -28,8 +28,6 @@ class EndFile(NamedTuple):
     """An end file as its starter opens it; the shepherd writes at the same position."""
 
     fd: int
-    has_room: bool
-    """It has its blocks, which a full disk does not give."""
 
     def rewind(self) -> None:
         """No end in it is needed any more: the next one is written at its beginning."""
@@ -41,13 +39,12 @@ class EndFile(NamedTuple):
 
 
 def make(path: str) -> EndFile:
-    """Make an end file; OSError when that fails."""
+    """Make an end file, with its blocks where the disk has room for them; OSError when that fails."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        has_room = kernel.reserve(fd, 0, ROOM) and os.pwrite(fd, bytes(ROOM), 0) == ROOM
-    except OSError:
-        has_room = False
-    return EndFile(fd, has_room)
+    with contextlib.suppress(OSError):
+        kernel.reserve(fd, 0, ROOM)
+        os.pwrite(fd, bytes(ROOM), 0)
+    return EndFile(fd)
 
 
 class EncodedEnd(NamedTuple):
@@ -55,21 +52,12 @@ class EncodedEnd(NamedTuple):
 
     text: bytes
 
-    def written(self, fd: int) -> EncodedEnd:
-        """Write it into an end file and wait until it is on disk; returns what is to be reported.
-
-        Where that fails (a full disk) the end is reported anyway, and says that it is in no end file.
-        """
+    def write(self, fd: int) -> None:
+        """Write it into an end file; what a full disk takes of it is no end, and gives way to the next one."""
         line = _summed(self.text) + b"\n"
-        try:
-            written = os.write(fd, line)
-            if written < len(line):
+        with contextlib.suppress(OSError):
+            if (written := os.write(fd, line)) < len(line):
                 os.lseek(fd, -written, os.SEEK_CUR)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fdatasync(fd)
-        except OSError:
-            return EncodedEnd(self.text[:-1] + b',"unsaved":true}')
-        return self
 
     def report(self, gone: bool) -> EncodedReport:
         """The encoded report; ``gone``: no process of the part is left."""

@@ -177,8 +177,6 @@ class Ended(NamedTuple):
     uid: str
     end: End
     gone: bool = False
-    unsaved: bool = False
-    """The end is not on disk."""
 
 
 @report("gone")

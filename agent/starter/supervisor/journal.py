@@ -1,8 +1,8 @@
 """The starter's journal: the parts that it accepted, their shepherds, and the ends that the master has not acknowledged.
 
-Rule: a batch of parts is on disk before any of them starts; an end file is believed only about its own shepherd's parts. A full
-disk changes nothing until RESERVE is used up; then it, as one that cannot be written, refuses new parts and nothing else:
-``rewrite`` makes up later for what could not be written.
+Rule: a batch of parts is on disk before any of them starts, and the ends of a turn are, all at once, before they are told. An end
+file is believed only about its own shepherd's parts. A full disk changes nothing until RESERVE is used up; then it, as one that
+cannot be written, refuses new parts and nothing else: ``rewrite`` makes up later for what could not be written.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from agent.starter.process import ends
 from agent.starter.protocol.codec import Json, parse, read, text, write
-from agent.starter.protocol.reports import End, Lost, PartState, Refused, find_report, write_report
+from agent.starter.protocol.reports import End, Ended, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
 from agent.starter.system import kernel, proctree
 from agent.starter.system.stdio import append
 
 RESERVE = 1 << 20
-"""Bytes set aside for entries, about ten thousand parts, and as many for the next journal."""
-FILLED = 64 << 10
+"""Bytes set aside for entries, about two thousand parts, and as many for the next journal."""
+FILLED = 256 << 10
 """Bytes of zeros that are written ahead of the entries: one that takes their place does not make the file longer, and is on disk
 without a transaction of the file system."""
 
@@ -58,6 +58,8 @@ class Journal:
         """Bytes of entries."""
         self._filled = 0
         """Bytes of the file."""
+        self._unsafe = False
+        """Ends were written and may not be on disk."""
         self.incomplete = False
         """An entry could not be written: the journal must be rewritten."""
 
@@ -115,7 +117,7 @@ class Journal:
         self._fd = fd
         self.size = self._filled = os.fstat(fd).st_size
         _sync_folder(os.path.dirname(self._path))
-        self.incomplete = False
+        self.incomplete = self._unsafe = False
         self._reserve(new)
 
     def _reserve(self, new: str) -> None:
@@ -158,9 +160,19 @@ class Journal:
         try:
             self._write({"seq": seq, "parts": [_fields(part) for part in parts]})
             os.fdatasync(self._fd)
+            self._unsafe = False
         except OSError:
             self.incomplete = True
             raise
+
+    def sync(self) -> None:
+        """The ends written before are safe on disk on return, unless the disk is full or fails: they are told all the same."""
+        if self._unsafe:
+            self._unsafe = False
+            try:
+                os.fdatasync(self._fd)
+            except OSError:
+                self.incomplete = True
 
     def add_shepherd(self, number: int, pid: int, uid: int) -> None:
         """Write that a shepherd was forked, for a user."""
@@ -171,8 +183,10 @@ class Journal:
         self._append({"over": part.uid, "state": part.state.value, "why": _why(part)})
 
     def ended(self, part: Part) -> None:
-        """Write the end of a part whose shepherd may have no room for it."""
-        self._append(_entry_of(part))
+        """Write the end of a part; ``sync`` is to follow before it is told."""
+        assert part.end is not None
+        self._append(write_report(Ended(part.uid, part.end)))
+        self._unsafe = True
 
     def wrote(self, part: Part) -> None:
         """Write that the part's report was written into the user's file, or could not be."""
@@ -202,7 +216,7 @@ def _why(part: Part) -> Json | None:
 
 
 def _apply(former: FormerState, entry: Any) -> None:
-    """Apply one line; an invalid one raises ValueError, LookupError, TypeError or AttributeError."""
+    """Apply one line; ValueError, LookupError, TypeError or AttributeError: it is invalid, or about a part that is not there."""
     if "boot" in entry:
         former.boot, former.seq = str(entry["boot"]), int(entry["seq"])
     elif "keep" in entry:
@@ -220,11 +234,12 @@ def _apply(former: FormerState, entry: Any) -> None:
         shepherd = FormerShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"]), int(entry.get("user", -1)))
         former.shepherds.append(shepherd)
     elif "over" in entry:
-        if part_over := former.parts.get(entry["over"]):
-            _set_outcome(part_over, entry)
+        _set_outcome(former.parts[entry["over"]], entry)
     elif "wrote" in entry:
-        if part_wrote := former.parts.get(entry["wrote"]):
-            part_wrote.wrote = entry["error"]
+        former.parts[entry["wrote"]].wrote = entry["error"]
+    elif "is" in entry:
+        ended = read(Ended, entry)
+        former.parts[ended.uid].end = ended.end
     elif "f" in entry:
         for uid in entry["f"]:
             former.parts.pop(uid, None)

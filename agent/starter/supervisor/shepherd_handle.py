@@ -82,11 +82,6 @@ class ShepherdHandle:
         """Written into it since its beginning."""
         self.doomed = False
 
-    @property
-    def has_room(self) -> bool:
-        """Its end file has its blocks; else the journal has its ends too."""
-        return self.end_file is not None and self.end_file.has_room
-
     def send(self, order: ToShepherd) -> None:
         """Queue an order for the next flush; ignored when the shepherd is gone."""
         if self.pipe is not None and not self.pipe.closed:

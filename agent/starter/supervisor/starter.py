@@ -135,6 +135,7 @@ class Starter:
         notify.tell("STOPPING=1")
         self._agent.close()
         self._supervisor.stop()
+        self._journal.sync()
 
     def _turn(self, longest: float) -> None:
         pause = self._supervisor.wait_for()
@@ -143,6 +144,7 @@ class Starter:
             self._supervisor.reap()
         self._supervisor.on_time()
         self._supervisor.pool.flush()
+        self._journal.sync()
         self._agent.flush()
         self._tidy()
 

@@ -167,10 +167,8 @@ class Supervisor:
             part.end = report.end
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
-            self.journal.incomplete = self.journal.incomplete or report.unsaved
-        part.state = PartState.GONE if report.gone else PartState.ENDED
-        if not shepherd.has_room:
             self.journal.ended(part)
+        part.state = PartState.GONE if report.gone else PartState.ENDED
         self._report(report)
         if part.state is PartState.GONE:
             self._free(shepherd, part)
@@ -301,7 +299,7 @@ class Supervisor:
         part = self.parts.get(shepherd.busy) if shepherd.busy is not None else None
         shepherd.busy = None
         if part is not None:
-            shepherd.kept.add(part.uid)  # its end may be on disk without having been reported
+            shepherd.kept.add(part.uid)  # its end may be in its file without having been reported
         if shepherd.groups:
             self._left.append(shepherd.groups)
         self.pool.died(shepherd)
@@ -356,6 +354,8 @@ class Supervisor:
             self.journal.lost(part)
             self._report(part.reason)
             return
+        if not known:
+            self.journal.ended(part)
         part.reason = None
         part.state = PartState.GONE
         self._report(Gone(part.uid) if known or (again := part.current_report()) is None else again)

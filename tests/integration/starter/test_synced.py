@@ -49,7 +49,8 @@ def test_a_start_and_an_end_are_on_disk_before_they_are_told(tmp_path: Path, syn
         assert synced.take() == ["journal"]
         (tmp_path / "go").touch()
         rig.end("p")
-        assert synced.take() == ["1.end"]
+        assert synced.take() == ["journal"]
+        assert b'{"is":"ended","uid":"p","end":{"status":0,' in (tmp_path / "spool-hostA" / "journal").read_bytes()
     finally:
         rig.stop()
 

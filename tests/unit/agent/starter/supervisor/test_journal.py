@@ -46,6 +46,23 @@ def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) ->
     assert disk.load() == wanted
 
 
+def test_an_end_in_the_journal_is_that_of_an_end_file(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    journal.rewrite("boot", 0, [])
+    parts = [Part(uid, 1, 1, 1) for uid in "abc"]
+    journal.add(1, parts)
+    for part, status in zip(parts[:2], (0, 9), strict=True):
+        part.end, part.state = account.end_of([], status, 1.0, False, account.Used()), PartState.GONE
+        journal.ended(part)
+    journal.forget(["a"])
+    journal.sync()
+    former = Journal(str(tmp_path)).load().parts
+    assert {uid: (part.end, part.state) for uid, part in former.items()} == {
+        "b": (parts[1].end, PartState.PREPARING),
+        "c": (None, PartState.PREPARING),
+    }, "what an end says of a part is decided when its starter is gone"
+
+
 def test_entries_that_a_full_disk_has_no_room_for_harm_no_other(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     journal.rewrite("boot", 0, [])
