@@ -156,6 +156,8 @@ class Server:
             self._reap()
             while self._idle() < SPARE and len(self._workers) < MOST and self._forked():
                 pass
+            if not self._workers:
+                return
             # with all at work, commands do it themselves at once
             self._link.listen(BACKLOG if self._idle() or len(self._workers) < MOST else 0)
             woken = bool(poll.poll(1000 * (LOOK if woken else LOOK_IDLE)))

@@ -20,6 +20,9 @@
 #define INSTALLATION 9  /* characters of a socket's name */
 #define FOLDER_FD 3     /* as cli/native/server.py has them */
 #define LOCK_FD 4
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* on every architecture */
+#endif
 
 /* The folder, if it belongs to this user and nobody else can enter it, else -1. */
 static int private_folder(int above, const char *path)

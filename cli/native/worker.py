@@ -82,6 +82,8 @@ class Worker:
         self._place = place
         self._nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self._lowest = self._lowest_free()
+        self._entries: list[bytes] = []
+        """The environment of the last request, which commands do not change."""
 
     def run(self) -> None:
         """Until the server has ended, there are enough others, or something is left of a request."""
@@ -120,7 +122,12 @@ class Worker:
 
     def _done(self, link: Socket) -> bool:
         """Take the caller's place, run the command, answer; whether another request may follow."""
-        name, words, at = _take_place(link, self._shared.defaults)
+        try:
+            name, words, at = self._take_place(link)
+            command = self._commands[name]
+        except (OSError, LookupError):
+            link.send(PLAIN)
+            return False
         # The caller sends nothing more: what comes is its end, and SIGIO ends this process at once, whatever it waits for.
         flags = fcntl(link, F_GETFL)
         fcntl(link, F_SETOWN, os.getpid())
@@ -130,7 +137,7 @@ class Worker:
         if ended.poll(0):
             return False
         try:
-            status = self._commands[name](words)
+            status = command(words)
         except OwnProcess as asked:
             fcntl(link, F_SETFL, flags)
             _give_back(link, at, asked.taken)
@@ -140,6 +147,32 @@ class Worker:
         link.send(DONE + bytes((status & 255,)))
         return True
 
+    def _take_place(self, link: Socket) -> tuple[str, list[str], int]:
+        """Become what the request says -> (command, words, the position in standard input, -1 where it has none)."""
+        data, rights, _, _ = link.recvmsg(LARGEST_REQUEST, 64, MSG_CMSG_CLOEXEC)
+        ((_, _, files),) = rights
+        size, umask, words, _ = unpack("4I", data[:HEAD])
+        while len(data) < size:
+            data += link.recv(size - len(data)) or _gone()
+        texts = data[HEAD:].split(b"\0")
+        *standard, folder = unpack("4i", files)
+        for number, descriptor in enumerate(standard):
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.fchdir(folder)
+        os.close(folder)
+        os.umask(umask)
+        if (entries := texts[1 + words : -1]) != self._entries:
+            os.environb.clear()
+            os.environb.update(_environment(entries, self._shared.defaults))
+            self._entries = entries
+        time.tzset()
+        try:
+            at = os.lseek(0, 0, os.SEEK_CUR)
+        except OSError:
+            at = -1
+        return os.fsdecode(texts[0]), [os.fsdecode(word) for word in texts[1 : 1 + words]], at
+
     def _leave(self) -> None:
         """Let go of what is the caller's: a pipe has to end, a folder to be removable."""
         for number in (0, 1, 2):
@@ -147,44 +180,13 @@ class Worker:
         os.chdir("/")
 
 
-def _take_place(link: Socket, defaults: dict[bytes, bytes]) -> tuple[str, list[str], int]:
-    """Become what the request says -> (command, words, the position in standard input, -1 where it has none)."""
-    data, rights, _, _ = link.recvmsg(LARGEST_REQUEST, 64, MSG_CMSG_CLOEXEC)
-    ((_, _, files),) = rights
-    size, umask, words, _ = unpack("4I", data[:HEAD])
-    while len(data) < size:
-        data += link.recv(size - len(data)) or _gone()
-    texts = data[HEAD:].split(b"\0")
-    *standard, folder = unpack("4i", files)
-    for number, descriptor in enumerate(standard):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    os.fchdir(folder)
-    os.close(folder)
-    os.umask(umask)
-    _set_environment(texts[1 + words : -1], defaults)
-    try:
-        at = os.lseek(0, 0, os.SEEK_CUR)
-    except OSError:
-        at = -1
-    return os.fsdecode(texts[0]), [os.fsdecode(word) for word in texts[1 : 1 + words]], at
-
-
-def _set_environment(entries: list[bytes], defaults: dict[bytes, bytes]) -> None:
-    """Of a variable that stands there twice the first counts, as for Python."""
+def _environment(entries: list[bytes], defaults: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """In the order of the caller's; of a variable that stands there twice the first counts, as for Python."""
     wanted: dict[bytes, bytes] = {}
     for entry in entries:
         variable, _, value = entry.partition(b"=")
         wanted.setdefault(variable, value)
-    wanted = {**wanted, **{name: value for name, value in defaults.items() if name not in wanted}}
-    environ = os.environb
-    if environ != wanted:
-        for variable in environ.keys() - wanted.keys():
-            del environ[variable]
-        for variable, value in wanted.items():
-            if environ.get(variable) != value:
-                environ[variable] = value
-    time.tzset()
+    return {**wanted, **{name: value for name, value in defaults.items() if name not in wanted}}
 
 
 def _gone() -> bytes:

@@ -59,6 +59,7 @@ def answered(caller: Caller, plan: list[Frame], run: Any) -> tuple[Ran, list[Fra
     for ask in master.asks:
         ask.pop("uuid", None)
         ask.get("env", {}).pop("_", None)  # the program's path, says the shell
+        ask["env"] = list(ask.get("env", {}).items())
     return ran, master.asks
 
 
