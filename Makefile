@@ -8,7 +8,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-plain test-gpu bench soak coverage docs stubs clean
+.PHONY: install run test test-plain test-gpu test-web bench soak coverage docs stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -33,11 +33,18 @@ test: install
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
-	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat)
+	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat tests/browser)
 
 # What runs commands, with those in Python that are native otherwise (docs/native.md).
 test-plain: install
 	LAVA_NATIVE=N $(PYTEST) -n 2 --dist loadfile tests/integration/commands tests/compat
+
+# The page in a real Chromium, with axe, and REST by schemathesis; what `make test` finds of these, it runs too.
+test-web: install
+	@test -x build/web-tools/bin/schemathesis || $(PYTHON) -m venv build/web-tools
+	@build/web-tools/bin/pip install --quiet --disable-pip-version-check "schemathesis>=4"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "axe-playwright-python>=0.1.8"
+	PATH="$$PATH:$(CURDIR)/build/web-tools/bin" LAVA_CHROMIUM_NEEDED=1 $(PYTEST) -n 0 tests/browser
 
 # Beside nvidia-smi, on a host with an NVIDIA driver; elsewhere it says why it skips.
 test-gpu: install

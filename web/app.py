@@ -209,8 +209,9 @@ def _json(value: object, status: int = 200, headers: dict[str, str] | None = Non
 
 
 async def _not_found(_: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    return problems.answer(Problem(status, "There is no such address" if status == 404 else str(getattr(error, "detail", ""))))
+    status, headers = (error.status_code, error.headers) if isinstance(error, HTTPException) else (404, None)
+    words = "There is no such address" if status == 404 else str(getattr(error, "detail", ""))
+    return problems.answer(Problem(status, words), headers)
 
 
 def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -60,9 +62,9 @@ def of_refusal(text: str, changes: bool) -> Problem:
     return Problem(422 if changes else 400, text)
 
 
-def answer(problem: Problem) -> Response:
-    """The response."""
-    headers = {"Cache-Control": "no-store"}
+def answer(problem: Problem, more: Mapping[str, str] | None = None) -> Response:
+    """The response; ``more``: headers that it has beside."""
+    headers = {"Cache-Control": "no-store", **(more or {})}
     if problem.wait:
         headers["Retry-After"] = str(problem.wait)
     if problem.status == 401:

@@ -34,6 +34,8 @@ def is_short(cluster: Cluster, query: Query, caller: Caller) -> bool:
 def _is_short_record(cluster: Cluster, query: Query) -> bool:
     """A page of jobs reads the store where it has finished jobs, and looks at all live ones."""
     what = query.words[0] if query.words else ""
+    if what == "why":  # tries the scheduler on the whole line
+        return len(cluster.jobs.rows) <= FEW
     if what != "jobs":
         return what not in RECORDS_OF_HISTORY
     state = query.options.get("state")

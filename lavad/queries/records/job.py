@@ -81,7 +81,7 @@ def read(request: Request) -> records.Job:
 
 def _reasons(view: View, job: Job) -> list[str]:
     if job.state in WAITING:
-        lines = reasons.pending(view, job, 3, True)
+        lines = reasons.pending(view, job, 0, True)
     else:
         lines = reasons.suspended(view, job) if job.state in SUSPENDED else []
     return [words for line in lines if (words := line.strip().rstrip(";"))]

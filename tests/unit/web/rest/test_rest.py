@@ -127,6 +127,10 @@ def test_what_goes_wrong_is_a_problem(
     assert answer.json()["title"]
 
 
+def test_a_method_that_an_address_has_not_is_told_which_it_has(world: PageWorld) -> None:
+    assert "GET" in world.client.put(f"{ROOT}/overview", headers=world.bearer(BOB)).headers["allow"]
+
+
 def test_a_body_that_is_no_json_is_refused(world: PageWorld) -> None:
     headers = world.bearer(ALICE)
     assert (

@@ -1,0 +1,108 @@
+"""The pages in a real Chromium: drawn in light, dark and on a phone, accessible by axe's rules, used with the keyboard.
+
+Where no Chromium is found they are skipped; `make test-web` insists. LAVA_PICTURES names a folder for pictures of all pages.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser.chromium import Chromium, find_axe, find_chromium
+from tests.support.live.cluster import Cluster
+from tests.support.wait import wait_until
+
+PAGES = {
+    "cluster": "#/",
+    "jobs": "#/jobs",
+    "running": "#/jobs/1",
+    "waiting": "#/jobs/3",
+    "array": "#/jobs/2",
+    "submit": "#/submit",
+    "queues": "#/queues",
+    "queue": "#/queues/normal",
+    "hosts": "#/hosts",
+    "host": "#/hosts/host1",
+    "chart": "#/chart",
+    "use": "#/use",
+    "health": "#/admin",
+}
+SHAPES = {"light": (1280, 900, False, False), "dark": (1280, 900, False, True), "phone": (390, 844, True, False)}
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    found = find_chromium()
+    if not found:
+        assert not os.environ.get("LAVA_CHROMIUM_NEEDED"), "apt-get install chromium, or name one in LAVA_CHROMIUM"
+        pytest.skip("no Chromium is in PATH, and LAVA_CHROMIUM names none")
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chromium, Cluster]]:
+    folder = tmp_path_factory.mktemp("page")
+    with Cluster(folder / "c", hosts=1, slots=2, options=("--web", "--gpus", "2")) as cluster:
+        cluster.submit("-n 2 -W 30 -gpu num=1 -J talks 'while :; do echo words; sleep 0.2; done'")
+        cluster.submit("-J 'sweep[1-300]' sleep 1000")
+        cluster.submit("-J huge -n 100 true")
+        wait_until(lambda: cluster.states(1) == ["RUN"], 60, "the first job to run")
+        with Chromium(program, folder / "profile") as chromium:
+            chromium.shape(*SHAPES["light"])
+            chromium.open((cluster.folder.run / "web.url").read_text().strip())
+            yield chromium, cluster
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_drawn_and_accessible(browser: tuple[Chromium, Cluster], name: str) -> None:
+    chromium, _ = browser
+    axe = find_axe()
+    if axe is None:
+        assert not os.environ.get("LAVA_CHROMIUM_NEEDED"), "pip install --no-deps axe-playwright-python"
+        pytest.skip("axe is not installed: make test-web")
+    for shape, how in SHAPES.items():
+        chromium.shape(*how)
+        chromium.go(PAGES[name])
+        chromium.settle()
+        if pictures := os.environ.get("LAVA_PICTURES"):
+            chromium.picture(Path(pictures, f"{name}-{shape}.png"))
+        assert chromium.violations(axe) == [], (name, shape)
+        assert not chromium.is_too_wide(), (name, shape)
+        assert chromium.js("document.querySelectorAll('[role=alert]').length") == 0
+    assert chromium.exceptions() == []
+
+
+def test_what_a_job_writes_appears_while_it_runs(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, _ = browser
+    chromium.go(PAGES["running"])
+    chromium.wait("document.querySelector('pre[aria-label=Output]').textContent.includes('words')")
+    chromium.wait("document.querySelectorAll('.uplot').length >= 2")
+
+
+def test_a_job_is_killed_by_the_keyboard_alone(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, cluster = browser
+    job = cluster.submit("-H -J victim true")
+    chromium.go("#/jobs")
+    chromium.go(f"#/jobs/{job}")
+    chromium.js("document.querySelector('h1').focus()")
+    for _ in range(20):
+        if chromium.js("document.activeElement.textContent") == "Kill":
+            break
+        chromium.press("Tab")
+    chromium.press("Enter")
+    chromium.wait("!!document.querySelector('dialog[open]')")
+    chromium.press("Tab")
+    chromium.wait("document.activeElement.textContent === 'Kill'")
+    chromium.press("Enter")
+    chromium.wait("!!document.querySelector('main .state.EXIT')")
+    assert cluster.states(job) == ["EXIT"]
+
+
+def test_a_new_job_appears_without_a_reload(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, cluster = browser
+    chromium.go("#/jobs")
+    job = cluster.submit("-H -J fresh true")
+    chromium.wait(f"[...document.querySelectorAll('td a')].some(a => a.textContent === '{job}')")
