@@ -77,7 +77,7 @@ def test_the_sums_of_bacct_and_of_the_report_are_equal(cluster: Cluster, job: in
 
 def test_what_is_wrong(cluster: Cluster) -> None:
     for words, said in (
-        ("--by colour", "lava report: --by colour: must be user, project or queue\n"),
+        ("--by colour", "lava report: --by colour: must be user, project, queue, group or site\n"),
         ("--queue nosuch", "nosuch: No such queue\n"),
         ("--from x", "x,.: Bad time specification\n"),
         ("word", "lava report: word: no such argument\n"),
