@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import subprocess
 
@@ -19,7 +18,7 @@ log = logging.getLogger("lava-agent")
 
 def found(site: Site) -> tuple[str, ...]:
     """``criu``, or nothing."""
-    program = shutil.which(site.conf.get("LAVA_CRIU") or NAME, path=f"{os.environ.get('PATH', '')}:{FOLDERS}")
+    program = shutil.which(site.conf.get("LAVA_CRIU") or NAME, path=FOLDERS)
     if program is None:
         return ()
     why = _try(program)

@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from agent.launch import checkpoints
+from tests.support.live.cluster import Cluster
 
 
 @cache
@@ -27,3 +28,9 @@ def needed() -> None:
     """Skip the test where it does not work."""
     if why := why_not():
         pytest.skip(f"CRIU does not work here (LAVA_TEST_CRIU names another one): {why}")
+
+
+def tell(cluster: Cluster) -> None:
+    """Its name goes into the cluster's lsf.conf, before the cluster is started for good."""
+    with cluster, (cluster.folder.path / "conf" / "lsf.conf").open("a") as file:
+        file.write(f"LAVA_CRIU={program()}\n")

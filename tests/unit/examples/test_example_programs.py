@@ -135,3 +135,19 @@ def test_heat_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     out = mpi(2, *HEAT, "result", *PLATE, cwd=tmp_path, env={"LSB_CHKPNT_DIR": str(folder), "LSB_RESTART": "Y"})
     assert "restarted from generation 1 at step" in out
     assert (tmp_path / "result").read_bytes() == reference(tmp_path)
+
+
+def test_the_programs_to_be_dumped_calculate_the_same_each_time(tmp_path: Path) -> None:
+    folder = EXAMPLES / "checkpoint_any"
+    commands: tuple[list[str], ...] = ([str(folder / "words.sh")], [sys.executable, str(folder / "orbit.py")], [])
+    for name, command in zip(("pipeline", "python", "mpi"), commands, strict=True):
+        for run in ("a", "b"):
+            words = [str(tmp_path / f"{name}.{run}"), "10"]
+            if command:
+                subprocess.run([*command, *words], check=True, timeout=120)
+            else:
+                mpi(2, sys.executable, folder / "ring.py", *words, cwd=tmp_path)
+        text = (tmp_path / f"{name}.a").read_text()
+        assert text == (tmp_path / f"{name}.b").read_text()
+        assert text.count("step ") == 10
+        assert text.splitlines()[-1].startswith("sum ")

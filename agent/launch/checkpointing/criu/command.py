@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -20,8 +21,8 @@ _SIGNALS = [one for one in signal.valid_signals() if one not in (signal.SIGKILL,
 
 
 def find(name: str) -> str:
-    """The path of the program; CheckpointError: it is not on this host."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{FOLDERS}")
+    """The path of the program, whatever PATH a job has; CheckpointError: it is not on this host."""
+    found = shutil.which(name, path=FOLDERS)
     if found is None:
         raise CheckpointError(f"checkpoint method criu: {name} is not on this host")
     return found
@@ -45,25 +46,30 @@ def run(program: str, words: Sequence[str], timeout: float, keep: Sequence[int] 
         default_signals()
         namespaces.keep_capabilities()
 
-    process = subprocess.Popen(
-        [program, *words, "--unprivileged", "-v2"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=keep,
-        preexec_fn=prepare,
-        text=True,
-        errors="replace",
-    )
-    try:
-        _, said = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return 1, f"it did not end within {timeout:.0f} seconds, and was killed"
-    code = process.returncode
-    if not code:
-        return 0, ""
+    with open(os.memfd_create("criu"), "w+b") as log:
+        process = subprocess.Popen(
+            [program, *words, "--unprivileged", "-v2"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            pass_fds=keep,
+            preexec_fn=prepare,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return 1, f"it did not end within {timeout:.0f} seconds, and was killed"
+        finally:
+            if process.returncode:  # helpers of its own do not end with it
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        if not code:
+            return 0, ""
+        log.seek(0)
+        said = log.read().decode("utf-8", "replace")
     errors = [match[1] for line in said.splitlines() if (match := _ERROR.search(line)) and not match[1].startswith(_HARMLESS)]
     how = f"it was killed by signal {-code}" if code < 0 else f"it ended with exit code {code}"
     return code, errors[0] if errors else how
