@@ -28,7 +28,7 @@ def lines(name: str) -> dict[str, list[str]]:
 
 
 @needs_analyze
-@pytest.mark.parametrize("name", ["lavad.service", "lava-agent.service", "lava-starter.service"])
+@pytest.mark.parametrize("name", ["lavad.service", "lava-agent.service", "lava-starter.service", "lava-web.service"])
 def test_systemd_understands_every_line(tmp_path: Path, name: str) -> None:
     for unit in UNITS.glob("*.service"):
         # the programs are those of this test's Python, as the site's are not here
@@ -70,7 +70,7 @@ def test_none_of_them_is_ever_given_up(name: str) -> None:
     assert int(unit["OOMScoreAdjust"][0]) < 0
 
 
-@pytest.mark.parametrize("name", ["lavad.service", "lava-agent.service", "lava-starter.service"])
+@pytest.mark.parametrize("name", ["lavad.service", "lava-agent.service", "lava-starter.service", "lava-web.service"])
 def test_the_daemon_takes_the_options_of_its_unit(name: str) -> None:
     """With an option more that it does not know: the first that it complains of is that one."""
     root = UNITS.parents[1]

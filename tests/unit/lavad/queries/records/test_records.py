@@ -1,0 +1,92 @@
+"""The query ``api``: what of whose jobs its records say, counts, arrays and the chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lavad.core.lang.asks import Caller
+from tests.support.worlds.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
+
+
+def ask(world: QueryCluster, *words: str, caller: Caller = ALICE, **options: Any) -> Any:
+    out, err, status = world.ask("api", *words, caller=caller, **options)
+    assert (err, status) == ("", 0), err
+    return msgspec.json.decode(out)
+
+
+def refused(world: QueryCluster, *words: str, caller: Caller = ALICE, **options: Any) -> str:
+    _, err, status = world.ask("api", *words, caller=caller, **options)
+    assert status == 255
+    return err.strip()
+
+
+def full(level: int) -> QueryCluster:
+    """A job of bob's that runs, one that waits, an array and one that has ended."""
+    world = QueryCluster(secure_job_info_level=level)
+    world.submit(1, user="bob")
+    world.start(1)
+    world.submit(2, user="bob")
+    world.submit(3, name="many", indices="1-9", user="bob")
+    world.submit(4, user="bob")
+    world.start(4)
+    world.finish(4)
+    return world
+
+
+def test_nobody_sees_more_of_others_jobs_than_the_site_lets_them() -> None:
+    world = full(4)
+    for caller, seen in ((BOB, ["4", "3", "2", "1"]), (ADMIN, ["4", "3", "2", "1"]), (ALICE, [])):
+        assert [row["id"] for row in ask(world, "jobs", caller=caller)["jobs"]] == seen
+        assert [row["id"] for row in ask(world, "jobs", caller=caller, sort="slots")["jobs"]] == sorted(set(seen) - {"4"})
+        assert [row["id"] for row in ask(world, "host", "ol2", caller=caller)["jobs"]] == (["1"] if seen else [])
+        chart = ask(world, "chart", caller=caller, **{"from": str(at("11:30:00"))})
+        assert sorted(block["id"] for block in chart["blocks"]) == (["1", "4"] if seen else [])
+    for words in (("job", "1"), ("job", "4"), ("why", "2"), ("array", "3")):
+        assert "is not found" in refused(world, *words)
+        ask(world, *words, caller=BOB)
+
+
+def test_a_summary_is_no_detail() -> None:
+    world = full(5)
+    assert len(ask(world, "jobs")["jobs"]) == 4
+    assert refused(world, "job", "1") == "Job <1>: User permission denied"
+
+
+def test_the_overview_counts_jobs_and_elements_with_their_reasons() -> None:
+    world = full(0)
+    world.submit(5, held=True)
+    world.submit(6, dependency="done(5)", parents=(5,))
+    found = ask(world, "overview")
+    counts = {name: count for name, count in found["counts"].items() if count}
+    assert counts == {"run": 1, "pend": 11, "psusp": 1}
+    assert sum(reason["jobs"] for reason in found["reasons"]) == 12
+    assert (found["used"], found["host_count"]) == (1, 3)
+
+
+def test_an_array_is_told_in_runs_of_equal_elements() -> None:
+    world = full(0)
+    world.start(element(3, 4))
+    world.start(element(3, 5))
+    world.finish(element(3, 5), status=256)
+    found = ask(world, "array", "3")
+    assert found["runs"] == [[1, 3, "PEND"], [4, 4, "RUN"], [5, 5, "EXIT"], [6, 9, "PEND"]]
+    assert ask(world, "jobs", array="3", sort="id", limit="2")["jobs"][1]["id"] == "3[2]"
+    (row,) = ask(world, "jobs", search="many")["jobs"]
+    assert (row["state"], row["elements"]["exit"]) == ("RUN", 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "ids"), [("live", "3 2 1"), ("running", "1"), ("waiting", "3 2"), ("finished", "4"), ("DONE,RUN", "4 1")]
+)
+def test_states_choose_jobs(state: str, ids: str) -> None:
+    assert [row["id"] for row in ask(full(0), "jobs", state=state)["jobs"]] == ids.split()
+
+
+def test_cursors_are_of_their_order_and_of_nobody_elses_making() -> None:
+    world = full(0)
+    cursor = ask(world, "jobs", limit="1")["next"]
+    assert "another order" in refused(world, "jobs", sort="id", cursor=cursor)
+    assert "not one that lava gave" in refused(world, "jobs", cursor="AAAA")
