@@ -63,7 +63,7 @@ def test_a_parameter_has_an_effect_or_is_named(file: str, name: str) -> None:
     assert field in record.__struct_fields__
     code = source(("lavad",))
     used = re.search(rf"\.{field}\b", code) or re.search(rf'"{field}"', code) or re.search(rf"\bdef {field}s?\b", code)
-    read = re.search(rf'["\']{name}["\']', source(("agent", "cli", "lavad")))
+    read = re.search(rf'["\']{name}["\']', source(("agent", "cli", "lavad", "web")))
     assert used or read, f"{file}: nothing acts on {name}, and config/values/without_effect.py does not list it"
 
 
@@ -74,7 +74,7 @@ READ = {file: table for file, (table, _) in OF_FIELDS.items()} | {"lsb.queues": 
 def test_a_parameter_that_is_said_to_have_no_effect_has_none(file: str, name: str) -> None:
     if name not in NEEDLESS.get(file, frozenset()) | MISSING.get(file, frozenset()):
         return  # that of another file
-    code = source(("lavad", "agent", "cli"), SHOW_OR_KEEP)
+    code = source(("lavad", "agent", "cli", "web"), SHOW_OR_KEEP)
     used = re.search(rf'\.{name.lower()}\b|["\']{name}["\']|"{name.lower()}"', code)
     assert used is None, f"{file}: {name} is used, and config/values/without_effect.py says that it has no effect"
 
