@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hmac
 
-import jwt
 from msgspec.structs import replace
 
 from lavad.core.lang.asks import Ask, Caller, Refused
@@ -38,6 +37,8 @@ class Tokens:
         made_of = self._read(ask.token, now) if ask.token else {}
         if made_of and (made_of["kind"] != "link" or ask.kind != "session"):
             raise Refused("A token cannot make another token")
+        import jwt  # with the first token: it loads cryptography, and most sites have no page
+
         who = _for_user(ask, caller, conf) if ask.user else caller
         seconds = ask.seconds or USUAL[ask.kind]
         if not 0 < seconds <= longest:
@@ -57,6 +58,8 @@ class Tokens:
         return replace(caller, user=str(claims["sub"]), uid=int(str(claims["uid"])), may_administer=rights)
 
     def _read(self, token: str, now: float) -> dict[str, object]:
+        import jwt
+
         try:
             # its end is compared with the master's own clock below
             claims: dict[str, object] = jwt.decode(token, self._key, algorithms=[_ALGORITHM], options={"verify_exp": False})

@@ -12,6 +12,7 @@ import pytest
 
 from agent.devtools import simgpu
 from agent.monitor.gpu.source import GpuSource, open_gpus
+from tests.support.wait import wait_until
 
 HOST = f"gpuunit-{os.getpid()}"
 Faults = Callable[..., None]
@@ -64,6 +65,8 @@ def run() -> Iterator[Run]:
     def start(mb: int, util: int, *uuids: str, **more: str) -> int:
         env = {"CUDA_VISIBLE_DEVICES": ",".join(uuids), "LAVA_SIM_GPU_MB": str(mb), "LAVA_SIM_GPU_UTIL": str(util)} | more
         started.append(subprocess.Popen(["/bin/sleep", "1000"], env=env))
+        # the kernel shows it a moment after the program has begun
+        wait_until(Path(f"/proc/{started[-1].pid}/environ").read_bytes, 10, "its environment")
         return started[-1].pid
 
     yield start
