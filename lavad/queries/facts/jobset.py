@@ -125,19 +125,25 @@ class JobSet:
 
     def _live(self) -> tuple[list[Job], list[list[Job | Array]]]:
         """Started jobs in order, and the waiting ones queue by queue."""
-        view, wanted, fits = self._view, self._wanted, self._spec_fits
+        view, wanted = self._view, self._wanted
         started: dict[str, list[Job]] = {}
         waiting: dict[str, list[Job | Array]] = {}
         queues = {number: spec.queue for number, spec in view.cluster.specs.rows.items()}
-        states = wanted.states
+        states, all_fit = wanted.states, wanted.spec_test is None and (wanted.users is None or wanted.ids is None)
+        all_wanted = wanted.ids is None and wanted.job_test is None
         for entry in self._candidates():
-            if not fits(entry.spec) or not self._owned(entry):
+            if not all_fit and not (self._spec_fits(entry.spec) and self._owned(entry)):
                 continue
             if isinstance(entry, Array):
                 waiting.setdefault(queues[entry.spec], []).append(entry)
-            elif entry.state in states and self._is_wanted(entry):
-                table = waiting if entry.run is None else started
-                table.setdefault(queues[entry.spec], []).append(entry)
+            elif entry.state in states and (all_wanted or self._is_wanted(entry)):
+                queue = queues[entry.spec]
+                if entry.run is not None:
+                    started.setdefault(queue, []).append(entry)
+                elif queue in waiting:
+                    waiting[queue].append(entry)
+                else:
+                    waiting[queue] = [entry]
         order = sorted({*started, *waiting}, key=lambda queue: (-view.queue(queue).priority, queue))
         running: list[Job] = []
         for queue in order:
@@ -156,8 +162,12 @@ class JobSet:
                 return False
         return self._wanted.job_test is None or self._wanted.job_test(job)
 
-    def _expanded(self, entries: list[Job | Array]) -> Iterator[Job]:
+    def _expanded(self, entries: list[Job | Array]) -> Iterable[Job]:
         """Arrays as their elements, merged by index with those that have a record."""
+        jobs = [entry for entry in entries if isinstance(entry, Job)]
+        return jobs if len(jobs) == len(entries) else self._merged(entries)
+
+    def _merged(self, entries: list[Job | Array]) -> Iterator[Job]:
         wanted = self._wanted
         at = 0
         while at < len(entries):
@@ -220,11 +230,11 @@ def _by_dispatch(job: Job) -> tuple[float, int, int]:
 
 def _in_order(entries: list[Job | Array]) -> list[Job | Array]:
     """In dispatch order: moved ones by their position, the rest by id; an array before its elements."""
-    if all(
-        isinstance(entry, Job) and not entry.position and not entry.queue_time and entry.key < key_of(0, 1) for entry in entries
-    ):
-        return sorted(entries, key=_BY_KEY)
-    return sorted(entries, key=_place)
+    first_element = key_of(0, 1)
+    for entry in entries:
+        if isinstance(entry, Array) or entry.position or entry.queue_time or entry.key >= first_element:
+            return sorted(entries, key=_place)
+    return sorted(entries, key=_BY_KEY)
 
 
 def _place(entry: Job | Array) -> tuple[float, float, int, int]:

@@ -6,6 +6,7 @@ Rule: ids that are not found exit 255 only where no job at all is found.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
@@ -62,9 +63,7 @@ def _divided(request: Request, options: Options, rows: Iterator[Job], given: str
 
 
 def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
-    if first is not None:
-        yield first
-        yield from rest
+    return iter(()) if first is None else chain((first,), rest)
 
 
 def _leave(options: Options, found: bool, missing: list[str], told: bool, consistent: bool) -> Iterator[Shown]:

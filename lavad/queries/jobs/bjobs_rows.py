@@ -6,6 +6,7 @@ Rule: the middle of a row (owner, state, queue, submission host) is made once fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -21,6 +22,10 @@ HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SU
 _WIDE = "  PROJ_NAME CPU_USED MEM SWAP PIDS START_TIME FINISH_TIME"
 _MORE = {"WL": "   TIME_LEFT", "WP": "   %COMPLETE", "WF": "   FINISH_TIME"}
 _JOB = 0xFFFFFFFF
+_NAME = 10
+"""Characters of a job name in a column."""
+_AT_ONCE = 50
+"""Rows in a piece: each piece goes through several generators, which takes as long as the text of a row."""
 
 
 class Form(msgspec.Struct):
@@ -36,7 +41,7 @@ class Form(msgspec.Struct):
     show: Callable[[Request, Form, Iterator[Job]], Iterator[Shown]] = lambda request, form, jobs: iter(())
 
 
-def tail(name: str, width: int = 10) -> str:
+def tail(name: str, width: int = _NAME) -> str:
     """A job name in a column: one that is too long keeps its end, with ``*`` before it."""
     return name if len(name) <= width else "*" + name[1 - width :]
 
@@ -93,12 +98,23 @@ def _after(request: Request, form: Form) -> Callable[[Job], list[str]] | None:
 
 
 def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    view = request.view
-    middles, after, short_hosts, header = _Middles(view), _after(request, form), view.short_hosts, form.header
+    rows = _texts(request.view, form.header, _after(request, form), jobs)
+    count = 1  # the first goes out at once
+    while some := "".join(islice(rows, count)):
+        yield "out", some
+        count = _AT_ONCE
+
+
+def _texts(view: View, header: bool, after: Callable[[Job], list[str]] | None, jobs: Iterator[Job]) -> Iterator[str]:
+    middles, short_hosts = _Middles(view), view.short_hosts
+    last, when = -1.0, ""
     for job in jobs:
+        name, submitted = job.name, job.submitted
+        if submitted != last:
+            last, when = submitted, formats.short_time(submitted)
+        if len(name) > _NAME:
+            name = tail(name)
         middle = middles[job.spec, job.state]
-        name = tail(job.name)
-        when = formats.short_time(job.submitted)
         if job.run is None:
             text = f"{job.key & _JOB:<7} {middle}             {name:<10} {when}  \n"
         else:
@@ -106,9 +122,7 @@ def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
             text = f"{job.key & _JOB:<7} {middle} {hosts[0] if hosts else '':<11.11} {name:<10} {when}  \n"
             if header and len(hosts) > 1:
                 text += "".join([f"{'':45}{host}\n" for host in hosts[1:]])
-        if after is not None:
-            text += "".join(after(job))
-        yield "out", text
+        yield text if after is None else text + "".join(after(job))
 
 
 def _wide_lead(view: View, middles: _Middles, job: Job) -> str:

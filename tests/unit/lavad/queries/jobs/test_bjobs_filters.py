@@ -213,7 +213,7 @@ def test_a_long_list_streams_in_pieces_and_the_first_one_goes_at_once() -> None:
     assert pieces[0] == ("out", "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME\n")
     assert pieces[-1] == ("exit", "0")
     sizes = [len(text) for kind, text in pieces[1:-1]]
-    assert max(sizes) < PIECE + 200
+    assert max(sizes) < PIECE + 5_000
     assert sum(text.count("\n") for _, text in pieces) == 20001
     assert len(pieces) < 60
 
