@@ -71,8 +71,9 @@ def _sqlite(url: URL, read_only: bool) -> sa.Engine:
     def connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None
         connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
-        if not read_only:
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of an empty file only, and before its first page is written
+        # of an empty file only, before its first page is written: of another one it is a write, which a full disk refuses
+        if not read_only and not connection.execute("PRAGMA page_count").fetchone()[0]:
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA query_only=ON" if read_only else "PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA cache_size=-16000")
