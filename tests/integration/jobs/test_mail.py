@@ -48,12 +48,13 @@ def mails(cluster: Cluster) -> dict[str, str]:
 
 
 def run(cluster: Cluster, words: str, cwd: Path, count: int = 1) -> list[tuple[str, str]]:
-    """The mails of a job."""
-    cluster.wait_end(cluster.submit(words, cwd=cwd))
+    """The mails of a job; that of the job before may come late."""
+    job = cluster.submit(words, cwd=cwd)
+    cluster.wait_end(job)
     came: list[tuple[str, str]] = []
 
     def all_came() -> bool:
-        came.extend(mails(cluster).items())
+        came.extend((to, text) for to, text in mails(cluster).items() if f"Job {job}" in text)
         return len(came) >= count
 
     wait_until(all_came, 10, lambda: f"{count} mails: {came}")
