@@ -2,6 +2,7 @@
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q
+LIVE := $(wildcard tests/integration tests/compat tests/browser)
 
 # The system's Python first: one below a user's home folder cannot be executed by the other users that jobs run as.
 PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 python3.13; do \
@@ -33,7 +34,8 @@ test: install
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
-	$(PYTEST) -n 2 --dist loadfile $(wildcard tests/integration tests/compat tests/browser)
+	$(PYTEST) -n 2 --dist loadfile $(LIVE) || \
+	{ echo "once more, alone, what failed:"; $(PYTEST) -n 0 -x --last-failed --last-failed-no-failures none $(LIVE); }
 
 # What runs commands, with those in Python that are native otherwise (docs/native.md).
 test-plain: install

@@ -208,6 +208,6 @@ ADMINISTERING = [
         "Job <{run}> is being terminated\nJob <{array}> is being terminated\n...Job <{held}> is being terminated\n",
         "",
     ),
-    ("alice", "bkill 0", 255, "", "No matching job found\n"),
+    ("alice", "bwait -w 'ended({run})' && bkill 0", 255, "", "No matching job found\n"),
 ]
 ROWS = [*SUBMITTING, *CONTROLLING, *ASKING, *ADMINISTERING]
