@@ -30,7 +30,7 @@ from lavad.core.lang.asks import Faulty, Overtaken, Refused
 from lavad.core.lang.windows import local_of
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.local_time import local_time
-from lavad.requests import Decide, Join, Request, Waiting
+from lavad.requests import Decide, Join, Request, Waiting, key_of
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreRefused
 from lavad.store.refusals import Refusals, for_users
@@ -126,9 +126,9 @@ class Engine:
     async def ask(self, decide: Decide, uuid: str = "", user: str = "") -> Answer:
         """Carry out one request; returns its answer after the commit. Raises Refused.
 
-        ``user``: who asks, as the requests of users are decided in turns; "": the master itself.
+        ``user``: who asks, as the requests of users are decided in turns and their uuids are their own; "": the master itself.
         """
-        known = self._answers.get(uuid) if uuid else None
+        known = self._answers.get(key_of(user, uuid)) if uuid else None
         if known is not None:
             answer: Answer = msgspec.json.decode(known)
             return answer
@@ -148,7 +148,7 @@ class Engine:
         ``join``: only as many are made as a turn has time for, or up to the first that is refused, but at least the first; what
         ``join`` makes of their answers is the one answer, and is stored under ``uuid``.
         """
-        request = Request(decides, uuid, user, after, join)
+        request = Request(decides, key_of(user, uuid), user, after, join)
         self._waiting.add(request)
         self._wake.set()
         return request.answer
@@ -163,12 +163,15 @@ class Engine:
         self._conditions.time_passed()
         self._wake.set()
 
-    async def find_answer(self, uuid: str) -> Answer | None:
-        """The stored answer to a request that a caller repeats; None: it was not answered."""
-        known = self._answers.get(uuid)
-        if known is None:
-            known = await self._answering.run(self._store.find_answer, uuid)
-        return None if known is None else msgspec.json.decode(known)
+    async def find_answer(self, uuid: str, user: str = "") -> Answer | None:
+        """The stored answer to a request that this user repeats; None: it was not answered."""
+        # a release before kept answers by uuid alone, and may have been the master at the first try
+        for key in dict.fromkeys((key_of(user, uuid), uuid)):
+            known = self._answers.get(key) or await self._answering.run(self._store.find_answer, key)
+            if known is not None:
+                answer: Answer = msgspec.json.decode(known)
+                return answer
+        return None
 
     async def run(self) -> None:
         """Serve for ever; returns only by an exception that ends the daemon."""

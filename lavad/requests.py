@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -14,6 +15,13 @@ Decide = Callable[[Cluster, float], Decided]
 Join = Callable[[Sequence[Answer]], Answer]
 MOST_OF_USER = 200
 """Requests of one user in one turn."""
+
+
+def key_of(user: str, uuid: str) -> str:
+    """Under what the answer to an ask is kept: a user's uuid is their own, whoever else knows it; longer than any uuid."""
+    if not user or not uuid:
+        return uuid
+    return "of " + hashlib.sha256(f"{user}\0{uuid}".encode(errors="replace")).hexdigest()
 
 
 class Request:

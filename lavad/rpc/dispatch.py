@@ -201,7 +201,7 @@ class Dispatch:
 
     async def _change(self, ask: asks.Ask, caller: Caller) -> Answer:
         if ask.again and ask.uuid:
-            known = await self._engine.find_answer(ask.uuid)
+            known = await self._engine.find_answer(ask.uuid, caller.user)
             if known is not None:
                 return known
         answer: Answer = await self._answer(ask, caller)

@@ -89,7 +89,7 @@ class Submissions:
         """What became of the jobs from the ``first`` on; of as many as one commit has taken."""
         uuid = f"{ask.uuid}.{first}" if ask.uuid else ""
         if ask.again and uuid:
-            stored = await self._engine.find_answer(uuid)
+            stored = await self._engine.find_answer(uuid, caller.user)
             if stored is not None:
                 return stored["results"]
 

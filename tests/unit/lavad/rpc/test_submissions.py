@@ -21,6 +21,7 @@ from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.worlds.bench import ALICE, BOB
 from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made
+from web.rest.submit import uuid_of
 
 Rows = list[dict[str, Any]]
 
@@ -206,3 +207,34 @@ def test_a_store_that_takes_nothing_refuses_all_at_once(tmp_path: Path) -> None:
         assert master.commits == []
 
     serve(tmp_path, work)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_whoever_knows_the_uuid_of_another_user_gets_no_answer_of_theirs_and_takes_nothing_from_them(
+    tmp_path: Path, again: bool
+) -> None:
+    known = {"uuid": uuid_of(ALICE.user, "the key"), "again": again}
+
+    async def work(master: Master) -> None:
+        for first, then in ((BOB, ALICE), (ALICE, BOB)):
+            jobs = [(await master.ask(who, ask="submit", command="a", **known))["ok"]["job"] for who in (first, then)]
+            assert [master.engine.cluster.spec_of(job).user for job in jobs] == [first.user, then.user]
+        rows = [await master.bulk("b", caller=who, uuid="of both", again=again) for who in (BOB, ALICE)]
+        assert [master.engine.cluster.spec_of(row["job"]).user for [row] in rows] == [BOB.user, ALICE.user]
+        assert sorted(master.engine.cluster.jobs.rows) == [1, 2, 3, 4]
+
+    serve(tmp_path, work)
+
+
+def test_what_the_release_before_has_answered_is_not_done_again(tmp_path: Path) -> None:
+    async def before(master: Master) -> None:
+        first = await master.ask(ask="submit", command="a", uuid="u" * 32)
+        master.run("UPDATE answers SET uuid = '" + "u" * 32 + "'")
+        assert first["ok"]["job"] == 1
+
+    async def after(master: Master) -> None:
+        assert (await master.ask(ask="submit", command="a", uuid="u" * 32, again=True))["ok"]["job"] == 1
+        assert sorted(master.engine.cluster.jobs.rows) == [1]
+
+    serve(tmp_path, before)
+    serve(tmp_path, after)
