@@ -110,8 +110,10 @@ def job_finish(job: Job, spec: Spec, text: JobText, uid: int) -> str:
     ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
     hosts = [part.host for part in run.parts for _ in range(part.slots)] if run is not None else []
     asked = asked_hosts(spec)
+    # what hosts that left the job used is known as one number
+    left = run.spent[2] if run is not None else 0.0
     total = End(
-        utime=sum(end.utime for end in ends), stime=sum(end.stime for end in ends),
+        utime=sum(end.utime for end in ends) + left, stime=sum(end.stime for end in ends),
         max_mem=max((end.max_mem for end in ends), default=0),
     )  # fmt: skip
     usage: list[Field] = _usage(total) if ends else [-1.0, -1.0, *([-1] * (_RUSAGE - 2))]

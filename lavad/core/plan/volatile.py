@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events import Event, HostLeft, JobRequeued
+from lavad.core.events import Event, HostLeft, JobRequeued, PartLeft
 from lavad.core.job.gpu_use import GpuUse
 
 SPARE_REASONS = 1000
@@ -170,12 +170,14 @@ def all_of(soft: Soft) -> SoftUpdate:
 
 
 def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iterable[int]) -> None:
-    """After a commit: drop the usage of jobs that ended or wait again, the load of hosts that left and, from time to time, the
-    reasons of specs that the cluster no longer has.
+    """After a commit: drop the usage of jobs that ended or wait again and of hosts that left their jobs, the load of hosts that
+    left and, from time to time, the reasons of specs that the cluster no longer has.
     """
     for event in events:
         if isinstance(event, JobRequeued):
             soft.usage.pop(event.key, None)
+        elif isinstance(event, PartLeft):
+            soft.usage.get(event.key, {}).pop(event.host, None)
         elif isinstance(event, HostLeft):
             for known in (soft.load, soft.gpus, soft.gpu_errors):
                 known.pop(event.host, None)

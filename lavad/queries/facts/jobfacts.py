@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lavad.core.cluster.charge import used_by
 from lavad.core.job.job import End, Job, Part
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
@@ -156,7 +157,19 @@ def ends(job: Job) -> list[End]:
 
 def cpu_time(job: Job) -> float:
     """Seconds that its newest attempt has used where it is over, those of hosts that had left it included."""
-    return sum(end.utime + end.stime for end in ends(job)) + (job.run.spent[2] if job.run is not None else 0.0)
+    return sum(end.utime + end.stime for end in ends(job)) + cpu_left(job)
+
+
+def cpu_left(job: Job) -> float:
+    """CPU seconds of hosts that have left its newest attempt, which went on without them."""
+    return job.run.spent[2] if job.run is not None else 0.0
+
+
+def slot_seconds(job: Job, now: float) -> float:
+    """Slots that its newest attempt had, each for as long as it had it, in seconds."""
+    held = used_by(job.run, end_of(job) or now)[2] if job.run is not None else 0.0
+    # of an attempt that ended at once the master knows no start
+    return held or sum(part.slots for part in parts_of(job)) * run_time(job, now)
 
 
 class Usage:
@@ -164,13 +177,14 @@ class Usage:
 
     def __init__(self, job: Job, view: View) -> None:
         live = view.soft.usage.get(job.key, {}) if job.outcome is None else {}
-        self.parts: dict[str, PartUsage] = {h: u for h, u in live.items() if u.attempt == job.attempt}
+        has = {part.host for part in parts_of(job)}
+        self.parts: dict[str, PartUsage] = {h: u for h, u in live.items() if u.attempt == job.attempt and h in has}
         ended = ends(job)
         values: Iterable[PartUsage] = self.parts.values()
         gone = [end for part, end in _ended_parts(job) if part.host not in self.parts] if self.parts else ended
         self.known = bool(self.parts or ended)
         self.at = max((usage.at for usage in values), default=0.0)
-        self.cpu = sum(u.cpu for u in values) + sum(e.utime + e.stime for e in gone)
+        self.cpu = sum(u.cpu for u in values) + sum(e.utime + e.stime for e in gone) + cpu_left(job)
         self.utime = sum(e.utime for e in ended)
         self.stime = sum(e.stime for e in ended)
         self.mem = sum(u.rss for u in values)
@@ -202,9 +216,9 @@ class Efficiency:
     """How well a job uses, or used, what it has: percent of its slots and of the memory that it reserves (0: none)."""
 
     def __init__(self, job: Job, spec: Spec, usage: Usage, now: float) -> None:
-        slots, ran = slots_of(job, spec), run_time(job, now)
+        slots, held = slots_of(job, spec), slot_seconds(job, now)
         asked = sum(amount for part in parts_of(job) for name, amount in part.reserved if name == "mem")
-        self.cpu = 100 * usage.cpu / (ran * slots) if ran and slots else 0.0
+        self.cpu = 100 * usage.cpu / held if held else 0.0
         self.peak = 100 * usage.cpu_peak / slots if slots else 0.0
         self.memory = 100 * usage.max_mem / 1024 / asked if asked else 0.0
 

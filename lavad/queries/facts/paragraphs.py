@@ -205,7 +205,7 @@ def ended(job: Job, end: str, factor: float = 1.0) -> list[str]:
     if job.run is None:
         lines = ["Exited" + (end if end == ";" else "")]
     else:
-        seconds = factor * sum(e.utime + e.stime for e in jobfacts.ends(job))
+        seconds = factor * jobfacts.cpu_time(job)
         used = f"The CPU time used is {seconds:.1f} seconds{end}"
         if job.state is JobState.DONE:
             lines = [f"Done successfully. {used}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lavad.core.cluster.charge import used_by
 from lavad.core.job.gpu_use import GpuUse
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
@@ -45,21 +44,18 @@ def by_host(job: Job, view: View) -> list[HostUse]:
 def of_job(job: Job, spec: Spec, view: View, now: float, hosts: Iterable[HostUse] | None = None) -> Use:
     """Its newest attempt, as bacct counts it; CPU time and slots of hosts that have left a resizable job are in it."""
     found = by_host(job, view) if hosts is None else list(hosts)
-    run = job.run
     ran = jobfacts.run_time(job, now)
     slots = sum(host.slots for host in found)
     asked = sum(host.asked_mem for host in found) or float(spec.limits.mem or 0) * len(found)
-    left = run.spent[2] if run is not None else 0.0
-    held = used_by(run, jobfacts.end_of(job) or now)[2] if run is not None else 0.0
     return Use(
         ran=ran,
         slots=slots,
-        cpu=sum(host.cpu for host in found) + left,
+        cpu=sum(host.cpu for host in found) + jobfacts.cpu_left(job),
         max_mem=sum(host.max_mem for host in found),
         asked_mem=asked,
         run_limit=jobfacts.run_limit(job, spec, view) or 0.0,
         succeeded=job.state is JobState.DONE,
-        slot_seconds=held,
+        slot_seconds=jobfacts.slot_seconds(job, now),
         hosts=[(host.host, host.slots, host.cpu) for host in found],
         gpus=[(gpu.known, gpu.idle) for host in found for gpu in host.gpus],
     )

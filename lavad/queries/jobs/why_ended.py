@@ -164,7 +164,7 @@ def _limit(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[str]
     if reason is TermReason.TERM_RUNLIMIT:
         return _run_limit(request, job, spec)
     if reason is TermReason.TERM_CPULIMIT and limits.cpu is not None:
-        used = sum(end.utime + end.stime for end in jobfacts.ends(job))
+        used = jobfacts.cpu_time(job)
         return [f"Killed at its CPU limit of {_time(limits.cpu)}; it had used {_time(used)}"], [
             f"bsub -c {_minutes(max(used, limits.cpu))}"
         ]

@@ -93,11 +93,11 @@ def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: flo
         spec = specs[job.spec]
         if spec.queue in queues:
             attempt = job.run
-            used[account_of(spec)] += [
-                mean_decayed(usage.cpu, usage.at - attempt.started, hours)
-                for usage in hosts.values()
-                if usage.attempt == attempt.number
-            ]
+            known = [(usage.cpu, usage.at) for usage in hosts.values() if usage.attempt == attempt.number]
+            if known and attempt.spent[2]:
+                # of hosts that have left the job
+                known.append((attempt.spent[2], max(at for _, at in known)))
+            used[account_of(spec)] += [mean_decayed(cpu, at - attempt.started, hours) for cpu, at in known]
     # fsum: the same sum in whatever order the reports came in
     return {account: fsum(amounts) for account, amounts in used.items()}
 
