@@ -72,6 +72,8 @@ class Share(msgspec.Struct, frozen=True):
     longest_wait: float = 0.0
     first: float = 0.0
     """When the first of them ended."""
+    slots_wasted: float = 0.0
+    """Of each job what it held without CPU time; one that used more CPUs than it had slots takes nothing from that of others."""
 
 
 class Wasteful(msgspec.Struct, frozen=True):
@@ -88,7 +90,7 @@ class Wasteful(msgspec.Struct, frozen=True):
 
 def sums(ask: Ask, asked: Asked) -> Sums:
     """The sums of all jobs asked for."""
-    cpu, run = sa.func.coalesce(_jobs.cpu, 0.0), sa.func.coalesce(_jobs.run, 0.0)
+    cpu, run = _CPU, sa.func.coalesce(_jobs.run, 0.0)
     turnaround = _jobs.finished_at - _jobs.submitted
     wait = _WAIT
     hog = sa.case((turnaround > 0, cpu / turnaround), else_=0.0)
@@ -122,6 +124,8 @@ def sums(ask: Ask, asked: Asked) -> Sums:
 
 _WAIT = sa.func.coalesce(_jobs.dispatched, _jobs.finished_at) - _jobs.submitted
 _SLOTS = sa.func.coalesce(_jobs.slot_seconds, _jobs.run, 0.0)
+_CPU = sa.func.coalesce(_jobs.cpu, 0.0)
+_WASTED = sa.case((_SLOTS > _CPU, _SLOTS - _CPU), else_=0.0)
 _GPU_COLUMNS = (_jobs.gpu_held, _jobs.gpu_used, _jobs.gpu_idle, _jobs.gpu_energy)
 _CHECKPOINT_COLUMNS = (_jobs.checkpoints, _jobs.checkpoint_cost, _jobs.restarts, _jobs.work_lost)
 _Columns = tuple[sa.Column[float] | sa.Column[int], ...]
@@ -145,21 +149,21 @@ def shares(ask: Ask, asked: Asked) -> list[Share]:
     exited = sa.func.sum(sa.case((_jobs.state == int(JobState.EXIT), 1), else_=0))
     times = (exited, sa.func.sum(_WAIT), sa.func.max(_WAIT), sa.func.min(_jobs.finished_at))
     of_few = map(sa.func.sum, (*_GPU_COLUMNS, *_CHECKPOINT_COLUMNS))
-    sums_of = (sa.func.sum(_SLOTS), sa.func.sum(_jobs.cpu), *times, sa.func.count(_jobs.gpu_held), *of_few)
+    sums_of = (sa.func.sum(_SLOTS), sa.func.sum(_CPU), sa.func.sum(_WASTED), *times, sa.func.count(_jobs.gpu_held), *of_few)
     query = sa.select(*columns, sa.func.count(), *sums_of).where(*_conditions(asked)).group_by(*columns)
     found = []
     for user, project, queue, jobs, *figures in ask(query):
-        held, cpu, exits, wait, longest, first, gpu_jobs, *sums = (float(value or 0.0) for value in figures)
+        held, cpu, wasted, exits, wait, longest, first, gpu_jobs, *sums = (float(value or 0.0) for value in figures)
         gpus, made = GpuSums(*sums[:4]), _checkpoints(sums[4:])
-        share = Share(user, project, queue, int(jobs), held, cpu, int(gpu_jobs), gpus, made, int(exits), wait, longest, first)
-        found.append(share)
+        of_gpus = int(gpu_jobs), gpus, made
+        found.append(Share(user, project, queue, int(jobs), held, cpu, *of_gpus, int(exits), wait, longest, first, wasted))
     return found
 
 
 def wasteful(ask: Ask, asked: Asked, most: int, gpus: bool) -> list[Wasteful]:
     """The jobs that wasted the most slots without CPU time, or (``gpus``) GPUs without use, the worst first."""
     held = sa.func.coalesce(_jobs.gpu_held, 0.0) if gpus else _SLOTS
-    lost = sa.func.coalesce(_jobs.gpu_idle, 0.0) if gpus else held - sa.func.coalesce(_jobs.cpu, 0.0)
+    lost = sa.func.coalesce(_jobs.gpu_idle, 0.0) if gpus else _WASTED
     query: Query = sa.select(_jobs.id, _jobs.user, _jobs.project, _jobs.queue, _jobs.name, held, lost)
     where = [*_conditions(asked), lost > 0, *([_jobs.gpu_held.is_not(None)] if gpus else [])]
     rows = ask(query.where(*where).order_by(lost.desc(), _jobs.id).limit(most))

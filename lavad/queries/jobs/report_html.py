@@ -82,7 +82,7 @@ def _over_time(request: Request, asked: Asked, begin: float, end: float) -> Iter
         window = (start, min(start + step, end + 1.0) - 1e-6)  # both ends of a window count
         rows.append(summed("", request.view.reader.shares(replace(asked, completed=window))))
     labels = [formats.short_time(start) for start in starts]
-    hours = [(min(row.cpu, row.slots) / HOUR, row.slots_wasted / HOUR) for row in rows]
+    hours = [((row.slots - row.slots_wasted) / HOUR, row.slots_wasted / HOUR) for row in rows]
     yield out(_plot("Slot hours of jobs by the time of their end: with CPU time, and without", labels, hours, "used", "h"))
     if any(row.gpus.held for row in rows):
         cards = [((row.gpus.held - row.gpus.idle) / HOUR, row.gpus.idle / HOUR) for row in rows]
@@ -129,7 +129,7 @@ def _bars(group: str, rows: list[Row]) -> str:
     ]
     room = _WIDTH - 260
     for at, row in enumerate(rows):
-        y, used = 22 * at + 2, min(row.cpu, row.slots)
+        y, used = 22 * at + 2, row.slots - row.slots_wasted
         parts.append(f'<text x="150" y="{y + 13}" text-anchor="end">{escape(row.name[:22])}</text>')
         parts.append(f'<rect class="used" x="158" y="{y}" width="{room * used / top:.1f}" height="17"/>')
         lost = room * row.slots_wasted / top

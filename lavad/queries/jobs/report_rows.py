@@ -31,11 +31,8 @@ class Row(NamedTuple):
     exited: int
     wait: float
     longest_wait: float
-
-    @property
-    def slots_wasted(self) -> float:
-        """Without CPU time; tasks that use more CPUs than they have slots take nothing from that of others."""
-        return max(0.0, self.slots - self.cpu)
+    slots_wasted: float
+    """Without CPU time, of each job."""
 
     @property
     def mean_wait(self) -> float:
@@ -73,6 +70,7 @@ def summed(name: str, shares: Iterable[Share]) -> Row:
         sum(share.exited for share in shares),
         sum(share.wait for share in shares),
         max((share.longest_wait for share in shares), default=0.0),
+        sum(share.slots_wasted for share in shares),
     )
 
 

@@ -156,8 +156,9 @@ def test_gpus_of_users_and_projects_sum_up_to_those_of_all(store: Store, store_u
     assert opened.sums(Asked(users=("bob",))).gpus == GpuSums(100.0, 60.0, 40.0, 7.0)
     assert opened.sums(Asked(keys=(3,))).gpus == GpuSums()
     none = CheckpointSums()
-    ann = Share("ann", "default", "normal", 1, 300.0, 30.0, 1, GpuSums(200.0, 100.0, 20.0, 2000.0), none, 0, 8.0, 8.0, 110.0)
-    bob = Share("bob", "p", "night", 2, 180.0, 30.0, 1, GpuSums(100.0, 60.0, 40.0, 7.0), none, 2, 666.0, 368.0, 360.0)
+    gpus = GpuSums(200.0, 100.0, 20.0, 2000.0)
+    ann = Share("ann", "default", "normal", 1, 300.0, 30.0, 1, gpus, none, 0, 8.0, 8.0, 110.0, 270.0)
+    bob = Share("bob", "p", "night", 2, 180.0, 30.0, 1, GpuSums(100.0, 60.0, 40.0, 7.0), none, 2, 666.0, 368.0, 360.0, 150.0)
     assert sorted(opened.shares(Asked()), key=lambda share: share.user) == [ann, bob]
     assert opened.shares(Asked(completed=(0.0, 200.0))) == [ann]
     assert opened.shares(Asked(queues=("night",))) == [bob]

@@ -137,7 +137,7 @@ class MemoryReader:
             gpus = gpus_with_attempt(job, job.run, job.since)
             wait = (job.run.dispatched if job.run is not None else job.since) - job.submitted
             figures = slots, cpu, int(gpus is not None), gpus or GpuSums(), CheckpointSums()
-            times = int(job.state is JobState.EXIT), wait, wait, job.since
+            times = int(job.state is JobState.EXIT), wait, wait, job.since, max(0.0, slots - cpu)
             found.append(Share(spec.user, spec.project, spec.queue, 1, *figures, *times))
         return found
 

@@ -157,7 +157,7 @@ def history(seed: int) -> QueryCluster:
                 ran = clock - begun
                 use = tuple(GpuUse(uuid=one, held=ran, known=ran, used=ran / 3, idle=ran / 4, energy=ran) for one in gpus)
                 status = chosen.choice([0, 256])
-                end = End(status=status, at=clock, started=begun, utime=ran * chosen.random(), gpus=use)
+                end = End(status=status, at=clock, started=begun, utime=ran * chosen.choice([3.0, chosen.random()]), gpus=use)
                 for part in c.cluster.jobs.rows[key].run.parts:
                     own = end if part.host == "ol2" else replace(end, gpus=())
                     c.feed(ev.PartEnded(at=clock, key=key, attempt=number, host=part.host, end=own))
@@ -195,6 +195,8 @@ def test_the_sums_are_those_of_bacct_and_of_the_jobs_themselves(seed: int, tmp_p
                 assert sum(float(row[f"{name}_hours"]) for row in mine) == pytest.approx(whole / 3600, abs=0.001)
             waits = sum(float(row["mean_wait_hours"]) * int(row["jobs"]) for row in mine)
             assert waits == pytest.approx(sums.wait[0] / 3600, abs=0.01)
+            wasted = sum(float(row["slot_waste_hours"]) for row in mine)
+            assert wasted == pytest.approx(sum(row.wasted for row in reader.wasteful(Asked(), 99, False)) / 3600, abs=0.001)
         middle = (sums.begin + sums.end) / 2
         pieces = [reader.shares(Asked(completed=window)) for window in ((0.0, middle - 1e-6), (middle, sums.end))]
         assert sum(share.jobs for piece in pieces for share in piece) == len(jobs)
