@@ -27,6 +27,8 @@ from web.news import News
 from web.problems import Problem
 from web.records_cache import Records
 from web.rest import answers, changes, openapi
+from web.rest.programs import PROGRAMS, Programs
+from web.rest.replies import SSE, event, in_json
 from web.rest.routes import ROOT, TABLE
 from web.rest.routes import Route as Row
 from web.settings import Settings
@@ -48,7 +50,6 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
 _me = msgspec.json.Decoder(Me)
-SSE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class Guard:
@@ -114,7 +115,7 @@ class Page:
     async def session(self, request: Request) -> Response:
         who = await self.sign_in.who(request)
         me = _me.decode(await self.records.get(["me"], {}, who))
-        return _json(answers.Session(me.user, me.cluster, me.is_admin, me.queues, who.csrf))
+        return in_json(answers.Session(me.user, me.cluster, me.is_admin, me.queues, who.csrf))
 
     async def sign_out(self, request: Request) -> Response:
         who = await self.sign_in.who(request)
@@ -144,7 +145,7 @@ class Page:
         who = await self.sign_in.who(request)
         done, job = await changes.submitted(request, self.master, self.sign_in, who)
         self.records.forget(who)
-        return _json(done, 201, {"Location": f"{ROOT}/jobs/{job}"})
+        return in_json(done, 201, {"Location": f"{ROOT}/jobs/{job}"})
 
     def change(self, row: Row) -> Callable[[Request], Awaitable[Response]]:
         """A route that changes something."""
@@ -153,15 +154,22 @@ class Page:
             who = await self.sign_in.who(request)
             done = await changes.changed(row.name, request, self.master, who)
             self.records.forget(who)
-            return _json(done)
+            return in_json(done)
 
         return answer
 
     async def output(self, request: Request) -> Response:
-        """The end of what a job has written."""
+        """The end of what a job has written, or all of it."""
         who = await self.sign_in.who(request)
         text = ""
         frame = {"ask": "peek", "job": request.path_params["id"]}
+        whole = request.query_params.get("whole", "false")
+        if whole not in ("true", "false"):
+            raise Problem(400, "whole: true or false is expected")
+        if whole == "true":
+            pieces = self.master.stream(frame, who.token)
+            first = await anext(pieces, "")
+            return StreamingResponse(_after(first, pieces), headers={"Cache-Control": "no-store"}, media_type="text/plain")
         async with asyncio.timeout(PEEK_PATIENCE):
             async for piece in self.master.stream(frame, who.token):
                 text = (text + piece)[-MOST_OUTPUT:]
@@ -177,13 +185,13 @@ class Page:
             return problems.answer(problem)
 
         async def events() -> AsyncIterator[str]:
-            yield _event("output", first)
+            yield event("output", first)
             try:
                 async for piece in pieces:
-                    yield _event("output", piece) if piece else ": alive\n\n"
-                yield _event("end", "")
+                    yield event("output", piece) if piece else ": alive\n\n"
+                yield event("end", "")
             except Problem as problem:
-                yield _event("problem", problem.detail)
+                yield event("problem", problem.detail)
 
         return StreamingResponse(events(), headers=SSE, media_type="text/event-stream")
 
@@ -200,12 +208,10 @@ class Page:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
 
-def _event(name: str, text: str) -> str:
-    return f"event: {name}\ndata: {msgspec.json.encode(text).decode()}\n\n"
-
-
-def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(changes.encode(value), status, {"Cache-Control": "no-store", **(headers or {})}, "application/json")
+async def _after(first: str, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    yield first
+    async for piece in pieces:
+        yield piece
 
 
 async def _not_found(_: Request, error: Exception) -> Response:
@@ -217,7 +223,9 @@ async def _not_found(_: Request, error: Exception) -> Response:
 def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     """The application."""
     page = Page(settings, master, sign_in)
+    programs = Programs(master, sign_in)
     own = {name: getattr(page, name) for name in ("session", "sign_out", "submit", "output", "tail", "events")}
+    own |= {name: getattr(programs, name) for name in PROGRAMS}
     routes: list[Route | Mount] = []
     for row in TABLE:
         answer = own.get(row.name) or (page.record(row) if row.word else page.change(row))

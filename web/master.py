@@ -6,6 +6,7 @@ Rule: the page has no power of its own. lavad reads who asks from the token, whi
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import aclosing, suppress
@@ -38,6 +39,7 @@ class Reply(msgspec.Struct):
     exit: int | None = None
     ok: Answer | None = None
     refused: str | None = None
+    retry: float = 0.0
     standby: bool = False
     later: bool = False
 
@@ -66,13 +68,19 @@ class Master:
             async for reply in frames:
                 if reply.ok is not None:
                     return reply.ok
+                if reply.refused and reply.retry:
+                    raise Problem(429, reply.refused.strip(), math.ceil(reply.retry))
                 raise of_refusal(reply.refused or "lavad sent an answer that this page does not understand", changes)
         raise Problem(503, _AWAY, 1)
 
     async def record(self, words: list[str], options: Frame, token: str) -> bytes:
         """A record in JSON. Raises Problem."""
+        return await self.listing("api", words, options, token)
+
+    async def listing(self, command: str, words: list[str], options: Frame, token: str, width: int = 80) -> bytes:
+        """What a command prints that only shows, where it shows anything. Raises Problem."""
         out, err, status = [], [], 0
-        frame = {"ask": "query", "command": "api", "words": words, "options": options}
+        frame = {"ask": "query", "command": command, "words": words, "options": options, "width": width}
         async with aclosing(self._frames(frame, token)) as frames:
             async for reply in frames:
                 if reply.refused is not None:
@@ -80,9 +88,10 @@ class Master:
                 out.append(reply.out)
                 err.append(reply.err)
                 status = reply.exit or 0
-        if status:
+        text = "".join(out)
+        if status and not (text and command != "api"):
             raise of_refusal("".join(err).strip() or "refused", False)
-        return "".join(out).encode()
+        return text.encode()
 
     async def stream(self, frame: Frame, token: str) -> AsyncIterator[str]:
         """What lavad prints, as it comes; "" while there is nothing to say. Raises Problem."""

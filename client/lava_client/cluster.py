@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lava_client import atexit
 from lava_client.errors import Refused
 from lava_client.job import Job
-from lava_client.options import command_line, options_of, submission
+from lava_client.options import command_line, options_of
 from lava_client.session import Session
 
 if TYPE_CHECKING:
@@ -22,16 +22,20 @@ MOST_AT_ONCE = 5_000
 
 
 class Cluster(Session):
-    """The cluster that this process's environment names (LSF_ENVDIR, as ``lava env`` sets it).
+    """The cluster that this process's environment names (LSF_ENVDIR, as ``lava env`` sets it), or one afar, over REST.
 
-    ``environ``: another environment than this process's; jobs get it too. ``timeout``: seconds that a master which is away
-    is waited for before Unavailable is raised; None: for ever, as commands do. Raises Unavailable where there is no cluster.
+    ``url``: the address of its page (``https://HOST:PORT``; LAVA_URL); ``token``: what ``lava token`` prints (LAVA_TOKEN), or
+    ``token_file``: where it is, readable by nobody else (LAVA_TOKEN_FILE, ~/.lava/token); ``ca_file``: the authority of the
+    page's certificate, where this machine does not know it (LAVA_CA_FILE). ``environ``: another environment than this
+    process's; jobs get it too, from afar only if it is given. ``timeout``: seconds that a master which is away is waited for
+    before Unavailable is raised; None: for ever, as commands do. Raises Unavailable where there is no cluster.
     """
 
     def submit(self, command: Command, *, cwd: str | None = None, env: Mapping[str, str] | None = None, **options: object) -> Job:
         """Submit a shell command, or the words of one, as bsub does. Raises Refused, in bsub's words.
 
-        ``cwd``: its folder, this process's unless given; ``env``: variables beside those of this process. Options are bsub's,
+        ``cwd``: its folder, unless given this process's, from afar the user's home; ``env``: variables beside those of this
+        process, from afar beside HOME, USER, SHELL and a plain PATH. Options are bsub's,
         by plain names (``lava_client.options.NAMES``: ``slots``, ``queue``, ``name``, ``output`` …) or their own; True for a
         flag, a list where bsub takes one several times. ``ranks=4`` starts an MPI program on 4 slots, ``gpus=2`` asks for GPUs.
         """
@@ -51,12 +55,12 @@ class Cluster(Session):
         """
         found = options_of(options)
         lines = [command_line(command) for command in commands]
-        common = submission("", found, self.environ, cwd, env)
+        common = self.frame("", found, cwd, env)
         self.follower.begin(self.link)
         jobs, refused = [], ""
         for begin in range(0, len(lines), MOST_AT_ONCE):
             for row in self._submitted(common, lines[begin : begin + MOST_AT_ONCE]):
-                if "job" in row:
+                if row.get("job"):
                     jobs.append(Job(self, str(row["job"]), str(row.get("queue", ""))))
                 else:
                     refused = refused or str(row.get("why") or "Refused")
@@ -66,12 +70,10 @@ class Cluster(Session):
 
     def _submitted(self, common: dict[str, Any], lines: list[str]) -> list[dict[str, Any]]:
         """What became of each; those that lava wants to be asked for again are, after the time that it names."""
-        common = {name: value for name, value in common.items() if name not in ("command", "script")}
         rows: list[dict[str, Any]] = [{} for _ in lines]
         left = list(range(len(lines)))
         while left:
-            answer = self.link.change({**common, "ask": "bulk", "jobs": [{"command": lines[place]} for place in left]})
-            for place, row in zip(left, answer["results"]):
+            for place, row in zip(left, self.link.submit_many(common, [lines[place] for place in left])):
                 rows[place] = row
             left = [place for place in left if rows[place].get("retry")]
             if left and atexit.wait(min(float(rows[place]["retry"]) for place in left)):
@@ -80,9 +82,6 @@ class Cluster(Session):
 
     def job(self, id: str | int) -> Job:
         """A job that was submitted before, also elsewhere, by this user. Raises Refused where bjobs does not know it."""
-        if not self.rows([str(id)], "jobid"):
+        if not self.link.rows([str(id)], "jobid"):
             raise Refused(f"Job <{id}> is not found")
         return Job(self, str(id), read=True)
-
-    def __repr__(self) -> str:
-        return f"<Cluster {self.environ.get('LSF_ENVDIR', '')}>"

@@ -18,6 +18,10 @@ class Unavailable(LavaError):
     """No master answers, or there is no cluster at all (no lsf.conf, no socket)."""
 
 
+class NotSignedIn(Unavailable):
+    """The cluster does not take the token: it has ended, was called back, or is of another cluster."""
+
+
 class Refused(LavaError):
     """lava refuses; the text is that of bsub or of the command that does the same.
 

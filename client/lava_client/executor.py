@@ -84,7 +84,7 @@ class Executor(futures.Executor):
     @property
     def _max_workers(self) -> int:
         """How many calls may run at a time, for libraries that look here."""
-        return self._pool.wish.most or max(1, self._pool.cluster.slots())
+        return self._pool.wish.most or max(1, self._pool.cluster.link.slots())
 
     @property
     def _broken(self) -> str:

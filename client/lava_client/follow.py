@@ -6,19 +6,20 @@ The master is asked for the changes of the caller's jobs after a cursor, and ans
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from lava_client import atexit
-from lava_client.errors import LavaError, Refused
-from lava_client.link import Closed, Link
+from lava_client.errors import LavaError, NotSignedIn, Refused
+from lava_client.link import Closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
+
+    from lava_client.link import Link
 
     Key = tuple[int, int]
     """(number of the job, index of the element; 0: the job itself, or the array as a whole)."""
@@ -57,8 +58,8 @@ class Seen(NamedTuple):
 class Follower:
     """Calls back for each change of the jobs that are followed, in its own thread; the last call is that of the end."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
+    def __init__(self, connect: Callable[[], Link]) -> None:
+        self._connect = connect
         self._lock = threading.Lock()
         self._link: Link | None = None
         self._thread: threading.Thread | None = None
@@ -73,7 +74,7 @@ class Follower:
     def begin(self, link: Link) -> None:
         """Before a submission: from now on no change is missed. Raises Unavailable."""
         if not self._cursor:
-            cursor = str(link.ask({"ask": "changes"})["after"])
+            cursor = str(link.changes("", 0.0)["after"])
             with self._lock:
                 self._cursor = self._cursor or cursor
 
@@ -127,14 +128,18 @@ class Follower:
             with self._lock:
                 if self._closed or not self._followed:
                     self._thread = None
+                    if self._link is not None:
+                        self._link.idle()
                     return
-                link = self._link = self._link or Link(self._environ)
+                link = self._link = self._link or self._connect()
             try:
                 self._take(link)
             except Closed:
                 with self._lock:
                     self._thread = None
                 return
+            except NotSignedIn as error:
+                self._lose(str(error))
             except LavaError:
                 # a master of before that knows no such ask, or one that cannot answer now: what bjobs shows is read again
                 self._cursor = ""
@@ -144,11 +149,19 @@ class Follower:
                     return
                 self._read(link)
 
+    def _lose(self, why: str) -> None:
+        """Nothing is heard of any job any more."""
+        self._cursor = ""
+        with self._lock:
+            lost = list(self._followed)
+        for key in lost:
+            self._tell(key, Seen(GONE, why=why))
+
     def _take(self, link: Link) -> None:
         """Wait for changes, and tell of them."""
         known = bool(self._cursor)
         wait = WAIT if known and not self._unread else 0.0
-        answer = link.ask({"ask": "changes", "after": self._cursor, "wait": wait}, wait)
+        answer = link.changes(self._cursor, wait)
         self._cursor = str(answer["after"])
         if answer.get("lost") or not known:
             with self._lock:
@@ -209,12 +222,8 @@ class Follower:
 def states(link: Link, ids: list[str]) -> dict[Key, Seen]:
     """The states of jobs and elements by key, as bjobs shows them; those that it does not know are left out."""
     fields = "jobid jobindex stat exit_code exit_reason first_host"
-    try:
-        text = link.query("bjobs", ids, {"o": fields, "json": True})
-    except Refused:
-        return {}
     found = {}
-    for row in json.loads(text)["RECORDS"]:
+    for row in link.rows(ids, fields):
         if "STAT" in row:
             reason, colon, why = str(row["EXIT_REASON"]).partition(": ")
             if not reason.startswith("TERM_"):
@@ -230,7 +239,7 @@ def _remembered(link: Link, key: Key) -> Seen:
     if key[1]:
         return Seen(GONE)
     try:
-        return _seen(link.ask({"ask": "wait", "job": key[0]}))
+        return _seen(link.end(key[0]))
     except Refused:
         return Seen(GONE)
 

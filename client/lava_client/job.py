@@ -59,7 +59,7 @@ class OfJob:
 
     def state(self) -> str:
         """As bjobs has it: PEND, RUN, DONE, EXIT, PSUSP, USUSP, SSUSP, UNKWN, ZOMBI; of an array how many are in which."""
-        rows = self._session.rows([self._asked()], "stat")
+        rows = self._session.link.rows([self._asked()], "stat")
         states = [row["STAT"] for row in rows if "STAT" in row]
         if len(states) < 2:
             return states[0] if states else GONE
@@ -67,7 +67,7 @@ class OfJob:
 
     def why(self) -> str:
         """Why the job waits, and what would start it; of one that has ended how it ended: as ``lava why`` says."""
-        return self._session.link.query("why", [self._asked()], width=120)
+        return self._session.link.why(self._asked())
 
     def eta(self) -> datetime | None:
         """When a waiting job will have started, by the run limits of those before it; None where that is not known.
@@ -87,7 +87,7 @@ class OfJob:
         return "".join(text.splitlines(keepends=True)[-lines:])
 
     def _repr_html_(self) -> str:
-        return card.html(self.id, self._session.rows)
+        return card.html(self.id, self._session.link.rows)
 
     def _ipython_display_(self) -> None:
         self._shown = card.display(self, self._repr_html_)  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ class OfJob:
 
     def usage(self) -> Usage:
         """What it has used. Raises Refused for a job that bjobs does not show any more."""
-        rows = self._session.rows([self._asked()], "run_time cpu_used mem max_mem slots exec_host gpu_alloc")
+        rows = self._session.link.rows([self._asked()], "run_time cpu_used mem max_mem slots exec_host gpu_alloc")
         if not rows or "SLOTS" not in rows[0]:
             raise Refused(f"Job <{self.id}> is not found")
         row = rows[0]
@@ -139,7 +139,7 @@ class Job(OfJob, Future[int]):
 
     def cancel(self) -> bool:
         """Kill the job; False if it had ended. ``result`` raises JobKilled once the job has ended."""
-        return bool(self._session.kill([self._id]))
+        return bool(self._session.link.kill([self._id]))
 
     def _tell(self, seen: Seen) -> None:
         if not seen.is_over:
@@ -162,7 +162,7 @@ class Job(OfJob, Future[int]):
 def failure(job: str, seen: Seen) -> JobFailed:
     """The exception for a job that did not end well."""
     if seen.state == GONE:
-        return JobFailed(job, -1, "lava does not know it any more, nor how it ended")
+        return JobFailed(job, -1, seen.why or "lava does not know it any more, nor how it ended")
     kind = JobKilled if seen.was_killed else JobFailed
     by = f"killed by {seen.by}" if seen.was_killed and seen.by else ""
     return kind(job, seen.code, ", ".join(part for part in (seen.why, by) if part), seen.reason)

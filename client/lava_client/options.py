@@ -77,14 +77,12 @@ def submission(
     env: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The ask that bsub would send for this command. Raises Refused where it cannot be sent as text."""
-    defaults = {option: environ[name] for name, option in DEFAULTS if environ.get(name) and option not in options}
     passed = {name: value for name, value in {**environ, **(env or {})}.items() if _is_text(name + value)}
     try:
         folder = os.path.abspath(cwd or os.getcwd())
     except FileNotFoundError:
         raise Refused("The current working directory no longer exists") from None
     frame = {
-        "ask": "submit",
         "command": command,
         "script": "",
         "env": passed,
@@ -92,12 +90,30 @@ def submission(
         "home": environ.get("HOME") or os.path.expanduser("~"),
         "umask": _umask(),
         "shell": environ.get("SHELL", ""),
-        "options": {**defaults, **options},
+        "options": {**_defaults(options, environ), **options},
     }
+    _refuse_bytes(frame)
+    return frame
+
+
+def submission_from_afar(
+    command: str, options: Mapping[str, object], environ: Mapping[str, str], cwd: str | None, env: Mapping[str, str]
+) -> dict[str, Any]:
+    """The same over REST: nothing of this machine goes along but ``env``; without ``cwd`` it is the user's home there."""
+    passed = {name: value for name, value in env.items() if _is_text(name + value)}
+    frame = {"command": command, "env": passed, "cwd": cwd or "", "options": {**_defaults(options, environ), **options}}
+    _refuse_bytes(frame)
+    return frame
+
+
+def _defaults(options: Mapping[str, object], environ: Mapping[str, str]) -> dict[str, str]:
+    return {option: environ[name] for name, option in DEFAULTS if environ.get(name) and option not in options}
+
+
+def _refuse_bytes(frame: Mapping[str, object]) -> None:
     for what in ("command", "cwd"):
         if not _is_text(str(frame[what])):
             raise Refused(f"The {what} holds bytes that are not UTF-8")
-    return frame
 
 
 def _is_text(value: str) -> bool:

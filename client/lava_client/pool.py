@@ -17,7 +17,6 @@ from lava_client.errors import CallLost, InitializerFailed, JobKilled, LavaError
 from lava_client.follow import DONE, Seen
 from lava_client.job import failure
 from lava_client.link import Closed
-from lava_client.options import submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -201,7 +200,7 @@ class Pool:
     def _kill(self, ids: list[str]) -> None:
         for at in range(0, len(ids), MOST_IDS):
             with contextlib.suppress(Refused):
-                self.cluster.kill(ids[at : at + MOST_IDS])
+                self.cluster.link.kill(ids[at : at + MOST_IDS])
 
     # -- submission ----------------------------------------------------------------------------------------------------
 
@@ -255,10 +254,10 @@ class Pool:
             options |= {"is": ["calls", body], "notify": "suspend"}
         else:
             options.setdefault("o", "/dev/null")
-        frame = submission(shlex.join(words), options, self.cluster.environ, self.wish.cwd, self.wish.env)
+        frame = self.cluster.frame(shlex.join(words), options, self.wish.cwd, self.wish.env)
         try:
             self.cluster.follower.begin(self.cluster.link)
-            answer = self.cluster.link.change(frame)
+            answer = self.cluster.link.submit(frame)
         except Refused as refused:
             if len(futures) > 1 and "array" in str(refused).lower():
                 half = len(futures) // 2

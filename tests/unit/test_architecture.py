@@ -17,7 +17,7 @@ import proto
 from cli.client import frames
 from cli.submit.submission import KILLED_WHILE_PENDING
 from cli.submit.submit_options import SUBMIT_DEFAULTS
-from lava_client import follow, link, options
+from lava_client import follow, link, local, options
 from proto import agent_pb2
 from proto.commands import COMMANDS
 from proto.options import BY_NAME
@@ -32,8 +32,8 @@ CLIENT = (
     ("cluster", "call"),
     ("job",),
     ("session", "card"),
-    ("follow",),
-    ("link",),
+    ("follow", "local", "rest"),
+    ("link", "service"),
     ("site", "folder", "pickling", "options", "atexit"),
     ("errors", "worker"),
 )
@@ -129,7 +129,7 @@ def test_the_client_imports_the_standard_library_and_downwards_only() -> None:
 
 def test_the_client_speaks_what_the_commands_speak() -> None:
     """It can import nothing of lava's, so these facts stand twice."""
-    assert (link.PROTOCOL, link.LARGEST_ASK, link.LARGEST_ANSWER) == (PROTOCOL, frames.LARGEST_ASK, frames.LARGEST_ANSWER)
+    assert (local.PROTOCOL, link.LARGEST_ASK, link.LARGEST_ANSWER) == (PROTOCOL, frames.LARGEST_ASK, frames.LARGEST_ANSWER)
     assert options.DEFAULTS == SUBMIT_DEFAULTS
     assert {name for name in options.NAMES.values() if name not in BY_NAME} == set()
     assert KILLED_WHILE_PENDING == follow.KILLED_WHILE_PENDING

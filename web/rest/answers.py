@@ -13,6 +13,64 @@ class Submitted(msgspec.Struct, frozen=True):
     notices: list[str]
 
 
+class Taken(msgspec.Struct, frozen=True):
+    """One of several submissions: a job, or why there is none, and the seconds after which to ask again (0: it is final)."""
+
+    id: str
+    queue: str
+    notices: list[str]
+    why: str = ""
+    retry: float = 0.0
+
+
+class SubmittedMany(msgspec.Struct, frozen=True):
+    """What became of each command, in their order."""
+
+    results: list[Taken]
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """What bjobs shows of jobs: for each a record of text by the name of the field, in capitals; ERROR where there is none."""
+
+    records: list[dict[str, str]]
+
+
+class End(msgspec.Struct, frozen=True):
+    """How a job has ended: ``status`` is its wait status, ``host`` the first that it ran on."""
+
+    state: str
+    status: int = 0
+    host: str = ""
+    why: str = ""
+
+
+class JobChange(msgspec.Struct, frozen=True):
+    """The state that a job, or elements of an array (``12[3-9]``), has come into.
+
+    Of one that has ended: its wait status, why, LSF's name of the reason (TERM_MEMLIMIT), and by whom. ``status`` None: it has
+    not ended, or is an array as a whole.
+    """
+
+    job: str
+    state: str
+    host: str = ""
+    status: int | None = None
+    why: str = ""
+    reason: str = ""
+    by: str = ""
+
+
+class JobChanges(msgspec.Struct, frozen=True):
+    """Changes of the caller's jobs. ``after`` is the cursor of the next request.
+
+    ``lost``: there were others, which are not known any more: the states of jobs are to be read anew.
+    """
+
+    after: str
+    lost: bool
+    changes: list[JobChange]
+
+
 class Changed(msgspec.Struct, frozen=True):
     """One job, host or queue: whether it was done, else why not."""
 

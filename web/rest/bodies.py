@@ -11,9 +11,11 @@ from starlette.requests import Request
 from web.problems import Problem
 
 MOST = 16 << 20
+MOST_AT_ONCE = 5_000
 B = TypeVar("B")
 Value = str | int | float | bool | list[str] | None
 Text = Annotated[str, Meta(max_length=8192)]
+Ids = Annotated[list[Annotated[str, Meta(max_length=511)]], Meta(min_length=1, max_length=MOST_AT_ONCE)]
 
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,6 +34,15 @@ class Submit(Body, frozen=True):
     """An absolute folder; "": the user's home."""
 
 
+class SubmitMany(Body, frozen=True):
+    """Jobs that have all but their command in common; at most 5,000."""
+
+    commands: Annotated[list[str | list[str]], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    options: dict[str, Value] = {}
+    env: dict[str, str] = {}
+    cwd: Text = ""
+
+
 class Modify(Body, frozen=True):
     """bmod's options, without their dash; ``On`` of an option ``O`` resets it."""
 
@@ -45,6 +56,20 @@ class Kill(Body, frozen=True):
     signal: Annotated[int, Meta(ge=0, le=64)] = 0
     reason: Text = ""
     forget: bool = False
+
+
+class KillMany(Body, frozen=True):
+    """Jobs to end, as ``bkill ID…``."""
+
+    ids: Ids
+    reason: Text = ""
+
+
+class Listing(Body, frozen=True):
+    """Jobs, and the fields that ``bjobs -o`` shows of them."""
+
+    ids: Ids
+    fields: Annotated[str, Meta(min_length=1, max_length=511)]
 
 
 class Because(Body, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-import msgspec
 from starlette.requests import Request
 
 from proto.answers import Answer
@@ -17,20 +16,19 @@ from web.signin import SignIn, Who
 _QUEUE_VERBS = {"queue_open": "open", "queue_close": "close", "queue_activate": "activate", "queue_inactivate": "inactivate"}
 
 
-def new_uuid() -> str:
-    """So that an ask that is sent again is done once."""
-    return os.urandom(16).hex()
+def done_once(request: Request, who: Who) -> dict[str, str | bool]:
+    """So that what is sent again, by the page or by a client that gives an Idempotency-Key, is done once. Raises Problem."""
+    key = request.headers.get("idempotency-key", "")
+    if len(key) > 255:
+        raise Problem(400, "Idempotency-Key: at most 255 characters")
+    return {"uuid": submit.uuid_of(who.user, key), "again": True} if key else {"uuid": os.urandom(16).hex()}
 
 
 async def submitted(request: Request, master: Master, sign_in: SignIn, who: Who) -> tuple[Submitted, str]:
     """A new job, and its id. Raises Problem."""
     body = await bodies.read(request, bodies.Submit)
     frame = submit.frame_of(body, who.user, await sign_in.account(who.user))
-    key = request.headers.get("idempotency-key", "")
-    if len(key) > 255:
-        raise Problem(400, "Idempotency-Key: at most 255 characters")
-    known = {"uuid": submit.uuid_of(who.user, key), "again": True} if key else {"uuid": new_uuid()}
-    answer = await master.ask({**frame, **known}, who.token)
+    answer = await master.ask({**frame, **done_once(request, who)}, who.token)
     job = str(answer["job"])
     return Submitted(id=job, queue=str(answer.get("queue", "")), notices=list(answer.get("notices", []))), job
 
@@ -39,7 +37,7 @@ async def changed(name: str, request: Request, master: Master, who: Who) -> Done
     """What a route of this name does. Raises Problem."""
     ident = request.path_params["id"]
     frame = await _frame(name, ident, request)
-    answer = await master.ask({**frame, "uuid": new_uuid()}, who.token)
+    answer = await master.ask({**frame, **done_once(request, who)}, who.token)
     return _done(ident, answer)
 
 
@@ -88,6 +86,3 @@ def _done(ident: str, answer: Answer) -> Done:
     if not found:
         raise of_refusal(str(answer.get("none") or f"{ident} is not found"), True)
     return Done(found)
-
-
-encode = msgspec.json.Encoder().encode

@@ -48,9 +48,9 @@ def _operation(route: Route) -> dict[str, object]:
     parameters += [
         {"name": param.name, "in": "query", "description": param.text, "schema": param.schema} for param in route.params
     ]
-    if route.name == "submit":
+    if route.method != "GET" and route.name not in ("sign_out", "listing"):
         key = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255, "pattern": "^[ -~]*$"}}
-        parameters.append({**key, "description": "a submission with the same key is done once"})
+        parameters.append({**key, "description": "a request with the same key is done once"})
     found: dict[str, object] = {
         "operationId": route.name,
         "summary": route.text,
@@ -60,7 +60,7 @@ def _operation(route: Route) -> dict[str, object]:
     }
     if route.body is not None:
         schema = {"$ref": _REF.format(name=route.body.__name__)}
-        required = route.name in ("submit", "switch", "move", "modify")
+        required = route.name in ("submit", "submit_many", "kill_many", "listing", "switch", "move", "modify")
         found["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
     return found
 
@@ -82,6 +82,8 @@ def _statuses(route: Route) -> Iterable[int]:
         yield from (413, 415)
     if route.method != "GET":
         yield 422
+    if route.name == "end":
+        yield 409
 
 
 def _bad(status: int) -> dict[str, object]:

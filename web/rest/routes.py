@@ -59,6 +59,9 @@ JOBS = (
     LIMIT,
     CURSOR,
 )
+AFTER = Param("after", "`after` of the answer before; without it from now on", {"type": "string", "maxLength": 63})
+WAIT = Param("wait", "seconds to wait for a change, at most 15", {"type": "number", "minimum": 0, "maximum": 15, "default": 0})
+WHOLE = Param("whole", "all of it, not only its last 256 KB", {"type": "boolean", "default": False})
 JOB = "/jobs/{id}"
 TABLE: tuple[Route, ...] = (
     Route("session", "GET", "/session", "Who is signed in", answer=answers.Session, tag="session"),
@@ -67,12 +70,23 @@ TABLE: tuple[Route, ...] = (
     Route("jobs", "GET", "/jobs", "A page of jobs", "jobs", JOBS, answer=records.JobPage),
     Route("submit", "POST", "/jobs", "Submit a job; with Idempotency-Key once, however often it is sent", body=bodies.Submit,
           answer=answers.Submitted, status=201),
+    Route("submit_many", "POST", "/jobs/bulk", "Submit jobs that have their options in common; with Idempotency-Key once",
+          body=bodies.SubmitMany, answer=answers.SubmittedMany),
+    Route("kill_many", "POST", "/jobs/kill", "End jobs (bkill)", body=bodies.KillMany, answer=answers.Done),
+    Route("listing", "POST", "/jobs/listing", "What bjobs -o shows of jobs", body=bodies.Listing, answer=answers.Listed),
+    Route("changes", "GET", "/changes", "What became of the caller's jobs since a cursor", params=(AFTER, WAIT),
+          answer=answers.JobChanges),
+    Route("changes_events", "GET", "/changes/events",
+          "The same as it comes: server-sent events, each `data` a JobChanges; goes on where Last-Event-ID, or `after`, says",
+          params=(AFTER,), media="text/event-stream"),
     Route("job", "GET", JOB, "One job", "job", answer=records.Job),
     Route("modify", "PATCH", JOB, "Change a job's options (bmod)", body=bodies.Modify, answer=answers.Done),
     Route("delete", "DELETE", JOB, "End a job (bkill)", answer=answers.Done),
     Route("why", "GET", JOB + "/why", "Why it waits, what would start it, when it may start", "why", answer=records.Why),
     Route("elements", "GET", JOB + "/elements", "The elements of an array", "array", answer=records.Elements),
-    Route("output", "GET", JOB + "/output", "Its output so far (bpeek)", media="text/plain"),
+    Route("explanation", "GET", JOB + "/explanation", "Why it waits, or how it ended, in words (lava why)", media="text/plain"),
+    Route("end", "GET", JOB + "/end", "How it ended; 409 where it has not within 15 seconds", answer=answers.End),
+    Route("output", "GET", JOB + "/output", "Its output so far (bpeek)", params=(WHOLE,), media="text/plain"),
     Route("tail", "GET", JOB + "/output/events", "Its output as it comes: server-sent events", media="text/event-stream"),
     Route("kill", "POST", JOB + "/kill", "End a job, or send it a signal (bkill)", body=bodies.Kill, answer=answers.Done),
     Route("stop", "POST", JOB + "/stop", "Suspend a job (bstop)", body=bodies.Because, answer=answers.Done),

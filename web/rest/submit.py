@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from proto.names import Entry
 from proto.options import OPTIONS
 from web.problems import Problem
-from web.rest.bodies import Submit, Value
+from web.rest.bodies import Submit, SubmitMany, Value
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 _KNOWN = {option.name: option for option in OPTIONS if option.only != "bmod"}
@@ -19,18 +19,31 @@ _TERMINAL = ("I", "Ip", "Is", "IS", "ISp", "ISs", "IX", "K")
 
 def frame_of(body: Submit, user: str, entry: Entry | None) -> dict[str, object]:
     """The ask; ``entry``: the user on this host. Raises Problem."""
-    home, shell = (entry.home, entry.shell or "/bin/sh") if entry is not None else ("/", "/bin/sh")
-    command = body.command if isinstance(body.command, str) else shlex.join(body.command)
+    command = _line(body.command)
     if not command.strip() and not body.script:
         raise Problem(400, "command: it is empty")
+    return {"ask": "submit", "command": command or "script", "script": body.script, **_shared(body, user, entry)}
+
+
+def frame_of_many(body: SubmitMany, user: str, entry: Entry | None) -> dict[str, object]:
+    """The ask for several jobs; ``entry``: the user on this host. Raises Problem."""
+    lines = [_line(command) for command in body.commands]
+    if not all(line.strip() for line in lines):
+        raise Problem(400, "commands: one is empty")
+    return {"ask": "bulk", "jobs": [{"command": line} for line in lines], **_shared(body, user, entry)}
+
+
+def _line(command: str | list[str]) -> str:
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def _shared(body: Submit | SubmitMany, user: str, entry: Entry | None) -> dict[str, object]:
+    """What all jobs of a request have."""
+    home, shell = (entry.home, entry.shell or "/bin/sh") if entry is not None else ("/", "/bin/sh")
     if body.cwd and not body.cwd.startswith("/"):
         raise Problem(400, "cwd: an absolute folder is expected")
-    env = {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": shell, "PATH": PATH, **body.env}
     return {
-        "ask": "submit",
-        "command": command or "script",
-        "script": body.script,
-        "env": env,
+        "env": {"HOME": home, "USER": user, "LOGNAME": user, "SHELL": shell, "PATH": PATH, **body.env},
         "cwd": body.cwd or home,
         "home": home,
         "shell": shell,

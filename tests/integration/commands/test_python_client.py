@@ -1,11 +1,10 @@
-"""lava_client: jobs and calls as futures."""
+"""lava_client: jobs and calls as futures, over the local socket and over REST in the same cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -30,22 +29,32 @@ from tests.support import calls
 from tests.support.live.cluster import Cluster
 from tests.support.wait import SLOW, wait_until
 
-pytestmark = pytest.mark.cluster(hosts=2, slots=16)
+pytestmark = pytest.mark.cluster(hosts=2, slots=16, options=("--web",))
 LONG = 60 * SLOW
 
 
-@pytest.fixture(autouse=True)
-def environ(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """This process is in the cluster, as a user's is after ``lava env``."""
-    for name, value in cluster.environ.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(autouse=True, params=["here", "afar"])
+def link(request: pytest.FixtureRequest, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """This process is in the cluster, as a user's is after ``lava env``; or has a token, and a folder that the hosts see too."""
     monkeypatch.setenv("LAVA_CLIENT_DIR", str(tmp_path / "calls"))
     monkeypatch.chdir(tmp_path)
+    if request.param == "here":
+        for name, value in cluster.environ.items():
+            monkeypatch.setenv(name, value)
+    else:
+        token = tmp_path / "token"
+        token.touch(0o600)
+        token.write_text(cluster.run("lava token").stdout)
+        monkeypatch.delenv("LSF_ENVDIR", raising=False)
+        monkeypatch.setenv("LAVA_URL", (cluster.folder.run / "web.address").read_text().strip())
+        monkeypatch.setenv("LAVA_TOKEN_FILE", str(token))
+    return str(request.param)
 
 
 def test_jobs_end_as_their_commands_do(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Client() as client:
-        good = client.submit(["sh", "-c", "echo $WHO > $1", "sh", "my; file"], env={"WHO": "me"}, name="good")
+        words = ["sh", "-c", "echo $WHO > $1", "sh", "my; file"]
+        good = client.submit(words, env={"WHO": "me"}, cwd=str(tmp_path), name="good")
         bad = client.submit("echo said; exit 3", slots=2, resreq=["select[mem>0]", "span[hosts=1]"])
         array = client.submit("test $LSB_JOBINDEX -lt 3", name="a[1-3]")
         after = client.submit("true", depends=f"done({good.id}) && exit({bad.id},3)")
@@ -74,8 +83,9 @@ def test_jobs_end_as_their_commands_do(cluster: Cluster, tmp_path: Path, monkeyp
             client.submit("true", zz="1")
         assert f"job {bad.id}" in bad._repr_html_()
     monkeypatch.setenv("LSF_ENVDIR", str(tmp_path))
-    with pytest.raises(Unavailable, match=r"no cluster: .*lsf\.conf: No such file"):
-        Client()
+    (tmp_path / "token").write_text("of.another.cluster")
+    with pytest.raises(Unavailable, match=r"no cluster: .*lsf\.conf: No such file|The token is not valid"):
+        Client().submit("true")
 
 
 async def _caught(job: futures.Future[int]) -> BaseException | None:
@@ -87,7 +97,7 @@ async def _caught(job: futures.Future[int]) -> BaseException | None:
 
 
 def test_calls_end_as_functions_do(tmp_path: Path) -> None:
-    with Executor(env={"WHO": "me"}, initializer=calls.initialize, initargs=("word",), retries=1) as executor:
+    with Executor(env={"WHO": "me"}, cwd=str(tmp_path), initializer=calls.initialize, initargs=("word",), retries=1) as executor:
         asked = executor.submit(calls.surroundings)
         raises = executor.submit(calls.raise_runtime_error)
         unpicklable, stubborn = executor.submit(calls.raise_unpicklable), executor.submit(calls.raise_stubborn)
@@ -157,13 +167,14 @@ def test_calls_are_cancelled_and_executors_shut_down(cluster: Cluster, tmp_path:
     assert (collected(), kept.result(LONG)) == (None, 8)
 
 
-def test_futures_outlive_the_master(cluster: Cluster, tmp_path: Path) -> None:
+def test_futures_outlive_the_master_and_the_page(cluster: Cluster, tmp_path: Path, link: str) -> None:
     go = tmp_path / "go"
     with Client() as client, Executor(cluster=client) as executor:
         before = executor.submit(calls.wait_for, str(go))
         command = client.submit(f"until test -e {go}; do sleep 0.05; done")
         wait_until(Path(f"{go}.here").exists, LONG)
-        os.kill(int(cluster.folder.pid_file("lavad").read_text()), signal.SIGKILL)
+        for name in ("lavad", "web") if link == "afar" else ("lavad",):
+            cluster.kill(name)
         go.write_text("it ends")
         between = executor.submit(calls.in_a_job_of_its_own, 7)
         cluster.up()

@@ -49,6 +49,7 @@ class PageWorld:
     def __enter__(self) -> Self:
         self._thread.start()
         self._made = self._do(made(self._folder))
+        self._made[0].listen(self._made[1].changes.committed)
         asyncio.run_coroutine_threadsafe(self._made[0].run(), self._loop)
         dispatch = self._made[1]
         self._server = LocalServer(str(self._folder / "lavad.sock"), "h1", lambda: dispatch)

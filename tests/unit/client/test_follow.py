@@ -6,15 +6,19 @@ import json
 import queue
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lava_client.errors import Refused, Unavailable
 from lava_client.follow import Follower, Seen, key_of
-from lava_client.link import Closed, Link
+from lava_client.link import Closed
+from lava_client.local import LocalLink
 from tests.support.wait import SLOW
 from tests.unit.cli.scripted_master import CUT, DROP, Frame, ScriptedMaster
+
+if TYPE_CHECKING:
+    from lava_client.link import Link
 
 LONG = 20 * SLOW
 
@@ -47,8 +51,8 @@ def listed(*rows: tuple[str, str, str]) -> list[Frame]:
 class Told:
     """A follower, and what it has told of each job."""
 
-    def __init__(self, environ: dict[str, str]) -> None:
-        self.follower = Follower(environ)
+    def __init__(self, connect: Callable[[], Link]) -> None:
+        self.follower = Follower(connect)
         self._said: dict[str, queue.Queue[Seen]] = {}
 
     def follow(self, job: str, read: bool = False) -> None:
@@ -79,8 +83,8 @@ def test_starts_and_ends_are_told_of_jobs_elements_and_whole_ranges(environ: dic
         {"job": "2", "state": "EXIT"},
         {"job": "77", "state": "DONE", "status": 0},
     )
-    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), first, rows, changes("c.2")), Told(environ) as told:
-        link = Link(environ)
+    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), first, rows, changes("c.2")), Told(lambda: LocalLink(environ)) as told:
+        link = LocalLink(environ)
         told.follower.begin(link)
         link.close()
         for job in ("1", "2[2]", "2[9]"):
@@ -110,8 +114,8 @@ def test_what_was_missed_is_read_as_bjobs_shows_it(environ: dict[str, str]) -> N
         return [{"ok": {"state": "EXIT", "status": 512, "why": "", "host": "h"}}] if frame["job"] == 9 else [{"refused": "no"}]
 
     plan = answering(changes=of_changes, query=bjobs, wait=wait)
-    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), plan), Told(environ) as told:
-        link = Link(environ)
+    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), plan), Told(lambda: LocalLink(environ)) as told:
+        link = LocalLink(environ)
         told.follower.begin(link)
         link.close()
         for job in ("1", "2[1]", "3", "9"):
@@ -128,7 +132,7 @@ def test_a_job_that_nobody_knows_any_more_is_gone(environ: dict[str, str]) -> No
     plan = answering(
         changes=lambda _: changes("c.1"), query=lambda _: [{"err": "none"}, {"exit": 255}], wait=lambda _: [{"refused": "no"}]
     )
-    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), plan), Told(environ) as told:
+    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), plan), Told(lambda: LocalLink(environ)) as told:
         told.follow("5", read=True)
         assert told.next("5").state == "GONE"
 
@@ -136,7 +140,7 @@ def test_a_job_that_nobody_knows_any_more_is_gone(environ: dict[str, str]) -> No
 def test_an_ask_goes_out_again_until_it_is_answered(environ: dict[str, str]) -> None:
     plans = [DROP, [{"later": True}], [{"out": "x"}, CUT], [{"refused": "Too many", "retry": 0.01}], [{"ok": {"job": 7}}]]
     with ScriptedMaster(Path(environ["LAVA_SOCKET"]), *plans) as master:
-        link = Link(environ, timeout=LONG)
+        link = LocalLink(environ, timeout=LONG)
         assert link.change({"ask": "submit"}) == {"job": 7}
         first, *again, afresh = master.asks
         assert "again" not in first
@@ -150,9 +154,9 @@ def test_an_ask_goes_out_again_until_it_is_answered(environ: dict[str, str]) -> 
 
 def test_a_master_that_is_away_is_waited_for_as_long_as_was_said(environ: dict[str, str]) -> None:
     with pytest.raises(Unavailable, match="not responding"):
-        Link(environ, timeout=0.01).ask({"ask": "changes"})
+        LocalLink(environ, timeout=0.01).ask({"ask": "changes"})
     with ScriptedMaster(Path(environ["LAVA_SOCKET"]), [{"refused": "nosuch: No such queue", "exit": 255}]):
-        link = Link(environ)
+        link = LocalLink(environ)
         with pytest.raises(Refused, match=r"nosuch: No such queue") as refused:
             link.ask({"ask": "submit"})
         link.close()
