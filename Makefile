@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-plain test-gpu test-web bench soak coverage docs stubs clean
+.PHONY: install run test test-plain test-gpu test-web bench bench-peers soak coverage docs stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -55,6 +55,10 @@ test-gpu: install
 # One JSON object a line; ONLY=name runs one of them.
 bench: install
 	@$(BIN)/python benchmarks/run.py $(ONLY)
+
+# Lava beside what is installed of Slurm, HyperQueue and mpiexec.hydra, in the same rounds: a table at the end.
+bench-peers: install
+	@$(BIN)/python benchmarks/peers/run.py $(ONLY)
 
 soak: install
 	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -n 2 tests/sim

@@ -134,11 +134,11 @@ class Cluster:
         line = [str(commands_folder() / words[0]), *words[1:]]
         return subprocess.run(line, env=self.environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
 
-    def submit_many(self, count: int, links: int = 16) -> None:
-        """Submit ``count`` separate jobs over a few connections, as fast as they are taken."""
+    def submit_many(self, count: int, links: int = 16, **options: Any) -> None:
+        """Submit ``count`` separate jobs (LSF option names) over a few connections, as fast as they are taken."""
         wires = [self.wire() for _ in range(links)]
         for begin in range(0, count, 2000):
-            frames = [submission() for _ in range(min(2000, count - begin))]
+            frames = [submission(**options) for _ in range(min(2000, count - begin))]
             for at, wire in enumerate(wires):
                 wire.send(frames[at::links])
             for at, wire in enumerate(wires):
@@ -189,8 +189,9 @@ class Cluster:
 
     def rss(self) -> dict[str, int]:
         """Resident bytes of each daemon."""
-        return {name: _resident(pid) for name, pid in self.pids().items()}
+        return {name: resident(pid) for name, pid in self.pids().items()}
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
+    """Bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
