@@ -492,20 +492,22 @@ class Granted(_message.Message):
     def __init__(self, wish: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Checkpointed(_message.Message):
-    __slots__ = ("generation", "seconds", "size", "method", "why", "newest")
+    __slots__ = ("generation", "seconds", "size", "method", "why", "newest", "staged")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIELD_NUMBER: _ClassVar[int]
+    STAGED_FIELD_NUMBER: _ClassVar[int]
     generation: int
     seconds: float
     size: int
     method: str
     why: str
     newest: int
-    def __init__(self, generation: _Optional[int] = ..., seconds: _Optional[float] = ..., size: _Optional[int] = ..., method: _Optional[str] = ..., why: _Optional[str] = ..., newest: _Optional[int] = ...) -> None: ...
+    staged: bool
+    def __init__(self, generation: _Optional[int] = ..., seconds: _Optional[float] = ..., size: _Optional[int] = ..., method: _Optional[str] = ..., why: _Optional[str] = ..., newest: _Optional[int] = ..., staged: _Optional[bool] = ...) -> None: ...
 
 class TaskStarted(_message.Message):
     __slots__ = ("rank", "number", "pid")
@@ -566,7 +568,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "mail_user", "gpu_mode", "gpus_per_task", "enforce_gpu", "gpu_blocks", "gpu_mps", "checkpoint_auto", "checkpoint_moves", "shared_dirs", "checkpoint_keep", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "mail_user", "gpu_mode", "gpus_per_task", "enforce_gpu", "gpu_blocks", "gpu_mps", "checkpoint_auto", "checkpoint_moves", "shared_dirs", "checkpoint_stage", "checkpoint_keep", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -631,6 +633,7 @@ class JobText(_message.Message):
     CHECKPOINT_AUTO_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_MOVES_FIELD_NUMBER: _ClassVar[int]
     SHARED_DIRS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_STAGE_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_KEEP_FIELD_NUMBER: _ClassVar[int]
     APP_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
@@ -722,6 +725,7 @@ class JobText(_message.Message):
     checkpoint_auto: bool
     checkpoint_moves: bool
     shared_dirs: _containers.RepeatedScalarFieldContainer[str]
+    checkpoint_stage: str
     checkpoint_keep: int
     app: str
     group: str
@@ -763,7 +767,7 @@ class JobText(_message.Message):
     deadline: float
     job_controls: _containers.RepeatedCompositeFieldContainer[Control]
     effective_resreq: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_auto: _Optional[bool] = ..., checkpoint_moves: _Optional[bool] = ..., shared_dirs: _Optional[_Iterable[str]] = ..., checkpoint_keep: _Optional[int] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_auto: _Optional[bool] = ..., checkpoint_moves: _Optional[bool] = ..., shared_dirs: _Optional[_Iterable[str]] = ..., checkpoint_stage: _Optional[str] = ..., checkpoint_keep: _Optional[int] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
 
 class Control(_message.Message):
     __slots__ = ("action", "what")

@@ -14,6 +14,9 @@ from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import End
 from proto import agent_pb2 as pb
 
+LEAST = 19
+"""The niceness of what runs beside jobs."""
+
 
 def part(
     uid: str, order: pb.Order, made: Compiled, site: Site, folder: str, pids: list[int], kill: bool, deadline: float | None
@@ -26,6 +29,14 @@ def part(
     found = report.command_part(uid, order, made, "checkpoint", folder, "", env)
     argv = checkpoints.making(made.text, site, order.key, pids[0] if pids else 0, kill)
     return found._replace(argv=argv, notes=True, stderr=None, deadline=deadline)
+
+
+def copier(uid: str, order: pb.Order, made: Compiled, site: Site, generation: int, deadline: float | None) -> PartSpec:
+    """The part that copies a generation to the shared folder, with the least claim to processors and disks."""
+    found = report.command_part(uid, order, made, "checkpoint copy", "/", "", {"LAVA_HOST": site.host})
+    argv = checkpoints.staging(made.text, site, made.user.name, order.key, generation)
+    # the kernel gives a process of this niceness the lowest priority on disks, too
+    return found._replace(argv=argv, notes=True, stderr=None, nice=LEAST, deadline=deadline)
 
 
 def outcome(end: End | None, reason: str) -> tuple[int, int, str]:

@@ -75,3 +75,21 @@ class Run(Effect, frozen=True):
 
 class Save(Effect, frozen=True):
     """Write the part to the agent's journal: it must survive a restart of the agent."""
+
+
+class StageGeneration(Effect, frozen=True):
+    """Copy a checkpoint generation to the shared folder."""
+
+    generation: int
+
+
+class ReportStaged(Effect, frozen=True):
+    """Report to the master that a generation is whole in the shared folder, or ``why`` it is not.
+
+    ``seconds``: that it took; ``size``: bytes there.
+    """
+
+    generation: int
+    seconds: float
+    size: int = 0
+    why: str = ""

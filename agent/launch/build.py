@@ -110,7 +110,7 @@ def part(
     if text.interactive:
         found = _with_terminal(found, env, start, where, text, site)
     found = _with_program(found, env, order, made, site)
-    found = _with_checkpoint(found, env, order, text, site)
+    found = _with_checkpoint(found, env, order, made, site)
     found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, env, order, made, site)
     found = gpus.with_mps(gpus.apart(found, text, start, cards), text, start, cards, _mps_folder(order, site))
     return affinity.bound(found, start)
@@ -227,19 +227,22 @@ def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
     return os.path.join(site.output_dir, made.user.name, name)
 
 
-def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, text: pb.JobText, site: Site) -> PartSpec:
+def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
+    text = made.text
     if not text.checkpoint_folder:
         return part
     folder = checkpoint_folder(text, order.key)
     env |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
     if order.start.place:
         return part
-    shared = tuple(text.shared_dirs)
-    part = part._replace(checkpoint=CheckpointFolder(folder, text.checkpoint_of, text.checkpoint_moves, shared))
+    shared, user = tuple(text.shared_dirs), made.user.name
+    stage = checkpoints.stage_folder(text, user, order.key)
+    part = part._replace(checkpoint=CheckpointFolder(folder, text.checkpoint_of, text.checkpoint_moves, shared, stage))
     before = prepost.site_before(text, site)
     again = bool(order.start.restart_count or order.start.restart >= 0)
     most = (order.start.restart if order.start.go_back else -1) if again else None
-    first = (checkpoints.before(text, site, order.key, again), *_before(text))
+    fetch = "" if most is None else checkpoints.fetching(text, site, user, order.key, most)
+    first = (fetch, checkpoints.before(text, site, order.key, again), *_before(text))
     found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
     slots = sum(host.slots for host in order.start.hosts)
     return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key, again, slots)) if found.argv else found

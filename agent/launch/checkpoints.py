@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from agent.launch.checkpointing import program
 from agent.launch.command import quote
-from agent.launch.outputs import checkpoint_folder
+from agent.launch.outputs import checkpoint_folder, job_stem
 from agent.launch.site import Site, is_yes
 from config.model.values import CHKPNT_DEFAULTS, why_not_method
 from proto import agent_pb2 as pb
@@ -85,9 +85,43 @@ def making(text: pb.JobText, site: Site, key: int, group: int, kill: bool) -> tu
     return words("make", json.dumps(_asked(text, site, key) | {"group": group, "kill": kill}))
 
 
+def staging(text: pb.JobText, site: Site, user: str, key: int, generation: int) -> tuple[str, ...]:
+    """The command that copies a generation to the shared folder."""
+    return words("stage", json.dumps(_staged(text, site, user, key) | {"generation": generation}))
+
+
+def fetching(text: pb.JobText, site: Site, user: str, key: int, most: int) -> str:
+    """The shell command that brings the newest generation before a job starts again, "" where none is copied.
+
+    ``most``: the newest that it may go on from; -1: any.
+    """
+    if not text.checkpoint_stage:
+        return ""
+    return " ".join(map(quote, words("fetch", json.dumps(_staged(text, site, user, key) | {"most": most}))))
+
+
+def stage_folder(text: pb.JobText, user: str, key: int) -> str:
+    """Where copies of a job's generations are; "": there are none."""
+    return os.path.join(text.checkpoint_stage, user, job_stem(key)) if text.checkpoint_stage else ""
+
+
 def words(*arguments: str) -> tuple[str, ...]:
     """The command line of the program."""
     return (sys.executable, "-I", "-S", "-c", _BEGIN, _ROOT, *arguments)
+
+
+def _staged(text: pb.JobText, site: Site, user: str, key: int) -> dict[str, object]:
+    return {
+        "folder": checkpoint_folder(text, key),
+        "method": "",
+        "stage": stage_folder(text, user, key),
+        "stamp": "" if text.checkpoint_of else f"{text.cluster} {text.submitted:.6f}",
+        "kept": _kept(text, site),
+    }
+
+
+def _kept(text: pb.JobText, site: Site) -> int:
+    return text.checkpoint_keep or _number(site, "LAVA_CHKPNT_KEEP") or KEPT
 
 
 def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
@@ -100,7 +134,7 @@ def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
         "criu": site.conf.get("LAVA_CRIU") or CRIU,
         "timeout": timeout(site),
         "keep_output": is_yes(text.env, "LSB_ECHKPNT_KEEP_OUTPUT") or site.yes("LSB_ECHKPNT_KEEP_OUTPUT"),
-        "kept": text.checkpoint_keep or _number(site, "LAVA_CHKPNT_KEEP") or KEPT,
+        "kept": _kept(text, site),
     }
 
 

@@ -18,8 +18,9 @@ from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import HostMonitor
-from agent.parts.job_report import CHECKPOINT, owner_of
+from agent.parts.job_report import CHECKPOINT, STAGED, owner_of
 from agent.parts.spool import Spool
+from agent.parts.staging import Stager
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import answers, orders
 from agent.starter.protocol.reports import End
@@ -59,6 +60,7 @@ class PartControl:
         self._monitor = monitor
         self._completion = completion
         self._time_left = time_left
+        self.staging = Stager(site, table, reporter, starter)
         self._wakes: list[tuple[float, str]] = []
         """A heap of (CLOCK_BOOTTIME, uid): when ``decide.tick`` is due for a part."""
 
@@ -119,6 +121,7 @@ class PartControl:
     def look_for_checkpoints(self) -> None:
         """Ask for the checkpoints that are due, and have each checkpoint folder searched unless a search is still running."""
         for entry in self._table:
+            self.staging.look(entry, now())
             if entry.checkpoint is None or entry.part.stage is not Stage.RUNNING or entry.made is None:
                 continue
             self.apply_checkpoint(entry, *checkpoint.tick(now(), entry.checkpoint))
@@ -162,7 +165,10 @@ class PartControl:
         self._starter.start(0, made.template, part)
 
     def checkpoint_here(self, uid: str, end: End | None, reason: str | None) -> None:
-        """The starter has the part that writes a checkpoint; it has ended (``end``, or ``reason``), or still runs (None)."""
+        """The starter has a part that writes or copies a checkpoint; it has ended (``end``, or ``reason``), or runs (None)."""
+        if uid.endswith(STAGED):
+            self.staging.here(uid, end, reason, now())
+            return
         entry = self._table.find(owner_of(uid))
         if entry is not None and entry.checkpoint is not None:
             entry.work.making = uid
@@ -171,7 +177,10 @@ class PartControl:
             self.checkpoint_made(uid, end, reason or "")
 
     def checkpoint_made(self, uid: str, end: End | None, reason: str) -> None:
-        """The part that wrote a checkpoint has ended."""
+        """The part that wrote or copied a checkpoint has ended."""
+        if uid.endswith(STAGED):
+            self.staging.ended(uid, end, reason, now())
+            return
         self._starter.put(orders.Forget((uid,)))
         entry = self._table.find(owner_of(uid))
         if entry is None or entry.checkpoint is None or entry.work.making != uid:
@@ -187,13 +196,12 @@ class PartControl:
             self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))
 
     def waits_for_checkpoint(self, entry: Entry) -> bool:
-        """A part has ended: whether a checkpoint that is to end it is still being written. Another one is given up."""
-        if not entry.work.making or entry.checkpoint is None:
-            return False
-        if checkpoint.waits_for_it(entry.checkpoint):
-            return True
-        self._starter.put(orders.Kill((entry.work.making,)))
-        return False
+        """A part has ended: whether a checkpoint that is to end it is still being written, or copied. Others are given up."""
+        if entry.work.making and entry.checkpoint is not None:
+            if checkpoint.waits_for_it(entry.checkpoint):
+                return True
+            self._starter.put(orders.Kill((entry.work.making,)))
+        return self.staging.waits(entry, now())
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """New usage samples, by uid: end parts that exceed a limit."""
@@ -245,3 +253,4 @@ class PartControl:
     def kill(self, entry: Entry) -> None:
         """SIGKILL all processes of a part."""
         self._starter.put(orders.Kill((entry.uid,)))
+        self.staging.give_up(entry)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from agent.core import checkpoint, decide
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
+from agent.core.staging import Staging
 from agent.launch import checkpoints, frameworks, limits, outputs, roles
 from agent.launch.build import FALLBACK_FOLDER, Compiled, jobfile
 from agent.launch.outputs import OutputPaths, checkpoint_folder, show
@@ -45,13 +46,17 @@ class GpuEnd(NamedTuple):
 class CheckpointWork:
     """What is going on for the checkpoints of a part; mutable as its entry is."""
 
-    __slots__ = ("deadline", "looked", "making", "period")
+    __slots__ = ("copied", "copying", "deadline", "looked", "making", "period")
 
     def __init__(self) -> None:
         self.looked = 0.0
         """When the look into its folder began that is still unanswered; 0: there is none."""
         self.making = ""
         """The uid of the part that writes one now."""
+        self.copying = ""
+        """The uid of the part that copies one to the shared folder now."""
+        self.copied: Staging | None = None
+        """What is copied; None: nothing is to be."""
         self.deadline: float | None = None
         """When the lease of the job ends (CLOCK_BOOTTIME); None: not known, or it has none."""
         self.period: float | None = None
@@ -192,6 +197,8 @@ class Entry:
             known, period = self.order.start.restart, float(text.checkpoint_period)
             method, wait = checkpoints.method(text, site), float(checkpoints.timeout(site))
             self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now, method, wait)
+            if text.checkpoint_stage:
+                self.work.copied = Staging(self.uid)
             if self.work.period is not None:
                 self.set_checkpoint_period(self.work.period, now)
 
@@ -235,6 +242,10 @@ class Entry:
             if most and (task.pss or task.rss) > most and task.rank not in self.over_limit:
                 self.over_limit[task.rank] = "TERM_MEMLIMIT"
                 yield EndTask(self.uid, task.rank)
+
+    def leased(self) -> list[str]:
+        """The uids of what runs for it under its lease."""
+        return [uid for uid in (self.uid, self.work.making, self.work.copying) if uid]
 
     def kept_files(self, site: Site) -> list[str]:
         """What it may have in the agent's own folder for its user."""

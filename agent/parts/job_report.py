@@ -18,12 +18,13 @@ BEGUN = ".begun" + MAILER
 WARNING = ".warning" + MAILER
 RESIZED = ".resized"
 CHECKPOINT = ".checkpoint"
+STAGED = ".staged"
 """Suffixes of the uids of parts that the agent adds itself."""
 
 
 def is_own(uid: str) -> bool:
     """Whether the agent added this part itself."""
-    return uid.endswith((MAILER, RESIZED, CHECKPOINT))
+    return uid.endswith((MAILER, RESIZED, CHECKPOINT, STAGED))
 
 
 def owner_of(uid: str) -> str:

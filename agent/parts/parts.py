@@ -20,7 +20,7 @@ from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry, Writing
 from agent.parts.gpu_ends import GpuEnds, Later
 from agent.parts.host_monitor import HostMonitor
-from agent.parts.job_report import CHECKPOINT, RESIZED, is_own, owner_of
+from agent.parts.job_report import CHECKPOINT, RESIZED, STAGED, is_own, owner_of
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
@@ -101,7 +101,7 @@ class Parts:
             owned = owner_of(uid) in self._table
             if uid.endswith(RESIZED) and status.state.over and owned:
                 self._command_ended(uid, status.end, status.reason)
-            elif uid.endswith(CHECKPOINT) and owned:
+            elif uid.endswith((CHECKPOINT, STAGED)) and owned:
                 self._control.checkpoint_here(uid, status.end, status.reason if status.state.over else None)
             elif is_own(uid) and (status.state.over or not owned):
                 self._starter.put(orders.Forget((uid,)))
@@ -178,7 +178,7 @@ class Parts:
         reason = "" if isinstance(report, Ended) else report.reason
         if report.uid.endswith(RESIZED):
             self._command_ended(report.uid, end, reason)
-        elif report.uid.endswith(CHECKPOINT):
+        elif report.uid.endswith((CHECKPOINT, STAGED)):
             self._checkpoint_ended(report.uid, end, reason)
         else:
             self._completion.mailed(report.uid, end is not None and end.status == 0, reason)

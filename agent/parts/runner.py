@@ -211,9 +211,11 @@ class Runner:
         self._granted = self._granted.answered(echo.sent, echo.extended)
         leased: dict[float, list[str]] = {}
         for entry in self.table:
-            if entry.end is None and (deadline := self._granted.deadline(entry.order.start.lease)) is not None:
+            if (entry.end is None or entry.work.copying) and (
+                deadline := self._granted.deadline(entry.order.start.lease)
+            ) is not None:
                 entry.work.deadline = deadline
-                leased.setdefault(deadline, []).extend(uid for uid in (entry.uid, entry.work.making) if uid)
+                leased.setdefault(deadline, []).extend(uid for uid in entry.leased())
         for deadline, uids in leased.items():
             self.starter.put(orders.Renew(deadline, tuple(uids)))
 
@@ -272,6 +274,8 @@ class Runner:
                 entry.set_checkpoint_period(asked.period, now())
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
             self.control.apply(entry, *decide.asked(entry.part, request, now()))
+            if kind is RequestKind.KILL and entry.end is not None:
+                self.control.staging.give_up(entry)
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:

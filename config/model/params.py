@@ -69,6 +69,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """The most (KB) that such a limit becomes; 0: the memory of the largest host."""
     lava_shared_dirs: tuple[str, ...] = ()
     """Folders that all hosts see, with what is below them; `all`: every one."""
+    lava_chkpnt_stage_dir: str = ""
+    """Where `bsub -k "DIR stage"` copies generations, a folder that all hosts see and all users may write in."""
     lava_warning_max: int = 300
     """Seconds that a job has at most from its warning until the master ends it to give its slots to others; 0: none."""
     lava_host_refusals: int = 3

@@ -222,6 +222,7 @@ LSF_CONF: Table = {
     "LAVA_HANG_TIME": v.second_count,
     "LAVA_QUERY_TIME": v.positive_seconds,
     "LAVA_USER_STORE": v.number(0),
+    "LAVA_CHKPNT_STAGE_DIR": v.text,
     "LAVA_CHKPNT_TRIES": v.number(1),
     "LAVA_MEMORY_FIRST": memory_size,
     "LAVA_MEMORY_MAX": memory_size,

@@ -27,5 +27,13 @@ class Asked:
         """The job ends with this checkpoint."""
         self.network = bool(fields.get("network"))
         """The job is in a network of its own (MPI with method ``criu``)."""
+        self.stage = str(fields.get("stage") or "")
+        """The job's folder with copies of its generations, which every host sees."""
+        self.stamp = str(fields.get("stamp") or "")
+        """What tells the job from another one of its number; "": its copies may be another job's, whose work it goes on with."""
+        self.generation = int(str(fields.get("generation") or 0))
+        """The one to be copied."""
+        self.most = int(str(fields.get("most", -1)))
+        """The newest generation that the job may go on from; -1: any."""
         self.again = bool(fields.get("again"))
         """The job goes on from a generation, if there is one."""

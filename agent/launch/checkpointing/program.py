@@ -1,8 +1,8 @@
 """Writes a checkpoint of a job, makes a restart ready, or becomes what the job runs. Each takes one JSON object.
 
 ``make`` writes ``gen-N.tmp``, adds the manifest, syncs and renames it, and removes older generations; ``restart`` runs before the
-job does; ``run`` becomes its process. ``trial PROGRAM`` tells whether CRIU works on this host, and
-``ranks NUMBER WORD …`` becomes a small launcher of MPI ranks.
+job does; ``run`` becomes its process. ``stage`` copies a generation to a shared folder, ``fetch`` brings the newest copy back.
+``trial PROGRAM`` tells whether CRIU works on this host, and ``ranks NUMBER WORD …`` becomes a small launcher of MPI ranks.
 
 Rule: a generation that is there is whole; whatever goes wrong is one line on standard error and leaves older generations alone.
 """
@@ -13,7 +13,7 @@ import json
 import os
 import sys
 
-from agent.launch.checkpointing import site_programs
+from agent.launch.checkpointing import site_programs, staging
 from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.launch.checkpointing.criu import method as criu
 from agent.launch.checkpointing.criu import ranks, trial
@@ -22,7 +22,7 @@ CRIU = "criu"
 
 
 def main(words: list[str]) -> int:
-    """``make JSON``, ``restart JSON``, ``run JSON WORD …``, ``trial PROGRAM``, ``ranks NUMBER WORD …``; the exit status."""
+    """``make``, ``restart``, ``stage`` or ``fetch`` JSON, or one of the others with their words; the exit status."""
     what, text, *rest = words
     folder = ""
     try:
@@ -36,9 +36,11 @@ def main(words: list[str]) -> int:
         method = criu if asked.method == CRIU else site_programs
         if what == "run":
             method.run(asked, rest)
-        elif what == "make":
-            number, size = method.write(asked)
+        elif what in ("make", "stage"):
+            number, size = method.write(asked) if what == "make" else staging.stage(asked)
             say(f"{number} {size}")
+        elif what == "fetch":
+            staging.fetch(asked)
         else:
             method.restart(asked)
     except (CheckpointError, ValueError) as e:

@@ -101,9 +101,9 @@ def _commit(asked: Asked, number: int, unfinished: str, path: str, name: str, to
         file.flush()
         os.fsync(file.fileno())
     for folder, _, _ in os.walk(unfinished):
-        _sync_folder(folder)
+        sync_folder(folder)
     os.rename(unfinished, path)
-    _sync_folder(asked.folder)
+    sync_folder(asked.folder)
     return sum(int(str(facts["size"])) for facts in files.values())
 
 
@@ -123,7 +123,7 @@ def _synced(unfinished: str) -> Iterator[tuple[str, int, str]]:
             yield os.path.relpath(path, unfinished), size, total.hexdigest()
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

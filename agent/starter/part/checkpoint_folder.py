@@ -18,25 +18,45 @@ _SIZE = 4096
 
 
 def prepare(wanted: CheckpointFolder, host: str) -> None:
-    """Make the folder, or the link to that of the job that goes on, and write a file in it; Refused: which folder, and why."""
+    """Make the folder, or the link to that of the job that goes on, and write a file in it; Refused: which folder, and why.
+
+    The same for the folder of copies, below one that is there; then that is the one which other machines must see.
+    """
     path = wanted.path
     try:
-        _make(wanted)
+        if wanted.stage and wanted.of:
+            # made on another host
+            os.makedirs(os.path.join(os.path.dirname(path), wanted.of), exist_ok=True)
+        _make(path, wanted.of)
         _try(path)
+        if wanted.stage:
+            path = wanted.stage
+            _make_own(os.path.dirname(path))
+            _make(path, wanted.of)
+            _try(path)
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or str(e)
         raise Refused(code_of(e, "checkpoint"), f"checkpoint folder {path}: {why}") from None
-    if wanted.moves and not _is_shared(wanted):
+    if wanted.moves and not _is_shared(path, wanted.shared):
         why = f"is on a file system of {host} alone: a restart elsewhere would not find its checkpoints"
         raise Refused("checkpoint", f"-k: {os.path.dirname(path)} {why}")
 
 
-def _make(wanted: CheckpointFolder) -> None:
-    if wanted.of and not os.path.lexists(wanted.path):
-        os.symlink(wanted.of, wanted.path)
-    if not wanted.of:
-        os.makedirs(wanted.path, exist_ok=True)
-    os.listdir(wanted.path)
+def _make(path: str, of: str) -> None:
+    if of and not os.path.lexists(path):
+        os.symlink(of, path)
+    if not of:
+        os.makedirs(path, exist_ok=True)
+    os.listdir(path)
+
+
+def _make_own(folder: str) -> None:
+    """The user's own folder for copies, which no other user has made."""
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        if os.lstat(folder).st_uid != os.geteuid():
+            raise ValueError(f"{folder} is another user's") from None
 
 
 def _try(folder: str) -> None:
@@ -51,9 +71,9 @@ def _try(folder: str) -> None:
         os.unlink(name)
 
 
-def _is_shared(wanted: CheckpointFolder) -> bool:
-    real = os.path.realpath(wanted.path)
-    if ALL in wanted.shared or any(mounts.is_below(path, one) for one in wanted.shared for path in (wanted.path, real)):
+def _is_shared(folder: str, declared: tuple[str, ...]) -> bool:
+    real = os.path.realpath(folder)
+    if ALL in declared or any(mounts.is_below(path, one) for one in declared for path in (folder, real)):
         return True
     mount = mounts.mount_of(mounts.read(), real)
     return mount is None or mount.shared

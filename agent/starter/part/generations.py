@@ -16,7 +16,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 MANIFEST = "MANIFEST"
 DAMAGED = ".damaged"
@@ -60,12 +60,33 @@ def set_aside(folder: str, most: int = -1) -> tuple[int, list[str]]:
         if not why:
             return number, told
         told.append(f"generation {number}: {why}")
-        target = path + DAMAGED
-        for copy in range(100):
-            with contextlib.suppress(OSError):
-                os.rename(path, f"{target}.{copy}" if copy else target)
-                break
+        rename_aside(path)
     return -1, told
+
+
+def rename_aside(path: str) -> None:
+    """Give a generation a name by which it no longer counts."""
+    target = path + DAMAGED
+    for copy in range(100):
+        with contextlib.suppress(OSError):
+            os.rename(path, f"{target}.{copy}" if copy else target)
+            break
+
+
+def differs(path: str, files: Mapping[str, tuple[int, str]]) -> str:
+    """How files, each with its size and SHA-256, are not those of a generation's manifest; "" where they are."""
+    try:
+        for name, size, digest in _listed(path):
+            found = files.get(os.path.normpath(name))
+            if found is None:
+                return f"file {name} is not there"
+            if found[0] != size:
+                return f"file {name} has {found[0]} bytes, and {size} in the manifest"
+            if digest and found[1] != digest.lower():
+                return f"file {name} has another SHA-256 than the manifest"
+    except (OSError, ValueError) as e:
+        return f"{MANIFEST}: {getattr(e, 'strerror', None) or e}"
+    return ""
 
 
 def manifest(path: str) -> dict[str, object]:

@@ -188,6 +188,8 @@ class CheckpointFolder(NamedTuple):
     """The job may start again on another machine, which must see the folder."""
     shared: tuple[str, ...] = ()
     """LAVA_SHARED_DIRS."""
+    stage: str = ""
+    """A folder that every host sees, with copies of its generations; "": there are none, and ``path`` itself must be seen."""
 
 
 class InteractiveSpec(NamedTuple):

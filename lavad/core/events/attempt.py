@@ -10,7 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of
-from lavad.core.job.checkpoints import Checkpoints, Generation, failed, made
+from lavad.core.job.checkpoints import Checkpoints, Generation, failed, made, staged
 from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
@@ -265,6 +265,26 @@ def _checkpoint_failed(cluster: Cluster, event: CheckpointFailed) -> None:
         run = replace(attempt_of(job, event.attempt), checkpoint=event.newest)
         job = replace(job, run=run, checkpoint=event.newest)
     cluster.jobs.put(job.key, job)
+
+
+class CheckpointStaged(JobEvent, frozen=True):
+    """A checkpoint is whole in the shared folder (``bsub -k "DIR stage"``) in ``size`` bytes, or ``why`` it is not."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    generation: int
+    seconds: float = 0.0
+    size: int = 0
+    why: str = ""
+
+
+@folds(CheckpointStaged)
+def _checkpoint_staged(cluster: Cluster, event: CheckpointStaged) -> None:
+    job = live_job(cluster, event.key)
+    move(job, event)
+    known = staged(job.checkpoints, event.generation, event.size, event.why)
+    cluster.jobs.put(job.key, replace(job, checkpoints=known))
 
 
 class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):

@@ -24,6 +24,8 @@ class Generation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """From the request until it was whole; 0.0: nobody asked for it."""
     size: int = 0
     method: str = ""
+    staged: int = 0
+    """Bytes of its copy in the shared folder; 0: there is none."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,6 +52,8 @@ class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
     """Crashes in a row of attempts that began from one generation and made none."""
     went_back: int = -1
     """The generation from which it died too often, so that it goes on from the one before; -1: none."""
+    not_staged: str = ""
+    """Why the newest generation could not be copied to the shared folder, the last time."""
     go_back: bool = False
     """The next attempt starts from ``Job.checkpoint``, though there are newer generations."""
 
@@ -99,6 +103,13 @@ def made(old: Checkpoints | None, generation: Generation) -> Checkpoints:
         went_back=-1,
         go_back=False,
     )
+
+
+def staged(old: Checkpoints | None, number: int, size: int, why: str) -> Checkpoints:
+    """A generation is whole in the shared folder, or ``why`` it is not."""
+    old = old or Checkpoints()
+    generations = tuple(replace(one, staged=size) if one.number == number and not why else one for one in old.generations)
+    return replace(old, generations=generations, not_staged=why)
 
 
 def failed(old: Checkpoints | None, why: str, at: float, seconds: float) -> Checkpoints:

@@ -117,6 +117,8 @@ class CheckpointReport(PartReport, frozen=True, kw_only=True):
     why: str = ""
     newest: int | None = None
     """The newest that is whole, where that is another than was known."""
+    staged: bool = False
+    """It is about the copy of the generation in the shared folder: that is whole, of ``size`` bytes, or ``why`` it is not."""
 
 
 class ResizeReport(PartReport, frozen=True, kw_only=True):

@@ -20,7 +20,12 @@ def moves(cluster: Cluster, spec: Spec) -> bool:
 
 
 def why_alone(cluster: Cluster, spec: Spec, paths: tuple[str, ...]) -> str:
-    """Why a restart would not find the checkpoints, "" where it may. ``paths``: the folder's, without links last."""
+    """Why a restart would not find the checkpoints, "" where it may. ``paths``: the folder's, without links last.
+
+    Of a job whose checkpoints are copied, the folder of the copies counts.
+    """
+    if spec.checkpoint is not None and spec.checkpoint.stage:
+        paths = (spec.checkpoint.stage,)
     shared = cluster.conf.params.lava_shared_dirs
     if not moves(cluster, spec) or ALL in shared or any(_is_below(path, one) for path in paths for one in shared):
         return ""

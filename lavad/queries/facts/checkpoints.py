@@ -22,13 +22,17 @@ def section(known: Checkpoints | None) -> str:
     if known is None:
         return ""
     lines = ["\n CHECKPOINTS:\n"]
+    stages = bool(known.not_staged) or any(one.staged for one in known.generations)
     if known.generations:
-        lines.append(" GENERATION  TIME                  SECONDS      SIZE  METHOD\n")
+        lines.append(f" GENERATION  TIME                  SECONDS      SIZE  {'  STAGED  ' if stages else ''}METHOD\n")
     for one in known.generations:
+        copy = f"{size_words(one.staged):>8}  " if stages else ""
         taken, at = f"{one.seconds:.1f}" if one.seconds else "-", formats.full_time(one.at)
-        lines.append(f" {one.number:<10}  {at:<20}  {taken:>7}  {size_words(one.size):>8}  {one.method or '-'}\n")
+        lines.append(f" {one.number:<10}  {at:<20}  {taken:>7}  {size_words(one.size):>8}  {copy}{one.method or '-'}\n")
     if known.period:
         lines.append(f" Period: {period_words(known.period, known.next_cost, known.between_failures)}\n")
+    if known.not_staged:
+        lines.append(f" Not staged: {known.not_staged}\n")
     if known.failed:
         lines.append(f" Failed: {known.failed}, the last on {formats.full_time(known.failed_at)}: {known.why}\n")
     if known.cost:

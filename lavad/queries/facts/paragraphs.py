@@ -87,6 +87,8 @@ def _flags(spec: Spec) -> list[str]:
         if spec.checkpoint.requeues:
             words.append("Requeued at the run limit")
         words.append(f"Checkpoint directory <{spec.checkpoint.folder}>")
+        if spec.checkpoint.stage:
+            words.append(f"Checkpoints staged to <{spec.checkpoint.stage}>")
         if spec.checkpoint.method:
             words.append(f"Checkpoint method <{spec.checkpoint.method}>")
     return words

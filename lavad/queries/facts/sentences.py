@@ -243,6 +243,14 @@ def _checkpointed(of: HistoryFormatter, event: ev.CheckpointMade) -> list[str]:
     return [f"Checkpoint succeeded ({', '.join(facts)});"]
 
 
+@tells(ev.CheckpointStaged)
+def _checkpoint_staged(_: HistoryFormatter, event: ev.CheckpointStaged) -> list[str]:
+    if event.why:
+        return [f"Checkpoint generation {event.generation} is not staged: {event.why};"]
+    taken = f"{checkpoints.size_words(event.size)}, {event.seconds:.1f} s"
+    return [f"Checkpoint generation {event.generation} is staged ({taken});"]
+
+
 @tells(ev.CheckpointPeriodSet)
 def _checkpoint_period_set(_: HistoryFormatter, event: ev.CheckpointPeriodSet) -> list[str]:
     return [f"Checkpoint period is {checkpoints.period_words(event.period, event.cost, event.between_failures)};"]

@@ -88,6 +88,40 @@ def test_a_sites_programs_write_keep_and_restore(master: FakeMaster, site: Agent
     assert "gen-6" in again.generations(), "a number is not used again"
 
 
+def test_generations_are_staged_beside_the_job_and_before_an_end_after_which_it_moves(
+    master: FakeMaster, site: AgentHost
+) -> None:
+    """Its own folder is gone then, as with another host's disk; what goes wrong is told once, and costs the job nothing."""
+    stage = site.folder / "all"
+    stage.mkdir()
+
+    def staged(job: Job) -> list[tuple[int, str]]:
+        told = (one.checkpointed for one in master.of(job.order.uid, "checkpointed"))
+        return [(one.generation, one.why) for one in told if one.staged and (one.size or one.why)]
+
+    job = Job(master, site, checkpoint_stage=str(stage))
+    job.runs()
+    assert job.ask().ok
+    wait_until(lambda: staged(job) == [(1, "")], 20, "the copy")
+    assert job.ask(kill_after=True).ok
+    assert master.wait_for(job.order.uid, "ended").ended.status == signal.SIGKILL
+    assert staged(job) == [(1, ""), (2, "")], "before its end is told"
+    [own] = stage.iterdir()
+    assert sorted(one.name for one in (own / "7").iterdir()) == ["gen-1", "gen-2"]
+    at = int((job.folder / "gen-2" / "state" / "count").read_text())
+    job.folder.rename(site.folder / "lost")
+    again = Job(master, site, attempt=2, restart=2, checkpoint_stage=str(stage))
+    again.runs()
+    assert f"from {at}\n" in (job.work / "out").read_text()
+    wait_until(lambda: staged(again) == [(2, "")], 20, "what is there is found to be")
+    own.rename(site.folder / "moved")
+    assert again.ask().ok
+    wait_until(lambda: len(staged(again)) == 2, 20, "why it is not staged")
+    assert staged(again)[1] == (3, f"{own}/7: No such file or directory")
+    again.runs()
+    assert again.generations() == ["gen-2", "gen-3"]
+
+
 WRONG = {
     "hangs": "echkpnt.count did not end within 1 seconds, and was killed",
     "killed": "echkpnt.count was killed by signal 9",

@@ -17,8 +17,11 @@ def two_hosts(tmp_path: Path) -> Cluster:
     tmp_path.chmod(0o755)
     write_programs(tmp_path / "methods")
     write_job(tmp_path)
+    (tmp_path / "staged").mkdir()
+    (tmp_path / "there").mkdir()
+    write_job(tmp_path / "there")
     variables = {"LSB_ECHKPNT_METHOD_DIR": str(tmp_path / "methods"), "LSB_ECHKPNT_METHOD": "count"}
-    cluster = Cluster(tmp_path / "cluster", hosts=2, slots=1, environ=variables)
+    cluster = Cluster(tmp_path / "cluster", hosts=2, slots=2, environ=variables)
     return cluster
 
 
@@ -58,9 +61,21 @@ def test_a_job_goes_on_by_a_sites_programs_wherever_it_is(two_hosts: Cluster, tm
         cluster.run(f"bchkpnt {job}")
         shown(f"bhist -l {job}", "Checkpoint failed: echkpnt.count ended with exit code 3;")
         (tmp_path / "methods" / "echkpnt.count.mode").unlink()
+        copied = tmp_path / "there"
+        other = cluster.submit(
+            f'-k "own method=count stage={tmp_path}/staged" -m "{second}+1 {first}" -o out exec sh count.sh', cwd=copied
+        )
+        wait_until(lambda: (copied / "count").exists(), 30, "a job whose checkpoints are on the disk of its host")
+        cluster.run(f"bchkpnt {other}")
+        shown(f"bhist -l {other}", "Checkpoint generation 1 is staged (")
+        shown(f"bjobs -l {other}", "SIZE STAGED METHOD")
+        saved = (copied / "own" / str(other) / "gen-1" / "state" / "count").read_text()
         cluster.kill_host(second)
+        (copied / "own").rename(copied / "lost with its host")
         wait_until(lambda: begins(3) == at(2, job), 60, "the job on the host that is left")
         shown(f"bhist -l {job}", "Execution Pid", 3)
+        wait_until(lambda: f"from {saved}" in (copied / "out").read_text(), 60, "the other one, from what was staged")
+        cluster.run(f"bkill {other}")
         cluster.run(f"bchkpnt -k {job}")
         cluster.wait_for(job, "EXIT")
         shown(f"bjobs -l {job}", "TERM_CHKPNT: job killed after checkpointing")

@@ -277,7 +277,10 @@ def checkpoint(author: Author, a: int, b: int) -> Sequence[ev.Event]:
             return [
                 ev.CheckpointPeriodSet(at=author.now, key=job.key, attempt=number, period=60 + b, cost=2.5, between_failures=1e6)
             ]
-        return [ev.CheckpointFailed(at=author.now, key=job.key, attempt=job.run.number, seconds=2.0, why="the disk is full")]
+        number = job.run.number
+        if b % 8 == 7:
+            return [ev.CheckpointStaged(at=author.now, key=job.key, attempt=number, generation=b % 9, size=b << 10)]
+        return [ev.CheckpointFailed(at=author.now, key=job.key, attempt=number, seconds=2.0, why="the disk is full")]
     return [
         ev.CheckpointMade(at=author.now, key=job.key, attempt=job.run.number, generation=b % 9, seconds=1.0 * b, size=b << 20)
     ]

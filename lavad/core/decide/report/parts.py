@@ -127,6 +127,8 @@ def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list
     if found is None:
         return []
     key, attempt, seconds = report.key, found[1].number, max(0.0, report.seconds)
+    if report.staged:
+        return _staged(found[0], attempt, report, now)
     if report.why:
         newest = None if report.newest is None else min(report.newest, found[1].checkpoint)
         event = ev.CheckpointFailed(
@@ -152,6 +154,25 @@ def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list
     )
     known = made(found[0].checkpoints, Generation(report.generation, now, attempt, seconds))
     return [whole, *_checkpoint_period(cluster, found[0], found[1], known, now)]
+
+
+def _staged(job: Job, attempt: int, report: CheckpointReport, now: float) -> list[ev.Event]:
+    """A generation is whole in the shared folder, or is not; what is known is not told again."""
+    known = job.checkpoints
+    there = known is not None and any(one.number == report.generation and one.staged for one in known.generations)
+    if there and not report.why:
+        return []
+    seconds, size = max(0.0, report.seconds), max(0, report.size)
+    told = ev.CheckpointStaged(
+        at=now,
+        key=job.key,
+        attempt=attempt,
+        generation=report.generation,
+        seconds=seconds,
+        size=size,
+        why=report.why[:MAX_WHY],
+    )
+    return [told]
 
 
 def _checkpoint_period(cluster: Cluster, job: Job, run: Attempt, known: Checkpoints | None, now: float) -> list[ev.Event]:

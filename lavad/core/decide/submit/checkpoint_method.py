@@ -34,6 +34,20 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
         if why:
             raise Refused(f"{CRIU}: {why}")
         draft.set_spec(resreq=_on_able_hosts(draft.spec))
+    _settle_stage(draft)
+
+
+def _settle_stage(draft: JobDraft) -> None:
+    """A job whose checkpoints are on its host's own disk is on one host; raises Refused for what cannot be."""
+    spec = draft.spec
+    if spec.checkpoint is None or not spec.checkpoint.stage:
+        return
+    several = max(spec.slots, spec.max_slots) > 1
+    if spec.roles or spec.resizable or (several and not _is_on_one_host(spec.resreq)):
+        what = "several roles" if spec.roles else "a size that changes" if spec.resizable else "several hosts"
+        raise Refused(f"-k: stage: a job of {what} writes its checkpoints where all of its hosts see them")
+    if several:
+        draft.set_spec(resreq=resreq.combine(resreq.parse(_ONE_HOST), resreq.parse(spec.resreq)).text)
 
 
 def _picks_criu(cluster: Cluster, spec: Spec, text: JobText) -> bool:

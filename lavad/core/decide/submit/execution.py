@@ -66,11 +66,12 @@ def read_requeue(draft: JobDraft, option: str, value: OptionValue) -> None:
 AUTO = "auto"
 """In place of a checkpoint period."""
 STAGE = "stage"
+"""Without a folder: that of LAVA_CHKPNT_STAGE_DIR."""
 
 
 @reads("k")
 def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """``folder [init=minutes] [minutes | auto] [method=name] [keep=number] [runlimit=requeue]``."""
+    """``folder [init=minutes] [minutes | auto] [method=name] [keep=number] [runlimit=requeue] [stage[=folder]]``."""
     folder, *words = text_of(option, value).split() or [""]
     if not folder:
         raise Refused("Checkpoint directory is missing")
@@ -81,7 +82,13 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
         found = _checkpoint_word(word)
         if "period" in found and made.period:
             raise Refused(f"{word}: Bad checkpoint period: {made.period // 60} is given, too")
+        if "stage" in found and made.stage:
+            raise Refused(f"-k: {STAGE} is given twice")
         made = replace(made, **found)
+    if made.stage == STAGE:
+        made = replace(made, stage=draft.conf.params.lava_chkpnt_stage_dir)
+        if not made.stage:
+            raise Refused(f"-k: {STAGE} names no folder ({STAGE}=DIR), and the cluster has none (LAVA_CHKPNT_STAGE_DIR)")
     if made.auto and made.period:
         raise Refused(f"{made.period // 60}: Bad checkpoint period: {AUTO} is given, too")
     draft.set_spec(checkpoint=made)
@@ -102,8 +109,10 @@ def _checkpoint_word(word: str) -> dict[str, object]:
         if text != "requeue":
             raise Refused(f"{word}: Bad action at the run limit: runlimit=requeue, or nothing")
         return {"requeues": True}
-    if word == STAGE:
-        raise Refused("-k: stage is not supported by lava: checkpoints are written where every host of the job sees them")
+    if name == STAGE:
+        if word != STAGE and not text.startswith("/"):
+            raise Refused(f"-k: {word[:80]}: the folder to stage to is given by its whole path")
+        return {"stage": text or STAGE}
     return {"auto": True} if word == AUTO else {"period": _checkpoint_seconds(word)}
 
 

@@ -176,7 +176,7 @@ def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit) -> 
     if checkpoint is not None and ask.checkpoint_folder:
         why = why_alone(cluster, draft.spec, (checkpoint.folder, ask.checkpoint_folder))
         if why:
-            raise Refused(f"-k: {checkpoint.folder} {why}")
+            raise Refused(f"-k: {checkpoint.stage or checkpoint.folder} {why}")
 
 
 def _notice_times(draft: JobDraft, now: float) -> None:

@@ -79,3 +79,34 @@ def test_a_link_to_a_folder_that_the_site_declares(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     prepare(CheckpointFolder(f"{tmp_path}/link/7", moves=True, shared=(f"{tmp_path}/real",)), "h1")
+
+
+def test_the_folder_of_copies_is_below_one_that_is_there(tmp_path: Path) -> None:
+    wanted = CheckpointFolder(str(tmp_path / "own" / "7"), stage=str(tmp_path / "all" / "me" / "7"))
+    why = f"checkpoint folder {tmp_path}/all/me/7: No such file or directory"
+    assert refused(wanted) == ("checkpoint", why), "a file system that is not mounted"
+    (tmp_path / "all").mkdir()
+    for _ in range(2):
+        prepare(wanted, "h1")
+    assert (tmp_path / "all" / "me").stat().st_mode & 0o777 == 0o700
+    assert list((tmp_path / "all" / "me" / "7").iterdir()) == []
+    prepare(CheckpointFolder(str(tmp_path / "there" / "8"), of="7", stage=str(tmp_path / "all" / "me" / "8")), "h2")
+    assert os.readlink(tmp_path / "all" / "me" / "8") == "7"
+    assert list((tmp_path / "there" / "8").iterdir()) == [], "another host has not seen job 7"
+
+
+def test_the_copies_must_be_seen_and_the_folder_need_not(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    wanted = CheckpointFolder(str(tmp_path / "own" / "7"), moves=True, stage=str(tmp_path / "all" / "me" / "7"))
+    prepare(wanted._replace(shared=(str(tmp_path / "all"),)), "h1")
+    code, why = refused(wanted._replace(shared=(str(tmp_path / "own"),)))
+    assert code == "checkpoint"
+    assert why.startswith(f"-k: {tmp_path}/all/me is on a file system of h1 alone")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_a_folder_of_copies_that_another_user_made(tmp_path: Path) -> None:
+    (tmp_path / "all" / "me").mkdir(parents=True)
+    os.chown(tmp_path / "all" / "me", 65534, 65534)
+    wanted = CheckpointFolder(str(tmp_path / "own" / "7"), stage=str(tmp_path / "all" / "me" / "7"))
+    assert refused(wanted)[1] == f"checkpoint folder {tmp_path}/all/me/7: {tmp_path}/all/me is another user's"

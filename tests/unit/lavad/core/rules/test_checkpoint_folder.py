@@ -25,7 +25,7 @@ def cluster(bench: Bench, *mounts: tuple[Mount, ...], boots: str = "abc") -> Ben
     return bench
 
 
-def why_not(bench: Bench, folder: str = "/tmp/x", real: str = "", **options: str) -> str:
+def why_not(bench: Bench, folder: str = "/tmp/x", real: str = "", **options: str | bool) -> str:
     """What bsub -k says, "" where the job is taken."""
     ask = Submit(command="x", options={"k": folder, **options}, checkpoint_folder=real or folder)
     try:
@@ -76,7 +76,37 @@ def test_the_sites_word(bench: Bench, shared: tuple[str, ...], taken: bool) -> N
     assert (why_not(bench) == "") is taken
 
 
-def test_staging_is_refused_by_name(bench: Bench) -> None:
-    assert why_not(bench, "/home/x stage") == (
-        "-k: stage is not supported by lava: checkpoints are written where every host of the job sees them"
+def test_a_folder_of_one_host_is_taken_where_its_generations_are_staged(bench: Bench) -> None:
+    cluster(bench)
+    assert why_not(bench, "/tmp/x stage=/home/ck") == ""
+    assert why_not(bench, "/tmp/x stage=/var/ck") == f"-k: /var/ck {ALONE}"
+    assert why_not(bench, "/tmp/x stage") == (
+        "-k: stage names no folder (stage=DIR), and the cluster has none (LAVA_CHKPNT_STAGE_DIR)"
     )
+    bench.configure(params=replace(bench.cluster.conf.params, lava_chkpnt_stage_dir="/home/all"))
+    assert why_not(bench, "/tmp/x stage") == ""
+    asked = bench.spec_of(k="/tmp/x 10 stage", n="4", M="100").checkpoint
+    assert asked is not None
+    assert asked.stage == "/home/all"
+
+
+@pytest.mark.parametrize("given", ["stage=", "stage=ck", "stage=../x", "stage=~/x"])
+def test_where_to_is_said_by_its_whole_path(bench: Bench, given: str) -> None:
+    assert why_not(bench, f"/tmp/x {given}") == f"-k: {given}: the folder to stage to is given by its whole path"
+
+
+def test_it_is_said_once(bench: Bench) -> None:
+    assert why_not(bench, "/tmp/x stage=/a stage=/b") == "-k: stage is given twice"
+
+
+ELSEWHERE = "writes its checkpoints where all of its hosts see them"
+
+
+def test_a_staged_job_is_on_one_host(bench: Bench) -> None:
+    cluster(bench)
+    assert "span[hosts=1]" in bench.spec_of(k="/tmp/x stage=/home/ck", n="4").resreq
+    assert bench.spec_of(k="/tmp/x stage=/home/ck").resreq == ""
+    several = f"-k: stage: a job of several hosts {ELSEWHERE}"
+    assert why_not(bench, "/tmp/x stage=/home/ck", n="4", R="span[ptile=2]") == several
+    resized = f"-k: stage: a job of a size that changes {ELSEWHERE}"
+    assert why_not(bench, "/tmp/x stage=/home/ck", n="1,4", ar=True) == resized

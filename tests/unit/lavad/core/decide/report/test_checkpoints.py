@@ -46,6 +46,26 @@ def test_generations_failures_and_lost_work_are_known(bench: Bench) -> None:
     assert "Work lost in 1 restarts: 60 seconds" in text
 
 
+def test_which_generations_are_staged_is_known_and_told_once(bench: Bench) -> None:
+    key = running(bench)
+    for generation in (1, 2):
+        bench.said("checkpointed", key, "h1", generation, 0.0, 8 << 20)
+    assert "STAGED" not in told.section(known(bench, key))
+    assert bench.said("checkpointed", key, "h1", 2, 3.0, 0, "", "no space", None, True) == ["CheckpointStaged"]
+    assert " Not staged: no space\n" in told.section(known(bench, key))
+    assert bench.said("checkpointed", key, "h1", 2, 4.0, 1 << 20, "", "", None, True) == ["CheckpointStaged"]
+    assert bench.said("checkpointed", key, "h1", 2, 0.0, 1 << 20, "", "", None, True) == [], "a copy is found again at each start"
+    found = known(bench, key)
+    assert ([one.staged for one in found.generations], found.not_staged, found.failed) == ([0, 1 << 20], "", 0)
+    rows = told.section(found).splitlines()
+    assert rows[2].split() == ["GENERATION", "TIME", "SECONDS", "SIZE", "STAGED", "METHOD"]
+    assert rows[4].endswith(" 8 Mbytes  1 Mbytes  -")
+    assert len(rows[2]) - len("METHOD") == rows[4].rindex("-"), "columns stand below their names"
+    assert bench.run(key).checkpoint == 2
+    bench.said("checkpointed", key, "h1", 3)
+    assert known(bench, key).generations[-1].staged == 0
+
+
 def test_a_start_that_finds_its_generation_damaged_goes_on_from_the_one_before(bench: Bench) -> None:
     key = running(bench)
     for generation in (1, 2):

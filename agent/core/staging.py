@@ -1,0 +1,70 @@
+"""When a generation of a job's checkpoints is copied to the shared folder (``bsub -k "DIR stage"``), and what follows.
+
+Rule: pure; the caller gives the times (seconds of CLOCK_BOOTTIME). One is copied at a time, the newest; the job waits for none.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from agent.core.effects import Effect, ReportStaged, StageGeneration
+
+RETRY = 60.0
+"""Seconds after a copy that failed until the next one is begun."""
+_OF_USERS = ("_OWNER", "_ADMIN")
+"""Ends of the names of the reasons (TermReason) for which users end a job themselves."""
+
+
+class Staging(msgspec.Struct, frozen=True):
+    """Of one part: the generation that was copied last, the one that is being copied (-1: none), and since when."""
+
+    uid: str
+    staged: int = -1
+    under_way: int = -1
+    since: float = 0.0
+    retry: float = 0.0
+    """No copy is begun before."""
+    why: str = ""
+    """Why the last copy failed, "" where it did not."""
+    ended: float = 0.0
+    """When the part ended, if its end waits for a copy."""
+
+
+Decided = tuple[Staging, list[Effect]]
+
+
+def look(now: float, state: Staging, newest: int) -> Decided:
+    """``newest`` is the newest whole generation, -1: there is none. What is there already is found so by who copies."""
+    if newest <= state.staged or state.under_way >= 0 or now < state.retry:
+        return state, []
+    return replace(state, under_way=newest, since=now), [StageGeneration(state.uid, newest)]
+
+
+def found(now: float, state: Staging, generation: int) -> Staging:
+    """A copy is being made that was begun before the agent started."""
+    return replace(state, under_way=generation, since=now)
+
+
+def done(now: float, state: Staging, size: int, why: str) -> Decided:
+    """The copy is whole, of ``size`` bytes, or ``why`` it is not; the same reason is told once."""
+    generation = state.under_way
+    seconds = now - state.since
+    if why:
+        told: list[Effect] = [] if why == state.why else [ReportStaged(state.uid, generation, seconds, why=why)]
+        return replace(state, under_way=-1, retry=now + RETRY, why=why), told
+    whole = replace(state, staged=generation, under_way=-1, why="")
+    return whole, [ReportStaged(state.uid, generation, seconds, size)]
+
+
+def part_ended(state: Staging, now: float) -> Staging:
+    """The end of the part waits for its newest generation: what failed just before is tried once more."""
+    return state if state.ended else replace(state, ended=now, retry=0.0)
+
+
+def is_waited_for(status: int, reason: str) -> bool:
+    """Whether the end of a part is told only when its newest generation is copied: the job may start again elsewhere.
+
+    ``status``: a wait status; ``reason``: for which it was ended on request (the name of a TermReason), "" if it was not.
+    """
+    return bool(status) and not reason.endswith(_OF_USERS)

@@ -1,0 +1,102 @@
+"""Copies of checkpoint generations in the shared folder (``bsub -k "DIR stage"``), made by parts of the agent's own.
+
+Rule: the job waits for none of them. An end after which the job may start elsewhere is told when its newest generation is there.
+"""
+
+from __future__ import annotations
+
+import time
+
+from agent.checkpoint import site as site_method
+from agent.core import staging
+from agent.core.effects import Effect, ReportStaged, StageGeneration
+from agent.launch import checkpoints
+from agent.launch.site import Site
+from agent.parts import report_messages as messages
+from agent.parts.entry import Entry
+from agent.parts.job_report import STAGED, owner_of
+from agent.parts.table import PartTable, Reporter
+from agent.starter.protocol import orders
+from agent.starter.protocol.reports import End
+from agent.starter_client.outgoing import Outgoing
+from proto import agent_pb2 as pb
+
+
+class Stager:
+    """Carries out what ``agent.core.staging`` decides. Times are CLOCK_BOOTTIME."""
+
+    def __init__(self, site: Site, table: PartTable, reporter: Reporter, starter: Outgoing) -> None:
+        self._site = site
+        self._table = table
+        self._reporter = reporter
+        self._starter = starter
+
+    def look(self, entry: Entry, now: float) -> None:
+        """Begin a copy where one is due; give up one that an ended part has waited for too long."""
+        if entry.work.copied is None or entry.checkpoint is None:
+            return
+        if entry.end is None and _may_write(entry):
+            self._apply(entry, *staging.look(now, entry.work.copied, entry.checkpoint.known))
+        elif entry.work.copying and now >= entry.work.copied.ended + checkpoints.timeout(self._site):
+            self.give_up(entry)
+
+    def here(self, uid: str, end: End | None, reason: str | None, now: float) -> None:
+        """The starter has a part that copies; it has ended (``end``, or ``reason``), or still runs (None)."""
+        entry = self._table.find(owner_of(uid))
+        if entry is not None and entry.work.copied is not None:
+            entry.work.copying = uid
+            entry.work.copied = staging.found(now, entry.work.copied, int(uid.removesuffix(STAGED).rpartition(".")[2]))
+        if end is not None or reason is not None:
+            self.ended(uid, end, reason or "", now)
+
+    def ended(self, uid: str, end: End | None, reason: str, now: float) -> None:
+        """A part that copied has ended."""
+        self._starter.put(orders.Forget((uid,)))
+        entry = self._table.find(owner_of(uid))
+        if entry is None or entry.work.copied is None or entry.work.copying != uid:
+            return
+        entry.work.copying = ""
+        _, size, why = site_method.outcome(end, reason)
+        self._apply(entry, *staging.done(now, entry.work.copied, size, why))
+
+    def waits(self, entry: Entry, now: float) -> bool:
+        """A part has ended: whether its end is told only when a copy is whole. A copy that nobody needs is given up."""
+        work = entry.work
+        if work.copied is None or entry.checkpoint is None or entry.end is None:
+            return False
+        if staging.is_waited_for(entry.end.status, entry.part.reason):
+            if not _may_write(entry):
+                return False
+            self._apply(entry, *staging.look(now, staging.part_ended(work.copied, now), entry.checkpoint.known))
+            return bool(work.copying)
+        self.give_up(entry)
+        return False
+
+    def give_up(self, entry: Entry) -> None:
+        """End the copy that is under way; its part tells when it is gone."""
+        if entry.work.copying:
+            self._starter.put(orders.Kill((entry.work.copying,)))
+
+    def _apply(self, entry: Entry, state: staging.Staging, effects: list[Effect]) -> None:
+        entry.work.copied = state
+        for effect in effects:
+            if isinstance(effect, StageGeneration):
+                self._begin(entry, effect.generation)
+            elif isinstance(effect, ReportStaged):
+                said = pb.Checkpointed(
+                    generation=effect.generation, seconds=effect.seconds, size=effect.size, why=effect.why, staged=True
+                )
+                self._reporter.put(messages.about(entry, checkpointed=said), entry)
+
+    def _begin(self, entry: Entry, generation: int) -> None:
+        made, order, deadline = entry.made, entry.order, entry.work.deadline
+        if made is None:
+            return
+        uid = f"{entry.uid}.{time.time_ns() // 1_000_000}.{generation}{STAGED}"
+        entry.work.copying = uid
+        self._starter.start(0, made.template, site_method.copier(uid, order, made, self._site, generation, deadline))
+
+
+def _may_write(entry: Entry) -> bool:
+    """Whether its lease is known, under which a copy is made: the job may be elsewhere once that is over."""
+    return not entry.order.start.lease or entry.work.deadline is not None

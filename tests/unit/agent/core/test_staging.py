@@ -1,0 +1,75 @@
+"""When a generation is copied to the shared folder: one at a time, the newest, again after a failure, before an end is told."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from agent.core import staging
+from agent.core.effects import ReportStaged, StageGeneration
+from agent.core.staging import RETRY, Staging
+
+
+def test_the_newest_is_copied_and_nothing_twice() -> None:
+    state = Staging("u")
+    assert staging.look(1.0, state, -1) == (state, [])
+    state, effects = staging.look(1.0, state, 3)
+    assert effects == [StageGeneration("u", 3)]
+    assert staging.look(2.0, state, 5) == (state, []), "one is under way"
+    state, effects = staging.done(4.0, state, 100, "")
+    assert effects == [ReportStaged("u", 3, 3.0, 100)]
+    assert staging.look(4.0, state, 3) == (state, [])
+    state, effects = staging.look(4.0, state, 7)
+    assert effects == [StageGeneration("u", 7)], "those between are passed over"
+
+
+def test_a_failure_is_told_once_and_tried_again() -> None:
+    state, _ = staging.look(1.0, Staging("u"), 3)
+    state, effects = staging.done(2.0, state, 0, "full")
+    assert effects == [ReportStaged("u", 3, 1.0, why="full")]
+    assert staging.look(2.0, state, 4) == (state, [])
+    state, effects = staging.look(2.0 + RETRY, state, 4)
+    assert effects == [StageGeneration("u", 4)]
+    state, effects = staging.done(100.0, state, 0, "full")
+    assert effects == []
+    state, _ = staging.look(1000.0, state, 4)
+    state, effects = staging.done(1001.0, state, 5, "")
+    assert effects == [ReportStaged("u", 4, 1.0, 5)]
+    state, _ = staging.look(1001.0, state, 5)
+    assert staging.done(1002.0, state, 0, "full")[1], "it is news again"
+
+
+def test_the_end_tries_once_more() -> None:
+    state, _ = staging.look(1.0, Staging("u"), 3)
+    state, _ = staging.done(2.0, state, 0, "full")
+    state = staging.part_ended(state, 3.0)
+    state, effects = staging.look(3.0, state, 3)
+    assert effects == [StageGeneration("u", 3)]
+    state, _ = staging.done(4.0, state, 0, "full")
+    state = staging.part_ended(state, 4.0)
+    assert state.ended == 3.0
+    assert staging.look(4.0, state, 3)[1] == []
+
+
+def test_a_copy_from_before_the_agent_started() -> None:
+    state = staging.found(5.0, Staging("u"), 2)
+    assert staging.look(5.0, state, 2) == (state, [])
+    assert staging.done(9.0, state, 8, "")[1] == [ReportStaged("u", 2, 4.0, 8)]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "waits"),
+    [
+        (0, "", False),
+        (signal.SIGKILL, "", True),
+        (1 << 8, "", True),
+        (signal.SIGKILL, "TERM_CHKPNT", True),
+        (signal.SIGKILL, "TERM_PREEMPT", True),
+        (signal.SIGKILL, "TERM_OWNER", False),
+        (signal.SIGKILL, "TERM_FORCE_ADMIN", False),
+        (signal.SIGKILL, "TERM_REQUEUE_OWNER", False),
+    ],
+)
+def test_which_ends_wait_for_the_copy(status: int, reason: str, waits: bool) -> None:
+    assert staging.is_waited_for(status, reason) is waits
