@@ -7,7 +7,8 @@ import os
 from cli.client import lsf_file
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, finish, start
-from cli.client.options import Table, read_letters, show_help, table_of
+from cli.client.options import HELP, Table, read_letters, show_help, table_of
+from proto.help.usages import BADMIN as USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,28 +17,6 @@ if TYPE_CHECKING:
 PROMPT = "badmin> "
 MIGRATE = "-migrate"
 """hclose --migrate."""
-USAGE = """\
-Usage: badmin [-h] [-V] command [command_options] [command_args]
-
-    ckconfig [-v]                        check the configuration files
-    reconfig [-v] [-f]                   check them, and let the master read them again
-    hopen  [-C comment] [host ... | all]     open hosts to jobs
-    hclose [-C comment] [host ... | all]     close hosts to new jobs
-    hclose --migrate [-C comment] [host ...]  close hosts, and let jobs that can start elsewhere do so
-    gpuopen  [-C comment] host:gpu[,gpu] ...  open GPUs to jobs; a GPU is its index or its UUID
-    gpuclose [-C comment] host:gpu[,gpu] ...  close GPUs to new jobs
-    qopen  [-C comment] [queue ... | all]    let queues take jobs
-    qclose [-C comment] [queue ... | all]    let queues take no new jobs
-    qact   [-C comment] [queue ... | all]    let queues start jobs
-    qinact [-C comment] [queue ... | all]    let queues start no jobs
-    hist | hhist | qhist | mbdhist [-t time0,time1] [-f file] [name ...]   show what was done
-    showconf mbd | sbd                   show the parameters in force
-    showstatus                           show the cluster in numbers
-    perfmon start [period] | stop | view [-json] | setperiod period    count what the master does
-    mbdrestart [-v] [-f]                 as reconfig
-    lease extend time                    for so long (30m, 2h, seconds) no job is ended or taken for lost
-    help                                 show this
-    quit                                 end"""
 QUEUE_WORDS = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -47,6 +26,9 @@ def run(context: Context) -> int:
     if context.argv[:1] in (["-h"], ["-help"]):
         context.err(USAGE + "\n")
         return LSF_FAILED
+    if context.argv[:1] == ["--help"]:
+        context.out(USAGE + "\n")
+        return 0
     if context.argv[:1] == ["-V"]:
         return show_help(context, table_of("badmin"), {"V": True}) or 0
     if context.argv:
@@ -57,7 +39,7 @@ def run(context: Context) -> int:
 def run_subcommand(context: Context, words: list[str]) -> int:
     """Run one subcommand; its exit status. Raises Fail."""
     name, rest = words[0], words[1:]
-    if name in ("help", "?"):
+    if name in ("help", "?") or (rest and rest[0][:1] == "-" and rest[0][1:] in HELP):
         context.err(USAGE + "\n")
         return 0
     if name in ("quit", "q"):

@@ -103,8 +103,8 @@ def run(argv: list[str]) -> int:
     if "V" in options:
         print(PRODUCT, file=sys.stderr)
         return 0
-    if "h" in options or "help" in options:
-        print(USAGE, file=sys.stderr)
+    if options.keys() & {"h", "help", "-help"}:
+        print(USAGE, file=sys.stdout if "-help" in options else sys.stderr)
         return 0
     environ = os.environ
     if not environ.get("LSB_JOBID") or not environ.get("LSB_MCPU_HOSTS"):

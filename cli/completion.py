@@ -9,14 +9,10 @@ import shlex
 import sys
 
 from proto.commands import COMMANDS, INSTALLED
+from proto.help.usages import LAVA
 from proto.options import OPTIONS
 
 SHELLS = ("bash", "zsh", "fish")
-SUBCOMMANDS = (
-    *("up", "down", "env", "status", "run", "why", "explain", "stats", "report", "time-left", "completion", "man"),
-    *("top", "watch", "web", "token"),
-    *("whatif", "replay", "db", "secret", "certs"),
-)
 _ASKS = {
     "jobs": "bjobs -noheader -o jobid",
     "ended": "bjobs -a -noheader -o jobid",
@@ -116,7 +112,7 @@ def bash() -> str:
         lists=lists,
         values="\n".join(values),
         commands="\n".join(commands),
-        subcommands=" ".join(SUBCOMMANDS),
+        subcommands=" ".join(LAVA),
         shells=" ".join(SHELLS),
         names=" ".join(INSTALLED),
     )
@@ -140,7 +136,7 @@ def fish() -> str:
             value = f" -x -a '(__lava_{_VALUES[option[1:]]})'" if option[1:] in _VALUES and valued else " -r" if valued else ""
             lines.append(f"complete -c {name} -o {option[1:]}{value}")
     first = "__fish_use_subcommand"
-    lines += [f"complete -c lava -f -n {first} -a {word}" for word in SUBCOMMANDS]
+    lines += [f"complete -c lava -f -n {first} -a {word}" for word in LAVA]
     lines += ["complete -c lava -f -n '__fish_seen_subcommand_from why stats watch time-left' -a '(__lava_ended)'"]
     lines += [f"complete -c lava -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SHELLS)}'"]
     return "\n".join(lines) + "\n"

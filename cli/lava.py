@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cli.local.folder import ROOT, Folder, default_folder
 from cli.local.up import CannotUp, Wanted, down, status_lines, status_words, up
+from proto.help.usages import LAVA
 
 _ASKS_NO_CLUSTER = ("lava explain",)
 _OF_LAVAD = {
@@ -28,6 +29,7 @@ _OWN = {
     "watch": "cli.live.watch",
 }
 """Subcommands with a module of their own."""
+_LOCAL = ("up", "down", "env", "status")
 _SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--history")
 """Options of whatif and replay that say what they read."""
 
@@ -50,26 +52,20 @@ def parser() -> argparse.ArgumentParser:
     """The options of up, down, env, status and certs; the other subcommands read theirs themselves."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
     commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | run | why | …")
-    helps = {
-        "up": "start a cluster (or what of it is not running) and print the exports for your shell",
-        "down": "end every process of the cluster, and its jobs",
-        "env": "print the exports for another terminal",
-        "status": "a line for each daemon; then what is wrong with the cluster, and what to do",
-    }
-    for name, text in helps.items():
-        command = commands.add_parser(name, help=text)
+    for name in _LOCAL:
+        command = commands.add_parser(name, help=LAVA[name])
         command.add_argument("--dir", default="", help="the cluster's folder (default: under the state directory)")
         if name == "up":
-            command.add_argument("--hosts", type=_count, default=1)
+            command.add_argument("--hosts", type=_count, default=1, help="how many hosts (default: 1)")
             command.add_argument("--slots", type=_count, default=0, help="slots of each host (default: cores)")
             command.add_argument("--database", default="", help="an SQLAlchemy URL, or 'postgres' for a private one")
-            command.add_argument("--masters", type=_count, default=1)
+            command.add_argument("--masters", type=_count, default=1, help="masters, of which all but one stand by (default: 1)")
             command.add_argument("--conf", default="", help="a site's LSF configuration folder")
             command.add_argument("--web", type=_port, nargs="?", const=0, default=-1, metavar="PORT", help="also serve the page")
             command.add_argument("--gpus", type=int, default=0, help="simulated GPUs on each host")
-    certs = commands.add_parser("certs", help="make certificates for the masters and hosts of a site")
+    certs = commands.add_parser("certs", help=LAVA["certs"])
     certs.add_argument("--out", required=True, help="folder for the authority, keys and certificates")
-    certs.add_argument("--cluster", default="lava")
+    certs.add_argument("--cluster", default="lava", help="the cluster's name (default: lava)")
     certs.add_argument("--master", nargs="+", default=[], help="names and addresses of the masters, as agents dial them")
     certs.add_argument("--hosts", nargs="*", default=[], help="hosts that get a certificate for their agent")
     certs.add_argument(
@@ -78,26 +74,9 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument(
         "--revoke", nargs="+", default=[], metavar="HOST", help="put all certificates of these hosts on the list ca.crl"
     )
-    commands.add_parser("run", help="submit a job file: lava's own, or a manifest of a training job", add_help=False)
-    commands.add_parser("why", help="why a job waits, and what would start it now; or why it ended", add_help=False)
-    commands.add_parser("explain", help="what a reason, an exit code or a refusal means, and what to do", add_help=False)
-    commands.add_parser("time-left", help="seconds until a running job must end; inside a job, this one", add_help=False)
-    commands.add_parser("stats", help="what a job or an array asked for and used, and advice", add_help=False)
-    commands.add_parser(
-        "report", help="what users, groups, projects and queues held, used and wasted; also as a page (--html)", add_help=False
-    )
-    commands.add_parser(
-        "completion", help="what bash, zsh or fish need to complete commands, jobs, queues and hosts", add_help=False
-    )
-    commands.add_parser("top", help="hosts, queues and running jobs, live", add_help=False)
-    commands.add_parser("watch", help="a job or an array until it ends: progress, ranks, output", add_help=False)
-    commands.add_parser("man", help="write the manual pages into a folder", add_help=False)
-    commands.add_parser("replay", help="make a cluster's scheduling decisions again from its history", add_help=False)
-    commands.add_parser("whatif", help="a trace, the history or the live jobs under other policies, hosts …", add_help=False)
-    commands.add_parser("db", help="check, backup, restore or upgrade the store", add_help=False)
-    commands.add_parser("web", help="print an address that signs you in to the page", add_help=False)
-    commands.add_parser("token", help="print a token for REST", add_help=False)
-    commands.add_parser("secret", help="values that jobs get as variables (set, rm, ls)", add_help=False)
+    for name in LAVA:
+        if name not in (*_LOCAL, "certs"):
+            commands.add_parser(name, help=LAVA[name], add_help=False)
     return lava
 
 
@@ -142,6 +121,9 @@ def _one_dash(words: list[str]) -> list[str]:
     """``--user ann`` and ``--user=ann`` as the options of listings are written: ``-user ann``."""
     found: list[str] = []
     for word in words:
+        if word == "--help":
+            found.append(word)
+            continue
         name, equals, value = word.partition("=")
         found += [name[1:], value] if equals and word.startswith("--") else [word[1:] if word.startswith("--") else word]
     return found

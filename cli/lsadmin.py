@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
-from cli.client.options import Table, read_letters, show_help, table_of
+from cli.client.options import HELP, Table, read_letters, show_help, table_of
+from proto.help.usages import LSADMIN as USAGE
 
-USAGE = """\
-Usage: lsadmin [-h] [-V] command [command_options] [command_args]
-
-    ckconfig [-v]                        check the configuration files
-    reconfig [-v] [-f]                   check them, and let the master read them again
-    showconf lim | res [host ... | all]  show the parameters in force"""
 HOSTS = "limstartup limshutdown limrestart limlock limunlock resstartup resshutdown resrestart"
 OTHERS = "limdebug limtime resdebug restime reslogon reslogoff expiry"
 
@@ -24,7 +19,10 @@ def run(context: Context) -> int:
     from cli.control import configuration
 
     words = context.argv
-    if words[:1] in ([], ["-h"], ["-help"], ["help"], ["?"]):
+    if words[:1] == ["--help"]:
+        context.out(USAGE + "\n")
+        return 0
+    if words[:1] in ([], ["-h"], ["-help"], ["help"], ["?"]) or (words[1:] and words[1][:1] == "-" and words[1][1:] in HELP):
         context.err(USAGE + "\n")
         return LSF_FAILED if words[:1] in ([], ["-h"], ["-help"]) else 0
     if words == ["-V"]:

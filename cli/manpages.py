@@ -1,4 +1,4 @@
-"""``lava man DIR``: a manual page for each command, made of the tables that its ``-h`` is made of.
+"""``lava man DIR``: a manual page for each command, made of the tables that its ``-h`` and ``--help`` are made of.
 
 ``make install`` writes them where ``man`` looks for the pages of commands in PATH.
 """
@@ -8,25 +8,28 @@ from __future__ import annotations
 import os
 import sys
 
+from cli.terminal.targets import USAGE as BLAUNCH
 from proto.commands import COMMANDS, INSTALLED
-from proto.options import OPTIONS
+from proto.help.lookup import ALWAYS, RESETS, rows
+from proto.help.usages import BADMIN, LAVA, LSADMIN
 from proto.version import VERSION
 
 SECTION = os.path.join("share", "man", "man1")
 _SEE = {"bsub": "bjobs bmod bkill", "bjobs": "bsub bhist bacct", "bhist": "bjobs bacct", "bkill": "bstop bresume bjobs"}
-_FORMS = {"duration": "[hour:]minute", "date": "[[month:]day:]hour:minute", "size": "size[KB|MB|GB|TB]", "text": "value"}
+_USAGES = {"badmin": BADMIN, "lsadmin": LSADMIN, "blaunch": BLAUNCH}
+"""Usages that say more than the options do."""
 
 
 def page(command: str) -> str:
     """In roff."""
     row = COMMANDS[command]
     lines = [f'.TH {command.upper()} 1 "" "lava {VERSION}" "lava"', ".SH NAME", f"{command} \\- {_plain(row.help)}"]
-    lines += [".SH SYNOPSIS", f".B {command}", *_synopsis(command), ".SH OPTIONS"]
-    for name, value, words in _options(command):
-        if words:
-            lines += [".TP", f".B \\-{_plain(name)}{f' {value}' if value else ''}", _plain(words)]
-    for name, words in (("-h", "prints the options."), ("-V", "prints the version.")):
-        lines += [".TP", f".B {_plain(name)}", words]
+    lines += [".SH SYNOPSIS", *_synopsis(command), ".SH OPTIONS"]
+    for name, value, words in (*rows(command), *ALWAYS):
+        lines += [".TP", f".B \\-{_plain(f'{name} {value}'.rstrip())}", _plain(words)]
+    if command == "bmod":
+        lines += [".PP", _plain(RESETS)]
+    lines += _subcommands() if command == "lava" else []
     lines += [".SH EXIT STATUS", "0: done. 255: refused, or nothing matched."]
     lines += [".SH ENVIRONMENT", "LSF_ENVDIR: the folder of lsf.conf. NO_COLOR: no colours on a terminal."]
     others = [f"{other}(1)" for other in _SEE.get(command, "bsub bjobs lava").split() if other != command]
@@ -34,32 +37,25 @@ def page(command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _subcommands() -> list[str]:
+    """Those of lava."""
+    lines = [".SH SUBCOMMANDS"]
+    for name, words in LAVA.items():
+        lines += [".TP", f".B {_plain(name)}", _plain(words)]
+    return [*lines, ".PP", _plain("lava NAME --help has the options of each.")]
+
+
 def _synopsis(command: str) -> list[str]:
-    options = [f"[\\-{_plain(name)}{f' {value}' if value else ''}]" for name, value, _ in _options(command)]
-    return [" ".join([*options, _plain(COMMANDS[command].words)]).strip() or "\\&"]
-
-
-def _options(command: str) -> list[tuple[str, str, str]]:
-    """(name, what its value is called, what it says) of those that lava supports."""
-    if command in ("bsub", "bmod"):
-        known = [option for option in OPTIONS if option.only in ("", command) and not option.unsupported]
-        return [
-            (
-                option.name,
-                "" if option.takes == "flag" else _FORMS[option.form],
-                f"The same as -{option.same_as}." if option.same_as else option.shown and f"{option.shown}.",
-            )
-            for option in known
-        ]
-    row = COMMANDS[command]
-    refused = {*row.refused.split()}
-    pairs = [(name, "") for name in row.flags.split()] + [(name, "value") for name in row.valued.split()]
-    return [(name, value, "") for name, value in pairs if name not in refused]
+    if command in _USAGES:
+        lines = [line[7:] if line.startswith(("Usage: ", " " * 7)) else line for line in _USAGES[command].splitlines()]
+        return [".nf", *(f"\\&{_plain(line)}" for line in lines), ".fi"]
+    options = [f"[\\-{_plain(f'{name} {value}'.rstrip())}]" for name, value, _ in rows(command)]
+    return [f".B {command}", " ".join([*options, _plain(COMMANDS[command].words)]).strip() or "\\&"]
 
 
 def _plain(text: str) -> str:
     """What roff would read as something else."""
-    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace('"', "\\(dq")
 
 
 def write(folder: str) -> int:

@@ -10,7 +10,7 @@ import re
 
 from cli.client.context import Context, Fail
 
-_OPTION = re.compile(r"^([\w.]+)(?: \w+)?: (?:illegal|invalid|unknown) option -- '?(\S+?)'?$", re.MULTILINE)
+_OPTION = re.compile(r"^([\w.]+(?: [\w-]+)?): (?:illegal|invalid|unknown) option -- '?(\S+?)'?$", re.MULTILINE)
 _QUEUE = re.compile(r"^(\S+): No such queue", re.MULTILINE)
 _HOST = re.compile(r"^(\S+): (?:Bad host name|Bad host specification|No such host)", re.MULTILINE)
 _HOST_BEHIND = re.compile(r"invalid hostname (\S+)$", re.MULTILINE)
@@ -24,7 +24,8 @@ def hint(context: Context, said: str) -> str:
         command, wrong = found[1], found[2]
         if len(wrong) == 1:  # getopt names the letter: -noheadr was read as -n and what follows
             wrong = next((word[1:] for word in context.argv if word[:1] == "-" and len(word) > 2 and wrong in word), wrong)
-        words = [f"-{name}" for name in _closest(wrong, _options(command))]
+        dash = "--" if command.startswith("lava ") and command != "lava run" else "-"
+        words = [f"{dash}{name}" for name in _closest(wrong, _options(command))]
         return _meant(words) or f"{command} -h shows the options\n"
     for pattern, command, field in (
         (_QUEUE, "bqueues", "queue_name"),
@@ -54,6 +55,7 @@ def _options(command: str) -> list[str]:
     from proto.commands import COMMANDS
     from proto.options import OPTIONS
 
+    command = command.replace("lava run", "bsub").removeprefix("lava ")
     if command in ("bsub", "bmod"):
         known = [option for option in OPTIONS if option.only in ("", command) and not option.unsupported]
         resets = [f"{option.name}n" for option in known if command == "bmod" and option.has_reset]

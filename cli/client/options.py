@@ -22,6 +22,9 @@ WHY_NOT = {
 }
 """Why an option that LSF has makes no sense here, where that is not plain from its name."""
 
+HELP = ("h", "V", "help", "-help")
+"""Options of every command, by which it does nothing else; ``--help`` among them."""
+
 
 class Table:
     """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text.
@@ -45,7 +48,7 @@ class Table:
         alias: dict[str, str] | None = None,
     ) -> None:
         self.command = command
-        self.valued = dict.fromkeys(("h", "V", "help", *flags.split()), False)
+        self.valued = dict.fromkeys((*HELP, *flags.split()), False)
         self.valued.update(dict.fromkeys(valued.split(), True))
         self.refused = frozenset(refused.split())
         self.repeated = frozenset(repeated.split())
@@ -60,7 +63,7 @@ class Table:
 
     def usage(self) -> str:
         """The synopsis, folded at 79 columns."""
-        names = [name for name in self.valued if name not in self.refused and name not in ("h", "V", "help")]
+        names = [name for name in self.valued if name not in self.refused and name not in HELP]
         pieces = [f"[-{name} value]" if self.valued[name] else f"[-{name}]" for name in names]
         pieces += ["[-h]", "[-V]"]
         if self.usage_words:
@@ -96,10 +99,11 @@ class Table:
 
 def table_of(command: str, subcommand: str = "", repeated: str = "") -> Table:
     """The options of a command as ``proto/commands.py`` has them; its messages name the subcommand too."""
-    from proto.commands import COMMANDS  # bsub does without
+    from proto.commands import COMMANDS, OF_LAVA  # bsub does without
 
     row = COMMANDS[command]
-    return Table(f"{command} {subcommand}".rstrip(), row.flags, row.valued, row.words, row.refused, repeated)
+    name = f"lava {command}" if command in OF_LAVA else command
+    return Table(f"{name} {subcommand}".rstrip(), row.flags, row.valued, row.words, row.refused, repeated)
 
 
 def read_command_options(table: Table, words: list[str]) -> tuple[Options, list[str]]:
@@ -201,7 +205,15 @@ def _stray_format(table: Table, rest: list[str]) -> str:
 
 
 def show_help(context: Context, table: Table, options: Options, status: int = 255) -> int | None:
-    """Do ``-h`` and ``-V``: their exit status, or None where neither was given."""
+    """Do ``-h``, ``--help`` and ``-V``: their exit status, or None where none was given.
+
+    ``-h`` is LSF's: the usage on standard error, and mostly 255; ``--help`` says what each option does, on standard output.
+    """
+    if "-help" in options:
+        from proto.help.lookup import shown
+
+        context.out(shown(table.command) or table.usage() + "\n")
+        return 0
     if "h" in options or "help" in options:
         context.err(table.usage() + "\n")
         return status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import Fail
-from cli.client.options import Table
+from cli.client.options import HELP, Table
 from cli.jobs.fields import Fields
 from cli.jobs.model import Action, JobFile, Policy, Role
 from cli.submit.submit_options import bsub_table
@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
 """Fields that are options of bsub with a name that can be read."""
-_CLIENT = frozenset(
-    ["h", "V", "help", "pack", "json", "yaml", "jsdl", "jsdl_strict", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n"]
-)
+_CLIENT = frozenset([*HELP, "pack", "json", "yaml", "jsdl", "jsdl_strict", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n"])
 
 
 def read_own(value: Json, name: str) -> JobFile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, finish, readable
-from cli.client.options import read_command_options
+from cli.client.options import HELP, read_command_options
 from cli.submit.bulk import MOST, submit_many
 from cli.submit.job_file import pack_lines
 from cli.submit.prepare import Prepared, prepared
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.client.options import Table
-
-HELP = frozenset(("h", "help", "V"))
 
 
 def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) -> int:
@@ -48,7 +46,7 @@ def _prepared(context: Context, conf: dict[str, str], table: Table, words: list[
     """What a line submits, or why it does not; None: bsub has more to do for it."""
     try:
         given, command = read_command_options(table, words)
-        if not HELP.isdisjoint(given):
+        if given.keys() & {*HELP}:
             return None
         made = prepared(context, conf, given, command)
         return None if made.stays else made

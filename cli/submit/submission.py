@@ -7,6 +7,7 @@ import time
 
 from cli.client.client import Client
 from cli.client.context import Context, Fail, Refused
+from cli.client.options import HELP
 from cli.submit.submit_options import propagated
 from proto.options import OPTIONS
 
@@ -31,7 +32,7 @@ LAUNCHERS = (
     "srun",
 )
 KILLED_WHILE_PENDING = 126
-NOT_SENT = {"h", "V", "help", *(option.name for option in OPTIONS if not option.sent and option.only != "bmod")}
+NOT_SENT = {*HELP, *(option.name for option in OPTIONS if not option.sent and option.only != "bmod")}
 BAD_RESREQ = "Bad resource requirement syntax"
 
 

@@ -14,7 +14,7 @@ USAGE = (
     "               [-no-shell | -use-login-shell] command [argument ...]\n"
     "       blaunch [-h] [-V]"
 )
-FLAGS = ("n", "no-shell", "use-login-shell", "h", "V", "help")
+FLAGS = ("n", "no-shell", "use-login-shell", "h", "V", "help", "-help")
 VALUED = ("z", "u")
 
 

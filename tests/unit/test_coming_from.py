@@ -13,7 +13,6 @@ import pytest
 from cli import badmin
 from cli.client.context import Fail
 from cli.client.options import Table, read_command_options, read_letters, table_of
-from cli.completion import SUBCOMMANDS
 from cli.jobs import manifests
 from cli.submit.submit_options import bmod_table, bsub_table, propagated
 from cli.terminal import targets
@@ -30,6 +29,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Refused, Submit
 from lavad.core.site.conf import Conf, Params, ResourceConf, UnitConf
 from proto.commands import COMMANDS, INSTALLED
+from proto.help.usages import BADMIN, LAVA
 from proto.options import BY_NAME
 from tests.support.worlds.world import World
 
@@ -91,7 +91,7 @@ def read(span: str) -> None:
     elif command in ("bsub", "bmod"):
         _submit(command, [word for word in words if word != "<"])
     elif command == "lava":
-        assert not words or words[0] in SUBCOMMANDS, span
+        assert not words or words[0] in LAVA, span
         if words[:1] and words[0] in COMMANDS:
             read_letters(table_of(words[0]), [word.removeprefix("-") if word[:2] == "--" else word for word in words[1:]])
     elif command == "badmin":
@@ -119,7 +119,7 @@ def _administer(words: list[str]) -> None:
     if words:
         name = words[0]
         assert name in badmin.COMMANDS.keys() - badmin.WHY_NOT.keys(), words
-        row = "".join(line for line in badmin.USAGE.splitlines() if re.search(rf"^    (.*\| )?{name}\b", line))
+        row = "".join(line for line in BADMIN.splitlines() if re.search(rf"^    (.*\| )?{name}\b", line))
         flags = " ".join(re.findall(r"(?<![\w-])-(\S+?)(?=[\s\]])", row.replace("-C comment", "")))
         read_letters(Table(name, flags, "C" if "-C" in row else ""), words[1:])
 
