@@ -170,11 +170,10 @@ class Watch:
         with tempfile.TemporaryFile() as file, open(os.devnull, "wb") as nothing:
             quiet = Context([self.job], self.context.cwd, self.context.environ, stdout=file.fileno(), stderr=nothing.fileno())
             try:
-                Client(quiet, read_conf(quiet)).stream({"ask": "peek", "job": self.job, "select": {}, "follow": False})
+                Client(quiet, read_conf(quiet)).stream({"ask": "peek", "job": self.job, "last": _LARGEST_TAIL})
             except Fail:
                 return []
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _LARGEST_TAIL))
+            file.seek(0)
             text = file.read().decode("utf-8", "replace")
         shown = [harmless(line.expandtabs()) for line in text.splitlines()[-_TAIL:]]
         return [[], [Piece("OUTPUT", "head")], *([Piece(line)] for line in shown)] if shown else []

@@ -53,10 +53,15 @@ class PeekRequests:
             raise NoOutput(data.error)
         return data
 
-    async def pieces(self, session: Session, question: Peek) -> AsyncIterator[tuple[bytes, int]]:
-        """All output from the request's offset on: (piece, offset after it)."""
+    async def pieces(self, session: Session, question: Peek, last: int = 0) -> AsyncIterator[tuple[bytes, int]]:
+        """All output from the request's offset on, or ``last`` bytes of it: (piece, offset after it)."""
         while True:
             data = await self.read(session, question)
+            if last and data.size - question.offset > last:
+                question = replace(question, offset=data.size - last)
+                last = 0
+                continue
+            last = 0
             question = replace(question, offset=question.offset + len(data.data))
             if data.data:
                 yield data.data, question.offset

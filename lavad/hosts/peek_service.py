@@ -16,8 +16,9 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
 from lavad.core.site.rights import may_control
-from lavad.hosts.peek_requests import NoOutput, PeekRequests
+from lavad.hosts.peek_requests import PATIENCE, NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
+from lavad.replica.replicas import ALIVE
 from lavad.store.read import Find, Reader
 from lavad.wire import records
 from proto.answers import Piece
@@ -25,6 +26,8 @@ from proto.workers import Workers
 
 FOLLOW = 0.3
 """Seconds between two reads of output with bpeek -f."""
+QUIET = ALIVE - PATIENCE
+"""Seconds without output after which an empty piece says that the job writes nothing; its host may then be slow to answer."""
 
 
 class PeekService:
@@ -60,7 +63,7 @@ class PeekService:
                     yield {"out": text.decode("utf-8", "replace")}
         except NoOutput as why:
             raise Refused(str(why)) from None
-        if not ask.follow:
+        if not ask.follow and not ask.last:
             # after the output, as with LSF where stdout is not a terminal
             yield {"out": "".join(f"<< output from {'stderr' if stderr else 'stdout'} >>\n" for stderr in files)}
         yield {"exit": 0}
@@ -113,13 +116,19 @@ class PeekService:
         question = records.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
         if job.outcome is not None and not path:
             raise Refused(f"Job <{ask.job}> is not found")
+        clock, last = asyncio.get_running_loop().time, ask.last
+        said = clock()
         while True:
             live = self._cluster.find_job(job.key)
-            async for piece, offset in self._peeks.pieces(self._session(job), question):
-                question = replace(question, offset=offset)
+            async for piece, offset in self._peeks.pieces(self._session(job), question, last):
+                question, last = replace(question, offset=offset), 0
                 yield piece
+                said = clock()
             if not ask.follow or live is None or live.run is None or live.run.uid != job.run.uid:
                 return
+            if clock() - said >= QUIET:
+                yield b""
+                said = clock()
             await asyncio.sleep(FOLLOW)
 
     def _session(self, job: Job) -> Session:

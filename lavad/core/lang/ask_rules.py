@@ -17,6 +17,7 @@ class Rule(Enum):
     """Who may; the value is what docs/security.md says."""
 
     ANYONE = "anyone whom a host may vouch for"
+    SUBMISSION_HOST = "anyone, from a submission host: a token would outlive the job for which another host is believed"
     SUBMITTER = "anyone whom a host may vouch for; root with LSF_ROOT_USER=Y"
     CONTROL = "the job's owner, administrators of its queue, of a user group that the owner is in, of the cluster; root"
     OWNER = "the job's owner"
@@ -60,7 +61,7 @@ RULES: dict[type[Ask], Rule] = {
     asks.Wait: Rule.ANYONE,
     asks.Changes: Rule.ANYONE,
     asks.Query: Rule.ANYONE,
-    Token: Rule.ANYONE,
+    Token: Rule.SUBMISSION_HOST,
 }
 
 CALLS: dict[str, str] = {

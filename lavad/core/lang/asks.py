@@ -382,11 +382,13 @@ class Attach(Ask, frozen=True):
 
 
 class Peek(Ask, frozen=True):
-    """bpeek: the output of a job from ``offset`` on; an answer for each piece, at the latest one at its end."""
+    """bpeek: the output of a job; an answer for each piece, the last one at its end, an empty one while it writes nothing."""
 
     job: b.JobId
     select: Select = Select()
     follow: bool = False
+    last: b.Number = 0
+    """So many bytes of the end of each file, without LSF's line that says which file it was; 0: all, as bpeek shows it."""
 
 
 def any_ask() -> Any:

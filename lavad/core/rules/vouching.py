@@ -2,7 +2,8 @@
 
 A host vouches by user name, so whoever is root there can be any user whom it may vouch for. Rule: it vouches for everybody only
 where it is declared as a submission host, elsewhere for users who have a live job on it; on a host that is not an administration
-host nobody is an administrator, and root can only look.
+host nobody is an administrator, and root can only look. A token would live on after the job for which a host was believed, so
+only submission hosts get one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Ask, Caller, Query
+from lavad.core.lang.token_ask import Token
 from lavad.core.site.conf import Conf
 
 
@@ -41,7 +43,9 @@ def why_not_vouched(cluster: Cluster, ask: Ask, caller: Caller) -> str:
     """Why an ask of this caller is not taken from their host; "": it is."""
     if not caller.may_administer and (caller.uid == 0 or caller.user == "root") and not isinstance(ask, Query):
         return f"{caller.host}: root is not heard from this host (LAVA_ADMIN_HOSTS)"
-    if _is_submission_host(cluster, caller.host) or caller.user in _users_of(cluster, caller.host):
+    if _is_submission_host(cluster, caller.host):
+        return ""
+    if caller.user in _users_of(cluster, caller.host) and not isinstance(ask, Token):
         return ""
     return f"{caller.host}: Host is not a submission host"
 

@@ -67,6 +67,7 @@ OWNERS = {"owner", "owner, on a node", "a task of the job"}
 ADMINS = {"cluster administrator", "root"}
 EXPECTED: dict[Rule, set[str]] = {
     Rule.ANYONE: HEARD_TO_CHANGE,
+    Rule.SUBMISSION_HOST: HEARD_TO_CHANGE - {"a task of the job"},
     Rule.SUBMITTER: HEARD_TO_CHANGE,
     Rule.CONTROL: OWNERS | ADMINS | {"queue administrator", "user group administrator"},
     Rule.OWNER: OWNERS,

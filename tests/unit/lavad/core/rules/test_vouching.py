@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from config.model.cluster import HostConfig
 from lavad.core.lang.asks import Ask, Caller, Kill, Query
+from lavad.core.lang.token_ask import Token
 from lavad.core.rules.vouching import has_jobs, is_admin_host, is_member, why_not_vouched
 from tests.support.worlds.bench import Bench
 
@@ -29,6 +30,7 @@ def _why(bench: Bench, user: str, host: str, ask: Ask = KILL, uid: int = 1000, m
 def test_a_declared_host_vouches_for_everybody() -> None:
     bench = _bench()
     assert _why(bench, "bob", "h2") == ""
+    assert _why(bench, "bob", "h2", Token()) == ""
     assert _why(_bench(submit=("h2",)), "bob", "h2") == ""
     assert _why(_bench(listed=()), "bob", "h2") == ""
 
@@ -43,6 +45,8 @@ def test_another_host_vouches_for_those_who_have_a_job_on_it(submit: tuple[str, 
     params = replace(bench.cluster.conf.params, lava_submit_hosts=submit)
     bench.configure(params=params, hosts=tuple(HostConfig(name) for name in listed))
     assert _why(bench, "u1", host, ask) == ""
+    # a token would live on after the job
+    assert _why(bench, "u1", host, Token()) == f"{host}: Host is not a submission host"
     assert _why(bench, "u2", host, ask) == f"{host}: Host is not a submission host"
     assert _why(bench, "u1", other, ask) == f"{other}: Host is not a submission host"
     bench.ended(key, host)

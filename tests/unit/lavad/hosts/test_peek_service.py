@@ -1,0 +1,110 @@
+"""Output of a job, asked of its host: the whole or its end, and a sign of life while the job writes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Peek
+from lavad.hosts import peek_requests, peek_service
+from lavad.hosts.peek_requests import PeekRequests
+from lavad.hosts.peek_service import PeekService
+from lavad.hosts.sessions import Session, Sessions
+from lavad.wire.records import PeekData
+from proto.workers import Workers
+from tests.support.stores.memory_reader import MemoryReader
+from tests.support.worlds.bench import ALICE, Bench
+from web.master import PATIENCE
+
+TRAILER = {"out": "<< output from stdout >>\n"}
+
+
+class Host:
+    """What a job writes there, and how its agent is asked for it."""
+
+    def __init__(self, output: bytes) -> None:
+        self.output = output
+        self.asked: list[int] = []
+        self.bench = Bench()
+        self.key = self.bench.placed(user=ALICE.user)
+        (name,) = self.bench.running()[self.key]
+        self.session = Session(name, 0)
+
+    @asynccontextmanager
+    async def service(self) -> AsyncIterator[PeekService]:
+        sessions, peeks, reader = Sessions(), PeekRequests(), MemoryReader()
+        sessions.rows[self.session.host] = self.session
+        reader.kept_texts[self.key] = JobText(command="a")
+        agent = asyncio.ensure_future(self._answer(peeks))
+        try:
+            yield PeekService(self.bench.cluster, sessions, peeks, reader, Workers("reads"))  # type: ignore[arg-type]
+        finally:
+            agent.cancel()
+
+    async def _answer(self, peeks: PeekRequests) -> None:
+        while (sent := await self.session.outgoing.get()) is not None:
+            peek = sent.message.peek
+            self.asked.append(peek.offset)
+            data = self.output[peek.offset : peek.offset + peek.limit]
+            peeks.answered(self.session, PeekData(peek.id, data, len(self.output), ""))
+
+
+def shown(host: Host, **ask: Any) -> list[Any]:
+    async def main() -> list[Any]:
+        async with host.service() as service:
+            return [piece async for piece in service.answer(Peek(job=str(host.key), **ask), ALICE)]
+
+    return asyncio.run(main())
+
+
+def test_bpeek_shows_all_and_says_what_it_was() -> None:
+    assert shown(Host(b"all of it\n")) == [{"out": "all of it\n"}, TRAILER, {"exit": 0}]
+
+
+@pytest.mark.parametrize(
+    ("size", "reads"), [(0, [0]), (10, [0]), (100, [0]), (3 * peek_requests.PIECE, [0, 3 * peek_requests.PIECE - 100])]
+)
+def test_the_end_is_read_alone_and_nothing_is_added_to_it(size: int, reads: list[int]) -> None:
+    host = Host(bytes(65 + at % 26 for at in range(size)))
+    *pieces, end = shown(host, last=100)
+    assert end == {"exit": 0}
+    assert "".join(piece["out"] for piece in pieces).encode() == host.output[-100:]
+    assert host.asked == reads
+
+
+def test_while_the_job_is_silent_there_is_a_sign_of_life_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers give up after ``PATIENCE`` of nothing; the host may take its own time to answer."""
+    assert peek_service.QUIET + peek_service.FOLLOW + peek_requests.PATIENCE < PATIENCE
+    monkeypatch.setattr(peek_service, "QUIET", 0.0)
+    monkeypatch.setattr(peek_service, "FOLLOW", 0.0)
+    host = Host(b"begun\n")
+
+    async def main() -> None:
+        async with host.service() as service:
+            pieces = service.answer(Peek(job=str(host.key), follow=True), ALICE)
+            found = [await asyncio.wait_for(anext(pieces), 30) for _ in range(3)]
+            assert found == [{"out": "begun\n"}, {"out": ""}, {"out": ""}]
+            host.output += b"more\n"
+            while (piece := await asyncio.wait_for(anext(pieces), 30)) == {"out": ""}:
+                pass
+            assert piece == {"out": "more\n"}
+
+    asyncio.run(main())
+
+
+def test_what_comes_after_the_end_that_was_asked_for_is_followed() -> None:
+    host = Host(b"x" * 500 + b"tail")
+
+    async def main() -> None:
+        async with host.service() as service:
+            pieces = service.answer(Peek(job=str(host.key), follow=True, last=4), ALICE)
+            assert await asyncio.wait_for(anext(pieces), 30) == {"out": "tail"}
+            host.output += b"y" * 500
+            assert await asyncio.wait_for(anext(pieces), 30) == {"out": "y" * 500}
+
+    asyncio.run(main())
