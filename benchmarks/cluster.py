@@ -68,6 +68,10 @@ class Wire:
             pieces.append(answer.get("out") or answer.get("err") or "")
         return "".join(pieces)
 
+    def fileno(self) -> int:
+        """To wait for its next answer; no answer may be left unread then."""
+        return self._link.fileno()
+
     def close(self) -> None:
         """Close the connection."""
         self._file.close()
@@ -167,29 +171,55 @@ class Cluster:
         self.wait(quiet, "the daemons to be idle", 0.3)
 
     def pids(self) -> dict[str, int]:
-        """lavad and its replicas, agent, starter."""
+        """lavad, its replicas and the process of its log of events, agent, starter."""
         lavad = find_pid(self.folder, "lavad")
         found = {"lavad": lavad}
         for pid in children([lavad]) - {lavad}:
-            name = Path(f"/proc/{pid}/comm").read_text().strip()
-            found[{"lava-sched": "sched", "lava-query": "query"}.get(name, name)] = pid
+            name = comm(pid)
+            found[name.removeprefix("lava-")] = pid
         found["agent"] = find_pid(self.folder, "agent-host1")
         found["starter"] = find_pid(self.folder, "starter-host1")
         return found
 
     def cpu(self) -> dict[str, float]:
-        """CPU seconds of each daemon so far (``jobs``: of the starter's reaped children)."""
-        used = {}
-        for name, pid in self.pids().items():
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            used[name] = sum(map(int, fields[11:13])) / TICKS
-            if name == "starter":
-                used["jobs"] = sum(map(int, fields[13:15])) / TICKS
+        """CPU seconds of each daemon so far; ``shepherds``: of all there are, ``jobs``: of what they and the starter reaped."""
+        pids = self.pids()
+        used = {name: _ticks(pid)[0] for name, pid in pids.items()}
+        if "starter" in pids:
+            shepherds = [_ticks(pid) for pid in children([pids["starter"]]) if comm(pid) == "lava-shepherd"]
+            used["shepherds"] = sum(own for own, _ in shepherds)
+            used["jobs"] = sum(reaped for _, reaped in shepherds) + _ticks(pids["starter"])[1]
         return used
 
     def rss(self) -> dict[str, int]:
         """Resident bytes of each daemon."""
         return {name: resident(pid) for name, pid in self.pids().items()}
+
+    def private(self) -> dict[str, int]:
+        """Bytes of each daemon that it does not share with others."""
+        return {name: _private(pid) for name, pid in self.pids().items()}
+
+
+def _private(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
+
+
+def comm(pid: int) -> str:
+    """The name of a process, "" if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _ticks(pid: int) -> tuple[float, float]:
+    """CPU seconds of a process, and of what it has reaped; zeros if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0, 0.0
+    return sum(map(int, fields[11:13])) / TICKS, sum(map(int, fields[13:15])) / TICKS
 
 
 def resident(pid: int) -> int:

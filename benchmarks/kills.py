@@ -9,9 +9,8 @@ import os
 import signal
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.cluster import Cluster, Wire, comm, submission
 from benchmarks.line import Line, line, seconds
 from cli.local.daemons import children
 
@@ -55,14 +54,7 @@ def _start(cluster: Cluster, wire: Wire) -> None:
 
 
 def _sleeping(cluster: Cluster) -> int:
-    return sum(_name(pid) == "sleep" for pid in children([cluster.pids()["starter"]]))
-
-
-def _name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
+    return sum(comm(pid) == "sleep" for pid in children([cluster.pids()["starter"]]))
 
 
 def _kill(cluster: Cluster, wire: Wire) -> None:

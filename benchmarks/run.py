@@ -29,6 +29,8 @@ FAMILIES = (
     "busy",
     "masses",
     "scale",
+    "store_commit",
+    "flat",
 )
 
 

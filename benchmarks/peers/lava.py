@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 
 from benchmarks.bulk import bulk
-from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.cluster import Cluster, Wire, comm, submission
 from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, NO_OPS, RANKS, SINGLES, SLEEPS, Measure
 from benchmarks.programs import each_ms, rate_of_loops
@@ -129,7 +127,7 @@ class Lava:
 
     def _sleeping(self) -> int:
         assert self._sleepers is not None
-        return sum(name == "sleep" for name in _names(self._sleepers.pids()["starter"]))
+        return sum(comm(pid) == "sleep" for pid in children([self._sleepers.pids()["starter"]]))
 
     def _kill(self) -> float:
         assert self._sleepers is not None
@@ -168,11 +166,3 @@ class Lava:
         took = restart(self._cluster)
         self._wire = self._cluster.wire()
         return took
-
-
-def _names(parent: int) -> Iterator[str]:
-    for pid in children([parent]):
-        try:
-            yield Path(f"/proc/{pid}/comm").read_text().strip()
-        except OSError:
-            continue

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from benchmarks.cluster import resident
+from benchmarks.cluster import comm, resident
 from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, RANKS, SINGLES, SLEEPS, Measure
 from benchmarks.peers.slurm_files import build_submitter, configuration, free_ports
@@ -198,13 +198,7 @@ class Slurm:
         wait(lambda: self._sleeping() >= SLEEPS, "Slurm's sleeps to be there", POLL)
 
     def _sleeping(self) -> int:
-        found = 0
-        for pid in self._of_this_folder():
-            try:
-                found += Path(f"/proc/{pid}/comm").read_text() == "sleep\n"
-            except OSError:
-                continue
-        return found
+        return sum(comm(pid) == "sleep" for pid in self._of_this_folder())
 
     def _kill_sleeps(self) -> None:
         self._run("scancel", "--quiet", f"--user={os.getuid()}")
