@@ -9,7 +9,7 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-plain test-gpu test-web bench bench-peers soak coverage docs stubs clean
+.PHONY: install run test test-plain test-gpu test-web bench bench-peers soak coverage docs reference stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -72,6 +72,10 @@ coverage: install
 docs: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# docs/reference, made of the code's own tables; tests/unit/test_architecture.py says when it is out of date.
+reference: install
+	@$(BIN)/python -m docs.generate
 
 # The Python code of proto/*.proto; tests/unit/test_architecture.py says when it is out of date.
 stubs: install

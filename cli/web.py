@@ -22,13 +22,18 @@ def link(address: str, token: str) -> str:
     return f"{address.rstrip('/')}/login?link={token}"
 
 
+def parser(what: str) -> argparse.ArgumentParser:
+    """The options of ``lava web`` or ``lava token``."""
+    found = argparse.ArgumentParser(prog=f"lava {what}")
+    found.add_argument("--dir", default="", help="a cluster of lava up (default: the one of this shell)")
+    if what == "token":
+        found.add_argument("--hours", type=float, default=24.0, help="how long it serves, at most 168 (default 24)")
+    return found
+
+
 def main(words: list[str], what: str) -> int:
     """Exit 0, or 1 with one line on stderr."""
-    parser = argparse.ArgumentParser(prog=f"lava {what}")
-    parser.add_argument("--dir", default="", help="a cluster of lava up (default: the one of this shell)")
-    if what == "token":
-        parser.add_argument("--hours", type=float, default=24.0, help="how long it serves, at most 168 (default 24)")
-    options = parser.parse_args(words)
+    options = parser(what).parse_args(words)
     try:
         context, folder = _context(options.dir)
         conf = read_conf(context)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./(?P<path>[^)#]+)|(?:systemd|monitoring)/?[^)]*)(?:#[^)]*)?\)")
+_OUTSIDE = r"\[([^\]]+)\]\((?:{up}(?P<path>[^)#]+)|(?:systemd|monitoring)/?[^)]*)(?:#[^)]*)?\)"
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with each link that leaves ``docs/`` as its text, and the path where that is not the text already."""
-    return _OUTSIDE.sub(_named, markdown)
+    up = r"\.\./" * (page.file.src_uri.count("/") + 1)
+    return re.sub(_OUTSIDE.format(up=up), _named, markdown)
 
 
 def _named(link: re.Match[str]) -> str:

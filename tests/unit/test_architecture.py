@@ -17,6 +17,7 @@ import proto
 from cli.client import frames
 from cli.submit.submission import KILLED_WHILE_PENDING
 from cli.submit.submit_options import SUBMIT_DEFAULTS
+from docs.generate.pages import outdated
 from lava_client import follow, link, local, options
 from proto import agent_pb2
 from proto.commands import COMMANDS
@@ -38,6 +39,7 @@ CLIENT = (
     ("errors", "worker"),
 )
 """The modules of lava_client from the top: each imports those below only."""
+BESIDE = ("examples", "benchmarks", "docs", "tests")
 LONGEST = 400
 MOST_OPEN = 70
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
@@ -55,14 +57,14 @@ def short(path: Path) -> str:
 
 def test_no_file_is_too_long() -> None:
     """A file has at most 400 lines."""
-    lengths = {short(path): len(path.read_text().splitlines()) for path in sources(*PACKAGES, "examples", "benchmarks", "tests")}
+    lengths = {short(path): len(path.read_text().splitlines()) for path in sources(*PACKAGES, *BESIDE)}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
 
 
 def test_no_function_is_too_long() -> None:
     """A function has at most 60 lines."""
     long = {}
-    for path in sources(*PACKAGES, "examples", "benchmarks", "tests"):
+    for path in sources(*PACKAGES, *BESIDE):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -86,7 +88,7 @@ def test_few_lines_leave_a_type_open() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     """Each module that holds code opens with a docstring."""
-    trees = {short(path): ast.parse(path.read_text()) for path in sources(*PACKAGES, "examples", "benchmarks", "tests")}
+    trees = {short(path): ast.parse(path.read_text()) for path in sources(*PACKAGES, *BESIDE)}
     assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
 
 
@@ -214,6 +216,10 @@ def test_generated_code_is_as_the_compiler_writes_it(tmp_path: Path) -> None:
     compile_proto(tmp_path, *(f"--{kind}_out={tmp_path}" for kind in ("python", "pyi", "grpc_python")))
     for path in sorted((tmp_path / "proto").iterdir()):
         assert (ROOT / "proto" / path.name).read_text() == path.read_text(), f"proto/{path.name}: make stubs"
+
+
+def test_the_reference_says_what_the_code_says() -> None:
+    assert outdated() == [], "docs/reference is out of date: make reference, and commit it"
 
 
 def test_no_path_of_one_machine() -> None:

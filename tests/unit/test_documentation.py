@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _LINK = re.compile(r"\[[^\]]+\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 
 
@@ -33,7 +33,7 @@ def test_every_page_has_its_place_in_the_site_and_in_the_list() -> None:
     placed = [
         page for section in sections for value in section.values() for page in (value if isinstance(value, list) else [value])
     ]
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")}
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
     assert set(placed) == pages
     assert len(placed) == len(pages)
     listed = {path for path, _ in _LINK.findall((ROOT / "docs" / "README.md").read_text())}

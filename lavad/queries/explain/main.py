@@ -11,15 +11,20 @@ _MOST = 8
 """Entries that are printed."""
 
 
-def main(argv: list[str]) -> int:
-    """Exit 0; 255 where nothing is known of it."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    found = argparse.ArgumentParser(
         prog="lava explain", description="What a reason, an exit code or a refusal means, and what to do."
     )
-    parser.add_argument("what", nargs="*", help="a code, a name as TERM_OWNER, or the text that you have read")
-    parser.add_argument("--markdown", action="store_true", help="print all entries, as docs/reasons.md has them")
+    found.add_argument("what", nargs="*", help="a code, a name as TERM_OWNER, or the text that you have read")
+    found.add_argument("--markdown", action="store_true", help="print all entries, as docs/reasons.md has them")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    """Exit 0; 255 where nothing is known of it."""
     try:
-        options = parser.parse_args(argv)
+        options = parser().parse_args(argv)
     except SystemExit as ended:
         return 255 if ended.code else 0
     if options.markdown:
