@@ -146,7 +146,7 @@ class Engine:
 
         ``after``: the caller's previous request; if that failed, this one is refused too, so that nothing overtakes it.
         ``join``: only as many are made as a turn has time for, or up to the first that is refused, but at least the first; what
-        ``join`` makes of their answers is the one answer, and is stored under ``uuid``.
+        ``join`` makes of their answers is the one answer, and is stored under ``uuid`` if one of them has an event.
         """
         request = Request(decides, key_of(user, uuid), user, after, join)
         self._waiting.add(request)
@@ -291,6 +291,7 @@ class Engine:
             turn.refused.add(request.answer)
             return Overtaken("Refused: an earlier request of this connection failed.")
         now = self.clock()
+        begun = len(turn.events)
         answered = list(request.answered)
         until = time.perf_counter() + SLICE
         for at, decide in enumerate(request.decides):
@@ -323,7 +324,7 @@ class Engine:
             answered.append(decided.answer)
         if request.join is not None:
             answered = [request.join(answered)]
-        if request.uuid:
+        if request.uuid and (request.join is None or len(turn.events) > begun):
             turn.answers[request.uuid] = _json.encode(answered[0])
         return answered
 

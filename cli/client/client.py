@@ -208,10 +208,13 @@ class Client:
         self._exchange(frame, output, PATIENCE)
         return output.show()
 
-    def text_of(self, frame: Mapping[str, object], quiet: bool = False) -> str:
-        """What a query puts on stdout; its stderr is printed unless ``quiet``. Raises Refused with the stderr where it fails."""
+    def text_of(self, frame: Mapping[str, object], quiet: bool = False, patience: float = PATIENCE) -> str:
+        """What a query puts on stdout; its stderr is printed unless ``quiet``. Raises Refused with the stderr where it fails.
+
+        ``patience``: seconds that a socket may be silent.
+        """
         output = WholeOutput(self.context)
-        self._exchange(frame, output, PATIENCE)
+        self._exchange(frame, output, patience)
         if output.status:
             raise Refused("".join(text for stream, text in output.pieces if stream == "err").rstrip("\n"), output.status)
         for stream, text in output.pieces:
@@ -263,7 +266,8 @@ class Client:
         return [os.path.join(folder, name) for folder, name in masters + agents]
 
     def _attempt(self, path: str, receiver: Receiver, patience: float | None) -> str:
-        data = _packed({**self._frame, "again": True} if self._sent else self._frame)
+        # "again" is always there, so that what fitted once fits again
+        data = _packed({**self._frame, "again": self._sent})
         link = self._socket if path == self._path else None
         self._socket = None
         link = link or _connected(path, patience)

@@ -16,6 +16,8 @@ _HOST = re.compile(r"^(\S+): (?:Bad host name|Bad host specification|No such hos
 _HOST_BEHIND = re.compile(r"invalid hostname (\S+)$", re.MULTILINE)
 _APPLICATION = re.compile(r"^(\S+): No such application profile", re.MULTILINE)
 _ALIKE = 0.6
+PATIENCE = 5.0
+"""Seconds that the master may be silent."""
 
 
 def hint(context: Context, said: str) -> str:
@@ -70,9 +72,9 @@ def _names(context: Context, command: str, field: str) -> list[str]:
 
     try:
         client = Client(context, read_conf(context))
-        text = client.text_of(
-            {"ask": "query", "command": command, "options": {"noheader": True, "o": field}, "words": []}, quiet=True
-        )
+        client.tries = 1
+        options = {"noheader": True, "o": field}
+        text = client.text_of({"ask": "query", "command": command, "options": options, "words": []}, True, PATIENCE)
     except (Fail, OSError, EOFError, ValueError):
         return []
     return text.split()

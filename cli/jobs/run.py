@@ -131,6 +131,8 @@ def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
     sent: list[tuple[JobFile, int]] = []
     status = 0
     for (name, job), one, ok in zip(jobs, made, submit_many(context, client, [one.frame for one in made]), strict=True):
+        if ok is None:
+            continue
         if isinstance(ok, Refused):
             told = not_done(context, ok, "lava run", "Job not submitted.")
             if len(jobs) == 1:

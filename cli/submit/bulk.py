@@ -24,10 +24,11 @@ _COMMON = ("home", "umask", "shell")
 _OWN = ("script", "checkpoint_folder", "roles", "policy")
 
 
-def submit_many(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused]:
+def submit_many(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused | None]:
     """What became of each submission (frames of ``submission``, without restarts), as soon as it is known and in their order.
 
-    Where the user has too many jobs, those refused are asked again at intervals, LSB_NTRIES times if that is set.
+    Where the user has too many jobs, those refused are asked again at intervals, LSB_NTRIES times if that is set. Raises Fail
+    where the master does not answer any more; what is known until then comes first, with None for what is not known.
     """
     begin = 0
     while begin < len(frames):
@@ -38,44 +39,55 @@ def submit_many(context: Context, client: Client, frames: list[Frame]) -> Iterat
         begin = end
 
 
-def _until_settled(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused]:
+def _until_settled(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused | None]:
     known: dict[int, Answer | Refused] = {}
     left = list(range(len(frames)))
     told = tries = 0
-    while left:
-        found = dict(zip(left, _asked(client, [frames[at] for at in left]), strict=True))
-        tries += 1
-        left = [at for at, one in found.items() if isinstance(one, Refused) and one.retry] if tries != client.tries else []
-        known.update({at: one for at, one in found.items() if at not in left})
-        while told in known:
-            yield known.pop(told)
-            told += 1
-        if left:
-            pause = max(_retry(found[at]) for at in left)
-            context.err(f"{found[left[0]]}. Retrying in {pause} seconds...\n")
-            time.sleep(pause)
+    try:
+        while left:
+            waiting = []
+            tries += 1
+            for at, one in zip(left, _asked(client, [frames[at] for at in left]), strict=True):
+                if isinstance(one, Refused) and one.retry and tries != client.tries:
+                    waiting.append((at, one))
+                else:
+                    known[at] = one
+            while told in known:
+                yield known.pop(told)
+                told += 1
+            if waiting:
+                pause = max(one.retry for _, one in waiting)
+                context.err(f"{waiting[0][1]}. Retrying in {pause} seconds...\n")
+                time.sleep(pause)
+            left = [at for at, _ in waiting]
+    except (Fail, KeyboardInterrupt):
+        # jobs that were made behind one that waits
+        for at in range(told, max(known, default=-1) + 1):
+            yield known.get(at)
+        raise
 
 
-def _retry(found: Answer | Refused) -> int:
-    return found.retry if isinstance(found, Refused) else 0
-
-
-def _asked(client: Client, frames: list[Frame]) -> list[Answer | Refused]:
+def _asked(client: Client, frames: list[Frame]) -> Iterator[Answer | Refused]:
     try:
         if len(frames) == 1:
-            return [client.change(frames[0])]
+            yield client.change(frames[0])
+            return
         ok = client.change(together(frames))
     except TooLarge as fail:
         if len(frames) == 1:
-            return [Refused(fail.text)]
+            yield Refused(fail.text)
+            return
         half = len(frames) // 2
-        return _asked(client, frames[:half]) + _asked(client, frames[half:])
+        yield from _asked(client, frames[:half])
+        yield from _asked(client, frames[half:])
+        return
     except Refused as refused:
-        return [refused] * len(frames)
+        yield from [refused] * len(frames)
+        return
     rows = ok.get("results", [])
     if len(rows) != len(frames):
         raise Fail("lavad sent an answer that this command does not understand")
-    return [_outcome(row) for row in rows]
+    yield from map(_outcome, rows)
 
 
 def _outcome(row: Result) -> Answer | Refused:

@@ -64,6 +64,8 @@ def _send(context: Context, conf: dict[str, str], waiting: list[Prepared | Fail]
         except Fail as fail:
             # of what is left, nothing is known
             raise not_done(context, fail, "bsub", "Job not submitted.") from None
+        if ok is None:
+            continue
         if isinstance(ok, Fail):
             told = not_done(context, ok, "bsub", "Job not submitted.")
             context.err(readable(told.text) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lava_client import atexit
-from lava_client.errors import Refused
+from lava_client.errors import LavaError, Refused
 from lava_client.job import Job
 from lava_client.options import command_line, options_of
 from lava_client.session import Session
@@ -51,34 +51,36 @@ class Cluster(Session):
     ) -> list[Job]:
         """Submit commands with the same options, in this order: thousands in one ask.
 
-        Raises Refused if any is refused; its ``jobs`` are those that were submitted.
+        Raises Refused if any is refused; its ``jobs`` are those that were submitted, and so are those of any other LavaError.
         """
         found = options_of(options)
         lines = [command_line(command) for command in commands]
         common = self.frame("", found, cwd, env)
         self.follower.begin(self.link)
-        jobs, refused = [], ""
-        for begin in range(0, len(lines), MOST_AT_ONCE):
-            for row in self._submitted(common, lines[begin : begin + MOST_AT_ONCE]):
-                if row.get("job"):
-                    jobs.append(Job(self, str(row["job"]), str(row.get("queue", ""))))
-                else:
-                    refused = refused or str(row.get("why") or "Refused")
-        if refused:
-            raise Refused(refused, jobs)
+        rows: list[dict[str, Any]] = [{} for _ in lines]
+        try:
+            for begin in range(0, len(lines), MOST_AT_ONCE):
+                self._submit(common, lines, range(begin, min(begin + MOST_AT_ONCE, len(lines))), rows)
+        except LavaError as error:
+            error.jobs = self._jobs(rows)
+            raise
+        jobs = self._jobs(rows)
+        if len(jobs) < len(lines):
+            raise Refused(next(str(row.get("why") or "Refused") for row in rows if not row.get("job")), jobs)
         return jobs
 
-    def _submitted(self, common: dict[str, Any], lines: list[str]) -> list[dict[str, Any]]:
-        """What became of each; those that lava wants to be asked for again are, after the time that it names."""
-        rows: list[dict[str, Any]] = [{} for _ in lines]
-        left = list(range(len(lines)))
+    def _jobs(self, rows: list[dict[str, Any]]) -> list[Job]:
+        return [Job(self, str(row["job"]), str(row.get("queue", ""))) for row in rows if row.get("job")]
+
+    def _submit(self, common: dict[str, Any], lines: list[str], places: Iterable[int], rows: list[dict[str, Any]]) -> None:
+        """Submit the lines at ``places``, some again where lava wants to be asked again; ``rows`` gets what becomes of each."""
+        left = list(places)
         while left:
             for place, row in zip(left, self.link.submit_many(common, [lines[place] for place in left])):
                 rows[place] = row
             left = [place for place in left if rows[place].get("retry")]
             if left and atexit.wait(min(float(rows[place]["retry"]) for place in left)):
                 break
-        return rows
 
     def job(self, id: str | int) -> Job:
         """A job that was submitted before, also elsewhere, by this user. Raises Refused where bjobs does not know it."""

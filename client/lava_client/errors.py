@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 class LavaError(Exception):
-    """An error of lava or of a job."""
+    """An error of lava or of a job. ``jobs``: where it ends ``submit_many``, those that are submitted."""
+
+    jobs: Sequence[Future[int]] = ()
 
 
 class Unavailable(LavaError):
@@ -25,7 +27,7 @@ class NotSignedIn(Unavailable):
 class Refused(LavaError):
     """lava refuses; the text is that of bsub or of the command that does the same.
 
-    ``jobs``: of several submissions those that were not refused. ``retry``: seconds after which to ask again, 0: it is final.
+    ``retry``: seconds after which to ask again, 0: it is final.
     """
 
     def __init__(self, text: str, jobs: Sequence[Future[int]] = (), retry: float = 0) -> None:

@@ -66,13 +66,20 @@ class Submissions:
         return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 
     async def bulk(self, ask: asks.Bulk, caller: Caller) -> Answer:
-        """All jobs of a request in order, as many in a commit as a turn of the engine has time for; each refused alone."""
+        """All jobs of a request in order, as many in a commit as a turn of the engine has time for; each refused alone.
+
+        An answer is stored with the jobs that it tells of, under the place of its first row: behind what the one before tells of.
+        So a request that is sent again finds all that was made, wherever time and refusals have ended a commit.
+        """
         rows: list[Result] = []
+        stored = 0
         drafts = _Drafts(self._drafts(ask))
         most = AT_ONCE
         while len(rows) < len(ask.jobs):
             try:
-                rows += await self._some(ask, caller, len(rows), drafts.take(len(rows), most))
+                rows[stored:] = await self._some(ask, caller, stored, rows[stored:], drafts.take(len(rows), most))
+                if any(row["ok"] for row in rows[stored:]):
+                    stored = len(rows)
                 most = min(AT_ONCE, most * 4)
             except (Faulty, NeedsLookup) as refusal:
                 if most == 1 or isinstance(refusal, NeedsLookup):
@@ -85,17 +92,25 @@ class Submissions:
                 rows += [_refusal(refusal)] * (len(ask.jobs) - len(rows))
         return {"results": rows}
 
-    async def _some(self, ask: asks.Bulk, caller: Caller, first: int, drafts: Sequence[_Draft]) -> list[Result]:
-        """What became of the jobs from the ``first`` on; of as many as one commit has taken."""
+    async def _some(
+        self, ask: asks.Bulk, caller: Caller, first: int, before: Sequence[Result], drafts: Sequence[_Draft]
+    ) -> list[Result]:
+        """What became of the jobs from the ``first`` on, of as many as one commit has taken.
+
+        ``before``: what is known of the first ones already, and is in no stored answer.
+        """
         uuid = f"{ask.uuid}.{first}" if ask.uuid else ""
         if ask.again and uuid:
             stored = await self._engine.find_answer(uuid, caller.user)
             if stored is not None:
                 return stored["results"]
 
+        def joined(answers: Sequence[Answer]) -> Answer:
+            return {"results": [*before, *(row for answer in answers for row in answer["results"])]}
+
         async def decided(known: StoredJobs) -> Answer:
             decides = _Decisions(drafts, lambda ask, env, alike: self._decision(ask, caller, env, known, alike=alike))
-            return (await self._engine.hand_in(decides, uuid, caller.user, join=_joined))[0]
+            return (await self._engine.hand_in(decides, uuid, caller.user, join=joined))[0]
 
         return (await self._lookups.tried(decided, caller))["results"]
 
@@ -233,7 +248,3 @@ def _refusal(refusal: Refused) -> Result:
     if refusal.retry:
         row["retry"] = refusal.retry
     return row
-
-
-def _joined(answers: Sequence[Answer]) -> Answer:
-    return {"results": [row for answer in answers for row in answer["results"]]}

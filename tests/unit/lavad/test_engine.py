@@ -187,6 +187,18 @@ def test_decisions_that_are_joined_end_before_one_that_fails(office: Office, bad
     office.check()
 
 
+def test_joined_answers_that_changed_nothing_are_not_stored(office: Office) -> None:
+    """Even beside the change of another: what was refused may be taken when it is asked again."""
+
+    async def work(engine: Engine) -> list[Any]:
+        joined = engine.hand_in([nothing], "a", join=lambda answers: answers[0])
+        await gather(joined, engine.hand_in([bsub], "b"))
+        return [await engine.find_answer("a"), await engine.find_answer("b")]
+
+    assert office.serve(work) == [None, {"job": 1}]
+    assert [[uuid for uuid, _ in batch.answers] for batch in office.store.batches] == [["b"]]
+
+
 def several(count: int) -> Callable[[Cluster, float], Decided]:
     """So many jobs, one a turn; the last one's answer says how many there are."""
 

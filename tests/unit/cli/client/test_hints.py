@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
 from cli.client.context import Context, Fail, finish
@@ -32,3 +35,15 @@ def test_programs_read_no_hint(capfd: pytest.CaptureFixture[str]) -> None:
 
     assert finish(run, Context([])) == 255
     assert capfd.readouterr().err == "bjobs: invalid option -- 'Q'\n"
+
+
+def test_a_master_that_has_gone_away_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def waited(seconds: float) -> None:
+        raise AssertionError("waited")
+
+    monkeypatch.setattr(time, "sleep", waited)
+    away = Context(["-q", "nosuch"], environ={"LAVA_SOCKET": str(tmp_path / "s")})
+    assert hint(away, "nosuch: No such queue. Job not submitted.\n") == ""
+    assert capfd.readouterr().err == ""

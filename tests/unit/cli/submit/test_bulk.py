@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from cli.client import client as client_module
+from cli.client import frames
 from cli.submit import bulk
 from lavad.core.lang import asks, bounds
 from tests.unit.cli.caller import Caller, Ran
@@ -142,4 +144,35 @@ def test_a_pack_that_is_sent_again_keeps_its_uuid(caller: Caller, tmp_path: Path
     ran, asked = pack(caller, "a\nb\n", [], Taker())
     assert ran.out == told(1, 2)
     assert asked[0]["uuid"] == asked[1]["uuid"]
-    assert (asked[0].get("again"), asked[1].get("again")) == (None, True)
+    assert (asked[0]["again"], asked[1]["again"]) == (False, True)
+
+
+def test_a_pack_that_just_fits_into_a_frame_fits_when_it_is_sent_again(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In halves it would have other uuids, and its jobs could be made twice."""
+    _, [ask] = pack(caller, "a\nb\n", Taker())
+    caller.socket.unlink()
+    monkeypatch.setattr(client_module, "LARGEST_ASK", len(frames.pack(ask)))
+    ran, asked = pack(caller, "a\nb\n", [], Taker())
+    assert ran.out == told(1, 2)
+    assert asked[0]["uuid"] == asked[1]["uuid"]
+
+
+def test_jobs_that_are_submitted_are_told_where_the_master_goes_away(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "LARGEST_ASK", 2000)
+    text = "".join(f"echo {letter * 400}\n" for letter in "abcd")
+    ran, asked = pack(caller, text, Taker(), [], LSB_NTRIES="1")
+    assert 0 < len(asked[0]["jobs"]) < 4
+    assert ran == (255, told(*range(1, len(asked[0]["jobs"]) + 1)), "batch system daemon not responding. Job not submitted.\n")
+
+
+def test_jobs_that_are_submitted_are_told_where_the_wait_for_others_is_interrupted(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupted)
+    ran, _ = pack(caller, "a\nb\n-n\nc\nd\n", Taker(later=("b", "d")))
+    assert (ran.status, ran.out) == (130, told(1, 2))
+    assert "Retrying in 1 seconds" in ran.err
+    assert "option requires an argument" in ran.err

@@ -153,6 +153,42 @@ def test_what_was_made_before_the_caller_was_lost_is_not_made_again(tmp_path: Pa
     serve(tmp_path, after_a_restart)
 
 
+def test_what_was_refused_before_the_caller_was_lost_shifts_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two are refused alone in commits that write nothing; when they are asked again, they would be taken."""
+    one_a_turn(monkeypatch)
+    jobs = [{"command": "a", "options": {"w": "ended(late)"}}] * 2 + [{"command": "b"}] * 3
+
+    async def work(master: Master) -> None:
+        made = asyncio.Event()
+        master.engine.listen(lambda told: made.set() if 2 in master.engine.cluster.jobs.rows else None)
+        lost = asyncio.ensure_future(master.bulk(*jobs, uuid="u"))
+        await made.wait()
+        lost.cancel()
+        late = await master.ask(ask="submit", command="c", options={"J": "late"})
+        rows = await master.bulk(*jobs, uuid="u", again=True)
+        assert [row["ok"] for row in rows] == [False, False, True, True, True]
+        assert await master.bulk(*jobs, uuid="u", again=True) == rows
+        made_now = [row["job"] for row in rows if row["ok"]]
+        assert sorted(master.engine.cluster.jobs.rows) == sorted([late["ok"]["job"], *made_now])
+
+    serve(tmp_path, work)
+
+
+def test_one_that_could_not_be_stored_shifts_no_job(tmp_path: Path) -> None:
+    """The database refuses the third at first, and takes it when the request is sent again."""
+    jobs: list[dict[str, Any]] = [{"command": "a"} for _ in range(5)]
+    jobs[2] = {"command": "a", "options": {"J": "bad"}}
+
+    async def work(master: Master) -> None:
+        master.run("CREATE TRIGGER no BEFORE INSERT ON jobs WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'bad'); END")
+        rows = await master.bulk(*jobs, uuid="u")
+        master.run("DROP TRIGGER no")
+        assert await master.bulk(*jobs, uuid="u", again=True) == rows
+        assert sorted(master.engine.cluster.jobs.rows) == [1, 2, 3, 4]
+
+    serve(tmp_path, work)
+
+
 def test_others_are_served_while_many_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one_a_turn(monkeypatch)
 
