@@ -1,0 +1,110 @@
+"""lsb.params, and the parameters of lsf.conf that are LSF's: name, what it does; two blanks stand before the text."""
+
+LSF_CONF = """\
+LSB_BSUB_PARSE_SCRIPT           `bsub FILE` reads the #BSUB lines of FILE
+LSB_STDOUT_DIRECT               the file of -o grows while the job runs, instead of appearing at its end
+LSF_INTERACTIVE_STDERR          standard error of `bsub -I` is apart from standard output
+LSF_REMOTE_COPY_CMD             the command that copies files of `bsub -f`; it gets HOST:FILE
+LSB_SHORT_HOSTLIST              bjobs shows a host with four slots as 4*HOST
+LSB_ENABLE_HPC_ALLOCATION       bjobs and bhist speak of tasks and allocated slots, as LSF 10.1
+LSB_BJOBS_PENDREASON_LEVEL      what `bjobs -p` shows: 0 important reasons, 1 all, 2 with hosts counted, 3 named
+LSB_BJOBS_FORMAT                the columns of bjobs without -o
+LSB_BJOBS_CONSISTENT_EXIT_CODE  bjobs ends with 255 where one of several ids is not found
+LSB_MOD_ALL_JOBS                bmod changes more options of jobs that run
+LSB_SET_TMPDIR                  each job has a folder JOBID.tmpdir as TMPDIR, which goes with it
+LSB_ECHKPNT_METHOD              the checkpoint method of jobs whose method is auto or that name none
+LSB_ECHKPNT_METHOD_DIR          where echkpnt.NAME and erestart.NAME are, if not in LSF_SERVERDIR
+LSB_ECHKPNT_KEEP_OUTPUT         what these programs print is kept with the checkpoint
+LSB_ESUB_METHOD                 esubs that run for every bsub
+LSF_COMPAT_VERSION              what lsid and -V show as the product, for tools that look for LSF's
+LSF_TMPDIR                      where folders of jobs are made
+LSF_UNIT_FOR_LIMITS             the unit of sizes without one: KB, MB, GB, TB, PB or EB
+LSB_GPU_REQ                     what a job that asks for GPUs gets where neither it nor its profile or queue says
+LSB_RESOURCE_ENFORCE            what control groups keep: memory (the limit is of the whole job), cpu, gpu
+LSB_JOB_MEMLIMIT                the memory limit is of the whole job, and lava ends what exceeds it
+LSB_MEMLIMIT_ENFORCE            the same
+LSB_USE_SEQUENTIAL_SIGNAL       bkill sends INT, TERM and KILL in turn to parallel jobs, too
+LSF_ROOT_USER                   root may submit jobs
+LSF_MASTER_LIST                 hosts that may be master, the first one first; LSF_MGMT_LIST is the same
+LSB_SHAREDIR                    where lsb.events and lsb.acct are written; without it they are not
+LSF_CONFDIR                     where lsf.shared, lsf.cluster and lsf.task are
+LSB_CONFDIR                     where the lsb.* files are: NAME/configdir below it
+LSF_LOGDIR                      where daemons log; without it on standard error, for the service manager
+LSF_LOG_MASK                    how much daemons log; LOG_INFO where it is not set
+LSF_BINDIR                      where the commands are
+LSF_SERVERDIR                   where esub, eexec, elim and echkpnt programs are
+LSF_LIBDIR                      handed on to jobs
+LSF_DYNAMIC_HOST_TIMEOUT        so long silent, and a host that no file names leaves; minutes with an m; 0: never
+LSB_MAILTO                      where a user's mail goes: !U is the user, !H the host of submission
+LSB_MAILPROG                    the mailer, called as sendmail is
+LSB_MAILSERVER                  SMTP:HOST[:PORT] in place of a mailer
+"""
+
+LSB_PARAMS = """\
+DEFAULT_QUEUE                   the queue of a job that names none; of several the first that takes it
+DEFAULT_PROJECT                 the project of a job that names none
+DEFAULT_APPLICATION             the application profile of a job that names none
+DEFAULT_USER_GROUP              the user group of a job that names none
+DEFAULT_JOBGROUP                the job group of a job that names none
+DEFAULT_HOST_SPEC               the host or model that time limits without one are given for
+DEFAULT_JOB_CWD                 the working folder of a job that names none
+DEFAULT_JOB_OUTDIR              the output folder of a job that names none
+MAX_JOBID                       the largest job id, after which they start again at 1
+MAX_JOB_ARRAY_SIZE              the most elements of an array
+MAX_USER_PRIORITY               -sp goes from 1 to this; without it is half of it; not set: no -sp
+JOB_PRIORITY_OVER_TIME          the priority of a waiting job grows by the first number every so many minutes
+MAX_PEND_JOBS                   jobs that may wait in the cluster; beyond it bsub tries again
+MAX_PEND_SLOTS                  slots that jobs may wait for in the cluster; goes before MAX_PEND_JOBS
+MAX_USER_RECORDS                live jobs, arrays and elements with a record of their own that a user may have; lava's own
+MAX_JOB_MSG_NUM                 messages (bpost) that a job may have
+JOB_DEP_LAST_SUB                a name in a condition is the newest job of that name, not all
+JOB_GROUP_CLEAN                 job groups that bsub made go when they are empty
+JOB_POSITION_CONTROL_BY_ADMIN   only administrators may use btop and bbot
+ENABLE_USER_RESUME              owners may resume jobs that somebody else stopped
+MBD_SLEEP_TIME                  the unit of JOB_ACCEPT_INTERVAL and MAX_RESERVE_TIME
+SBD_SLEEP_TIME                  between two jobs that load suspends or lets go on, on one host
+JOB_ACCEPT_INTERVAL             so many times MBD_SLEEP_TIME a host waits between two jobs
+CLEAN_PERIOD                    how long `bjobs -a` shows jobs that have ended
+MAX_JOB_NUM                     finished jobs after which lsb.events becomes lsb.events.1; 0: by its size alone
+SECURE_JOB_INFO_LEVEL           of whose jobs users see what, from 0 (all of all) to 5
+SECURE_INFODIR_USER_ACCESS      whether bhist and bacct show everything (N), nothing (Y), or what the level says (G)
+ENABLE_JOB_INFO_BY_ADMIN_ROLE   administrators who see the jobs that they administer in any case
+ACCT_ARCHIVE_SIZE               KB after which lsb.acct becomes lsb.acct.1; 0: any size
+ACCT_ARCHIVE_AGE                days after which it does; 0: any age
+MAX_ACCT_ARCHIVE_FILE           files lsb.acct.N that are kept; 0: all
+JOB_TERMINATE_INTERVAL          between the signals with which a job is ended
+SUB_TRY_INTERVAL                after so long bsub tries again where too many jobs wait
+ABS_RUNLIMIT                    run limits are wall clock time, not scaled by CPU factors
+JOB_INCLUDE_POSTPROC            the end of a job is told only when its post-execution commands have ended
+JOB_POSTPROC_TIMEOUT            how long the commands after a job may take
+JOB_PREPROC_TIMEOUT             how long the commands before a job may take; then it waits again
+LOCAL_MAX_PREEXEC_RETRY         failures in a row of its pre-execution command after which a job is held
+LOCAL_MAX_PREEXEC_RETRY_ACTION  or ended
+MAX_JOB_REQUEUE                 how often an exit value may make a job wait again
+GLOBAL_EXIT_RATE                jobs that may end badly on a host within JOB_EXIT_RATE_DURATION until it is closed
+JOB_EXIT_RATE_DURATION          the time in which they are counted
+EXIT_RATE_TYPE                  which ends count: all, those that lava did not cause, jobs that could not start
+DETECT_IDLE_JOB_AFTER           from when on a job may be shown as idle (JOB_IDLE)
+JOB_WARNING_ACTION              the warning of a job that names none (-wa); lava's own here, LSF has it of queues and profiles
+JOB_ACTION_WARNING_TIME         how long before its end the warning comes
+PARALLEL_SCHED_BY_SLOT          parallel jobs use all slots of a host, not at most as many as it has CPUs
+RESOURCE_RESERVE_PER_TASK       rusage[] is for each task, not for each host
+COMPUTE_UNIT_TYPES              types of compute units, the finest first; ! behind the one that cu[] means
+PREEMPT_FOR                     whom to preempt: the newest and as few as will do, as lava does anyway
+PREEMPT_JOBTYPE                 EXCLUSIVE: exclusive jobs preempt, and are preempted
+PREEMPT_DELAY                   jobs preempt only when they have waited for so long
+NO_PREEMPT_INTERVAL             jobs that started, or went on, less than so long ago are spared
+PREEMPTABLE_RESOURCES           what jobs are preempted for beside slots; they then give up all that they have
+NO_PREEMPT_RUN_TIME             jobs that have run for so long, or so much of their run limit, are spared
+NO_PREEMPT_FINISH_TIME          jobs that end so soon, or have so little of their run limit left, are spared
+MAX_JOB_PREEMPT                 jobs that were preempted so often are spared
+HIST_HOURS                      hours in which what was used is decayed to a tenth; 0: never
+CPU_TIME_FACTOR                 what CPU time counts in fair share
+RUN_TIME_FACTOR                 what run time counts
+RUN_JOB_FACTOR                  what slots in use count
+GPU_RUN_TIME_FACTOR             what run time of GPUs counts
+ENABLE_HIST_RUN_TIME            run time of finished jobs counts, too
+ENABLE_GPU_HIST_RUN_TIME        run time of GPUs of finished jobs counts, too
+RUN_TIME_DECAY                  run time of running jobs decays, too
+COMMITTED_RUN_TIME_FACTOR       what run limits of running jobs count that are not used up yet
+"""

@@ -1,0 +1,236 @@
+"""parameters.md: every parameter of every file: what its value looks like, its default, what it does or that it does nothing.
+
+Names, forms and defaults are those of the tables and records that the files are read with; the texts stand in ``config/help``,
+those of lava's own parameters of lsf.conf in docs/configuration.md.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from config.help import batch, queues, sections
+from config.model.params import SiteParams
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.read import params as read
+from config.values import share as vs
+from config.values import values as v
+from config.values import without_effect
+from config.values.fields import OTHER_NAMES, Table, field_of
+from config.values.parameters import APPLICATION, QUEUE
+from docs.generate.markdown import cell, code, table
+
+_OWN = Path(__file__).parents[1] / "configuration.md"
+_HEAD = """\
+# Parameters
+
+Every parameter that lava reads, by file, with LSF's default where there is one; [the files of lava up](../defaults.md) set some
+others. Sizes without a unit are in LSF_UNIT_FOR_LIMITS. `badmin ckconfig` names those of a site that have no effect, with the
+line ([configuration](../configuration.md)). What is in force: `bparams -a`, `bqueues -l`, `badmin showconf mbd`.
+"""
+_NAMED = {"lsb.queues": ("QUEUE_NAME",), "lsb.applications": ("NAME",)}
+_TITLES = ("Parameter", "Value", "Default", "")
+_FORMS: dict[Callable[..., object], str] = {
+    v.text: "text",
+    v.words: "words",
+    v.gpu_req: "as of bsub -gpu",
+    v.window_list: "windows",
+    v.yes_no: "Y or N",
+    v.second_count: "seconds",
+    v.positive_seconds: "seconds",
+    v.minutes: "[hours:]minutes",
+    v.minutes_or_percent: "[hours:]minutes, or n%",
+    v.preempt_for: "words",
+    v.size: "size",
+    v.terminate_when: "LOAD PREEMPT WINDOW",
+    v.interactive: "YES, NO, ONLY",
+    v.resizable: "Y, N, AUTO",
+    v.unit: "KB … EB",
+    v.time_limit: "[default] maximum, each [hours:]minutes[/host]",
+    v.one_time: "[hours:]minutes[/host]",
+    v.size_limit: "[default] maximum",
+    v.count_limit: "[default] maximum",
+    v.task_limit: "[minimum [default]] maximum",
+    v.chkpnt: "folder [minutes]",
+    v.exit_values: "exit values",
+    v.requeue_exit: "exit values",
+    v.job_controls: "SUSPEND[…] RESUME[…] TERMINATE[…]",
+    v.fairshare: "USER_SHARES[[name, n] …]",
+    v.preemption: "PREEMPTIVE[…] PREEMPTABLE[…]",
+    v.reserve_time: "MAX_RESERVE_TIME[n]",
+    v.priority_over_time: "n/minutes",
+    v.enforce: "memory cpu gpu",
+    v.exclusive: "Y, N, CU",
+    vs.queue_names: "queues",
+    vs.weight: "n, or slots:n gpus:n",
+    vs.amounts: "n, or slots:n gpus:n",
+    vs.dominant: "slots mem gpus",
+    vs.aps_priority: "WEIGHT[…] LIMIT[…] GRACE_PERIOD[…]",
+    vs.scheduler: "name or file",
+    read.colon_list: "words",
+    v.scheduling_interval: "seconds, or n ms",
+    v.shares: "[name, n] …",
+    read.pack_weights: "slots=n mem=n gpus=n",
+    read.mail_pattern: "address",
+    read.memory_size: "size",
+    read.checkpoint_method: "name",
+    read.host_hours: "hours, or minutes with m",
+    read.priority_classes: "name=n …",
+    read.backfill: "EASY or CONSERVATIVE",
+}
+
+
+def page() -> str:
+    return "".join(
+        [
+            _HEAD,
+            "\n## lsf.conf\n\n",
+            _rows("lsf.conf", read.LSF_CONF, _texts(batch.LSF_CONF), SiteParams, lambda name: not name.startswith("LAVA_")),
+            "\n## lsf.conf: lava's own\n\n",
+            _own(),
+            "\n## lsb.params\n\n",
+            _rows("lsb.params", read.LSB_PARAMS, _texts(batch.LSB_PARAMS), SiteParams),
+            "\n## lsb.queues\n\nIn sections Queue; load indices are thresholds: `r1m = 0.7/2.0`.\n\n",
+            _rows("lsb.queues", QUEUE, _texts(queues.QUEUES), QueueConfig),
+            "\n## lsb.applications\n\nIn sections Application; what is not said is as the queue has it.\n\n",
+            _rows("lsb.applications", APPLICATION, _texts(queues.QUEUES) | _texts(queues.APPLICATIONS), ApplicationConfig),
+            *_sections(),
+            *_names_alone(),
+        ]
+    )
+
+
+def _texts(block: str) -> dict[str, str]:
+    found = {}
+    for line in block.splitlines():
+        name, words = line.split(None, 1)
+        found[name] = words
+    return found
+
+
+def _rows(
+    file: str,
+    known: Table,
+    texts: dict[str, str],
+    record: type[msgspec.Struct],
+    wanted: Callable[[str], bool] = lambda name: True,
+) -> str:
+    """Raises KeyError for a parameter that has an effect and no text."""
+    older = {name: other for other, name in OTHER_NAMES.items() if name in known}
+    lines = [(f"`{name}`", "name", "", "its name") for name in _NAMED.get(file, ())]
+    for name, parse in known.items():
+        if wanted(name):
+            words = _without_effect(file, name) or texts[name]
+            also = f" (also {older[name]})" if name in older else ""
+            lines.append((f"`{name}`{also}", cell(_form(parse)), _default(name, parse, record), cell(words)))
+    return table(_TITLES, lines)
+
+
+def _without_effect(file: str, name: str) -> str:
+    """Why it changes nothing; "" for one that does something."""
+    why = without_effect.BECAUSE.get(name, "")
+    if name in without_effect.NEEDLESS.get(file, ()):
+        return f"no effect: {why or 'lava does not need it'}"
+    if name in without_effect.MISSING.get(file, ()):
+        return f"no effect: {why or 'not supported by lava'}"
+    return ""
+
+
+def _own() -> str:
+    """lava's parameters of lsf.conf, with the defaults and texts of docs/configuration.md, where some stand together.
+
+    Raises KeyError for one that has no row there.
+    """
+    found = _read_own()
+    lines: dict[str, tuple[str, ...]] = {}
+    for name in (name for name in read.LSF_CONF if name.startswith("LAVA_")):
+        idle = _without_effect("lsf.conf", name)
+        together, default, text = ((name,), "", idle) if idle else found[name]
+        forms = dict.fromkeys(_form(read.LSF_CONF[one]) for one in together)
+        shown = ", ".join(f"`{one}`" for one in together)
+        lines[shown] = (shown, cell(", ".join(forms)), default, text)
+    return table(_TITLES, lines.values())
+
+
+def _read_own() -> dict[str, tuple[tuple[str, ...], str, str]]:
+    """Name to the names that share its row of docs/configuration.md, its default and text, with links as they are from here."""
+    found: dict[str, tuple[tuple[str, ...], str, str]] = {}
+    for line in _OWN.read_text().splitlines():
+        if line.startswith("| LAVA_") and line.count("|") == 4:
+            names, default, text = (one.strip() for one in line.strip("|").split("|"))
+            together = tuple(names.split(", "))
+            text = re.sub(r"\]\((?!https?:|#)", "](../", text).replace("](#", "](../configuration.md#")
+            found |= dict.fromkeys(together, (together, default, text))
+    return found
+
+
+def _form(parse: Callable[..., object]) -> str:
+    """What a value looks like. Raises KeyError for a parser without a word for it."""
+    if parse in _FORMS:
+        return _FORMS[parse]
+    kind = parse.__qualname__.partition(".")[0]
+    inside = inspect.getclosurevars(parse).nonlocals
+    if kind in ("choice", "choices"):
+        return (", " if kind == "choice" else " ").join(inside["known"])
+    if kind == "number":
+        most = inside["most"]
+        return f"number from {inside['least']}" + (f" to {most}" if most < v.LARGEST_INT else "")
+    if kind == "real":
+        return "number"
+    return _FORMS[parse]
+
+
+_SCALED: dict[Callable[..., object], int] = {v.minutes: 60, v.minutes_or_percent: 60, v.one_time: 60, read.host_hours: 3600}
+
+
+def _default(name: str, parse: Callable[..., object], record: type[msgspec.Struct]) -> str:
+    """The default of the record, as a file has it; "" for none."""
+    defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
+    value = defaults.get(field_of(name))
+    if isinstance(value, bool):
+        return "Y" if value else "N"
+    if isinstance(value, Enum):
+        return str(value.value).upper()
+    if isinstance(value, tuple):
+        return cell(" ".join(map(str, value)))
+    if isinstance(value, int | float):
+        return f"{value / _SCALED.get(parse, 1):.10g}"
+    return cell(value) if isinstance(value, str) else ""
+
+
+def _sections() -> Iterator[str]:
+    for file in dict.fromkeys(file for file, _ in sections.SECTIONS):
+        yield f"\n## {file}\n"
+        for (one, section), block in sections.SECTIONS.items():
+            if one == file:
+                lines = [re.split(" {2,}", line, maxsplit=2) for line in block.splitlines()]
+                rows = [(code(name), cell(form), cell(words)) for name, form, words in lines]
+                yield f"\n### {section} ({file})\n\n{table(('Column', 'Value', ''), rows)}"
+
+
+def _names_alone() -> Iterator[str]:
+    """Those of LSF that are known by name and not read."""
+    yield "\n## Known by name alone\n\nParameters of LSF that are not read. `badmin ckconfig` tells of them: as a note where\n"
+    yield "nothing is missing without them, else as a warning. Any other name that begins with "
+    yield f"{' '.join(without_effect.LSF_PREFIXES)} in lsf.conf is a note, too.\n\n"
+    files = dict.fromkeys((*without_effect.NEEDLESS, *without_effect.KNOWN))
+    tables: dict[str, Iterable[str]] = {
+        "lsf.conf": read.LSF_CONF,
+        "lsb.params": read.LSB_PARAMS,
+        "lsb.queues": QUEUE,
+        "lsb.applications": APPLICATION,
+        "lsb.hosts": ("CHKPNT", "CONDENSE"),
+        "lsb.resources": ("RESERVE",),
+        "lsf.cluster": ("REXPRI",),
+    }
+    for file in files:
+        needless = without_effect.NEEDLESS.get(file, frozenset()) - {*tables[file]}
+        missing = without_effect.KNOWN.get(file, frozenset()) - {*tables[file]} - needless
+        for word, names in (("notes", needless), ("warnings", missing)):
+            if names:
+                yield f"* {file}, {word}: {', '.join(sorted(names))}.\n"
