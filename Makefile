@@ -9,7 +9,8 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-plain test-gpu test-web bench bench-peers soak coverage docs reference stubs clean
+.PHONY: install run test test-plain test-gpu test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs reference \
+	stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -59,6 +60,18 @@ bench: install
 # Lava beside what is installed of Slurm, HyperQueue and mpiexec.hydra, in the same rounds: a table at the end.
 bench-peers: install
 	@$(BIN)/python benchmarks/peers/run.py $(ONLY)
+
+# What is 30 % worse than in the last of benchmarks/results, by ratios to floors and peers; ALL=1 looks at all of it.
+bench-check: install
+	@$(BIN)/python benchmarks/kept/check.py $(if $(ALL),ALL=$(ALL))
+
+# All that docs/performance.md shows, as a new file of benchmarks/results, and the page from it; NOTE=... is kept with it.
+bench-keep: install
+	@$(BIN)/python benchmarks/kept/keep.py "$(NOTE)"
+
+# docs/performance.md from the last of benchmarks/results.
+bench-report: install
+	@$(BIN)/python benchmarks/kept/report.py
 
 soak: install
 	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -n 2 tests/sim

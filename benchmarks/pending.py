@@ -25,6 +25,10 @@ METRICS = (
     "rss_per_job_100000",
     "rss_per_element_10000",
     "rss_per_element_100000",
+    "rss_per_job_all_10000",
+    "rss_per_job_all_100000",
+    "rss_per_element_all_10000",
+    "rss_per_element_all_100000",
 )
 ARRAY = 10_000
 
@@ -56,7 +60,7 @@ def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
         there = level
         _drain(wires[1])
         full.settle()
-        yield _memory("rss_per_job", level, before, full)
+        yield from _memory("rss_per_job", level, before, full)
         yield from _queries(level, wires, firsts)
 
 
@@ -82,7 +86,7 @@ def _elements(cluster: Cluster, wanted: set[str]) -> Iterator[Line]:
                 wire.ask(**submission(J=f"a[1-{ARRAY}]"))
                 there += ARRAY
             _drain(wire)
-            yield _memory("rss_per_element", level, before, cluster)
+            yield from _memory("rss_per_element", level, before, cluster)
 
 
 def _drain(wire: Wire) -> None:
@@ -90,7 +94,8 @@ def _drain(wire: Wire) -> None:
     wire.query("bqueues")
 
 
-def _memory(metric: str, level: int, before: dict[str, int], cluster: Cluster) -> Line:
-    each = {name: (now - before[name]) / level for name, now in cluster.rss().items()}
-    note = f"lavad's growth; its scheduler {each['sched']:.0f}, its query process {each['query']:.0f}"
-    return line(f"{metric}_{level}", "bytes", [max(0.0, each["lavad"])], (), note)
+def _memory(metric: str, level: int, before: dict[str, int], cluster: Cluster) -> Iterator[Line]:
+    each = {name: max(0.0, (now - before[name]) / level) for name, now in cluster.rss().items()}
+    yield line(f"{metric}_{level}", "bytes", [each["lavad"]], (), "growth of lavad by each")
+    note = f"with its scheduler, {each['sched']:.0f}, and its query process, {each['query']:.0f}"
+    yield line(f"{metric}_all_{level}", "bytes", [sum(each[name] for name in ("lavad", "sched", "query"))], (), note)

@@ -115,7 +115,7 @@ class HyperQueue:
     def version(self) -> str:
         """As it says itself."""
         done = subprocess.run([self._python, PROGRAM, "version"], capture_output=True, text=True, check=True)
-        return f"HyperQueue {done.stdout.strip()}"
+        return f"HyperQueue {done.stdout.strip().removeprefix('v')}"
 
     def __enter__(self) -> HyperQueue:
         self._server(SLOTS)

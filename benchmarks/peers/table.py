@@ -37,7 +37,7 @@ def lines(row: Row, taken: dict[str, Taken]) -> list[Line]:
     found = []
     for name, one in taken.items():
         made = line(f"beside_{row.name}_{name}", row.unit, one.values, (), f"{row.what}: {one.note}")
-        made |= {"row": row.name, "contender": name, "version": one.version}
+        made |= {"row": row.name, "contender": name, "how": one.note, "version": one.version}
         made["floors"] = {floor: _short(statistics.median(each[floor] for each in one.floors)) for floor in one.floors[0]}
         lead = ratio(row, taken[OURS].values, one.values) if name != OURS and OURS in taken else None
         if lead is not None:

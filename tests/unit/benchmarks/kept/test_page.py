@@ -1,0 +1,68 @@
+"""The page of performance: what it says of kept results, and that it is the one of the last of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.kept.aims import AIMS, met
+from benchmarks.kept.page import page
+from benchmarks.kept.report import files
+from benchmarks.kept.results import Machine, Results
+
+MACHINE = Machine("a processor", 2, 16.0, "6.1", "Debian 12", "3.11.2")
+FLOORS = {"spawn": 0.5, "python": 8.0, "sync": 0.2}
+
+
+def figure(metric: str, unit: str, value: float, **more: Any) -> dict[str, Any]:
+    return {"metric": metric, "unit": unit, "value": value, "n": 3, "note": "", **more}
+
+
+def results(*figures: dict[str, Any]) -> Results:
+    versions = {"lava": "0.1", "slurm": "slurm-wlm 22.05"}
+    return Results("2026-01-02T03:04Z", "abc", MACHINE, versions, 0.1, 9.0, "alone", FLOORS, list(figures))
+
+
+def beside(contender: str, value: float, **more: float) -> dict[str, Any]:
+    about = {"row": "submit_command", "contender": contender, "how": f"by {contender}", "version": "1"}
+    return figure(f"beside_submit_command_{contender}", "ms", value, **about, **more)
+
+
+def test_an_aim_that_is_missed_is_called_so() -> None:
+    text, _ = page(results(figure("turnaround", "ms", 5.0), figure("start_1000", "s", 8.0)))
+    assert "| submit to end of one job, idle | at most 6 ms | 5 ms | yes |" in text
+    assert "| 1,000 sleeps started on one host | at most 1 s | 8 s | **no** |" in text
+    assert "1 of 2 are met" in text
+
+
+def test_the_limit_itself_is_good_enough() -> None:
+    assert all(met(aim, aim.limit) for aim in AIMS)
+    assert not any(met(aim, aim.limit * (0.99 if aim.more else 1.01)) for aim in AIMS)
+
+
+def test_a_row_beside_peers_has_lavas_lead_in_brackets() -> None:
+    text, plots = page(results(beside("lava", 4.0), beside("slurm", 6.0, ratio=1.5)))
+    assert "| 4 | 6 (1.5) |" in text
+    assert "* submit_command: lava (by lava); slurm (by slurm)" in text
+    assert {"lead.svg", "latency.svg"} <= plots.keys()
+
+
+def test_the_machine_and_what_else_it_did_are_named() -> None:
+    text, _ = page(results(figure("turnaround", "ms", 5.0)))
+    for said in ("2026-01-02T03:04Z", "a processor", "lava 0.1 (commit abc)", "slurm-wlm 22.05", "0.1; alone", "0.2 ms"):
+        assert said in text
+
+
+def test_what_was_not_measured_has_no_part() -> None:
+    text, plots = page(results(figure("turnaround", "ms", 5.0)))
+    assert plots == {}
+    for title in ("Beside other systems", "What each step", "Many jobs", "Many hosts", "The store", "After many jobs"):
+        assert f"## {title}" not in text
+
+
+def test_the_page_in_docs_is_that_of_the_last_results() -> None:
+    made = files()
+    if not made:
+        pytest.skip("no results are kept")
+    assert {path.name: path.read_text() for path in made} == {path.name: text for path, text in made.items()}, "make bench-report"
