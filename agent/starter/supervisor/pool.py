@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from agent.starter.process import ends
@@ -40,6 +40,20 @@ class Home(NamedTuple):
     """At least their oom_score_adj."""
     fenced: bool = False
     """The former starter was in a cgroup, which has been cleared: nothing of its parts is left."""
+
+
+class _Ends(NamedTuple):
+    """What is made before a shepherd is forked: both ends of its socket, and its end file."""
+
+    ours: socket.socket
+    theirs: socket.socket
+    end_file: ends.EndFile
+
+    def close(self) -> None:
+        """There is no process for it."""
+        self.ours.close()
+        self.theirs.close()
+        self.end_file.close()
 
 
 class Pool:
@@ -93,24 +107,50 @@ class Pool:
 
     def ensure(self, shepherd: ShepherdHandle) -> None:
         """Fork the shepherd unless it was forked before; OSError when that fails."""
-        if shepherd.pid:
-            return
-        ours, theirs = socket.socketpair()
-        try:
-            end_file = ends.make(self._journal.end_path(shepherd.number))
+        if failed := self.fork([shepherd]):
+            raise failed[shepherd]
+
+    def fork(self, shepherds: Iterable[ShepherdHandle]) -> dict[ShepherdHandle, OSError]:
+        """Fork those of the shepherds that have no process, and say why where that failed.
+
+        One fork comes right after the other: each memory page that is written to between two of them is copied once more.
+        """
+        failed: dict[ShepherdHandle, OSError] = {}
+        made: list[tuple[ShepherdHandle, _Ends]] = []
+        for shepherd in shepherds:
+            if not shepherd.pid:
+                try:
+                    made.append((shepherd, self._make_ends(shepherd)))
+                except OSError as e:
+                    failed[shepherd] = e
+        forked: list[tuple[ShepherdHandle, _Ends, int]] = []
+        for shepherd, one in made:
             try:
                 pid = os.fork()
-                if pid == 0:
-                    shepherd_handle.run(theirs, end_file.fd, shepherd.key, self._home.host, self._home.oom_score)
-            except OSError:
-                end_file.close()
-                raise
+            except OSError as e:
+                one.close()
+                failed[shepherd] = e
+                continue
+            if pid == 0:
+                shepherd_handle.run(one.theirs, one.end_file.fd, shepherd.key, self._home.host, self._home.oom_score)
+            forked.append((shepherd, one, pid))
+        for shepherd, one, pid in forked:
+            self._forked(shepherd, one, pid)
+        return failed
+
+    def _make_ends(self, shepherd: ShepherdHandle) -> _Ends:
+        ours, theirs = socket.socketpair()
+        try:
+            return _Ends(ours, theirs, ends.make(self._journal.end_path(shepherd.number)))
         except OSError:
             ours.close()
-            raise
-        finally:
             theirs.close()
-        shepherd.pid, shepherd.end_file = pid, end_file
+            raise
+
+    def _forked(self, shepherd: ShepherdHandle, made: _Ends, pid: int) -> None:
+        ours = made.ours
+        made.theirs.close()
+        shepherd.pid, shepherd.end_file = pid, made.end_file
         shepherd.groups = Groups(self._home.places, shepherd.number, pid)
         shepherd.pipe = FramePipe(ours, self._watch)
         self.shepherds[shepherd.number] = shepherd

@@ -67,6 +67,7 @@ MAX_TEMPLATE_BYTES = 256 << 20
 LARGEST_TEMPLATE = MAX_FRAME - 4096
 """Bytes, as it goes to a shepherd."""
 NO_LIMITS = CgroupLimits()
+FORKED_AT_ONCE = 32
 TIDY_SECONDS = 10.0
 PAUSE_AFTER_ERROR = 0.1
 
@@ -264,8 +265,13 @@ class Starter:
             self._seq = seq
         if accepted and not self._write_to_journal(seq, accepted):
             return
-        for one in accepted:
-            self._hand_over(one)
+        pool = self._supervisor.pool
+        for begin in range(0, len(accepted), FORKED_AT_ONCE):
+            now = accepted[begin : begin + FORKED_AT_ONCE]
+            failed = pool.fork(one.shepherd for one in now)
+            for one in now:
+                self._hand_over(one, failed.get(one.shepherd))
+            pool.flush()  # these begin while the next are forked
 
     def _take_templates(self, order: orders.Start) -> None:
         known = (len(found.text) for found in self._templates.values() if isinstance(found, Template))
@@ -311,14 +317,13 @@ class Starter:
             return False
         return True
 
-    def _hand_over(self, accepted: Accepted) -> None:
+    def _hand_over(self, accepted: Accepted, no_process: OSError | None) -> None:
         pool, part, shepherd = self._supervisor.pool, accepted.part, accepted.shepherd
-        try:
-            pool.ensure(shepherd)
-            shepherd.send_part(accepted.template.number, accepted.template.text, accepted.own)
-        except OSError as e:
-            self._take_back(accepted, "nomem", f"no process for {part.title}: {e.strerror}")
+        if no_process is not None:
+            self._take_back(accepted, "nomem", f"no process for {part.title}: {no_process.strerror}")
             return
+        try:
+            shepherd.send_part(accepted.template.number, accepted.template.text, accepted.own)
         except FrameError as e:
             self._take_back(accepted, "bad", f"part {part.uid}: {e}")
             return

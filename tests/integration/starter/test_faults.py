@@ -190,6 +190,18 @@ def test_an_end_on_disk_survives_a_shepherd_that_could_not_tell_it(rig: Rig) -> 
     assert rig.end("mute")["status"] == 3 << 8
 
 
+def test_one_shepherd_that_cannot_be_forked_fails_its_own_part_alone(rig: Rig) -> None:
+    """More parts in one order than are forked in a row."""
+    (rig.folder / "spool-hostA" / "ends" / "2.end").mkdir()
+    rig.order(*(rig.part(f"n{number}", "true") for number in range(40)))
+    refused = rig.report("n1", "refused")
+    assert refused["code"] == "nomem"
+    assert "Is a directory" in refused["reason"]
+    for number in {*range(40)} - {1}:
+        assert rig.end(f"n{number}")["status"] == 0
+    rig.run("again", "true")
+
+
 def test_the_lease_ends_a_part_while_agent_and_starter_are_frozen(rig: Rig) -> None:
     rig.order(rig.part("leased", "sleep 100", deadline=boottime() + 1.5), rig.part("free", "sleep 100"))
     task, free = rig.pid_of("leased"), rig.pid_of("free")
