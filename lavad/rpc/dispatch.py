@@ -176,8 +176,7 @@ class Dispatch:
         """Whether the caller's asks have added too much to the store."""
         if isinstance(ask, _ADD_NOTHING):
             return False
-        full = self._growth.is_full(caller.user, self._engine.clock(), isinstance(ask, asks.Kill))
-        return full and not is_admin(self._engine.cluster.conf, caller)
+        return self._growth.has_to_wait(self._engine.cluster.conf, caller, self._engine.clock(), isinstance(ask, asks.Kill))
 
     async def _ask(self, decide: Decide, ask: asks.Ask, caller: Caller) -> Answer:
         return await self._engine.ask(self._growth.counted(decide, caller.user), ask.uuid, caller.user)

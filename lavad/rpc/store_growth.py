@@ -12,6 +12,9 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.lang.asks import Caller
+from lavad.core.site.conf import Conf
+from lavad.core.site.rights import is_admin
 
 Decide = Callable[[Cluster, float], Decided]
 MB = 10**6
@@ -41,6 +44,10 @@ class StoreGrowth:
         """Whether the user has to wait; ``ends``: to end jobs."""
         most = self._mb_an_hour() * MB * (2 if ends else 1)
         return bool(most) and self._level(user, now) >= most
+
+    def has_to_wait(self, conf: Conf, caller: Caller, now: float, ends: bool = False) -> bool:
+        """The same of a caller; administrators never have to."""
+        return self.is_full(caller.user, now, ends) and not is_admin(conf, caller)
 
     def counted(self, decide: Decide, user: str, env: tuple[str, bytes] | None = None) -> Decide:
         """The decision, which counts what it adds; ``env``: hash and bytes of an environment that comes with it."""

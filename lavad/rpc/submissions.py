@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import overload
 
 import msgspec
@@ -32,6 +31,9 @@ from proto.answers import Answer, Result
 MAX_ENVIRONMENT = 8 << 20
 AT_ONCE = 2_000
 """Jobs of a request that one turn of the engine may take, if it has the time."""
+ENVIRONMENTS_AT_ONCE = 8 << 20
+"""Bytes of different environments beyond which no more are made in one go: others wait as long as that takes."""
+_GROWN = "As much as LAVA_USER_STORE allows was added to the master's store"
 _packer = msgspec.msgpack.Encoder()
 Environment = tuple[str, bytes]
 """Its hash, by which it is kept once, and its msgpack."""
@@ -77,6 +79,7 @@ class Submissions:
         most = AT_ONCE
         while len(rows) < len(ask.jobs):
             try:
+                self._check_growth(caller, rows)
                 rows[stored:] = await self._some(ask, caller, stored, rows[stored:], drafts.take(len(rows), most))
                 if any(row["ok"] for row in rows[stored:]):
                     stored = len(rows)
@@ -88,9 +91,15 @@ class Submissions:
                     # one of them is at fault: the fewer they are, the fewer others have to be tried again
                     most = max(1, most // 4)
             except Refused as refusal:
-                # the store takes nothing now
+                # the store takes nothing now, or nothing more of this user
                 rows += [_refusal(refusal)] * (len(ask.jobs) - len(rows))
         return {"results": rows}
+
+    def _check_growth(self, caller: Caller, before: Sequence[Result]) -> None:
+        """Raises Refused where what was made of a request has added too much to the store; whether it may begin is known."""
+        conf = self._engine.cluster.conf
+        if before and self._growth.has_to_wait(conf, caller, self._engine.clock()):
+            raise Refused(_GROWN, retry=conf.params.sub_try_interval)
 
     async def _some(
         self, ask: asks.Bulk, caller: Caller, first: int, before: Sequence[Result], drafts: Sequence[_Draft]
@@ -167,11 +176,23 @@ class _Drafts:
     def __init__(self, drafts: Iterator[_Draft]) -> None:
         self._source = drafts
         self._made: list[_Draft] = []
+        self._first = 0
+        """The place of the first of those that are kept."""
 
     def take(self, first: int, most: int) -> list[_Draft]:
-        """``most`` of them from ``first`` on, fewer at the end."""
-        self._made += islice(self._source, max(0, first + most - len(self._made)))
-        return self._made[first : first + most]
+        """``most`` of them from ``first`` on, fewer at the end and where their environments are large; none before it is kept."""
+        del self._made[: first - self._first]
+        self._first = first
+        envs = {id(draft[1]): len(draft[1][1]) for draft in self._made if not isinstance(draft, Refused)}
+        size = sum(envs.values())
+        while len(self._made) < most and size < ENVIRONMENTS_AT_ONCE:
+            draft = next(self._source, None)
+            if draft is None:
+                break
+            self._made.append(draft)
+            if not isinstance(draft, Refused) and id(draft[1]) not in envs:
+                size += envs.setdefault(id(draft[1]), len(draft[1][1]))
+        return self._made[:most]
 
 
 class _Decisions(Sequence[Decide]):

@@ -33,7 +33,7 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
         why = _why_not(draft.spec, draft.text)
         if why:
             raise Refused(f"{CRIU}: {why}")
-        draft.set_spec(resreq=_on_able_hosts(draft.spec))
+        _require(draft, resreq.parse(_HOSTS))
     _settle_stage(draft)
 
 
@@ -42,18 +42,16 @@ def _settle_stage(draft: JobDraft) -> None:
     spec = draft.spec
     if spec.checkpoint is None or not spec.checkpoint.stage:
         return
-    several = max(spec.slots, spec.max_slots) > 1
-    if spec.roles or spec.resizable or (several and not _is_on_one_host(spec.resreq)):
+    if spec.roles or spec.resizable or not _may_be_on_one_host(spec):
         what = "several roles" if spec.roles else "a size that changes" if spec.resizable else "several hosts"
         raise Refused(f"-k: stage: a job of {what} writes its checkpoints where all of its hosts see them")
-    if several:
-        draft.set_spec(resreq=resreq.combine(resreq.parse(_ONE_HOST), resreq.parse(spec.resreq)).text)
+    _require(draft, resreq.ResReq())
 
 
 def _picks_criu(cluster: Cluster, spec: Spec, text: JobText) -> bool:
     """Whether ``auto`` is ``criu``: one of its hosts can, and neither hosts nor network of the job change for it."""
-    one = max(spec.slots, spec.max_slots) == 1 or "span[hosts=1]" in spec.resreq
     able = any(CRIU in host.facts.resources for host in hosts_for(cluster, spec))
+    one = _may_be_on_one_host(spec, asked=True)
     return able and one and not spec.launch and not _why_not(spec, text)
 
 
@@ -71,19 +69,27 @@ def _why_not(spec: Spec, text: JobText) -> str:
         return "the job is on one host, and cannot be resized"
     if container := next((step[1] for step in text.software if step[0] == "container"), ""):
         return f"the processes of container {container[:80]} are its runner's"
-    several = max(spec.slots, spec.max_slots) > 1 and not _is_on_one_host(spec.resreq)
-    return "it dumps and restores the processes of one host: -n needs span[hosts=1]" if several else ""
+    if not _may_be_on_one_host(spec):
+        return "it dumps and restores the processes of one host: -n needs span[hosts=1]"
+    return ""
 
 
-def _is_on_one_host(text: str) -> bool:
-    """Whether a requirement leaves the number of hosts open, or says that it is one."""
-    req = resreq.parse(text)
+def _may_be_on_one_host(spec: Spec, asked: bool = False) -> bool:
+    """Whether all slots can be on one host; ``asked``: whether the requirement, each alternative of it, says so."""
+    if max(spec.slots, spec.max_slots) == 1:
+        return True
+    req = resreq.parse(spec.resreq)
     ways = [part for part, _ in req.alternatives] or [req]
-    return all(not way.compound and (way.span is None or (way.span.kind, way.span.n) == ("hosts", 1)) for way in ways)
+    spans = [way.span for way in ways]
+    compound = any(way.compound for way in ways)
+    return not compound and all((span.kind, span.n) == ("hosts", 1) if span is not None else not asked for span in spans)
 
 
-def _on_able_hosts(spec: Spec) -> str:
-    """The job's requirement, on one host that can."""
+def _require(draft: JobDraft, hosts: resreq.ResReq) -> None:
+    """Put one host, and ``hosts``, before the job's requirement, which stays as it was written where it says so already."""
+    spec = draft.spec
     own = resreq.parse(spec.resreq)
-    text = f"{_HOSTS} {_ONE_HOST}" if max(spec.slots, spec.max_slots) > 1 else _HOSTS
-    return spec.resreq if CRIU in resreq.names_in(own.select) else resreq.combine(resreq.parse(text), own).text
+    one = resreq.parse(_ONE_HOST if max(spec.slots, spec.max_slots) > 1 else "")
+    wanted = resreq.combine(one, hosts, own)
+    if wanted != own:
+        draft.set_spec(resreq=wanted.text)

@@ -9,17 +9,19 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from lavad import engine as engine_module
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.asks import Caller
 from lavad.engine import Engine
+from lavad.rpc import submissions
 from lavad.rpc.dispatch import Dispatch
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
-from tests.support.worlds.bench import ALICE, BOB
+from tests.support.worlds.bench import ADMIN, ALICE, BOB
 from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made
 from web.rest.submit import uuid_of
 
@@ -185,6 +187,38 @@ def test_one_that_could_not_be_stored_shifts_no_job(tmp_path: Path) -> None:
         master.run("DROP TRIGGER no")
         assert await master.bulk(*jobs, uuid="u", again=True) == rows
         assert sorted(master.engine.cluster.jobs.rows) == [1, 2, 3, 4]
+
+    serve(tmp_path, work)
+
+
+def test_large_environments_are_made_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "SLICE", 600.0)
+    monkeypatch.setattr(submissions, "ENVIRONMENTS_AT_ONCE", 10_000)
+    common = {"ALL": "x" * 4000}
+
+    async def work(master: Master) -> None:
+        own = [{"command": "a", "env": {"OWN": str(number)}} for number in range(4)]
+        rows = await master.bulk(*own, *["b"] * 3, env=common)
+        assert [row["job"] for row in rows] == [1, 2, 3, 4, 5, 6, 7]
+        assert master.commits == [[1, 2, 3], [4, 5, 6, 7]]
+        assert [master.text(job)[1].get("OWN") for job in range(1, 8)] == ["0", "1", "2", "3", None, None, None]
+
+    serve(tmp_path, work)
+
+
+def test_one_ask_fills_the_store_no_more_than_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LAVA_USER_STORE is 1 MB an hour; a command counts twice."""
+    one_a_turn(monkeypatch)
+
+    async def work(master: Master) -> None:
+        conf = master.engine.cluster.conf
+        master.engine.cluster.conf = replace(conf, params=replace(conf.params, lava_user_store=1, sub_try_interval=7))
+        rows = await master.bulk(*["a" * 300_000] * 5)
+        assert [row.get("job") for row in rows] == [1, 2, None, None, None]
+        assert {(row["why"].split()[-1], row["retry"]) for row in rows[2:]} == {("store", 7)}
+        assert len(await master.bulk(*["a" * 300_000] * 5, caller=ADMIN)) == 5
+        assert len(master.engine.cluster.jobs.rows) == 7
+        master.engine.cluster.conf = conf
 
     serve(tmp_path, work)
 

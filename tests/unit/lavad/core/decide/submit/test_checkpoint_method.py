@@ -9,8 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit.submit import submit
-from lavad.core.lang.asks import OptionValue, Refused, Submit
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Modify, OptionValue, Refused, Submit
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
 
@@ -30,6 +32,11 @@ def bsub(bench: Bench, k: str, **options: OptionValue) -> Submitted:
     return Submitted(spec.checkpoint.method, spec.resreq, answer["notices"])
 
 
+def bmod(bench: Bench, **options: OptionValue) -> None:
+    ask = Modify(job="1", options=options)
+    bench.take(modify(bench.cluster, ask, JobText(command="c"), ALICE, bench.now, LOCAL))
+
+
 @pytest.fixture
 def able() -> Bench:
     """CRIU works on the first host."""
@@ -44,7 +51,17 @@ def test_criu_goes_to_one_host_that_can(able: Bench) -> None:
     assert bsub(able, "/c method=criu", n="4").resreq == "select[criu] span[hosts=1]"
     assert bsub(able, "/c method=criu", n="4", R="span[hosts=1] select[mem>5]").resreq == "select[criu && mem>5] span[hosts=1]"
     assert bsub(able, "/c method=criu", R="select[criu]").resreq == "select[criu]"
+    assert bsub(able, "/c method=criu", n="4", R="select[criu]").resreq == "select[criu] span[hosts=1]"
+    assert bsub(able, "/c method=criu", R="select[!criu || mem>5]").resreq == "select[criu && (!criu || mem>5)]"
+    ways = bsub(able, "/c method=criu", n="4", R="{select[mem>5]} || {span[hosts=1]}@5")
+    assert ways.resreq == "{select[criu && mem>5] span[hosts=1]} || {select[criu] span[hosts=1]}@5"
     assert bsub(able, "/c method=app").resreq == ""
+
+
+def test_a_job_that_bmod_gives_more_slots_stays_on_one_host(able: Bench) -> None:
+    assert bsub(able, "/c method=criu").resreq == "select[criu]"
+    bmod(able, n="4")
+    assert able.cluster.spec_of(1).resreq == "select[criu] span[hosts=1]"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +93,9 @@ def test_auto_picks_what_the_hosts_can_do(able: Bench) -> None:
     assert bsub(able, "/c method=auto", n="4").method == "app", "its hosts are left as they are"
     assert bsub(able, "/c method=auto", n="4", R="span[hosts=1]").method == "criu"
     assert bsub(able, "/c method=auto", n="4", R="span[hosts=1]", a="mpi").method == "app", "its network, too"
+    one, other = "{select[mem>5] span[hosts=1]}", "{select[mem>7]}"
+    assert bsub(able, "/c method=auto", n="4", R=f"{one} || {other}").method == "app", "one of its ways is open"
+    assert bsub(able, "/c method=auto", n="4", R=f"{one} || {{span[hosts=1]}}").method == "criu"
     assert bsub(able, "/c").method == "", "what nobody asked for is as before"
     conf = able.cluster.conf
     able.cluster.conf = replace(conf, params=replace(conf.params, lsb_echkpnt_method="mine"))
