@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,11 +33,15 @@ from web.rest.replies import SSE, event, in_json
 from web.rest.routes import ROOT, TABLE
 from web.rest.routes import Route as Row
 from web.settings import Settings
-from web.signin import SignIn
+from web.signin import SignIn, Who
+from web.streams import Open, StreamAnswer, Streams
 
 STATIC = Path(__file__).with_name("static")
 MOST_OUTPUT = 256 << 10
+MAX_BYTES = (1 << 53) - 1
+"""Of a whole output, which says then that lavad adds nothing of its own to it."""
 PEEK_PATIENCE = 20.0
+Form = Callable[[Open, str, AsyncGenerator[str]], AsyncGenerator[str]]
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -58,7 +63,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._names = settings.names()
-        self._headers = HEADERS | ({"Strict-Transport-Security": "max-age=31536000"} if settings.is_secure else {})
+        self._headers = headers_of(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,6 +83,11 @@ class Guard:
         await self._app(scope, receive, sending)
 
 
+def headers_of(settings: Settings) -> dict[str, str]:
+    """Those for safety."""
+    return HEADERS | ({"Strict-Transport-Security": "max-age=31536000"} if settings.is_secure else {})
+
+
 def _name_of(host: str) -> str:
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -95,9 +105,12 @@ class Page:
         self.sign_in = sign_in
         self.records = Records(master, time.monotonic)
         self.news = News(master)
+        self.streams = Streams()
 
     async def login(self, request: Request) -> Response:
-        """The address that ``lava web`` prints."""
+        """The address that ``lava web`` prints. A link of somebody else's on another site would sign in as them."""
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise Problem(403, "A link on another site signs nobody in; paste the address that `lava web` prints")
         answer = await self.sign_in.session_of(request, request.query_params.get("link", ""))
         response = RedirectResponse("/", 303, {"Cache-Control": "no-store"})
         ends = int(float(answer["ends"]) - time.time())
@@ -120,6 +133,7 @@ class Page:
     async def sign_out(self, request: Request) -> Response:
         who = await self.sign_in.who(request)
         self.sign_in.forget(who.token)
+        self.streams.end(who)
         response = Response(status_code=204)
         response.delete_cookie(self.sign_in.cookie, path="/", secure=self.settings.is_secure, httponly=True, samesite="lax")
         return response
@@ -161,43 +175,42 @@ class Page:
     async def output(self, request: Request) -> Response:
         """The end of what a job has written, or all of it."""
         who = await self.sign_in.who(request)
-        text = ""
-        frame = {"ask": "peek", "job": request.path_params["id"]}
         whole = request.query_params.get("whole", "false")
         if whole not in ("true", "false"):
             raise Problem(400, "whole: true or false is expected")
+        frame = {"ask": "peek", "job": request.path_params["id"], "last": MOST_OUTPUT if whole == "false" else MAX_BYTES}
+        pieces = self.master.stream(frame, who.token)
         if whole == "true":
-            pieces = self.master.stream(frame, who.token)
-            first = await anext(pieces, "")
-            return StreamingResponse(_after(first, pieces), headers={"Cache-Control": "no-store"}, media_type="text/plain")
-        async with asyncio.timeout(PEEK_PATIENCE):
-            async for piece in self.master.stream(frame, who.token):
-                text = (text + piece)[-MOST_OUTPUT:]
+            return await self._passed_on(who, pieces, _as_it_is, {"Cache-Control": "no-store"}, "text/plain")
+        try:
+            async with asyncio.timeout(PEEK_PATIENCE):
+                text = "".join([piece async for piece in pieces])
+        except TimeoutError:
+            raise Problem(503, "The output cannot be read in time; bpeek shows it", 5) from None
         return PlainTextResponse(text, headers={"Cache-Control": "no-store"})
 
-    async def tail(self, request: Request) -> Response:
-        """What a job writes, as it comes."""
-        who = await self.sign_in.who(request)
-        pieces = self.master.stream({"ask": "peek", "job": request.path_params["id"], "follow": True}, who.token)
+    async def _passed_on(
+        self, who: Who, pieces: AsyncGenerator[str], form: Form, headers: Mapping[str, str], media_type: str
+    ) -> Response:
+        """Output in this form as it comes; what is wrong from the start is told by the status. Raises Problem."""
+        opened = self.streams.open(who)
         try:
             first = await anext(pieces, "")
-        except Problem as problem:
-            return problems.answer(problem)
+        except BaseException:
+            opened.close()
+            raise
+        return StreamAnswer(opened, form(opened, first, pieces), headers, media_type)
 
-        async def events() -> AsyncIterator[str]:
-            yield event("output", first)
-            try:
-                async for piece in pieces:
-                    yield event("output", piece) if piece else ": alive\n\n"
-                yield event("end", "")
-            except Problem as problem:
-                yield event("problem", problem.detail)
-
-        return StreamingResponse(events(), headers=SSE, media_type="text/event-stream")
+    async def tail(self, request: Request) -> Response:
+        """The end of what a job has written, and what it writes, as it comes."""
+        who = await self.sign_in.who(request)
+        frame = {"ask": "peek", "job": request.path_params["id"], "follow": True, "last": MOST_OUTPUT}
+        return await self._passed_on(who, self.master.stream(frame, who.token), _as_events, SSE, "text/event-stream")
 
     async def events(self, request: Request) -> Response:
         who = await self.sign_in.who(request)
-        return StreamingResponse(self.news.follow(who), headers=SSE, media_type="text/event-stream")
+        opened = self.streams.open(who)
+        return StreamAnswer(opened, self.news.follow(opened), SSE, "text/event-stream")
 
     async def healthy(self, _: Request) -> Response:
         """Whether the page serves, and the master answers it."""
@@ -208,10 +221,25 @@ class Page:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
 
-async def _after(first: str, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+async def _as_it_is(_: Open, first: str, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
     yield first
-    async for piece in pieces:
-        yield piece
+    async with aclosing(pieces):
+        async for piece in pieces:
+            yield piece
+
+
+async def _as_events(opened: Open, first: str, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    """Without the event ``end`` while the job writes on: the browser then comes back."""
+    yield event("output", first)
+    async with aclosing(pieces):
+        try:
+            async for piece in pieces:
+                yield event("output", piece) if piece else ": alive\n\n"
+                if opened.is_over:
+                    return
+            yield event("end", "")
+        except Problem as problem:
+            yield event("problem", problem.detail)
 
 
 async def _not_found(_: Request, error: Exception) -> Response:
@@ -223,7 +251,7 @@ async def _not_found(_: Request, error: Exception) -> Response:
 def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     """The application."""
     page = Page(settings, master, sign_in)
-    programs = Programs(master, sign_in)
+    programs = Programs(master, sign_in, page.streams)
     own = {name: getattr(page, name) for name in ("session", "sign_out", "submit", "output", "tail", "events")}
     own |= {name: getattr(programs, name) for name in PROGRAMS}
     routes: list[Route | Mount] = []
@@ -246,6 +274,13 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
         Route("/", page.index),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
-    handlers = {Problem: problems.handler, HTTPException: _not_found, Exception: problems.handler}
+
+    async def failed(request: Request, error: Exception) -> Response:
+        """Outside of all middleware."""
+        response = await problems.handler(request, error)
+        response.headers.update(headers_of(settings))
+        return response
+
+    handlers = {Problem: problems.handler, HTTPException: _not_found, Exception: failed}
     middleware = [Middleware(Guard, settings=settings), Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)]
     return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)

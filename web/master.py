@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, suppress
 from typing import NamedTuple
 
@@ -93,7 +93,7 @@ class Master:
             raise of_refusal("".join(err).strip() or "refused", False)
         return text.encode()
 
-    async def stream(self, frame: Frame, token: str) -> AsyncIterator[str]:
+    async def stream(self, frame: Frame, token: str) -> AsyncGenerator[str]:
         """What lavad prints, as it comes; "" while there is nothing to say. Raises Problem."""
         async with aclosing(self._frames(frame, token)) as frames:
             async for reply in frames:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from web.master import Master
 from web.problems import Problem
-from web.signin import Who
+from web.streams import LONGEST, Open
 
-MOST_PAGES = 30
-"""Open streams of one session."""
 BEHIND = 50
 """News that a page has not read, from which on it hears of none until it has."""
 QUIET = 15.0
@@ -31,23 +31,22 @@ class _Stream:
 class News:
     """The streams of all sessions."""
 
-    def __init__(self, master: Master) -> None:
+    def __init__(self, master: Master, clock: Callable[[], float] = time.monotonic) -> None:
         self._master = master
+        self._clock = clock
         self._streams: dict[str, _Stream] = {}
 
-    async def follow(self, who: Who) -> AsyncIterator[str]:
-        """Server-sent events until the page goes."""
+    async def follow(self, opened: Open) -> AsyncGenerator[str]:
+        """Server-sent events until the page goes, or its stream is over."""
+        who = opened.who
         stream = self._streams.setdefault(who.token, _Stream())
-        if len(stream.pages) >= MOST_PAGES:
-            yield "event: problem\ndata: too many streams of events are open\n\n"
-            return
         page: asyncio.Queue[str] = asyncio.Queue(BEHIND)
         stream.pages.add(page)
         if stream.task is None or stream.task.done():
             stream.task = asyncio.create_task(self._pass_on(stream, who.token))
         try:
             yield "retry: 3000\n\n"
-            while True:
+            while not opened.is_over:
                 try:
                     news = await asyncio.wait_for(page.get(), QUIET)
                 except TimeoutError:
@@ -64,13 +63,17 @@ class News:
                     del self._streams[who.token]
 
     async def _pass_on(self, stream: _Stream, token: str) -> None:
-        """Until the token has ended; each page then ends its stream, and signs in again."""
+        """Until the token has ended; each page then ends its stream, and signs in again. lavad reads the token with each ask."""
         frame = {"ask": "query", "command": "api", "words": ["events"], "options": {}}
         while True:
+            until = self._clock() + LONGEST
             try:
-                async for text in self._master.stream(frame, token):
-                    for line in text.splitlines():
-                        self._tell(stream, line)
+                async with aclosing(self._master.stream(frame, token)) as texts:
+                    async for text in texts:
+                        for line in text.splitlines():
+                            self._tell(stream, line)
+                        if self._clock() >= until:
+                            break
             except Problem as problem:
                 log.info("events of the cluster: %s", problem.detail)
                 if problem.status in (401, 403):
@@ -78,7 +81,8 @@ class News:
                         if not page.full():
                             page.put_nowait("")
                     return
-            await asyncio.sleep(AGAIN)
+            if self._clock() < until:
+                await asyncio.sleep(AGAIN)
 
     def _tell(self, stream: _Stream, line: str) -> None:
         for page in stream.pages:

@@ -23,7 +23,6 @@ TITLES = {
     422: "Refused",
     429: "Too many requests",
     500: "Internal error",
-    502: "Bad answer of the master",
     503: "The master does not answer",
 }
 

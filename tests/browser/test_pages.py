@@ -106,3 +106,18 @@ def test_a_new_job_appears_without_a_reload(browser: tuple[Chromium, Cluster]) -
     chromium.go("#/jobs")
     job = cluster.submit("-H -J fresh true")
     chromium.wait(f"[...document.querySelectorAll('td a')].some(a => a.textContent === '{job}')")
+
+
+def test_what_a_job_has_written_is_shown_once_after_the_page_was_lost(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, cluster = browser
+    cluster.run("bkill 0")
+    more = cluster.folder.path / "more"
+    job = cluster.submit(f"'echo once; until [ -e {more} ]; do sleep 0.1; done; echo more; sleep 1000'")
+    text = "document.querySelector('pre[aria-label=Output]')?.textContent"
+    chromium.go(f"#/jobs/{job}")
+    chromium.wait(f"{text} === 'once\\n'")
+    cluster.kill("web")
+    cluster.up()
+    more.touch()
+    chromium.wait(f"{text}?.includes('more')")
+    assert chromium.js(text) == "once\nmore\n"

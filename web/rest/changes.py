@@ -28,7 +28,11 @@ async def submitted(request: Request, master: Master, sign_in: SignIn, who: Who)
     """A new job, and its id. Raises Problem."""
     body = await bodies.read(request, bodies.Submit)
     frame = submit.frame_of(body, who.user, await sign_in.account(who.user))
-    answer = await master.ask({**frame, **done_once(request, who)}, who.token)
+    try:
+        answer = await master.ask({**frame, **done_once(request, who)}, who.token)
+    except Problem as problem:
+        # what an option names is no address
+        raise Problem(422, problem.detail) if problem.status == 404 else problem from None
     job = str(answer["job"])
     return Submitted(id=job, queue=str(answer.get("queue", "")), notices=list(answer.get("notices", []))), job
 

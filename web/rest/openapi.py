@@ -76,7 +76,7 @@ def _responses(route: Route) -> dict[str, object]:
 
 def _statuses(route: Route) -> Iterable[int]:
     yield from (400, 401, 403, 421, 429, 503)
-    if "{id}" in route.path or route.word:
+    if "{id}" in route.path or route.word or route.name == "kill_many":
         yield 404
     if route.body is not None:
         yield from (413, 415)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 
 from web.master import Master
 from web.problems import Problem, of_refusal
 from web.rest import answers, bodies, changes, submit
 from web.rest.replies import SSE, event, in_json
 from web.signin import SignIn, Who
+from web.streams import Open, StreamAnswer, Streams
 
 PROGRAMS = ("submit_many", "kill_many", "listing", "explanation", "end", "changes", "changes_events")
 LONGEST_WAIT = 15.0
 """Seconds: shorter than the patience of proxies, and of the page with the master."""
 AGAIN = 1.0
-MOST_STREAMS = 30
-"""Streams of changes of one token."""
 WIDE = 10_000
 NARROW = 120
 
@@ -38,10 +36,10 @@ _printed = msgspec.json.Decoder(_Printed)
 class Programs:
     """The routes of the table that have these names."""
 
-    def __init__(self, master: Master, sign_in: SignIn) -> None:
+    def __init__(self, master: Master, sign_in: SignIn, streams: Streams) -> None:
         self._master = master
         self._sign_in = sign_in
-        self._streams: Counter[str] = Counter()
+        self._streams = streams
 
     async def submit_many(self, request: Request) -> Response:
         who = await self._sign_in.who(request)
@@ -90,8 +88,9 @@ class Programs:
         if not (job.isascii() and job.isdigit()):
             raise Problem(400, f"{job[:40]}: the number of a job, or of an array as a whole, is expected")
         try:
-            async with asyncio.timeout(LONGEST_WAIT):
-                answer = await self._master.ask({"ask": "wait", "job": int(job)}, who.token, changes=False)
+            with self._streams.open(who):
+                async with asyncio.timeout(LONGEST_WAIT):
+                    answer = await self._master.ask({"ask": "wait", "job": int(job)}, who.token, changes=False)
         except TimeoutError:
             raise Problem(409, f"Job <{job}> has not ended") from None
         return in_json(msgspec.convert(answer, answers.End))
@@ -105,36 +104,29 @@ class Programs:
             wait = -1.0
         if not 0 <= wait <= LONGEST_WAIT:
             raise Problem(400, f"wait: {given[:40]}: seconds, at most {LONGEST_WAIT:g}, are expected")
-        return in_json(await self._changes(request.query_params.get("after", ""), wait, who))
+        with self._streams.open(who):
+            return in_json(await self._changes(request.query_params.get("after", ""), wait, who))
 
     async def changes_events(self, request: Request) -> Response:
         who = await self._sign_in.who(request)
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        if self._streams[who.token] >= MOST_STREAMS:
-            raise Problem(429, "Too many streams of changes are open", 5)
-        return StreamingResponse(
-            self._events(await self._changes(after, 0, who), after, who), headers=SSE, media_type="text/event-stream"
-        )
+        news = await self._changes(after, 0, who)
+        opened = self._streams.open(who)
+        return StreamAnswer(opened, self._events(news, after, opened), SSE, "text/event-stream")
 
-    async def _events(self, news: answers.JobChanges, after: str, who: Who) -> AsyncIterator[str]:
-        self._streams[who.token] += 1
-        try:
-            while True:
-                yield event("changes", news, news.after) if news.changes or news.after != after else ": alive\n\n"
-                after = news.after
-                try:
-                    news = await self._changes(after, LONGEST_WAIT, who)
-                except Problem as problem:
-                    if problem.status in (401, 403):
-                        yield event("problem", problem.detail)
-                        return
-                    yield ": the master is awaited\n\n"
-                    await asyncio.sleep(AGAIN)
-                    news = answers.JobChanges(after, False, [])
-        finally:
-            self._streams[who.token] -= 1
-            if not self._streams[who.token]:
-                del self._streams[who.token]
+    async def _events(self, news: answers.JobChanges, after: str, opened: Open) -> AsyncGenerator[str]:
+        while not opened.is_over:
+            yield event("changes", news, news.after) if news.changes or news.after != after else ": alive\n\n"
+            after = news.after
+            try:
+                news = await self._changes(after, LONGEST_WAIT, opened.who)
+            except Problem as problem:
+                if problem.status in (401, 403):
+                    yield event("problem", problem.detail)
+                    return
+                yield ": the master is awaited\n\n"
+                await asyncio.sleep(AGAIN)
+                news = answers.JobChanges(after, False, [])
 
     async def _changes(self, after: str, wait: float, who: Who) -> answers.JobChanges:
         answer = await self._master.ask({"ask": "changes", "after": after, "wait": wait}, who.token, changes=False)

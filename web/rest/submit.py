@@ -61,16 +61,13 @@ def options_of(given: Mapping[str, Value]) -> dict[str, str | bool | list[str]]:
             raise Problem(400, f"options: -{name[:40]} is for bsub on a terminal")
         if value is None or value is False:
             continue
-        found[name] = (
-            value
-            if isinstance(value, (bool, str))
-            else [*value]
-            if isinstance(value, list)
-            else f"{value:g}"
-            if isinstance(value, float)
-            else str(value)
-        )
+        found[name] = value if isinstance(value, (bool, str)) else [*value] if isinstance(value, list) else _number(value)
     return found
+
+
+def _number(value: float) -> str:
+    """As a person writes it: ``12345678`` for 12345678.0."""
+    return str(int(value)) if value == int(value) else repr(value)
 
 
 def uuid_of(user: str, key: str) -> str:

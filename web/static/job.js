@@ -72,7 +72,7 @@ function Why({ id }) {
     ${w.position && html`<p>Place ${number(w.position)} of ${number(w.waiting)} in its queue.</p>`}
     ${w.starts_now && html`<p>Nothing keeps it now: it starts with the next cycle.</p>`}
     ${w.changes.length > 0 && html`<p>It would start now with (smallest change first):</p><ul>${w.changes.map((c) => html`<li>${c.text}</li>`)}</ul>`}
-    ${(w.soonest || w.latest) && html`<p>It may start between ${time(w.soonest)} and ${time(w.latest)}.</p>`}`}<//></section>`;
+    ${(w.soonest || w.latest) && html`<p>It may start from ${w.soonest ? time(w.soonest) : "not known"} to ${w.latest ? time(w.latest) : "not known"}.</p>`}`}<//></section>`;
 }
 
 const Parts = ({ parts }) => html`<div class="wide" tabindex="0"><table><thead><tr><th scope="col">Host</th><th scope="col">Rank</th><th scope="col">Cores and GPUs</th><th scope="col">State</th><th class="n" scope="col">CPU</th><th class="n" scope="col">Memory</th><th class="n" scope="col">Most</th></tr></thead>
@@ -109,6 +109,7 @@ function Output({ id, over }) {
     const path = `/jobs/${encodeURIComponent(id)}/output`;
     if (over) { ask(path).then((found) => { setText(found); setState(found ? "" : "It wrote nothing that is kept here."); }, (error) => setState(error.message)); return undefined; }
     const source = new EventSource("/api/v1" + path + "/events");
+    source.onopen = () => { whole.current = ""; };
     source.addEventListener("output", (event) => { whole.current = (whole.current + JSON.parse(event.data)).slice(-200000); setText(whole.current); setState(""); });
     source.addEventListener("end", () => { source.close(); setState("It has ended."); });
     source.addEventListener("problem", (event) => { source.close(); setState(JSON.parse(event.data)); });

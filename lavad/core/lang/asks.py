@@ -387,7 +387,7 @@ class Peek(Ask, frozen=True):
     job: b.JobId
     select: Select = Select()
     follow: bool = False
-    last: b.Number = 0
+    last: b.Bytes = 0
     """So many bytes of the end of each file, without LSF's line that says which file it was; 0: all, as bpeek shows it."""
 
 

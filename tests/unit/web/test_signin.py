@@ -31,6 +31,13 @@ def test_a_link_signs_in_and_its_session_changes_things_only_with_its_csrf_token
     assert world.client.delete(path, headers={"X-CSRF-Token": csrf}).status_code == 200
 
 
+@pytest.mark.parametrize(("site", "status"), [("none", 303), ("same-origin", 303), ("cross-site", 403), ("same-site", 403)])
+def test_a_link_on_another_site_signs_nobody_in(world: PageWorld, site: str, status: int) -> None:
+    link = world.token(BOB, "link")
+    answer = world.client.get("/login", params={"link": link}, headers={"Sec-Fetch-Site": site})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (status, status == 303)
+
+
 def test_the_cookie_is_for_this_page_alone(world: PageWorld) -> None:
     answer = world.client.get("/login", params={"link": world.token(ALICE, "link")})
     cookie = answer.headers["set-cookie"].lower()

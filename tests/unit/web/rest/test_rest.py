@@ -7,9 +7,18 @@ from typing import Any
 
 import msgspec
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
+from web import app as pages
+from web.app import HEADERS, make_app
+from web.master import Master
 from web.rest.routes import ROOT, TABLE
+from web.rest.submit import options_of
+from web.signin import SignIn
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +117,7 @@ def test_an_array_is_one_row_and_its_elements_are_below_it(world: PageWorld) -> 
         ("PUT", "/jobs", None, 405, ""),
         ("POST", "/jobs", {"command": ""}, 400, "empty"),
         ("POST", "/jobs", {"comand": "true"}, 400, "comand"),
-        ("POST", "/jobs", {"command": "true", "options": {"q": "nowhere"}}, 404, "No such queue"),
+        ("POST", "/jobs", {"command": "true", "options": {"q": "nowhere"}}, 422, "No such queue"),
         ("POST", "/jobs", {"command": "true", "options": {"Ip": True}}, 400, "terminal"),
         ("POST", "/jobs", {"command": "true", "options": {"n": "many"}}, 422, "positive integer"),
         ("POST", "/jobs", {"command": "true", "cwd": "here"}, 400, "absolute"),
@@ -151,6 +160,12 @@ def test_a_record_is_what_openapi_says(world: PageWorld, route: Any) -> None:
     msgspec.json.decode(answer.content, type=route.answer)
 
 
+def test_numbers_of_options_are_written_as_people_write_them(world: PageWorld) -> None:
+    assert options_of({"M": 12345678.0, "n": 4, "W": 0.5, "x": 1e9}) == {"M": "12345678", "n": "4", "W": "0.5", "x": "1000000000"}
+    ident = submit(world, options={"M": 12345678.0, "H": True})
+    assert get(world, f"/jobs/{ident}")["mem_limit"] == 12345678
+
+
 def test_openapi_names_every_route_and_resolves(world: PageWorld) -> None:
     document = world.client.get("/api/openapi.json").json()
     assert {(path, method) for path, methods in document["paths"].items() for method in methods} == {
@@ -164,3 +179,22 @@ def test_openapi_names_every_route_and_resolves(world: PageWorld) -> None:
 
 def test_who_is_not_signed_in_may_ask_whether_it_lives(world: PageWorld) -> None:
     assert world.client.get("/healthz").json() == {"page": "ok", "master": "ok"}
+
+
+def test_an_error_of_the_page_carries_the_headers_for_safety_too(world: PageWorld) -> None:
+    app = make_app(world.settings, Master(world.settings.run), SignIn(world.settings, Master(world.settings.run)))
+
+    async def broken(_: Request) -> Response:
+        raise KeyError("secret")
+
+    app.router.routes.insert(0, Route("/broken", broken))
+    answer = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False).get("/broken")
+    assert (answer.status_code, answer.json()["detail"]) == (500, "internal error; the log of the page says more")
+    assert {name: answer.headers.get(name) for name in HEADERS} == HEADERS
+
+
+def test_output_that_does_not_come_in_time_is_a_problem(world: PageWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "PEEK_PATIENCE", 0.0)
+    answer = world.client.get(f"{ROOT}/jobs/1/output", headers=world.bearer(ALICE))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert answer.json()["detail"] == "The output cannot be read in time; bpeek shows it"
