@@ -46,20 +46,22 @@ def main(argv: list[str]) -> int:
         return _say("benchmarks/results has none: make bench-keep", 2)
     whole = argv == ["ALL=1"] or os.environ.get("ALL") == "1"
     names, rows = (WHOLE, [row.name for row in ROWS]) if whole else (QUICK, QUICK_ROWS)
-    now: list[Line] = list(measured(names, rows))
+    failed: list[str] = []
+    now: list[Line] = list(measured(names, rows, failed))
     found = losses(kept.figures, now)
     for _ in range(AGAIN):
         if found:
             lost_names, lost_rows = again(found)
             _say(f"measured again: {' '.join(sorted({loss.kept.metric for loss in found}))}", 0)
-            now = better(now, list(measured(lost_names, lost_rows)))
+            now = better(now, list(measured(lost_names, lost_rows, failed)))
             found = losses(kept.figures, now)
     compared = in_common(kept.figures, now)
-    for loss in found:
-        _say(str(loss), 1)
+    for why in (*failed, *map(str, found)):
+        _say(why, 1)
     if not compared:
         return _say(f"nothing in common with the results of {kept.date}", 2)
-    return _say(f"{len(found)} of {compared} figures have lost 30 % or more since {kept.date} ({kept.commit})", 1 if found else 0)
+    said = f"{len(found)} of {compared} figures have lost 30 % or more since {kept.date} ({kept.commit})"
+    return _say(said, 1 if found or failed else 0)
 
 
 def _say(text: str, status: int) -> int:

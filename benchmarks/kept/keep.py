@@ -23,22 +23,25 @@ from benchmarks.line import Line
 from benchmarks.peers.rows import ROWS
 
 
-def _figures() -> Iterator[Line]:
-    yield from measured(WHOLE, [row.name for row in ROWS])
-    yield from sites()
+def _figures(failed: list[str]) -> Iterator[Line]:
+    yield from measured(WHOLE, [row.name for row in ROWS], failed)
+    yield from sites(failed)
 
 
 def main(argv: list[str]) -> int:
-    """Measure, write the file, then the page."""
+    """Measure, write the file, then the page; 1 if a benchmark has failed, without which both are."""
     note = " ".join(argv).removeprefix("NOTE=") or os.environ.get("NOTE", "")
     begun = Begun()
-    figures = []
-    for one in _figures():
+    figures: list[Line] = []
+    failed: list[str] = []
+    for one in _figures(failed):
         figures.append(one)
         print(json.dumps(one), flush=True)
     results = begun.end(figures, note)
     print(f"bench-keep: {save(results)}: {len(figures)} figures in {results.minutes} minutes", file=sys.stderr)
-    return report.main([])
+    for why in failed:
+        print(f"bench-keep: {why}", file=sys.stderr)
+    return report.main([]) or bool(failed)
 
 
 if __name__ == "__main__":
