@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from cli.client.client import Client
+from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused
 from cli.client.options import HELP
 from cli.submit.submit_options import propagated
@@ -94,18 +94,27 @@ def submission(context: Context, work: Work, options: Options, env: dict[str, st
     }
     if restart_of:
         frame["restart_of"] = restart_of
-    if folder := checkpoint_folder(sent.get("k"), context.cwd):
+    if folder := checkpoint_folder(sent.get("k"), context):
         frame["checkpoint_folder"] = folder
     _check_text(frame)
     check_options(sent)
     return frame
 
 
-def checkpoint_folder(given: object, cwd: str) -> str:
-    """The folder that ``-k`` names, without links, so that the master can tell on which file system it is; "" for none."""
+def checkpoint_folder(given: object, context: Context) -> str:
+    """The folder of ``-k`` that all hosts must see, without links, so that the master can tell where it is; "" for none.
+
+    That is the one with copies, where generations are staged.
+    """
     words = str(given[-1] if isinstance(given, list) and given else given or "").split()
-    folder = os.path.realpath(os.path.join(cwd, words[0])) if words else ""
-    return folder if is_text(folder) else ""
+    folder = words[0] if words else ""
+    for word in words[1:]:
+        if word.startswith("stage="):
+            folder = word.removeprefix("stage=") or folder
+        elif word == "stage":
+            folder = read_conf(context).get("LAVA_CHKPNT_STAGE_DIR") or folder
+    found = os.path.realpath(os.path.join(context.cwd, folder)) if folder else ""
+    return found if is_text(found) else ""
 
 
 def _check_text(frame: Frame) -> None:
@@ -154,7 +163,13 @@ def site_of(context: Context, conf: dict[str, str], command: str) -> Site | None
 
 def send(context: Context, client: Client, frame: Frame) -> Answer:
     """Submit and print what LSF prints; the answer."""
-    ok = _accepted(context, client, frame)
+    if frame.get("checkpoint_folder"):
+        from cli.submit.folder_probe import written
+
+        with written(frame) as tried:
+            ok = _accepted(context, client, tried)
+    else:
+        ok = _accepted(context, client, frame)
     tell(context, ok)
     return ok
 

@@ -16,6 +16,7 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
 from lavad.core.site.rights import may_control
+from lavad.hosts.folder_probes import FolderProbes
 from lavad.hosts.peek_requests import PATIENCE, NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
 from lavad.replica.replicas import ALIVE
@@ -37,6 +38,7 @@ class PeekService:
         self._cluster = cluster
         self._sessions = sessions
         self._peeks = peeks
+        self.probes = FolderProbes(cluster, sessions, peeks)
         self._reader = self.reader = reader
         self.reads = reads
 

@@ -129,7 +129,7 @@ class Dispatch:
         self._perfmon = perfmon
         self._under_way = UnderWay()
         self._growth = StoreGrowth(lambda: engine.cluster.conf.params.lava_user_store)
-        self._submissions = Submissions(engine, texts, self.lookups, self._growth)
+        self._submissions = Submissions(engine, texts, self.lookups, self._growth, outputs.probes)
         self.audit = audit
         self.changes = Changes(engine.cluster)
 

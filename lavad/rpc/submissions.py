@@ -21,6 +21,7 @@ from lavad.core.lang.asks import Caller, Faulty, OptionValue, Refused
 from lavad.core.lang.bulk_asks import BulkJob
 from lavad.core.lang.secrets import without_secrets
 from lavad.engine import Engine
+from lavad.hosts.folder_probes import FolderProbes
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.local_time import local_time
 from lavad.requests import Decide
@@ -42,7 +43,8 @@ Environment = tuple[str, bytes]
 class Submissions:
     """Makes jobs of asks."""
 
-    def __init__(self, engine: Engine, texts: JobTextCache, lookups: Lookups, growth: StoreGrowth) -> None:
+    def __init__(self, engine: Engine, texts: JobTextCache, lookups: Lookups, growth: StoreGrowth, probes: FolderProbes) -> None:
+        self._probes = probes
         self._engine = engine
         self._texts = texts
         self._lookups = lookups
@@ -52,6 +54,8 @@ class Submissions:
         """One job or array; raises Refused."""
         env = self._kept(ask.env, ask.options.get("secret"))
         ask = replace(ask, env={}, env_hash=env[0])
+        if ask.checkpoint_probe:
+            await self._probes.look(ask, caller.user, caller.host)
         return await self._lookups.held(self._submit(ask, caller, env))
 
     async def _submit(self, ask: asks.Submit, caller: Caller, env: Environment) -> Answer:
@@ -159,7 +163,8 @@ class Submissions:
         alike: Alike | None = None,
     ) -> Decide:
         def decide(cluster: Cluster, now: float) -> Decided:
-            decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike)
+            seen = self._probes.seen() if ask.checkpoint_folder else None
+            decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike, seen)
             decided.envs = [env]
             return decided
 

@@ -48,7 +48,7 @@ Jd TEXT                   its description
 json FILE                 options from a file in JSON
 jsdl FILE                 options from a file in JSDL, with LSF's own elements
 jsdl_strict FILE          options from a file in JSDL, without them
-k "FOLDER [WORDS]"        checkpoints go to FOLDER; init=MINUTES, a period in minutes, method=NAME, keep=N
+k "FOLDER [WORDS]"        checkpoints go to FOLDER; init=MINUTES, a period in minutes, method=NAME, keep=N, stage=FOLDER
 L SHELL                   a login shell, whose login files set up its environment
 M SIZE                    the memory limit; auto: learn it and double it where it does not suffice
 m "HOST[+N|!] ..."        these hosts or host groups only, +N the more liked first, ! for its first host

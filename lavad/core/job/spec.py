@@ -28,6 +28,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """``runlimit=requeue``: an attempt that made a checkpoint and reached the run limit is followed by another one."""
     keep: int = 0
     """Generations that lava keeps, where it writes them (a site's method); 0: as LAVA_CHKPNT_KEEP says."""
+    seen: bool = False
+    """All hosts were found to see ``folder`` when it was submitted, of which their mounts say otherwise."""
     stage: str = ""
     """``stage``: the folder, which every host sees, below which generations are copied; ``folder`` is then one host's own."""
 

@@ -75,7 +75,11 @@ class Submit(Ask, frozen=True):
     restart_from: b.Number = 0
     """The newest whole generation there."""
     checkpoint_folder: b.Path = ""
-    """That of ``-k`` on the caller's host, absolute and without links."""
+    """That of ``-k`` (with ``stage`` that of the copies) on the caller's host, absolute and without links."""
+    checkpoint_probe: b.Path = ""
+    """A file that the caller has written there, for hosts to look for; "": there could be none."""
+    checkpoint_mount: b.Path = ""
+    """Where the file system of that folder is mounted on the caller's host."""
     roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()
 

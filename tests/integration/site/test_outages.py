@@ -112,7 +112,7 @@ def test_a_host_that_has_forgotten_a_user_loses_the_job_to_one_that_has_not(
 
 
 def test_a_host_without_a_mount_loses_the_job_to_one_that_has_it(cluster: Cluster, apart: Apart, tmp_path: Path) -> None:
-    """A folder that no host has still ends the job."""
+    """A folder that no host has still ends the job; checkpoints do not go where the other host would not find them."""
     work = cluster.folder.path.parent / "work"
     (work / "here").mkdir(parents=True)
     (tmp_path / "empty").mkdir()
@@ -124,6 +124,12 @@ def test_a_host_without_a_mount_loses_the_job_to_one_that_has_it(cluster: Cluste
     nowhere = submitted(cluster, words.replace("@", "nowhere"))
     cluster.wait_for(nowhere, "EXIT", timeout=60)
     assert cluster.run(f"bjobs -a -noheader -o exit_code {nowhere}").stdout.split() == ["2"]
+    work.chmod(0o777)
+    said = cluster.run(f"bsub -k {work}/ck sleep 1000", ok=False, user=USERS["fails"], cwd=Path("/tmp"))
+    why = f"-k: {work}/ck is not the same on host1 and host2: a file that one has is not on the other"
+    assert (said.returncode, said.stderr) == (255, f"{why}. Job not submitted.\n")
+    assert [path.name for path in work.iterdir()] == ["here"]
+    submitted(cluster, f"-k {work}/ck -m host1 true")
 
 
 def test_a_host_that_is_not_well_takes_no_jobs_until_it_is(cluster: Cluster, apart: Apart) -> None:

@@ -39,7 +39,7 @@ def key_of(ask: Submit, common: Mapping[str, OptionValue]) -> bytes | None:
     if ask.roles or ask.policy != _NO_POLICY or "a" in common:
         # the ways to start tasks look at the command
         return None
-    return _encode((common, ask.cwd, ask.home, ask.umask, ask.shell, ask.checkpoint_folder))
+    return _encode((common, ask.cwd, ask.home, ask.umask, ask.shell, ask.checkpoint_folder, ask.checkpoint_mount))
 
 
 def own_draft(common: JobDraft, ask: Submit) -> JobDraft:

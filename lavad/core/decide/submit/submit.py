@@ -34,7 +34,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.rules.checkpoint_folder import why_alone
+from lavad.core.rules.checkpoint_folder import Seen, hosts_for, hosts_up, is_found_shared, why_alone
 from lavad.core.site.host_names import preferences
 from lavad.core.site.limit_book import LimitBook
 from proto.answers import Answer
@@ -49,16 +49,18 @@ def submit(
     known: StoredJobs = NOTHING,
     source: RestartSource | None = None,
     alike: Alike | None = None,
+    seen: Seen | None = None,
 ) -> Decided:
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``source``:
-    the job that is restarted; ``alike``: the submissions of the same request, time and caller before it.
+    the job that is restarted; ``alike``: the submissions of the same request, time and caller before it; ``seen``: which hosts
+    see the same folders.
     """
     _check_caller(cluster, ask, caller)
     common, own = split_options(ask.options)
     key = None if alike is None or source is not None else key_of(ask, common)
     found = alike.get(key) if alike is not None and key is not None else None
     if found is None:
-        found = _common_draft(cluster, ask, common, caller, now, local, source)
+        found = _common_draft(cluster, ask, common, caller, now, local, source, seen or {})
         if alike is not None and key is not None:
             alike[key] = found
     draft, queue, most = found
@@ -84,6 +86,7 @@ def _common_draft(
     now: float,
     local: datetime,
     source: RestartSource | None,
+    seen: Seen,
 ) -> Common:
     """What does not depend on the job's name and files, nor on jobs that were submitted just before."""
     draft = read_draft(cluster, ask, options, caller, local, source)
@@ -98,7 +101,7 @@ def _common_draft(
     check_against_queue(draft, queue)
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)
-    _check_checkpoint_folder(cluster, draft, ask)
+    _check_checkpoint_folder(cluster, draft, ask, seen)
     _notice_times(draft, now)
     own = LimitBook(cluster.conf).section_of(draft.spec.user)
     limits = (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots)
@@ -170,13 +173,24 @@ def check_reservation(cluster: Cluster, draft: JobDraft) -> None:
         check_job(cluster, name, draft.spec.user, names)
 
 
-def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit) -> None:
+def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit, seen: Seen) -> None:
     """Raises Refused where the command has said which folder it is; else the first host looks before the job starts."""
-    checkpoint = draft.spec.checkpoint
-    if checkpoint is not None and ask.checkpoint_folder:
-        why = why_alone(cluster, draft.spec, (checkpoint.folder, ask.checkpoint_folder))
-        if why:
-            raise Refused(f"-k: {checkpoint.stage or checkpoint.folder} {why}")
+    checkpoint, mount = draft.spec.checkpoint, ask.checkpoint_mount
+    if checkpoint is None or not ask.checkpoint_folder:
+        return
+    folder = checkpoint.stage or checkpoint.folder
+    why = why_alone(cluster, draft.spec, (checkpoint.folder, ask.checkpoint_folder), mount, seen)
+    if why:
+        raise Refused(f"-k: {folder} {why}")
+    if is_found_shared(cluster, draft.spec, checkpoint.stage or ask.checkpoint_folder, mount, seen):
+        draft.set_spec(checkpoint=replace(checkpoint, seen=True))
+    hosts = hosts_for(cluster, draft.spec)
+    up = hosts_up(hosts)
+    if len(hosts) > 1 and up < 2:
+        draft.notices = [
+            *draft.notices,
+            f"-k: whether other hosts see {folder} is not known, as only {up} of {len(hosts)} hosts is up",
+        ]
 
 
 def _notice_times(draft: JobDraft, now: float) -> None:

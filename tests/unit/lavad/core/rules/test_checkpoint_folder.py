@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.decide.submit.submit import submit
 from lavad.core.lang.asks import Refused, Submit
-from lavad.core.rules.checkpoint_folder import moves
+from lavad.core.rules.checkpoint_folder import Seen, found_apart, moves, pair_of
 from lavad.core.site.host import Mount
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
@@ -25,11 +25,11 @@ def cluster(bench: Bench, *mounts: tuple[Mount, ...], boots: str = "abc") -> Ben
     return bench
 
 
-def why_not(bench: Bench, folder: str = "/tmp/x", real: str = "", **options: str | bool) -> str:
+def why_not(bench: Bench, folder: str = "/tmp/x", real: str = "", seen: Seen | None = None, **options: str | bool) -> str:
     """What bsub -k says, "" where the job is taken."""
-    ask = Submit(command="x", options={"k": folder, **options}, checkpoint_folder=real or folder)
+    ask = Submit(command="x", options={"k": folder, **options}, checkpoint_folder=real or folder, checkpoint_mount="/")
     try:
-        bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL))
+        bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL, seen=seen))
     except Refused as refused:
         return refused.text
     return ""
@@ -110,3 +110,57 @@ def test_a_staged_job_is_on_one_host(bench: Bench) -> None:
     assert why_not(bench, "/tmp/x stage=/home/ck", n="4", R="span[ptile=2]") == several
     resized = f"-k: stage: a job of a size that changes {ELSEWHERE}"
     assert why_not(bench, "/tmp/x stage=/home/ck", n="1,4", ar=True) == resized
+
+
+ROOT, HOME = "/ -", "/home nas:/home"
+
+
+def apart(one: str, other: str) -> str:
+    return f"-k: /tmp/x is not the same on {one} and {other}: a file that one has is not on the other"
+
+
+def test_what_was_found_goes_over_what_mounts_say(bench: Bench) -> None:
+    cluster(bench)
+    same = {pair_of("/", ROOT, ROOT): True}
+    assert why_not(bench, seen=same) == ""
+    assert moves(bench.cluster, bench.spec_of(k="/tmp/x"))
+    spec = next(bench.cluster.specs.rows[job.spec] for job in bench.cluster.jobs.rows.values())
+    assert spec.checkpoint is not None
+    assert spec.checkpoint.seen
+    assert not moves(bench.cluster, spec), "the first host need not look at its mounts again"
+    assert why_not(bench, seen={pair_of("/", ROOT, ROOT): False}) == apart("h1", "h2")
+    assert why_not(bench, seen={pair_of("/mnt", ROOT, ROOT): False}) == f"-k: /tmp/x {ALONE}", "another file system"
+    told = why_not(bench, "/home/x", seen={pair_of("/", HOME, HOME): False})
+    assert told.startswith("-k: /home/x is not the same on h1 and h2: "), "each has a server of its own, by one name"
+    assert why_not(bench, m="h2", seen={pair_of("/", ROOT, ROOT): False}) == ""
+
+
+def test_hosts_of_one_machine_with_file_systems_of_their_own(bench: Bench) -> None:
+    cluster(bench, boots="aaa")
+    assert why_not(bench, seen={pair_of("/", ROOT, ROOT): False}) == apart("h1", "h2")
+    bench.configure(params=replace(bench.cluster.conf.params, lava_shared_dirs=("/tmp",)))
+    assert why_not(bench, seen={pair_of("/", ROOT, ROOT): False}) == "", "the site's word goes over all of it"
+
+
+def test_kinds_of_hosts_that_were_found_to_see_the_same(bench: Bench) -> None:
+    cluster(bench, OWN, (Mount("/"), Mount("/home", True, "h1:/home")), (Mount("/"), Mount("/home", True, "h1:/home")))
+    hosts = [bench.cluster.hosts.rows[name] for name in ("h1", "h2", "h3")]
+    other = "/home h1:/home"
+    seen = {pair_of("/", HOME, other): True}
+    assert found_apart(hosts, "/home/x", "/", seen) is None, "h2 and h3 were not asked both"
+    assert found_apart(hosts[:2], "/home/x", "/", seen) == ()
+    seen[pair_of("/", other, other)] = True
+    assert found_apart(hosts, "/home/x", "/", seen) == ()
+    seen[pair_of("/", HOME, other)] = False
+    assert found_apart(hosts, "/home/x", "/", seen) == ("h2", "h1")
+    assert found_apart(hosts[:1], "/home/x", "/", seen) is None
+    assert found_apart([], "/home/x", "/", seen) is None
+
+
+def test_it_is_said_where_nobody_can_be_asked(bench: Bench) -> None:
+    cluster(bench)
+    for host in ("h2", "h3"):
+        bench.apply(ev.HostDown(at=bench.now, host=host))
+    ask = Submit(command="x", options={"k": "/home/x"}, checkpoint_folder="/home/x")
+    answer = submit(bench.cluster, ask, ALICE, bench.now, LOCAL).answer
+    assert answer["notices"] == ["-k: whether other hosts see /home/x is not known, as only 1 of 3 hosts is up"]
