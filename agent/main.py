@@ -100,6 +100,7 @@ def _site(options: argparse.Namespace) -> Site:
 
     from agent.launch.site import Site
     from config.lsfconf import level_of, read_lsf_conf
+    from proto.logs import log_as
 
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name
@@ -107,6 +108,7 @@ def _site(options: argparse.Namespace) -> Site:
         own = str(os.geteuid())
     conf = read_lsf_conf(os.path.join(options.conf, "lsf.conf"))
     logging.getLogger().setLevel(level_of(conf.get("LSF_LOG_MASK", "")))
+    log_as(conf.get("LAVA_LOG_FORMAT", ""))
     eexec = os.path.join(conf.get("LSF_SERVERDIR", ""), "eexec")
     return Site(
         host=options.host,

@@ -39,7 +39,7 @@ from lavad.store.schema import HEAD
 from lavad.store.writer import Store
 from proto import logfile
 from proto.localsocket import address, is_local
-from proto.logs import log_to
+from proto.logs import log_as, log_to
 from proto.workers import Workers
 
 log = logging.getLogger("lavad")
@@ -273,6 +273,7 @@ def main(argv: list[str] | None = None) -> int:
         if loaded.has_errors:
             raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
         logging.getLogger().setLevel(level_of(loaded.config.lsf.get("LSF_LOG_MASK", "")))
+        log_as(loaded.config.lsf.get("LAVA_LOG_FORMAT", ""))
         if not options.log:
             _log_in(loaded.config.lsf.get("LSF_LOGDIR", ""), f"{_name(options.number)}.log.{options.host}")
         site = read_site(options, loaded)

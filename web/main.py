@@ -16,8 +16,9 @@ from pathlib import Path
 
 import uvicorn
 
-from config.lsfconf import find_envdir, read_lsf_conf
+from config.lsfconf import find_envdir, level_of, read_lsf_conf
 from proto import logfile
+from proto.logs import log_as, log_to
 from web.app import make_app
 from web.master import Master
 from web.settings import BadSettings, Settings, read
@@ -33,10 +34,13 @@ def main(argv: list[str] | None = None) -> int:
     options = _options(argv)
     if options.log:
         logfile.follow(options.log, inherited=True)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     confdir = options.conf or find_envdir(os.environ) or ""
     try:
-        settings = read(read_lsf_conf(os.path.join(confdir, "lsf.conf")), options.run, options.address)
+        conf = read_lsf_conf(os.path.join(confdir, "lsf.conf"))
+        logging.getLogger().setLevel(level_of(conf.get("LSF_LOG_MASK", "")))
+        log_as(conf.get("LAVA_LOG_FORMAT", ""))
+        settings = read(conf, options.run, options.address)
         listening = _listen(settings)
     except (BadSettings, OSError) as error:
         sys.stderr.write(f"lava-web: {error}\n")

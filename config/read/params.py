@@ -196,6 +196,7 @@ LSF_CONF: Table = {
     "LSB_CONFDIR": v.text,
     "LSF_LOGDIR": v.text,
     "LSF_LOG_MASK": v.choice(*LOG_LEVELS),
+    "LAVA_LOG_FORMAT": v.choice("TEXT", "JSON"),
     "LSF_BINDIR": v.text,
     "LSF_SERVERDIR": v.text,
     "LSF_LIBDIR": v.text,
