@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import metrics, options, parameters, python, rest
+from docs.generate import fields, metrics, options, parameters, python, rest, variables
 
 FOLDER = Path(__file__).parents[1] / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "options.md": options.page,
     "parameters.md": parameters.page,
+    "fields.md": fields.page,
+    "variables.md": variables.page,
     "metrics.md": metrics.page,
     "rest.md": rest.page,
     "python.md": python.page,

@@ -24,6 +24,7 @@ from config.values import without_effect
 from config.values.fields import OTHER_NAMES, Table, field_of
 from config.values.parameters import APPLICATION, QUEUE
 from docs.generate.markdown import cell, code, table
+from docs.generate.texts import read_texts
 
 _OWN = Path(__file__).parents[1] / "configuration.md"
 _HEAD = """\
@@ -90,27 +91,19 @@ def page() -> str:
         [
             _HEAD,
             "\n## lsf.conf\n\n",
-            _rows("lsf.conf", read.LSF_CONF, _texts(batch.LSF_CONF), SiteParams, lambda name: not name.startswith("LAVA_")),
+            _rows("lsf.conf", read.LSF_CONF, read_texts(batch.LSF_CONF), SiteParams, lambda name: not name.startswith("LAVA_")),
             "\n## lsf.conf: lava's own\n\n",
             _own(),
             "\n## lsb.params\n\n",
-            _rows("lsb.params", read.LSB_PARAMS, _texts(batch.LSB_PARAMS), SiteParams),
+            _rows("lsb.params", read.LSB_PARAMS, read_texts(batch.LSB_PARAMS), SiteParams),
             "\n## lsb.queues\n\nIn sections Queue; load indices are thresholds: `r1m = 0.7/2.0`.\n\n",
-            _rows("lsb.queues", QUEUE, _texts(queues.QUEUES), QueueConfig),
+            _rows("lsb.queues", QUEUE, read_texts(queues.QUEUES), QueueConfig),
             "\n## lsb.applications\n\nIn sections Application; what is not said is as the queue has it.\n\n",
-            _rows("lsb.applications", APPLICATION, _texts(queues.QUEUES) | _texts(queues.APPLICATIONS), ApplicationConfig),
+            _rows("lsb.applications", APPLICATION, read_texts(queues.QUEUES + queues.APPLICATIONS), ApplicationConfig),
             *_sections(),
             *_names_alone(),
         ]
     )
-
-
-def _texts(block: str) -> dict[str, str]:
-    found = {}
-    for line in block.splitlines():
-        name, words = line.split(None, 1)
-        found[name] = words
-    return found
 
 
 def _rows(
