@@ -22,7 +22,7 @@ install: .venv/.commands
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]" --editable ./client
 	@touch $@
 
-.venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*.[chp]*) proto/commands.py
+.venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*.[chp]* agent/starter/part/native/*.[ch]) proto/commands.py
 	@$(BIN)/python -m cli.install_commands $(BIN)
 	@touch $@
 
@@ -38,9 +38,9 @@ test: install
 	$(PYTEST) -n 2 --dist loadfile $(LIVE) || \
 	{ echo "once more, alone, what failed:"; $(PYTEST) -n 0 -x --last-failed --last-failed-no-failures none $(LIVE); }
 
-# What runs commands, with those in Python that are native otherwise (docs/native.md).
+# What runs commands and jobs, all in Python where it is native otherwise (docs/native.md).
 test-plain: install
-	LAVA_NATIVE=N $(PYTEST) -n 2 --dist loadfile tests/integration/commands tests/compat
+	LAVA_NATIVE=N $(PYTEST) -n 2 --dist loadfile tests/integration/commands tests/integration/starter tests/integration/agent tests/compat
 
 # The page in a real Chromium, with axe, and REST by schemathesis; what `make test` finds of these, it runs too.
 test-web: install

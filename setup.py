@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say of a wheel: its commands, which are made from ``proto/commands.py`` as the wheel is built.
 
 They go into the scripts' folder, and again into lib/lava/bin below the same prefix, where nothing else lies. Where a C compiler
-is, those of NATIVE are an executable, and the wheel is of this kind of machine (``cli/native``).
+is, those of NATIVE are an executable, the starter has a library, and the wheel is of this kind of machine (``cli/native``).
 """
 
 from __future__ import annotations
@@ -17,12 +17,25 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from cli import manpages
 from cli.install_commands import ALONE, PLAIN, SERVER, portable_launcher, write
-from cli.native.build import built
+from cli.native.build import LIBRARY, built, built_library
 from proto.commands import INSTALLED, NATIVE
 
+_build_py = Distribution().get_command_class("build_py")
 _install_scripts = Distribution().get_command_class("install_scripts")
 _install_data = Distribution().get_command_class("install_data")
 executable = built(ways=((),))
+
+
+class BuildPy(_build_py):
+    """The starter's library lies beside the modules."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode or (library := built_library(os.path.dirname(os.path.abspath(__file__)))) is None:
+            return
+        path = os.path.join(self.build_lib, LIBRARY)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write(path, library)
 
 
 class InstallScripts(_install_scripts):
@@ -71,5 +84,5 @@ setup(
         (f"share/lava/{folder}", [f"docs/{folder}/{name}" for name in sorted(os.listdir(f"docs/{folder}"))])
         for folder in ("systemd", "monitoring")
     ],
-    cmdclass={"install_scripts": InstallScripts, "install_data": InstallData, "bdist_wheel": Wheel},
+    cmdclass={"build_py": BuildPy, "install_scripts": InstallScripts, "install_data": InstallData, "bdist_wheel": Wheel},
 )

@@ -5,7 +5,7 @@ Rule: a command starts Python isolated (no PYTHONPATH, no current folder, no use
 own module and nothing else; the modules are compiled beforehand, since a user may not write beside them.
 
 Where a C compiler is, commands of NATIVE are an executable that goes without the start of Python (``cli/native``), and their
-plain form lies in BINDIR/../lib/lava/plain.
+plain form lies in BINDIR/../lib/lava/plain; the library of the starter is made beside its sources.
 
 In a wheel (setup.py) nobody knows yet where Python is: there a command is a line of sh, which reads it from the first line of
 ``lava-python``, as the installer has written it.
@@ -19,7 +19,7 @@ import py_compile
 import sys
 
 from cli import manpages
-from cli.native.build import built
+from cli.native.build import LIBRARY, built, built_library, is_current
 from proto.commands import COMMANDS, INSTALLED, NATIVE
 
 ALONE = os.path.join("lib", "lava", "bin")
@@ -157,6 +157,16 @@ def compile_modules(root: str) -> None:
                     print(f"{path}: not compiled: {error}", file=sys.stderr)
 
 
+def make_library(root: str) -> None:
+    """Make the starter's library, if it is not current; a folder that cannot be written is left as it is."""
+    if is_current(root) or (library := built_library(root)) is None:
+        return
+    try:
+        write(os.path.join(root, LIBRARY), library)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="cli.install_commands", description="Write lava's commands into a folder.")
     parser.add_argument("folder", metavar="BINDIR")
@@ -175,6 +185,8 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
+    if not given.plain:
+        make_library(os.path.abspath(given.root))
     kind = "in Python" if native is None else f"{len(NATIVE)} of them native"
     print(f"{len(INSTALLED)} commands in {given.folder}, and alone in {alone}; {kind}")
     return 0

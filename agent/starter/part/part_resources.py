@@ -93,6 +93,13 @@ class PartResources:
 
         self._mps.start()
 
+    def take_over(self) -> None:
+        """The tasks run already, and have what native code gives them."""
+        part = self._spec.part
+        self.cwd = part.cwd
+        if part.jobfile and part.jobfile.remove:
+            self.files.jobfile = part.jobfile.path
+
     def _make_tmpdir(self, path: str) -> None:
         try:
             self._tmpdir = scratch.make_own(path)

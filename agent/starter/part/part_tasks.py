@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterator
 
 from agent.starter.part import task_start
+from agent.starter.part.native_parts import TakenTask
 from agent.starter.part.part_resources import PartResources
 from agent.starter.process import account
 from agent.starter.process.account import Task
 from agent.starter.process.progress import Timers
 from agent.starter.process.signals import Signals
 from agent.starter.process.spec import Spec
-from agent.starter.protocol.part import TaskSpec
+from agent.starter.protocol.part import NO_RANK, TaskSpec
 from agent.starter.protocol.reports import End, Started, TaskEnded, TaskStarted
 from agent.starter.system import kernel, proctree
 
@@ -121,6 +122,16 @@ class PartTasks:
                 break
         self._resources.started()
         os.chdir("/")
+
+    def take_over(self, taken: TakenTask) -> None:
+        """Follow the one task of the part, which native code has started."""
+        task = Task(NO_RANK, taken.pid)
+        self.began = taken.began
+        self._all.append(task)
+        if taken.end:
+            task.status = taken.status
+        else:
+            self._running[task.pid] = task
 
     def start_due(self) -> None:
         """Start the tasks of a role job that were ordered and whose time has come."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from agent.starter.mpi.gang import Gang, GangEvent
 from agent.starter.part import task_start
 from agent.starter.part.ending import Ending, Lease
+from agent.starter.part.native_parts import TakenTask
 from agent.starter.part.part_resources import PartResources
 from agent.starter.part.part_tasks import PartTasks
 from agent.starter.process import prepare
@@ -84,11 +85,24 @@ class PartRun:
         self._or_refuse(self._begin)
 
     def _begin(self) -> None:
-        self._prepare()
+        left = self._lease.left()
+        if left is not None and left <= 0:
+            raise Refused("stale", f"the lease of {self.spec.title} had passed before it started")
+        self.resources.make()
         if command := self.spec.part.pre_exec:
             self._setup_pid = task_start.begin_setup(self.spec, command, {}, self._said.open())
         else:
             self._ready()
+
+    def take_over(self, task: TakenTask) -> None:
+        """Go on with the task that native code has started; it may have ended since."""
+        self.resources.take_over()
+        self._tasks.take_over(task)
+        self._progress.phase = Phase.ENDED if task.end else Phase.RUNNING
+        self._ended = EncodedEnd(task.end) if task.end else None
+        if not task.told:
+            self._timers[Timer.STARTED] = time.monotonic() + STARTED_AFTER
+        self.look()
 
     def _or_refuse(self, step: Callable[[], None]) -> None:
         try:
@@ -241,12 +255,6 @@ class PartRun:
             self._ending.ask(self.spec.part.grace)
 
     # -- before ------------------------------------------------------------------------------------------------------
-
-    def _prepare(self) -> None:
-        left = self._lease.left()
-        if left is not None and left <= 0:
-            raise Refused("stale", f"the lease of {self.spec.title} had passed before it started")
-        self.resources.make()
 
     def _ready(self) -> None:
         if not self.spec.part.two_phase:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import signal
 import socket
 import time
+from collections.abc import Callable
 
-from agent.starter.part import user_files
+from agent.starter.part import native_parts, user_files
+from agent.starter.part.native_parts import Handed, NativeParts
 from agent.starter.part.partrun import PartRun
 from agent.starter.process.progress import Phase
 from agent.starter.process.spec import Spec, Template
 from agent.starter.protocol import orders
-from agent.starter.protocol.codec import ProtocolError
+from agent.starter.protocol.codec import Json, ProtocolError, parse
 from agent.starter.protocol.orders import ToPart, ToShepherd, read_order
 from agent.starter.protocol.part import uid_of
 from agent.starter.protocol.reports import EncodedReport, FromShepherd, Gone, Killing, Refused, write_report
@@ -36,6 +38,8 @@ class Shepherd:
         self._end_fd = end_fd
         self._host = host
         self._templates: dict[int, Template] = {}
+        """Those that native code has not taken."""
+        self._native: NativeParts | None = None
         self._part: PartRun | None = None
         self._terminals: list[Terminal] = []
         """Of parts that are gone, with output that their users have still to read."""
@@ -47,9 +51,13 @@ class Shepherd:
         """Run until the starter closes the socket and nothing of a part is left."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         wake = Wake(self._watch)
+        self._native = native_parts.begin(self._starter.sock.fileno(), wake.fd, self._end_fd)
         while not (self._alone and self._part is None and not self._terminals):
             if not self._alone and not self._starter.flush():
                 self._starter_gone()
+                continue
+            if self._native and not self._alone and not self._part and not self._terminals and self._starter.is_between_frames:
+                self._go_on(self._native.run())
                 continue
             self._watch.wait(self._pause())
             ended = wake.was_signalled()
@@ -91,9 +99,26 @@ class Shepherd:
             self._part = None
             apart.clear_session_keyring()
 
+    def _go_on(self, handed: Handed) -> None:
+        """Do what native code does not, with the part that it has started."""
+        self._titled = 2
+        if handed.unsent:
+            self._starter.send_frame(handed.unsent)
+        if task := handed.task:
+            self._part = PartRun(Spec(Template(parse(task.template)), parse(task.own)), self._end_fd, self._host, self._watch)
+            self._part.take_over(task)
+            self._settle()
+        if handed.closed:
+            self._starter_gone()
+        elif handed.input:
+            self._take(lambda: self._starter.feed(handed.input))
+
     def _from_starter(self, _: int) -> None:
+        self._take(self._starter.read)
+
+    def _take(self, read: Callable[[], list[Json] | None]) -> None:
         try:
-            found = self._starter.read()
+            found = read()
             wanted = None if found is None else [read_order(one) for one in found]
         except (frames.FrameError, ProtocolError):
             wanted = None
@@ -130,7 +155,8 @@ class Shepherd:
                 self._begin(order)
             case orders.Template(number, fields, drop):
                 for old in drop:
-                    self._templates.pop(old, None)
+                    if self._templates.pop(old, None) is None and self._native:
+                        self._native.drop(old)
                 self._templates[number] = Template(fields)
             case orders.Read():
                 self._tell(user_files.read(order))
@@ -172,9 +198,15 @@ class Shepherd:
             case orders.Renew(deadline):
                 part.renew(deadline)
 
+    def _template(self, number: int) -> Template:
+        """LookupError: there is none."""
+        if number not in self._templates and self._native and (fields := self._native.template(number)):
+            return Template(parse(fields))
+        return self._templates[number]
+
     def _begin(self, order: orders.Begin) -> None:
         try:
-            spec = Spec(self._templates[order.t], order.p)
+            spec = Spec(self._template(order.t), order.p)
         except (LookupError, TypeError, ValueError, AttributeError) as e:
             uid = uid_of(order.p)
             self._tell(Refused(uid, "bad", f"part {uid}: {type(e).__name__}: {e}"))

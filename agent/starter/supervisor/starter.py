@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from agent.starter.part import native_parts
 from agent.starter.protocol import orders
 from agent.starter.protocol.codec import Json, ProtocolError, prepare, text
 from agent.starter.protocol.orders import Order, ToPart, ToShepherd
@@ -101,6 +102,8 @@ class Starter:
         # Before the first fork: every shepherd has the functions that each part needs.
         prepare(PartSpec, orders.Begin, orders.Template, Ended, End, EndedTask, RunningTask, Started)
         prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
+        if native_parts.load():
+            log("parts of one process are run by native code")
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, home.host, home.fenced)

@@ -38,6 +38,11 @@ def new_session_keyring() -> None:
     _Keyring.own = True
 
 
+def has_own_keyring() -> bool:
+    """Whether ``new_session_keyring`` was called."""
+    return _Keyring.own
+
+
 def clear_session_keyring() -> None:
     """Remove what a job left in its session keyring. Where its user has made that impossible, take a new one."""
     if _Keyring.own and _keyctl(_CLEAR, _SESSION_KEYRING) < 0:

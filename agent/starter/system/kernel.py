@@ -121,6 +121,11 @@ def find_title() -> None:
             _Title.start, _Title.size = start, end - start
 
 
+def title_area() -> tuple[int, int]:
+    """Its address and size in bytes; 0 bytes: there is none."""
+    return _Title.start, _Title.size
+
+
 def set_title(title: str) -> None:
     """Show ``title`` in ps, cut to the size of the argv area."""
     if _Title.size > 1:

@@ -44,6 +44,11 @@ def raise_open_files() -> None:
         apply([(resource.RLIMIT_NOFILE, hard, hard)])
 
 
+def open_files() -> int:
+    """The soft limit of open files that ``raise_open_files`` has kept for tasks, -1: theirs is that of the shepherd."""
+    return next((soft for soft, _ in _Tasks.limits.values() if soft is not None), -1)
+
+
 def _order(value: int) -> float:
     return float("inf") if value == INFINITY or value < 0 else value
 

@@ -50,13 +50,14 @@ class Wake:
 
     def __init__(self, watch: Watch) -> None:
         self._signalled = False
-        self._read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.fd, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        """Can be read then."""
         signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-        watch.add(self._read, self._woken)
+        watch.add(self.fd, self._woken)
 
     def _woken(self, _: int) -> None:
         try:
-            os.read(self._read, 4096)
+            os.read(self.fd, 4096)
         except BlockingIOError:
             pass
         self._signalled = True

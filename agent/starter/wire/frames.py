@@ -33,6 +33,11 @@ class FrameReader:
         self._data = bytearray()
         self._limit = limit
 
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether nothing of a frame is kept."""
+        return not self._data
+
     def feed(self, data: bytes) -> list[Json]:
         """The objects completed by ``data``; FrameError when the stream is malformed."""
         buffer = self._data

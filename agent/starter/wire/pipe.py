@@ -60,6 +60,15 @@ class FramePipe:
             self._watch.change(self.sock.fileno(), READ | WRITE if self._writing else READ)
         return len(self._out) <= MAX_WAITING
 
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether no frame is in part received or to be sent."""
+        return not self._out and self._reader.is_between_frames
+
+    def feed(self, data: bytes) -> list[Json]:
+        """The frames in what was received by other code. FrameError as ``read``."""
+        return self._reader.feed(data)
+
     def read(self) -> list[Json] | None:
         """The frames received; None when the peer has closed the connection. FrameError when the data is malformed."""
         try:

@@ -1,0 +1,256 @@
+"""Parts of one process by native code: what a task gets and what is told of it is as by Python, which takes over the rest."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent.starter.part import native_parts
+from agent.starter.process import ends
+from agent.starter.wire.frames import pack
+from cli.native.build import built_library
+from tests.support.daemons.shepherds import SHOW, Shepherd
+from tests.support.wait import wait_until
+
+ROOT = Path(__file__).resolve().parents[5]
+CHANGES = re.compile(rb"^(?!Umask|Uid|Gid|Groups|Sig[BIC]|ShdPnd|Cap|NoNewPrivs|Seccomp:)\w+:\t.*\n", re.M)
+"""Lines of /proc/PID/status that differ from one process to the next."""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = built_library(str(ROOT))
+    if made is None:
+        pytest.skip("no C compiler")
+    path = tmp_path_factory.mktemp("library") / "parts.so"
+    path.write_bytes(made)
+    return path
+
+
+@pytest.fixture
+def native(library: Path, tmp_path: Path) -> Iterator[Shepherd]:
+    one = Shepherd(tmp_path, library)
+    yield one
+    assert one.close() == 0, one.noted()
+
+
+@pytest.fixture(scope="module")
+def both(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shepherd, Shepherd]]:
+    folder = tmp_path_factory.mktemp("both")
+    ones = []
+    for name, path in (("native", library), ("python", None)):
+        (folder / name).mkdir()
+        ones.append(Shepherd(folder / name, path))
+    yield ones[0], ones[1]
+    assert [one.close() for one in ones] == [0, 0]
+
+
+WORDS = st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF)
+)
+NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=["Cs"]), min_size=1).filter(lambda one: one != "PATH")
+ENV = st.dictionaries(NAMES, WORDS, max_size=4)
+LIMIT = st.one_of(st.just(-1), st.integers(1 << 14, 1 << 20))
+LIMITS = st.dictionaries(
+    st.sampled_from(["NOFILE", "CORE", "FSIZE", "MEMLOCK", "NPROC"]), st.tuples(LIMIT, LIMIT).map(list), max_size=3
+)
+
+
+def _shown(end: dict[str, Any], one: Shepherd) -> tuple[Any, ...]:
+    """What does not change from one run to the next of what the task saw, and of its end."""
+    own = end["end"]
+    kinds = [(name, type(value)) for name, value in own.items() if name not in ("at", "started")]
+    tasks = [{**task, "pid": 0, "at": 0, "utime": 0, "stime": 0, "maxrss_kb": 0} for task in own["tasks"]]
+    return CHANGES.sub(b"", one.out.read_bytes()), own["status"], own["cwd"], tasks, kinds, end.get("gone")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    template=ENV,
+    own=ENV,
+    words=st.lists(WORDS.filter(bool), max_size=2),
+    limits=LIMITS,
+    umask=st.integers(0, 0o777),
+    nice=st.integers(0, 3),
+)
+def test_a_task_has_the_same_by_native_code_and_by_python(
+    both: tuple[Shepherd, Shepherd],
+    template: dict[str, str],
+    own: dict[str, str],
+    words: list[str],
+    limits: Any,
+    umask: int,
+    nice: int,
+) -> None:
+    fields = {
+        "env": {"PATH": "/usr/bin:/bin", **template},
+        "argv": [*SHOW, *words],
+        "rlimits": limits,
+        "umask": umask,
+        "nice": nice,
+    }
+    seen = [_shown(one.run(one.template(**fields), one.part(env=own)), one) for one in both]
+    assert seen[0] == seen[1]
+
+
+def test_a_part_that_ends_well_never_meets_python(native: Shepherd) -> None:
+    for _ in range(3):
+        end = native.run(native.template(), native.part())
+        assert (end["end"]["status"], end["gone"]) == (0, True)
+        assert end["end"]["cwd"] == "/tmp"
+    assert native.noted() == []
+    assert set(ends.read_ends(str(native.folder / "1.end"))) == {"u1", "u2", "u3"}
+
+
+def test_files_are_opened_as_by_python(native: Shepherd, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("input\n")
+    out, err = {"path": str(tmp_path / "o"), "append": True}, {"path": str(tmp_path / "e")}
+    command = ["sh", "-c", "cat; echo wrong >&2; pwd"]
+    template = native.template(argv=command, stdin=str(tmp_path / "in"), stdout=out, cwd=str(tmp_path), umask=0o077)
+    native.run(template, native.part(stderr=err))
+    native.run(native.part())
+    assert (tmp_path / "o").read_text() == f"input\n{tmp_path}\ninput\nwrong\n{tmp_path}\n"
+    assert (tmp_path / "e").read_text() == "wrong\n"
+    assert (tmp_path / "o").stat().st_mode & 0o777 == 0o600
+    assert native.noted() == []
+
+
+def test_a_job_file_is_written_and_goes_with_the_part(native: Shepherd, tmp_path: Path) -> None:
+    path = str(tmp_path / "job")
+    script = "#!/bin/sh\necho \u00e9 $0\n"
+    native.run(native.template(script=script), native.part(argv=[path], jobfile={"path": path, "remove": True}))
+    assert native.out.read_text() == f"\u00e9 {path}\n"
+    assert not os.path.exists(path)
+    native.run(native.part(argv=[path], jobfile={"path": path, "mode": 0o500}))
+    assert os.stat(path).st_mode & 0o777 == 0o500
+    assert native.noted() == []
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"argv": ["/is/not/there"]},
+        {"argv": ["isnotthere"]},
+        {"argv": ["/etc/passwd"]},
+        {"cwd": "/is/not/there", "cwd_else": ["/"]},
+        {"stdout": {"path": "/is/not/there/out"}},
+        {"stdin": "/is/not/there"},
+        {"env": {"": "x", "a=b": "c", "nul": "\0"}},
+        {"argv": []},
+        {"rlimits": {"NOFILE": [None, 100], "what": [1, 1]}},
+        {"deadline": time.clock_gettime(time.CLOCK_BOOTTIME) + 1000},
+        {"tasks": []},
+        {"tasks": [{"rank": 0, "env": {}}, {"rank": 1, "env": {}}]},
+        {"pre_exec": "true"},
+        {"notes": True},
+        {"input": "aGFsbG8K"},
+        {"bind": {"cpus": [0], "nodes": []}},
+        {"a_field": "of a newer agent"},
+    ],
+    ids=lambda own: next(iter(own)),
+)
+def test_what_native_code_does_not_do_python_does_as_ever(both: tuple[Shepherd, Shepherd], own: dict[str, Any]) -> None:
+    told = []
+    for one in both:
+        one.send(one.template(), one.part(**own))
+        uid = f"u{one.parts}"
+        if "tasks" in own and not own["tasks"]:
+            one.report("started")
+            one.send(pack({"do": "kill", "uids": [uid]}))
+        told.append(one.outcome())
+        assert f"begin {uid}" in one.noted()
+    assert told[0] == told[1]
+
+
+def test_a_task_that_failed_or_left_something_behind_is_taken_over(native: Shepherd) -> None:
+    failed = native.run(native.template(argv=["/bin/sh", "-c", "exit 3"]), native.part())
+    assert (os.waitstatus_to_exitcode(failed["end"]["status"]), failed["gone"]) == (3, True)
+    left = native.run(native.template(argv=["/bin/sh", "-c", "sleep 1000 & echo $! >&1"], grace=0.1), native.part())
+    assert "gone" not in left
+    native.report("gone")
+    pid = int(native.out.read_text())
+    assert not os.path.exists(f"/proc/{pid}")
+    killed = native.run(native.template(argv=["/bin/sh", "-c", "kill -9 $$"]), native.part())
+    assert killed["end"]["status"] == signal.SIGKILL
+    assert native.noted() == ["take_over u1", "take_over u2", "take_over u3"]
+    assert native.run(native.template(), native.part())["gone"]
+    assert len(native.noted()) == 3
+
+
+def test_an_order_to_a_running_task_is_python_s(native: Shepherd) -> None:
+    program = "trap 'echo got; kill $!; exit 0' USR1; echo ready; sleep 1000 & wait"
+    native.send(native.template(argv=["/bin/sh", "-c", program]), native.part())
+    started = native.report("started")
+    assert started["tasks"][0]["starttime"] == native_start_time(started["tasks"][0]["pid"])
+    assert started["shepherd"] == native.process.pid
+    wait_until(lambda: native.out.read_text() == "ready\n", 20, "the handler")
+    native.send(pack({"do": "signal", "uids": ["u1"], "sig": signal.SIGUSR1, "scope": "tasks"}))
+    assert native.report("ended")["end"]["status"] == 0
+    assert native.noted() == ["take_over u1"]
+    assert native.out.read_text() == "ready\ngot\n"
+    native.send(native.template(argv=["sleep", "1000"]), native.part())
+    pid = native.report("started")["tasks"][0]["pid"]
+    native.send(pack({"do": "kill", "uids": ["u2"]}))
+    assert native.report("killing")["uid"] == "u2"
+    assert native.report("ended")["end"]["status"] == signal.SIGKILL
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def native_start_time(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_the_end_of_the_starter_ends_the_task_without_an_end(library: Path, tmp_path: Path) -> None:
+    one = Shepherd(tmp_path, library)
+    one.send(one.template(argv=["sleep", "1000"]), one.part())
+    pid = one.report("started")["tasks"][0]["pid"]
+    assert one.close() == 0
+    assert not os.path.exists(f"/proc/{pid}")
+    assert ends.read_ends(str(tmp_path / "1.end")) == {}
+
+
+def test_frames_come_in_any_pieces_and_sizes(native: Shepherd) -> None:
+    for byte in native.template(env={"A": '\U0001f600\udcff"\\/\n'}) + native.part():
+        native.send(bytes([byte]))
+    assert native.report("ended")["gone"]
+    assert native.out.read_bytes().startswith(b'A=\xf0\x9f\x98\x80\xff"\\/\n\0LAVA_ATTEMPT=u1\0')
+    assert native.noted() == []
+    large = native.run(native.template(env={f"V{n}": "x" * 1000 for n in range(1500)}), native.part())
+    assert large["end"]["status"] == 0
+    assert native.noted() == ["begin u2"], "the frame of the template is larger than native code takes"
+    assert native.run(native.template(), native.part())["gone"]
+    assert len(native.noted()) == 1
+
+
+def test_templates_of_either_side_are_there_for_both_until_they_are_dropped(native: Shepherd) -> None:
+    native.run(native.template(), native.part())
+    assert native.run(native.part(pre_exec="true"))["end"]["status"] == 0, "a template that native code has, for Python"
+    native.run(native.template(drop=(1,)), native.part())
+    native.send(native.part(template=1))
+    assert native.report("refused")["code"] == "bad"
+    native.report("gone")
+    assert native.noted() == ["begin u2"]
+
+
+def test_a_broken_frame_ends_the_connection_as_by_python(library: Path, tmp_path: Path) -> None:
+    for frame in (b"\0\0\0\2{]", pack([1]), b"\xff\xff\xff\xff", b"\0\0\0\x10" + b'{"do":"part"]   '):
+        one = Shepherd(tmp_path, library)
+        one.send(frame)
+        assert one.wait() == 0, frame
+        one.socket.close()
+
+
+def test_both_sides_know_the_same_version() -> None:
+    header = (ROOT / os.path.dirname(native_parts.LIBRARY) / "native.h").read_text()
+    found = re.search(r"#define VERSION (\d+)", header)
+    assert found
+    assert int(found[1]) == native_parts.VERSION
