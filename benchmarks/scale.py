@@ -86,7 +86,7 @@ def _load(site: Site, wire: Wire, wanted: set[str]) -> Iterator[Line]:
     note = f"{HOSTS} hosts of {SLOTS} slots, {PENDING} pending jobs, each runs {RUNS:g} s"
     for begin in range(0, PENDING, 10_000):
         wire.ask(**submission(J=f"a{begin}[1-{min(10_000, PENDING - begin)}]"))
-    time.sleep(RUNS)
+    site.wait(lambda: _done(wire) > 0, "the first jobs to end", 0.2)
     before, done = site.cpu(), _done(wire)
     clock = time.perf_counter()
     submits, queries = [], []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import subprocess
 
@@ -12,7 +13,8 @@ from agent.launch.site import Site
 
 NAME = checkpoints.CRIU
 WITHIN = 60.0
-"""Seconds."""
+"""Seconds; more than the trial takes until it gives up by itself, as nothing of it is left then."""
+_FOR_PYTHON = ("LD_LIBRARY_PATH",)
 log = logging.getLogger("lava-agent")
 
 
@@ -30,9 +32,11 @@ def found(site: Site) -> tuple[str, ...]:
 def _try(program: str) -> str:
     """Why it does not work, "" where it does."""
     words = checkpoints.words("trial", program)
+    # what becomes nobody can be read by whoever else is nobody: nothing of the agent's environment is for them
+    env = {"PATH": FOLDERS} | {name: os.environ[name] for name in _FOR_PYTHON if name in os.environ}
     try:
         done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WITHIN, cwd="/", check=False
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WITHIN, cwd="/", env=env, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as e:
         return str(e)

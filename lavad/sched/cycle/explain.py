@@ -77,7 +77,7 @@ def _known_codes(state: CycleState, columns: Columns, need: Need, eligible: Elig
     codes = _codes(state, columns, need, eligible) if found is None else found[1]
     for at in dict.fromkeys(state.renewed[found[0] :] if found is not None else ()):
         codes[at] = eligible.array[at] or why_not_more(need, units(state, need, state.rows[at]))
-    state.explained[kind] = (len(state.renewed), codes)
+    state.explained[kind] = (len(state.renewed), codes, eligible)
     return codes
 
 

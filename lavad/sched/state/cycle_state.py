@@ -14,7 +14,7 @@ from lavad.core.plan.volatile import Soft
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.sched.needs.columns import Columns, Ints
-from lavad.sched.needs.eligibility import Codes
+from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.sorted_rows import Packings
 from lavad.sched.order.fairshare import Shares
@@ -56,8 +56,8 @@ class CycleState:
         """Whether hosts may have more free slots for one class than for the one before it, as slots are reserved."""
         self.renewed: list[int] = []
         """Numbers of the rows that were brought up to the ledger, in that order."""
-        self.explained: dict[tuple[object, ...], tuple[int, Codes]] = {}
-        """Eligible hosts and what is asked for to (changes seen, each host's reason): see ``cycle.explain``."""
+        self.explained: dict[tuple[object, ...], tuple[int, Codes, Eligibility]] = {}
+        """Id of eligible hosts and what is asked for to (changes seen, each host's reason, those hosts) (``cycle.explain``)."""
         self.retry_blocked = False
         """Whether the next cycle must look at blocked classes again."""
         has_advance = bool(cluster.reservations.rows or cache.reservations)

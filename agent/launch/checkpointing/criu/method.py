@@ -49,7 +49,7 @@ def write(asked: Asked) -> tuple[int, int]:
             "streams": _streams(own),
             "written": _written(_tree(own)),
         }
-        shutil.copytree(f"/proc/{first}/root{namespaces.SHM}", os.path.join(unfinished, _SHM))
+        copy_shm(f"/proc/{first}/root{namespaces.SHM}", os.path.join(unfinished, _SHM))
         if not asked.kill:
             _continue(own, stood)
         return told
@@ -159,7 +159,7 @@ def _restore(asked: Asked, number: int) -> int:
         if name in _STREAMS and target.startswith("/") and target != os.devnull:
             inherited.setdefault(target, os.dup(int(name)))
     _set_back(made.get("written"), inherited)
-    shutil.copytree(os.path.join(path, _SHM), namespaces.SHM, dirs_exist_ok=True)
+    copy_shm(os.path.join(path, _SHM), namespaces.SHM)
     words = ["restore", "-D", path, "-d", "--file-locks", *_of_network(asked)]
     for target, fd in inherited.items():
         words += ["--inherit-fd", f"fd[{fd}]:{target[1:]}"]
@@ -170,6 +170,24 @@ def _restore(asked: Asked, number: int) -> int:
         raise CheckpointError(f"generation {number} cannot be restored: {why}")
     os.kill(-1, signal.SIGCONT)  # it may have been dumped while it was suspended
     return apart.FIRST
+
+
+def copy_shm(source: str, target: str) -> None:
+    """Folders, plain files, and links as they are, wherever they point; CheckpointError: which of them cannot be copied.
+
+    Sockets are of the images, as CRIU binds them again; pipes and devices are left out.
+    """
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=_others, dirs_exist_ok=True)
+    except shutil.Error as e:
+        name, _, why = e.args[0][0]
+        raise CheckpointError(f"{name}: {why}") from None
+
+
+def _others(folder: str, names: list[str]) -> set[str]:
+    """What is neither folder, link nor plain file."""
+    modes = {name: os.lstat(os.path.join(folder, name)).st_mode for name in names}
+    return {name for name, mode in modes.items() if not (stat.S_ISDIR(mode) or stat.S_ISLNK(mode) or stat.S_ISREG(mode))}
 
 
 def _of_network(asked: Asked) -> tuple[str, ...]:

@@ -7,24 +7,30 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
-from agent.launch.checkpointing.asked import Asked
+from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.launch.checkpointing.criu import method, namespaces
 from agent.starter.system import proctree
 
 WITHIN = 20.0
 """Seconds for each step."""
+WITHIN_ALL = 45
+"""Seconds for all of them."""
 _NOBODY = 65534
 _PROGRAM = ["sleep", "600"]
 
 
 def run(criu: str) -> None:
-    """CheckpointError, OSError: why it does not work. Root becomes nobody, for good."""
+    """CheckpointError, OSError: why it does not work. Root becomes nobody, for good. Nothing that it started is left."""
     if os.geteuid() == 0:
         namespaces.become(_NOBODY)
+    signal.signal(signal.SIGALRM, _too_late)
+    signal.alarm(WITHIN_ALL)
     folder = tempfile.mkdtemp(prefix="lava-criu.")
     try:
         fields = {"folder": folder, "method": "criu", "criu": criu, "timeout": WITHIN}
@@ -34,7 +40,13 @@ def run(criu: str) -> None:
         with _job(Asked({**fields, "again": True})):
             pass
     finally:
+        signal.alarm(0)
+        proctree.kill_all(lambda: proctree.below([os.getpid()]))
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _too_late(number: int, frame: object) -> NoReturn:
+    raise CheckpointError(f"it took longer than {WITHIN_ALL} seconds")
 
 
 @contextmanager

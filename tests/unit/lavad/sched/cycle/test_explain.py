@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,11 @@ from lavad.core import events as ev
 from lavad.core.plan.volatile import WhyClass
 from lavad.core.site.conf import Params
 from lavad.core.site.host import Facts, Gpu
+from lavad.core.site.pend_reason import PendReason
+from lavad.sched.cycle.explain import host_reasons
+from lavad.sched.needs.eligibility import Eligibility
+from lavad.sched.needs.needs import Need
+from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
@@ -21,7 +27,8 @@ JOBS = st.tuples(
 )
 
 
-def reasons(few: int, hosts: list[int], rounds: list[list[tuple[str, int, str, str]]]) -> list[dict[int, WhyClass]]:
+def world_of(few: int, hosts: list[int]) -> World:
+    """Hosts with so many GPUs; ``few``: up to how many they are asked one by one."""
     world = World()
     world.configure(params=Params(parallel_sched_by_slot=True), queues=(QueueConfig(name="normal"),))
     world.memory = SchedulerCache(few=few)
@@ -31,6 +38,11 @@ def reasons(few: int, hosts: list[int], rounds: list[list[tuple[str, int, str, s
         world.apply(ev.HostJoined(at=world.now, host=name, facts=Facts(ncpus=4, max_mem=8_000, gpus=gpus)))
         world.apply(ev.HostUp(at=world.now, host=name))
         world.load(name, mem=8_000.0)
+    return world
+
+
+def reasons(few: int, hosts: list[int], rounds: list[list[tuple[str, int, str, str]]]) -> list[dict[int, WhyClass]]:
+    world = world_of(few, hosts)
     found = []
     for jobs in rounds:
         for gpu, slots, resreq, user in jobs:
@@ -49,3 +61,15 @@ def reasons(few: int, hosts: list[int], rounds: list[list[tuple[str, int, str, s
 def test_the_reasons_are_those_of_asking_every_host(hosts: list[int], rounds: list[list[tuple[str, int, str, str]]]) -> None:
     """On many hosts they are known from one class to the next; on few all are asked."""
     assert reasons(1, hosts, rounds) == reasons(10_000, hosts, rounds)
+
+
+def test_hosts_that_another_class_might_use_before_are_not_taken_for_its_own() -> None:
+    """What is known of them goes by where they are in memory, where others may be once they are gone."""
+    world = world_of(1, [1])
+    key = world.submit(slots=2, gpu="num=2:j_exclusive=yes")
+    state = CycleState(world.cluster, world.soft, world.now, world.local, SchedulerCache(few=1))
+    spec = world.cluster.spec_of(key)
+    need = Need(1, spec, world.cluster.queue_conf[spec.queue], world.cluster.conf)
+    for reason in (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC) * 5:
+        why = host_reasons(state, need, Eligibility(np.array([reason]), False, (0, 0)))
+        assert [code for code, count, _ in why.reasons if count] == [reason]

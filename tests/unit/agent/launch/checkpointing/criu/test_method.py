@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -96,3 +97,30 @@ MADE: dict[str, object] = {"kernel": "6.12.4-1-amd64", "cpu": "avx avx2 fpu"}
 def test_a_host_must_be_like_the_one_of_the_dump(kernel: str, flags: str, why: str) -> None:
     assert method.why_unlike(MADE, kernel, flags) == why
     assert method.why_unlike({}, kernel, flags) == "", "a manifest that does not tell is believed"
+
+
+def test_shared_memory_is_copied_as_it_is(tmp_path: Path) -> None:
+    shm, copy, again = (tmp_path / name for name in ("shm", "copy", "again"))
+    (shm / "folder").mkdir(parents=True)
+    (shm / "folder" / "file").write_text("1")
+    (shm / "link").symlink_to("folder/file")
+    (shm / "host").symlink_to("/etc/passwd")
+    (shm / "dangling").symlink_to("/nowhere")
+    os.mkfifo(shm / "pipe")
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(shm / "socket"))
+        method.copy_shm(str(shm), str(copy))
+    again.mkdir()
+    method.copy_shm(str(copy), str(again))
+    assert sorted(os.listdir(again)) == ["dangling", "folder", "host", "link"]
+    assert [os.readlink(again / name) for name in ("link", "host", "dangling")] == ["folder/file", "/etc/passwd", "/nowhere"]
+    assert (again / "link").read_text() == "1"
+
+
+def test_what_cannot_be_copied_is_named(tmp_path: Path) -> None:
+    (tmp_path / "shm").mkdir()
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "shm" / "x").symlink_to("y")
+    (tmp_path / "copy" / "x").touch()
+    with pytest.raises(CheckpointError, match=r"^\S*/shm/x: .*File exists"):
+        method.copy_shm(str(tmp_path / "shm"), str(tmp_path / "copy"))
