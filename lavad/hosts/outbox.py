@@ -17,7 +17,7 @@ from lavad.engine import Committed
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.orders import other_order, placement, start_order, text_key
 from lavad.hosts.sessions import Session, Sessions
-from lavad.hosts.text_sender import FULL_MESSAGE, TextSender
+from lavad.hosts.text_sender import FULL_MESSAGE, NOTHING, TextSender
 from lavad.wire import encode
 from lavad.wire.encode import OrderMessage, Placement
 
@@ -87,11 +87,10 @@ class Outbox:
     async def _send(self, session: Session, due: list[Effect]) -> None:
         """Send the orders for these effects, with the texts that their starts need and the stream lacks."""
         starts = [job for effect in due if isinstance(effect, StartPart) and (job := self._job(effect)) is not None]
-        failed = await self._texts_sent.send_missing(session, starts) if starts else {}
+        texts, size, failed = await self._texts_sent.send_missing(session, starts) if starts else NOTHING
         await session.room()
         now = self._clock()
         orders: list[OrderMessage] = []
-        size = 0
         for effect in due:
             try:
                 self._add_order(orders, session, effect, failed, now)
@@ -101,11 +100,11 @@ class Outbox:
                 if isinstance(effect, StartPart):
                     self._refuse(session, effect, f"{type(error).__name__}: {error}")
             if orders and (size := size + orders[-1].ByteSize()) > FULL_MESSAGE:
-                session.send(encode.batch(orders), size)
+                session.send(encode.batch(orders, texts), size)
                 await session.room()
-                orders, size = [], 0
-        if orders:
-            session.send(encode.batch(orders), size)
+                orders, texts, size = [], (), 0
+        if orders or texts:
+            session.send(encode.batch(orders, texts), size)
 
     def _refuse(self, session: Session, start: StartPart, why: str) -> None:
         """A start that no host can be told of: the job ends with the reason, as if its host had refused it."""

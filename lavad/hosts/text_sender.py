@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Job
@@ -36,6 +37,20 @@ READERS = 4
 log = logging.getLogger(__name__)
 
 
+class Missing(NamedTuple):
+    """What became of the texts that a stream lacked."""
+
+    texts: Sequence[TextMessage]
+    """Those that are still to be sent, ahead of the orders."""
+    size: int
+    """Their bytes, about."""
+    failed: Mapping[int, str]
+    """The keys of those that the stream does not get, with why no host will, "" where another try may do."""
+
+
+NOTHING = Missing((), 0, {})
+
+
 class TextSender:
     """Sends texts to streams that lack them."""
 
@@ -45,23 +60,19 @@ class TextSender:
         self._room = Room(ON_THE_WAY)
         self._readers = asyncio.Semaphore(READERS)
 
-    async def send_missing(self, session: Session, starts: list[Job]) -> dict[int, str]:
-        """Send the texts that these jobs need and the stream lacks.
-
-        Returns the keys of those that it has not got, with why no host will, "" where another try may do.
-        """
+    async def send_missing(self, session: Session, starts: list[Job]) -> Missing:
+        """Send the texts that these jobs need and the stream lacks, but for the last, which are to go with the orders."""
         needed = {text_key(self._cluster, job): job for job in starts}
         missing = session.missing_texts(needed)
         if not missing:
-            return {}
+            return NOTHING
         batch = _Batch(session, needed)
         for number in session.trim_texts(needed):
             batch.add(encode.no_text(number), 0)
         for at in range(0, len(missing), AT_ONCE):
             async with self._readers:
                 await self._send(batch, missing[at : at + AT_ONCE], starts)
-        batch.send()
-        return batch.failed
+        return batch.left()
 
     async def _send(self, batch: _Batch, keys: list[int], starts: list[Job]) -> None:
         """Send the texts with these keys, or note why not."""
@@ -147,3 +158,7 @@ class _Batch:
         if self._texts:
             self.session.send(encode.batch((), self._texts), self.size, written)
             self._texts, self.size = [], 0
+
+    def left(self) -> Missing:
+        """What was added and not sent."""
+        return Missing(self._texts, self.size, self.failed)

@@ -24,7 +24,9 @@ from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 
 COALESCE = 0.0015
-"""Seconds to wait for further changes before a cycle."""
+"""Seconds to wait for further changes before a cycle, where they come one right after the other."""
+APART = 0.005
+"""Seconds after which a change is not of those before it: a job that comes by itself is planned at once."""
 IDLE = 5.0
 """Seconds to wait for changes at most."""
 
@@ -48,13 +50,15 @@ def run(replica: Replica) -> NoReturn:
     sent: tuple[dict[int, int], dict[int, ReservedStart]] | None = None
     while True:
         timeout = IDLE if not wake_at else min(IDLE, max(0.0, wake_at - time.time()))
+        began = time.monotonic()
         came = replica.wait(timeout)
+        pause = COALESCE if time.monotonic() - began < APART else 0.0
         if waiting_for >= 0:
             if replica.plan_done < waiting_for:
                 continue
             waiting_for = -1
             recorder.done(replica.plan_kept)
-        while came and replica.wait(COALESCE):
+        while came and replica.wait(pause):
             pass
         now = time.time()
         if not replica.changed and not (wake_at and now >= wake_at):
@@ -64,9 +68,9 @@ def run(replica: Replica) -> NoReturn:
         if replica.cluster.conf is not conf:
             conf = replica.cluster.conf
             policies.forget()
-        began = time.perf_counter()
+        before = time.perf_counter()
         plan = schedule(replica.cluster, replica.soft, now, local, cache)
-        plan = replace(plan, took=time.perf_counter() - began)
+        plan = replace(plan, took=time.perf_counter() - before)
         wake_at = plan.wake_at
         if plan.decides or plan.why or (plan.why_job, plan.promises) != sent:
             sent = plan.why_job, plan.promises

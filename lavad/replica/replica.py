@@ -18,6 +18,9 @@ from lavad.core.events import Event
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.replica import protocol as feed
 
+CHUNK = 64 << 10
+"""Bytes read at once. More would be memory of its own from the kernel for each read, mapped and unmapped again."""
+
 
 class Ended(Exception):
     """The master has closed the connection."""
@@ -50,11 +53,11 @@ class Replica:
         if not self._readable(timeout):
             return False
         while True:
-            piece = self.link.recv(1 << 20)
+            piece = self.link.recv(CHUNK)
             if not piece:
                 raise Ended
             self._buffer += piece
-            if len(piece) < 1 << 20 and not self._readable(0):
+            if len(piece) < CHUNK and not self._readable(0):
                 break
         self._take_frames()
         return True

@@ -173,3 +173,18 @@ def test_a_host_is_told_which_large_texts_it_need_not_keep(monkeypatch: pytest.M
         [order] = orders
         assert held[order.start.text] > MB
         assert sum(held.values()) < 4 * MB
+
+
+def test_small_texts_go_in_one_message_with_the_orders_that_name_them() -> None:
+    async def story() -> None:
+        bench = Bench(3)
+        [stream] = bench.streams
+        pump = asyncio.create_task(bench.outbox.pump(stream))
+        await settled()
+        [message] = written(stream)
+        texts = [text.id for text in message.orders.texts]
+        assert [order.start.text for order in message.orders.orders] == texts
+        assert len(set(texts)) == 3
+        pump.cancel()
+
+    asyncio.run(story())
