@@ -13,6 +13,7 @@ from proto.help.usages import LAVA
 from proto.options import OPTIONS
 
 SHELLS = ("bash", "zsh", "fish")
+USAGE = f"Usage: lava completion {' | '.join(SHELLS)}"
 _ASKS = {
     "jobs": "bjobs -noheader -o jobid",
     "ended": "bjobs -a -noheader -o jobid",
@@ -148,6 +149,9 @@ def _fish_quoted(text: str) -> str:
 
 def main(argv: list[str]) -> int:
     """Exit 0; 255 for a shell that is not known."""
+    if argv in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
     made = {"bash": bash, "zsh": zsh, "fish": fish}.get(argv[0]) if len(argv) == 1 else None
     if made is None:
         print(f"lava completion: say {', '.join(SHELLS[:-1])} or {SHELLS[-1]}", file=sys.stderr)

@@ -100,6 +100,8 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as ended:
         if ended.code and words[:1] == ["up"]:
             print("false")
+        if ended.code and sys.stderr.isatty():
+            sys.stderr.write(_meant(words))
         return int(ended.code or 0)
     if options.command == "certs":
         return _certs(options)
@@ -115,6 +117,18 @@ def main(argv: list[str] | None = None) -> int:
             print("false")
         print(f"lava {options.command}: {error}", file=sys.stderr)
         return 1
+
+
+def _meant(words: list[str]) -> str:
+    """The line behind a refusal: which subcommand or option was meant."""
+    from cli.client.hints import closest, meant
+
+    known = parser().parse_known_args([words[0]])[0] if words[:1] in [[name] for name in _LOCAL] else None
+    if known is None:
+        return meant(closest(words[0], [*LAVA])) if words and words[0] not in LAVA else ""
+    options = [f"--{name.replace('_', '-')}" for name in vars(known) if name != "command"]
+    wrong = next((word.partition("=")[0] for word in words[1:] if word[:2] == "--" and word.partition("=")[0] not in options), "")
+    return meant(closest(wrong, options)) if wrong else ""
 
 
 def _one_dash(words: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from proto.help.lookup import ALWAYS, RESETS, rows
 from proto.help.usages import BADMIN, LAVA, LSADMIN
 from proto.version import VERSION
 
+USAGE = "Usage: lava man DIR"
 SECTION = os.path.join("share", "man", "man1")
 _SEE = {"bsub": "bjobs bmod bkill", "bjobs": "bsub bhist bacct", "bhist": "bjobs bacct", "bkill": "bstop bresume bjobs"}
 _USAGES = {"badmin": BADMIN, "lsadmin": LSADMIN, "blaunch": BLAUNCH}
@@ -71,7 +72,10 @@ def write(folder: str) -> int:
 
 def main(argv: list[str]) -> int:
     """Exit 0; 255 with one line on stderr where they cannot be written."""
-    if len(argv) != 1:
+    if argv in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
+    if len(argv) != 1 or argv[0].startswith("-"):
         print("lava man: say into which folder the pages are to go", file=sys.stderr)
         return 255
     try:

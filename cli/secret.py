@@ -11,7 +11,7 @@ import sys
 
 from proto.options import SECRETS_FOLDER
 
-USAGE = "usage: lava secret set NAME < value | lava secret rm NAME | lava secret ls"
+USAGE = "Usage: lava secret set NAME < value | lava secret rm NAME | lava secret ls"
 LONGEST = 64 << 10
 
 
@@ -27,6 +27,9 @@ def main(words: list[str]) -> int:
 
 
 def _run(words: list[str], folder: str) -> int:
+    if words in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
     if words == ["ls"]:
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
             print(name)

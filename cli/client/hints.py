@@ -13,6 +13,8 @@ from cli.client.context import Context, Fail
 _OPTION = re.compile(r"^([\w.]+(?: [\w-]+)?): (?:illegal|invalid|unknown) option -- '?(\S+?)'?$", re.MULTILINE)
 _QUEUE = re.compile(r"^(\S+): No such queue", re.MULTILINE)
 _HOST = re.compile(r"^(\S+): (?:Bad host name|Bad host specification|No such host)", re.MULTILINE)
+_SUBCOMMAND = re.compile(r"^Invalid command <(\S+)>", re.MULTILINE)
+_HOST_UNNAMED = re.compile(r"^Bad host name, host group", re.MULTILINE)
 _HOST_BEHIND = re.compile(r"invalid hostname (\S+)$", re.MULTILINE)
 _APPLICATION = re.compile(r"^(\S+): No such application profile", re.MULTILINE)
 _ALIKE = 0.6
@@ -27,8 +29,8 @@ def hint(context: Context, said: str) -> str:
         if len(wrong) == 1:  # getopt names the letter: -noheadr was read as -n and what follows
             wrong = next((word[1:] for word in context.argv if word[:1] == "-" and len(word) > 2 and wrong in word), wrong)
         dash = "--" if command.startswith("lava ") and command != "lava run" else "-"
-        words = [f"{dash}{name}" for name in _closest(wrong, _options(command))]
-        return _meant(words) or f"{command} -h shows the options\n"
+        words = [f"{dash}{name}" for name in closest(wrong, _options(command))]
+        return meant(words) or f"{command} -h shows the options\n"
     for pattern, command, field in (
         (_QUEUE, "bqueues", "queue_name"),
         (_HOST, "bhosts", "host_name"),
@@ -36,17 +38,25 @@ def hint(context: Context, said: str) -> str:
     ):
         if found := pattern.search(said):
             names = _names(context, command, field)
-            return _meant(_closest(found[1], names)) or (f"{command} shows them\n" if names else "")
+            return meant(closest(found[1], names)) or (f"{command} shows them\n" if names else "")
+    if _HOST_UNNAMED.search(said):  # badmin, as LSF has it: which word it is about is not said
+        names = _names(context, "bhosts", "host_name")
+        wrong = [word for word in context.argv[1:] if word[:1] != "-" and word not in names]
+        return meant([name for word in wrong for name in closest(word, names)][:3]) or ("bhosts shows them\n" if names else "")
+    if found := _SUBCOMMAND.search(said):
+        from proto.help.usages import BADMIN, LSADMIN, subcommands
+
+        return meant(closest(found[1], subcommands(BADMIN if "Usage: badmin" in said else LSADMIN)))
     if found := _APPLICATION.search(said):
         return "bapp shows them\n"
     return ""
 
 
-def _meant(words: list[str]) -> str:
+def meant(words: list[str]) -> str:
     return f"Did you mean {' or '.join(words)}?\n" if words else ""
 
 
-def _closest(word: str, known: list[str]) -> list[str]:
+def closest(word: str, known: list[str]) -> list[str]:
     """At most three; letters in the other case come first."""
     same = [name for name in known if name.lower() == word.lower()]
     return same or difflib.get_close_matches(word, known, 3, _ALIKE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from cli import completion, lava, secret, web
+from cli import completion, lava, manpages, secret, web
 from cli.client.options import WHY_NOT
 from cli.live import top, watch
 from cli.terminal.targets import USAGE as BLAUNCH
@@ -30,8 +30,8 @@ _PLAIN = {
     "top": top.USAGE,
     "watch": watch.USAGE,
     "secret": secret.USAGE,
-    "completion": f"Usage: lava completion {' | '.join(completion.SHELLS)}",
-    "man": "Usage: lava man DIR",
+    "completion": completion.USAGE,
+    "man": manpages.USAGE,
 }
 """Subcommands of lava that have no options to speak of."""
 

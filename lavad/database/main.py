@@ -36,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         add_source(command)
         if name in ("backup", "restore"):
-            command.add_argument("file", metavar="FILE")
+            command.add_argument("file", metavar="FILE", help="the backup")
         if name == "restore":
             command.add_argument("--replace", action="store_true", help="there may be a store, which the backup replaces")
             command.add_argument("--active", action="store_true", help="leave queues active: nothing has run since the backup")

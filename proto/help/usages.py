@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 BADMIN = """\
 Usage: badmin [-h] [-V] command [command_options] [command_args]
 
@@ -56,3 +58,8 @@ LAVA = {
     "certs": "make certificates for the masters and hosts of a site",
 }
 """The subcommands of lava; ``lava NAME --help`` has their options."""
+
+
+def subcommands(usage: str) -> list[str]:
+    """The names in BADMIN or LSADMIN."""
+    return [name for names in re.findall(r"^    (\w+(?: \| \w+)*)", usage, re.MULTILINE) for name in names.split(" | ")]
