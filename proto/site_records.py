@@ -133,6 +133,8 @@ class Use(Record, frozen=True):
     name: str
     jobs: int
     slot_hours: float
+    slot_waste_hours: float
+    """Of each job what it held without CPU time."""
     cpu_hours: float
     gpu_hours: float
     gpu_used_hours: float
@@ -145,6 +147,8 @@ class UsePage(Record, frozen=True):
     begin: float
     end: float
     rows: list[Use]
+    kept_since: float | None = None
+    """Jobs that ended before are no longer kept, and not in it; None: all of the time asked for is."""
 
 
 class Reason(Record, frozen=True):

@@ -19,6 +19,7 @@ from cli.live.listings import Row, harmless, hms, number, rows
 from cli.live.screen import Line, Piece, Screen, bar, has_colours
 
 USAGE = "Usage: lava watch [-d seconds] job_ID | job_ID[index]"
+_JOB = re.compile(r"[0-9]+(\[[0-9]+\])?")
 _FIELDS = "jobid jobindex stat user queue slots exec_host run_time cpu_used mem max_mem time_left pend_reason exit_code job_name"
 _OVER = ("DONE", "EXIT")
 _BAR = 40
@@ -98,8 +99,10 @@ def job_lines(row: Row) -> list[Line]:
             Piece(f"   {row['JOB_NAME']}   queue {row['QUEUE']}, {row['USER']}"),
         ]
     ]
-    if state == "PEND":
+    if state in ("PEND", "PSUSP"):
         return [*lines, [Piece(f"waits: {row['PEND_REASON'].rstrip('; ')}", "dim")]]
+    if not row["EXEC_HOST"]:
+        return lines  # it was killed before it had a host
     hosts = dict.fromkeys(row["EXEC_HOST"].split(":"))
     ran, left = number(row["RUN_TIME"]), row["TIME_LEFT"]
     used = f"CPU {hms(number(row['CPU_USED']))}   memory {row['MEM'] or '-'}, peak {row['MAX_MEM'] or '-'}"
@@ -203,7 +206,7 @@ def _options(words: list[str]) -> tuple[float, str]:
         word = left.pop(0)
         if word == "-d" and left and left[0].replace(".", "", 1).isdigit() and float(left[0]) > 0:
             period = float(left.pop(0))
-        elif not job and word[:1].isdigit():
+        elif not job and _JOB.fullmatch(word):
             job = word
         else:
             raise Fail(USAGE)

@@ -1,5 +1,5 @@
 // What users, projects and queues held and used of slots and GPUs.
-import { html, useState, useRecord, Shown, Title, Meter, number, query } from "./lib.js";
+import { html, useState, useRecord, Shown, Title, Meter, number, query, time } from "./lib.js";
 
 const DAY = 86400;
 const hours = (value) => (value >= 100 ? number(Math.round(value)) : value.toFixed(2));
@@ -14,6 +14,7 @@ export function Use() {
       const rows = [...page.rows].sort((a, b) => b.slot_hours - a.slot_hours);
       return html`<div class="wide" tabindex="0"><table><thead><tr><th scope="col">${by[0].toUpperCase() + by.slice(1)}</th><th class="n" scope="col">Jobs</th><th class="n" scope="col">Slot hours</th><th class="n" scope="col">CPU hours</th><th class="n" scope="col">Slots without CPU time</th><th class="n" scope="col">GPU hours</th><th class="n" scope="col">GPU hours used</th></tr></thead>
         <tbody>${rows.map((r) => html`<tr><td>${r.name}</td><td class="n">${number(r.jobs)}</td><td class="n">${hours(r.slot_hours)}<${Meter} part=${r.slot_hours} whole=${most} /></td><td class="n">${hours(r.cpu_hours)}</td>
-          <td class="n">${r.slot_hours > 0 ? `${Math.round(100 * Math.max(0, 1 - r.cpu_hours / r.slot_hours))} %` : "–"}</td><td class="n">${hours(r.gpu_hours)}</td><td class="n">${hours(r.gpu_used_hours)}</td></tr>`)}</tbody></table></div>
+          <td class="n">${r.slot_hours > 0 ? `${Math.round(100 * r.slot_waste_hours / r.slot_hours)} %` : "–"}</td><td class="n">${hours(r.gpu_hours)}</td><td class="n">${hours(r.gpu_used_hours)}</td></tr>`)}</tbody></table></div>
+        ${page.kept_since && html`<p class="soft">Jobs that ended before ${time(page.kept_since)} are no longer kept (LAVA_HISTORY_DAYS).</p>`}
         ${rows.length === 0 && html`<p class="soft">No job ended in that time.</p>`}`; }}<//></div>`;
 }

@@ -126,12 +126,13 @@ class _Sum:
     def __init__(self) -> None:
         self.ran = 0
         self.waiting = 0
-        self.slot_seconds = self.cpu = self.mem = self.asked_mem = self.elapsed = self.allowed = 0.0
+        self.seconds = self.slot_seconds = self.cpu = self.mem = self.asked_mem = self.elapsed = self.allowed = 0.0
         self.gpu_known = self.gpu_used = 0.0
         self.advice: dict[str, int] = {}
 
     def add(self, used: Use, hosts: Iterable[HostUse]) -> None:
         self.ran += 1
+        self.seconds += used.ran
         self.slot_seconds += used.slot_seconds
         self.cpu += used.cpu
         if used.asked_mem:
@@ -169,16 +170,16 @@ def _array(request: Request, number: int, jobs: Iterator[Job]) -> Iterator[Shown
 
 
 def _summed(total: _Sum) -> str:
-    """The last line, how many wait, and the advice that most of them get."""
+    """The last line, how many have run, and the advice that most of them get."""
 
     def ratio(part: float, whole: float) -> str:
         return _share(part / whole if whole else 0.0, whole)
 
     text = (
-        f"{'ALL':<16} {'':<6} {total.ran:>5} {'':>5} {formats.hms(total.slot_seconds):>11} {ratio(total.elapsed, total.allowed)} "
+        f"{'ALL':<16} {'':<6} {'':>5} {'':>5} {formats.hms(total.seconds):>11} {ratio(total.elapsed, total.allowed)} "
         f"{ratio(total.cpu, total.slot_seconds)} {ratio(total.mem, total.asked_mem)} {ratio(total.gpu_used, total.gpu_known)}\n"
     )
-    text += f"\n{total.waiting} of {total.ran + total.waiting} elements have not run\n" if total.waiting else ""
+    text += f"\n{total.ran} of {total.ran + total.waiting} elements have run\n"
     if total.advice:
         said, many = max(total.advice.items(), key=lambda pair: pair[1])
         text += f"\nAdvice ({many} of {total.ran} elements): {said}.\n"

@@ -60,6 +60,7 @@ def read_use(request: Request) -> site_records.UsePage:
     begin = asked.seconds(options, "from", max(end - 7 * DAY, 0.0))
     users = (request.caller.user,) if visibility.history_is_restricted(request) else ()
     shares = request.view.reader.shares(Asked(users=users, completed=(begin, end)))
+    kept = request.view.reader.kept_since()
     return site_records.UsePage(
         by=by,
         begin=begin,
@@ -69,12 +70,14 @@ def read_use(request: Request) -> site_records.UsePage:
                 name=row.name,
                 jobs=row.jobs,
                 slot_hours=row.slots / HOUR,
+                slot_waste_hours=row.slots_wasted / HOUR,
                 cpu_hours=row.cpu / HOUR,
                 gpu_hours=row.gpus.held / HOUR,
                 gpu_used_hours=row.gpus.used / HOUR,
             )
             for row in grouped(request, shares, by)
         ],
+        kept_since=kept if kept > begin else None,
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cli.client.context import Fail
 from cli.live.screen import plain
-from cli.live.watch import Array, Pace, array_line, job_lines, read_array
+from cli.live.watch import Array, Pace, _options, array_line, job_lines, read_array
 
 ROW = {
     **{"JOBID": "7", "JOBINDEX": "0", "STAT": "RUN", "USER": "ann", "QUEUE": "normal", "SLOTS": "4", "EXEC_HOST": "h1:h1:h2:h2"},
@@ -33,6 +34,24 @@ def test_a_job_that_waits_or_has_ended_says_why() -> None:
     waits = {**ROW, "STAT": "PEND", "PEND_REASON": "Not enough job slot(s);", "JOBINDEX": "3"}
     assert plain(job_lines(waits)).splitlines() == ["Job 7[3] PEND   solve   queue normal, ann", "waits: Not enough job slot(s)"]
     assert plain(job_lines({**ROW, "STAT": "EXIT", "EXIT_CODE": "3"})).startswith("Job 7 EXIT with exit code 3 ")
+
+
+def test_a_job_without_a_host_is_shown_without_slots_and_use() -> None:
+    held = {**ROW, "STAT": "PSUSP", "EXEC_HOST": "", "PEND_REASON": "The job was suspended by the user while pending;"}
+    assert plain(job_lines(held)).splitlines()[1:] == ["waits: The job was suspended by the user while pending"]
+    killed = {**ROW, "STAT": "EXIT", "EXEC_HOST": "", "EXIT_CODE": "130"}
+    assert plain(job_lines(killed)).splitlines() == ["Job 7 EXIT with exit code 130   solve   queue normal, ann"]
+
+
+@pytest.mark.parametrize(
+    ("word", "ok"), [("5", True), ("5[3]", True), ("5[1-3]", False), ("5[1,2]", False), ("5x", False), ("5[]", False)]
+)
+def test_one_job_element_or_array_is_watched(word: str, ok: bool) -> None:
+    if ok:
+        assert _options([word]) == (1.0, word)
+    else:
+        with pytest.raises(Fail, match="Usage: lava watch"):
+            _options([word])
 
 
 def test_an_array_is_counted() -> None:

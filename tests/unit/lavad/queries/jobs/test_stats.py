@@ -69,8 +69,8 @@ def test_an_array_has_a_line_for_each_element_and_their_sum() -> None:
     lines = [line.split() for line in out.splitlines()]
     assert ["1[1]", "DONE", "1", "4", "00:10:00", "-", "50%", "-", "-", "6", "MB"] in lines
     assert ["1[2]", "DONE", "1", "4", "00:10:00", "-", "5%", "-", "-", "6", "MB"] in lines
-    assert ["ALL", "2", "01:20:00", "-", "28%", "-", "-"] in lines
-    assert "\n1 of 3 elements have not run\n" in out
+    assert ["ALL", "00:20:00", "-", "28%", "-", "-"] in lines
+    assert "\n2 of 3 elements have run\n" in out
     assert "\nAdvice (1 of 2 elements): it used 0.2 of its 4 slots: ask for -n 1, or let the program use them.\n" in out
     assert c.ask("stats", "1[1]")[0].startswith("Job <1[1]>")
 

@@ -90,3 +90,18 @@ def test_cursors_are_of_their_order_and_of_nobody_elses_making() -> None:
     cursor = ask(world, "jobs", limit="1")["next"]
     assert "another order" in refused(world, "jobs", sort="id", cursor=cursor)
     assert "not one that lava gave" in refused(world, "jobs", cursor="AAAA")
+
+
+def test_use_says_from_when_on_jobs_are_kept_and_what_each_wasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = QueryCluster()
+    for job, hosts, cpu in ((1, "ol2:2", 0.0), (2, "ol2:1", 4000.0)):
+        world.submit(job)
+        world.start(job, "11:00:00", hosts=hosts)
+        world.finish(job, "11:30:00", utime=cpu, stime=0.0)
+    page = ask(world, "use", caller=ALICE, **{"from": str(at("11:00:00"))})
+    [row] = page["rows"]
+    # the second used more than its slot: that is no use of the first one's
+    assert (row["slot_hours"], row["slot_waste_hours"], page["kept_since"]) == (1.5, 1.0, None)
+    monkeypatch.setattr(world.store, "kept_since", lambda: at("11:10:00"))
+    assert ask(world, "use", caller=ALICE, **{"from": str(at("11:00:00"))})["kept_since"] == at("11:10:00")
+    assert ask(world, "use", caller=ALICE, **{"from": str(at("11:20:00"))})["kept_since"] is None
