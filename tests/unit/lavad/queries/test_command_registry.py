@@ -43,7 +43,7 @@ def test_the_options_of_a_row_do_not_contradict_each_other(command: str) -> None
 def test_the_master_takes_what_the_command_sends(command: str) -> None:
     row, table = COMMANDS[command], table_of(command)
     for name, valued in table.valued.items():
-        if name in {"h", "help", "V", *row.refused.split(), *row.here.split()}:
+        if name in {"h", "help", "-help", "V", *row.refused.split(), *row.here.split()}:
             continue
         sent, _ = read_letters(table, [f"-{name}", "x"] if valued else [f"-{name}"])
         assert name in Options(row, sent)
