@@ -1,4 +1,6 @@
-"""``lava web`` prints an address that signs its caller in to the page; ``lava token`` prints a token for REST."""
+"""``lava web`` prints an address that signs its caller in to the page; ``lava token`` prints a token for REST, shows which tokens
+there are, and calls them back.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from proto.answers import Result, TokenRow
+
 USUAL = "http://127.0.0.1:16880"
 
 
@@ -28,17 +32,30 @@ def parser(what: str) -> argparse.ArgumentParser:
     found.add_argument("--dir", default="", help="a cluster of lava up (default: the one of this shell)")
     if what == "token":
         found.add_argument("--hours", type=float, default=24.0, help="how long it serves, at most 168 (default 24)")
+        found.add_argument("--list", action="store_true", help="tokens, sessions of browsers and links that have not ended")
+        found.add_argument("--revoke", nargs="+", metavar="ID", default=[], help="call these back")
+        found.add_argument("--all", action="store_true", help="call all back: also sessions of browsers")
+        found.add_argument("--user", default="", help="with --list and --all: another user's, or of all; for administrators")
     return found
 
 
 def main(words: list[str], what: str) -> int:
     """Exit 0, or 1 with one line on stderr."""
     options = parser(what).parse_args(words)
+    if what == "token" and options.list + bool(options.revoke) + options.all > 1:
+        parser(what).error("one of --list, --revoke and --all")
+    if what == "token" and options.user and not (options.list or options.all):
+        parser(what).error("--user goes with --list or --all")
     try:
         context, folder = _context(options.dir)
         conf = read_conf(context)
         client = Client(context, conf)
-        if what == "token":
+        if what == "token" and options.list:
+            _show(client.ask({"ask": "listtokens", "user": options.user})["tokens"])
+        elif what == "token" and (options.revoke or options.all):
+            ask = {"ask": "revoketokens", "ids": options.revoke, "every": options.all, "user": options.user}
+            return _called_back(client.change(ask)["results"])
+        elif what == "token":
             print(client.ask({"ask": "token", "kind": "api", "seconds": options.hours * 3600})["token"])
         else:
             print(link(address_of(conf, folder), client.ask({"ask": "token", "kind": "link"})["token"]))
@@ -46,6 +63,28 @@ def main(words: list[str], what: str) -> int:
         print(f"lava {what}: {error.text if isinstance(error, Fail) else error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _show(tokens: list[TokenRow]) -> None:
+    from time import localtime, strftime
+
+    def when(at: float) -> str:
+        return strftime("%b %d %H:%M", localtime(at))
+
+    for ident, user, kind, made, ends, host in [
+        ("ID", "USER", "KIND", "MADE", "ENDS", "HOST"),
+        *((row["id"], row["user"], row["kind"], when(row["made"]), when(row["ends"]), row["host"]) for row in tokens),
+    ]:
+        print(f"{ident:12} {user:12} {kind:8} {made:13} {ends:13} {host}")
+
+
+def _called_back(results: list[Result]) -> int:
+    for row in results:
+        if not row["ok"]:
+            print(f"lava token: {row['id']}: {row['why']}", file=sys.stderr)
+    done = sum(row["ok"] for row in results)
+    print(f"{done} {'token serves' if done == 1 else 'tokens serve'} no more")
+    return 0 if done == len(results) else 1
 
 
 def _context(given: str) -> tuple[Context, Folder | None]:

@@ -42,6 +42,17 @@ class Change(TypedDict, total=False):
     by: str
 
 
+class TokenRow(TypedDict):
+    """A token that has not ended; times are seconds since the epoch."""
+
+    id: str
+    user: str
+    kind: str
+    host: str
+    made: float
+    ends: float
+
+
 class Answer(TypedDict, total=False):
     """The answer to an ask that is not a query."""
 
@@ -69,6 +80,7 @@ class Answer(TypedDict, total=False):
     token: str
     ends: float
     """Of a token: seconds since the epoch."""
+    tokens: list[TokenRow]
     cert: str
     key: str
     changes: list[Change]

@@ -32,6 +32,7 @@ from web.rest.programs import PROGRAMS, Programs
 from web.rest.replies import SSE, event, in_json
 from web.rest.routes import ROOT, TABLE
 from web.rest.routes import Route as Row
+from web.rest.tokens import TOKENS, Tokens
 from web.settings import Settings
 from web.signin import SignIn, Who
 from web.streams import Open, StreamAnswer, Streams
@@ -132,6 +133,7 @@ class Page:
 
     async def sign_out(self, request: Request) -> Response:
         who = await self.sign_in.who(request)
+        await self.master.ask({"ask": "revoketokens", "this": True}, who.token)
         self.sign_in.forget(who.token)
         self.streams.end(who)
         response = Response(status_code=204)
@@ -254,6 +256,8 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     programs = Programs(master, sign_in, page.streams)
     own = {name: getattr(page, name) for name in ("session", "sign_out", "submit", "output", "tail", "events")}
     own |= {name: getattr(programs, name) for name in PROGRAMS}
+    tokens = Tokens(master, sign_in)
+    own |= {name: getattr(tokens, name) for name in TOKENS}
     routes: list[Route | Mount] = []
     for row in TABLE:
         answer = own.get(row.name) or (page.record(row) if row.word else page.change(row))
@@ -275,12 +279,17 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
 
+    async def problem(request: Request, error: Exception) -> Response:
+        if isinstance(error, Problem) and error.status == 401 and hasattr(request.state, "token"):
+            sign_in.forget(request.state.token)
+        return await problems.handler(request, error)
+
     async def failed(request: Request, error: Exception) -> Response:
         """Outside of all middleware."""
         response = await problems.handler(request, error)
         response.headers.update(headers_of(settings))
         return response
 
-    handlers = {Problem: problems.handler, HTTPException: _not_found, Exception: failed}
+    handlers = {Problem: problem, HTTPException: _not_found, Exception: failed}
     middleware = [Middleware(Guard, settings=settings), Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)]
     return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)

@@ -92,6 +92,7 @@ class SignIn:
         return self._counted(request, found)
 
     def _counted(self, request: Request, who: Who) -> Who:
+        request.state.token = who.token
         (self._reads if request.method in SAFE else self._writes).take(who.user)
         return who
 
@@ -165,5 +166,7 @@ class SignIn:
             raise Problem(503, f"users cannot be looked up now: {error}", 5) from None
 
     def forget(self, token: str) -> None:
-        """Of a session that its user has ended."""
+        """Of a session that has ended: a proxy's user gets another."""
         self._known.pop(hashlib.sha256(token.encode(errors="replace")).hexdigest(), None)
+        for user in [user for user, (_, known) in self._proxied.items() if known == token]:
+            del self._proxied[user]

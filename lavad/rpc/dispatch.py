@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from functools import singledispatchmethod
 
 import msgspec
+from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide import load_decisions
@@ -16,13 +17,13 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.base.select import get_target
-from lavad.core.decide.control import control, force, revive
+from lavad.core.decide.control import control, force, revive, tokens
 from lavad.core.decide.depend.depend import judge
 from lavad.core.decide.modify.modify import modify
 from lavad.core.lang import asks, bounds
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ids import job_of
-from lavad.core.lang.token_ask import Token
+from lavad.core.lang.token_ask import ListTokens, RevokeTokens, Token
 from lavad.core.lang.windows import local_of
 from lavad.core.rules.vouching import why_not_vouched
 from lavad.core.site.rights import is_admin
@@ -58,7 +59,7 @@ MAX_USER = 256
 _LIMIT = re.compile(r"Expected `\w+` of length <= (\d+)(?: - at `\$\.?(.*)`)?")
 _WAITS = (asks.Wait, asks.Changes, asks.Attach, asks.Peek)
 """They wait for jobs, not for the master."""
-_ADD_NOTHING = (asks.Query, asks.Judge, Token, *_WAITS)
+_ADD_NOTHING = (asks.Query, asks.Judge, ListTokens, *_WAITS)
 """To the store."""
 
 load_decisions()
@@ -145,7 +146,7 @@ class Dispatch:
                     yield LATER
                     return
                 ask = decoded(frame)
-                caller = self._tokens.bearer(ask, caller, self._engine.clock())
+                caller = self._bearer(ask, caller)
                 if why := why_not_vouched(self._engine.cluster, ask, caller):
                     raise Refused(why)
                 if self._has_to_wait(ask, caller):
@@ -172,6 +173,10 @@ class Dispatch:
             self.audit.refused(ask, caller, f"internal error: {type(error).__name__}")
             yield _refusal(Refused(f"lavad: internal error: {type(error).__name__}; its log says more"))
 
+    def _bearer(self, ask: asks.Ask, caller: Caller) -> Caller:
+        """Who asks; looked at for each piece of an answer, as a stream may last longer than its token. Raises Refused."""
+        return self._tokens.bearer(ask, caller, self._engine.cluster, self._engine.clock())
+
     def _has_to_wait(self, ask: asks.Ask, caller: Caller) -> bool:
         """Whether the caller's asks have added too much to the store."""
         if isinstance(ask, _ADD_NOTHING):
@@ -185,6 +190,7 @@ class Dispatch:
         self._perfmon.asked(ask)
         if isinstance(ask, asks.Query):
             async for piece in self._queries.answer(ask, caller):
+                self._bearer(ask, caller)
                 yield _encode(piece)
         elif isinstance(ask, asks.Peek):
             shown = False
@@ -192,6 +198,7 @@ class Dispatch:
                 if not shown:
                     self.audit.answered(ask, caller, {})
                 shown = True
+                self._bearer(ask, caller)
                 yield _encode(piece)
         else:
             answer = await self._change(ask, caller)
@@ -235,7 +242,21 @@ class Dispatch:
 
     @_answer.register
     async def _token(self, ask: Token, caller: Caller) -> Answer:
-        return self._tokens.make(ask, caller, self._engine.cluster.conf, self._engine.clock())
+        who, token = self._tokens.wanted(ask, caller, self._engine.cluster.conf, self._engine.clock())
+        decide = self._growth.counted(lambda cluster, now: tokens.make(cluster, who.user, token, now), who.user)
+        # without the ask's uuid: what is answered twice would be kept
+        await self._engine.ask(decide, user=caller.user)
+        return self._tokens.signed(who, token)
+
+    @_answer.register
+    async def _list_tokens(self, ask: ListTokens, caller: Caller) -> Answer:
+        return {"tokens": tokens.shown(self._engine.cluster, ask, caller, self._engine.clock())}
+
+    @_answer.register
+    async def _revoke(self, ask: RevokeTokens, caller: Caller) -> Answer:
+        if ask.this and ask.token:
+            ask = replace(ask, ids=[*ask.ids, self._tokens.id_of(ask.token, self._engine.clock())])
+        return await self._decide(ask, caller)
 
     @_answer.register
     async def _submit(self, ask: asks.Submit, caller: Caller) -> Answer:

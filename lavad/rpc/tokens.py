@@ -1,18 +1,21 @@
 """Tokens, signed by the master: they say who their bearer is, so that the page acts as a user without any power of its own.
 
 Who asks over the local socket is known by the kernel, or vouched for by a host's agent; that user gets a token. Rule: a token is
-for one user and ends by itself; a link makes sessions only, and no token makes another token.
+for one user, ends by itself, and serves while the cluster remembers it; a link makes sessions only, and no token makes another.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
 
 from msgspec.structs import replace
 
+from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Ask, Caller, Refused
 from lavad.core.lang.token_ask import Token
 from lavad.core.site.conf import Conf
+from lavad.core.site.tokens import IssuedToken
 from proto.answers import Answer
 
 HOUR = 3600.0
@@ -29,33 +32,51 @@ class Tokens:
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"tokens of users", "sha256")
 
-    def make(self, ask: Token, caller: Caller, conf: Conf, now: float) -> Answer:
-        """A token for the caller, or for the user that the page's account names. Raises Refused."""
+    def wanted(self, ask: Token, caller: Caller, conf: Conf, now: float) -> tuple[Caller, IssuedToken]:
+        """A token for the caller, or for the user that the page's account names, and whose it is. Raises Refused."""
         longest = LONGEST.get(ask.kind)
         if longest is None:
             raise Refused(f"token: {ask.kind}: no kind of token")
         made_of = self._read(ask.token, now) if ask.token else {}
         if made_of and (made_of["kind"] != "link" or ask.kind != "session"):
             raise Refused("A token cannot make another token")
-        import jwt  # with the first token: it loads cryptography, and most sites have no page
-
         who = _for_user(ask, caller, conf) if ask.user else caller
         seconds = ask.seconds or USUAL[ask.kind]
         if not 0 < seconds <= longest:
             raise Refused(f"A token of this kind lives at most {longest / HOUR:g} hours")
-        ends = int(now + seconds)
-        claims = {"sub": who.user, "uid": who.uid, "adm": who.may_administer, "kind": ask.kind, "exp": ends}
-        return {"token": jwt.encode(claims, self._key, algorithm=_ALGORITHM), "name": who.user, "ends": float(ends)}
+        ident = secrets.token_hex(6)
+        return who, IssuedToken(ident, ask.kind, now, float(int(now + seconds)), who.host, who.may_administer)
 
-    def bearer(self, ask: Ask, caller: Caller, now: float) -> Caller:
+    def signed(self, who: Caller, token: IssuedToken) -> Answer:
+        """The token itself, once the cluster remembers it."""
+        import jwt  # with the first token: it loads cryptography, and most sites have no page
+
+        claims = {
+            "sub": who.user,
+            "uid": who.uid,
+            "adm": token.admin,
+            "kind": token.kind,
+            "exp": int(token.ends),
+            "jti": token.id,
+        }
+        return {"token": jwt.encode(claims, self._key, algorithm=_ALGORITHM), "name": who.user, "ends": token.ends}
+
+    def bearer(self, ask: Ask, caller: Caller, cluster: Cluster, now: float) -> Caller:
         """Who asks: the user of the token, from the caller's host; without one the caller. Raises Refused."""
         if not ask.token:
             return caller
         claims = self._read(ask.token, now)
+        known = cluster.tokens.rows.get(str(claims["sub"]))
+        if known is None or claims["jti"] not in known.tokens:
+            raise Refused(BAD)
         if claims["kind"] == "link" and not isinstance(ask, Token):
             raise Refused("A link only signs in")
         rights = bool(claims["adm"]) and caller.may_administer
         return replace(caller, user=str(claims["sub"]), uid=int(str(claims["uid"])), may_administer=rights)
+
+    def id_of(self, token: str, now: float) -> str:
+        """Raises Refused."""
+        return str(self._read(token, now)["jti"])
 
     def _read(self, token: str, now: float) -> dict[str, object]:
         import jwt
@@ -63,7 +84,7 @@ class Tokens:
         try:
             # its end is compared with the master's own clock below
             claims: dict[str, object] = jwt.decode(token, self._key, algorithms=[_ALGORITHM], options={"verify_exp": False})
-            valid = float(str(claims["exp"])) > now and {"sub", "uid", "adm", "kind"} <= claims.keys()
+            valid = float(str(claims["exp"])) > now and {"sub", "uid", "adm", "kind", "jti"} <= claims.keys()
         except (jwt.InvalidTokenError, KeyError, ValueError):
             valid = False
         if not valid:

@@ -17,7 +17,7 @@ import msgspec
 
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller
-from lavad.core.lang.token_ask import Token
+from lavad.core.lang.token_ask import ListTokens, RevokeTokens, Token
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import expand_users, is_admin
 from proto.answers import Answer, Result
@@ -28,14 +28,14 @@ SHOWN = (
     "jobs", "job", "name", "hosts", "queue", "queues", "group", "users", "what", "verb", "state", "states", "signal", "close",
     "open", "force", "afresh", "now", "done", "kill", "hold", "top", "gpus", "place", "limit", "slots", "begin", "end", "window",
     "seconds", "period", "comment", "restart_of", "until", "follow", "ids", "user", "host", "app",
-    "migrate",
+    "migrate", "kind", "every",
 )  # fmt: skip
 _ALWAYS = (
     asks.Hosts, asks.Gpus, asks.Queues, asks.Reconfig, asks.Lease, asks.Perfmon, asks.Run,
-    asks.AddReservation, asks.ChangeReservation, asks.DropReservation,
+    asks.AddReservation, asks.ChangeReservation, asks.DropReservation, Token, RevokeTokens,
 )  # fmt: skip
-"""Asks of administrators: who else asks is refused, or uses a right that the site gave."""
-_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit, asks.Bulk, Token)
+"""Asks of administrators (who else asks is refused, or uses a right that the site gave), and what tokens there are and were."""
+_OF_USERS = (asks.Query, asks.Wait, asks.Changes, asks.Judge, asks.Attach, asks.Submit, asks.Bulk, ListTokens)
 """Nothing special when an administrator asks it: they show, wait, or concern the caller's own jobs."""
 LONGEST, MOST = 300, 20
 """Characters of a text, and items of a list, that are shown."""

@@ -16,6 +16,7 @@ from lavad.core.decide.control.by_time import deadlines, decay_rusage, migration
 from lavad.core.decide.control.depart import depart, departing
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.control.office import note_extension
+from lavad.core.decide.control.tokens import over
 from lavad.core.decide.reserve.reservations import turn
 from lavad.core.events import LeasesExtended
 from lavad.core.lang.asks import Refused
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 DAY = 86_400.0
 OVERDUE_PAUSE = 10.0
 NOTE_PAUSE = 30.0
+TOKENS_PAUSE = 600.0
 TOGETHER = 50
 """Hosts that are checked for overdue orders before other tasks get their turn."""
 
@@ -141,6 +143,13 @@ class Loops:
             now = self._clock()
             if any(now >= row.end for row in self._engine.cluster.reservations.rows.values()):
                 await self._tried(lambda cluster, at: turn(cluster, at, local_time(at)))
+
+    async def tokens(self) -> None:
+        """Forget tokens whose time is over."""
+        while True:
+            await asyncio.sleep(TOKENS_PAUSE)
+            if over(self._engine.cluster, self._clock()).events:
+                await self._tried(over)
 
     async def _tried(self, decide: Decide) -> bool:
         """Ask the engine; False where it refused (the store may be full), so that a later round tries again."""

@@ -19,6 +19,7 @@ from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.site.conf import QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.tokens import UserTokens
 
 R = TypeVar("R")
 
@@ -45,6 +46,8 @@ class Batch(msgspec.Struct):
     """As ``groups``."""
     charges: Sequence[Charge] = ()
     learnt: Sequence[Learnt] = ()
+    tokens: Sequence[tuple[bool, UserTokens]] = ()
+    """As ``groups``."""
     texts: Sequence[tuple[int, JobText]] = ()
     """Job id (or key of an element that has a text of its own) and text."""
     envs: Sequence[tuple[str, bytes]] = ()
@@ -87,5 +90,6 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         reservations=_with_gone(cluster.reservations),
         charges=[charges[account] for account in cluster.charges.changed if account in charges],
         learnt=[learnt[user] for user in cluster.learnt.changed if user in learnt],
+        tokens=_with_gone(cluster.tokens),
         epoch=cluster.epoch,
     )

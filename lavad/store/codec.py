@@ -18,6 +18,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.site.conf import QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.tokens import UserTokens
 from lavad.store import older_conf
 from lavad.store.errors import StoreCorrupt
 
@@ -35,6 +36,7 @@ _hosts = msgspec.msgpack.Decoder(Host)
 _queues = msgspec.msgpack.Decoder(QueueAdmin)
 _charges = msgspec.msgpack.Decoder(Charge)
 _learnt = msgspec.msgpack.Decoder(Learnt)
+_tokens = msgspec.msgpack.Decoder(UserTokens)
 _groups = msgspec.msgpack.Decoder(JobGroup)
 _reservations = msgspec.msgpack.Decoder(Reservation)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
@@ -103,6 +105,10 @@ def decode_charge(data: bytes) -> Charge:
 
 def decode_learnt(data: bytes) -> Learnt:
     return _decode(_learnt, data, "a row of learnt")
+
+
+def decode_tokens(data: bytes) -> UserTokens:
+    return _decode(_tokens, data, "a row of tokens")
 
 
 def decode_group(data: bytes) -> JobGroup:

@@ -51,6 +51,9 @@ def load_rows(connection: sa.Connection) -> Cluster:
     for (data,) in connection.execute(sa.select(schema.learnt.c.data)):
         learnt = codec.decode_learnt(data)
         cluster.learnt.put(learnt.user, learnt)
+    for (data,) in connection.execute(sa.select(schema.tokens.c.data)):
+        tokens = codec.decode_tokens(data)
+        cluster.tokens.put(tokens.user, tokens)
     for (data,) in connection.execute(sa.select(schema.groups.c.data).where(schema.groups.c.gone.is_(False))):
         group = codec.decode_group(data)
         cluster.groups.put(group.name, group)

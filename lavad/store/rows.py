@@ -83,6 +83,9 @@ class Statements:
         self.reservation = upsert(schema.reservations, dialect)
         self.charge = upsert(schema.charges, dialect)
         self.learnt = upsert(schema.learnt, dialect)
+        self.tokens = upsert(schema.tokens, dialect)
+        gone = sa.delete(schema.tokens).where(schema.tokens.c.user == sa.bindparam("name"))
+        self.tokens_gone = str(gone.compile(dialect=dialect))
         self.cycle = upsert(schema.cycles, dialect)
         self.answer = insert_once(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)
@@ -134,6 +137,8 @@ class Rows:
             (to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]),
             (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
             (to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]),
+            (to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]),
+            (to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]),
             (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
             (to.meta, _meta_rows(batch, submitted)),
         ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0011"
+HEAD = "0012"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -200,6 +200,14 @@ learnt = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 """What the programs of each user need of memory."""
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("user", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""The tokens that each user has, by their ids: none of them can be made of this."""
 
 groups = sa.Table(
     "groups",

@@ -26,6 +26,7 @@ from lavad.core.lang.states import HangState, JobState, SignalKind, TermReason
 from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.tokens import IssuedToken
 from lavad.store.codec import decode_event, encode
 
 CONF = Conf(queues=(QueueConfig(name="night", priority=5),), hosts=(HostConfig(name="h1", slots=2),))
@@ -129,6 +130,8 @@ SAMPLES: list[Event] = [
     ev.CheckpointFailed(at=2.0, key=KEY, attempt=2, generation=3, seconds=1.5, why="file a has 3 bytes"),
     ev.GpuSwitched(at=2.0, host="h1", gpu="GPU-1", closed=True, by="lava", comment="lost", cause="health"),
     ev.MemoryLearnt(at=2.0, key=KEY, what="train.py", limit=2097152),
+    ev.TokenMade(at=2.0, user="ann", token=IssuedToken("5e1f", "api", 2.0, 9.0, "h1", True)),
+    ev.TokensEnded(at=2.0, user="ann", ids=["5e1f"], by="root"),
     ev.StoreRestored(at=2.0, incarnation="i2", former={"i1": 1.5}, next_job=1007),
 ]
 

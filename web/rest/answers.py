@@ -85,6 +85,23 @@ class Done(msgspec.Struct, frozen=True):
     results: list[Changed]
 
 
+class Token(msgspec.Struct, frozen=True):
+    """``kind``: ``link``, ``session`` of a browser, or ``api``; ``host``: where it was asked for."""
+
+    id: str
+    user: str
+    kind: str
+    host: str
+    made: float
+    ends: float
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """Tokens that have not ended, the first to end first."""
+
+    tokens: list[Token]
+
+
 class Session(msgspec.Struct, frozen=True):
     """Who is signed in. ``csrf`` goes into the header X-CSRF-Token of whatever changes something; "" with a bearer's token."""
 

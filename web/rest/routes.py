@@ -61,11 +61,17 @@ JOBS = (
 )
 AFTER = Param("after", "`after` of the answer before; without it from now on", {"type": "string", "maxLength": 63})
 WAIT = Param("wait", "seconds to wait for a change, at most 15", {"type": "number", "minimum": 0, "maximum": 15, "default": 0})
+USER = Param("user", "another user than the one who asks, or `all`: for administrators of the cluster", _TEXT)
 WHOLE = Param("whole", "all of it, not only its last 256 KB", {"type": "boolean", "default": False})
 JOB = "/jobs/{id}"
 TABLE: tuple[Route, ...] = (
     Route("session", "GET", "/session", "Who is signed in", answer=answers.Session, tag="session"),
     Route("sign_out", "DELETE", "/session", "Sign out", status=204, tag="session"),
+    Route("tokens", "GET", "/tokens", "Tokens that have not ended (lava token --list)", params=(USER,), answer=answers.Tokens,
+          tag="session"),
+    Route("revoke", "DELETE", "/tokens/{id}", "Call a token back", answer=answers.Done, tag="session"),
+    Route("revoke_all", "DELETE", "/tokens", "Call all tokens back, of sessions too", params=(USER,), answer=answers.Done,
+          tag="session"),
     Route("overview", "GET", "/overview", "The cluster now", "overview", answer=site_records.Overview, tag="cluster"),
     Route("jobs", "GET", "/jobs", "A page of jobs", "jobs", JOBS, answer=records.JobPage),
     Route("submit", "POST", "/jobs", "Submit a job; with Idempotency-Key once, however often it is sent", body=bodies.Submit,

@@ -27,6 +27,7 @@ from lavad.core.lang.states import WAITING, JobState
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.tokens import UserTokens
 
 KEPT_SPECS = 200
 
@@ -41,8 +42,7 @@ class Cluster:
         self.incarnation = ""
         self.former: dict[str, float] = {}
         """Incarnations from whose backups the store was restored, with the times of the backups."""
-        self.next_job = 1
-        self.next_spec = 1
+        self.next_job, self.next_spec = 1, 1
         self.extended = (0.0, 0.0)
         """badmin lease extend: (when it was asked or last noted, seconds that were left then)."""
         self.conf = Conf()
@@ -77,6 +77,7 @@ class Cluster:
         self.charges: Table[Account, Charge] = Table()
         """Decayed usage of finished attempts, for fair share."""
         self.learnt: Table[str, Learnt] = Table()
+        self.tokens: Table[str, UserTokens] = Table()
         self.groups: Table[str, JobGroup] = Table(self._group_moved)
         self.reservations: Table[str, Reservation] = Table()
         self.conditions = Conditions()
@@ -142,7 +143,7 @@ class Cluster:
         return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
 
     def _tables(self) -> tuple[Table[Any, Any], ...]:
-        small = (self.hosts, self.queues, self.charges, self.learnt, self.ended, self.groups, self.reservations)
+        small = (self.hosts, self.queues, self.charges, self.learnt, self.tokens, self.ended, self.groups, self.reservations)
         return self.jobs, self.arrays, self.specs, *small
 
     def forget_changes(self) -> None:
@@ -168,6 +169,7 @@ class Cluster:
         self.queues.undo()
         self.charges.undo()
         self.learnt.undo()
+        self.tokens.undo()
         self.ended.undo()
         self.groups.undo()
         self.reservations.undo()

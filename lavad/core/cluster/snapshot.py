@@ -17,6 +17,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.tokens import UserTokens
 
 
 class Snapshot(msgspec.Struct, tag=True):
@@ -36,6 +37,7 @@ class Snapshot(msgspec.Struct, tag=True):
     jobs: list[Job]
     charges: list[Charge] = []
     learnt: list[Learnt] = []
+    tokens: list[UserTokens] = []
     ended: list[tuple[int, Ended]] = []
     groups: list[JobGroup] = []
     reservations: list[Reservation] = []
@@ -58,6 +60,7 @@ def take(cluster: Cluster) -> Snapshot:
         jobs=list(cluster.jobs.rows.values()),
         charges=list(cluster.charges.rows.values()),
         learnt=list(cluster.learnt.rows.values()),
+        tokens=list(cluster.tokens.rows.values()),
         ended=list(cluster.ended.rows.items()),
         groups=list(cluster.groups.rows.values()),
         reservations=list(cluster.reservations.rows.values()),
@@ -91,6 +94,8 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
     for learnt in snapshot.learnt:
         cluster.learnt.put(learnt.user, learnt)
+    for tokens in snapshot.tokens:
+        cluster.tokens.put(tokens.user, tokens)
     cluster.next_job, cluster.next_spec, cluster.version = snapshot.next_job, snapshot.next_spec, snapshot.version
     cluster.forget_changes()
     return cluster

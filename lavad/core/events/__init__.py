@@ -60,6 +60,7 @@ from lavad.core.events.site import (
 )
 from lavad.core.events.submission import ElementsHeld, ElementsKilled, ElementSplit, ElementsReleased, JobRevived, JobSubmitted
 from lavad.core.events.task import JobJudged, TaskEnded, TaskRetried, TaskStarted
+from lavad.core.events.tokens import TokenMade, TokensEnded
 
 
 def _kinds(kind: type[Event]) -> list[type[Event]]:
@@ -147,5 +148,7 @@ __all__ = [
     "TaskEnded",
     "TaskRetried",
     "TaskStarted",
+    "TokenMade",
+    "TokensEnded",
     "kind_of",
 ]

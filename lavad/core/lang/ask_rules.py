@@ -10,7 +10,7 @@ from enum import Enum
 
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Ask
-from lavad.core.lang.token_ask import Token
+from lavad.core.lang.token_ask import ListTokens, RevokeTokens, Token
 
 
 class Rule(Enum):
@@ -22,6 +22,7 @@ class Rule(Enum):
     CONTROL = "the job's owner, administrators of its queue, of a user group that the owner is in, of the cluster; root"
     OWNER = "the job's owner"
     GROUP_OWNER = "who made the job group; administrators of the cluster; root"
+    TOKEN_OWNER = "whose token it is; administrators of the cluster; root"
     CREATOR = "who made the reservation; administrators of the cluster; root"
     ADMIN = "administrators of the cluster; root"
     QUEUE_ADMIN = "administrators of the queue or the cluster; root"
@@ -62,6 +63,8 @@ RULES: dict[type[Ask], Rule] = {
     asks.Changes: Rule.ANYONE,
     asks.Query: Rule.ANYONE,
     Token: Rule.SUBMISSION_HOST,
+    ListTokens: Rule.ANYONE,
+    RevokeTokens: Rule.TOKEN_OWNER,
 }
 
 CALLS: dict[str, str] = {

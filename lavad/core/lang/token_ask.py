@@ -1,4 +1,4 @@
-"""The request for a token, by which the page and REST act for a user."""
+"""Tokens, by which the page and REST act for a user: to get one, to see which there are, to call them back."""
 
 from __future__ import annotations
 
@@ -16,3 +16,19 @@ class Token(Ask, frozen=True):
     seconds: b.Seconds = 0.0
     user: b.Name = ""
     uid: b.Signed = 0
+
+
+class ListTokens(Ask, frozen=True):
+    """Tokens that have not ended: the caller's, or of ``user`` (``all``: of everybody) for administrators of the cluster."""
+
+    user: b.Name = ""
+
+
+class RevokeTokens(Ask, frozen=True):
+    """Tokens of these ``ids``, or with ``every`` all of the caller, or of ``user`` (``all``: of everybody), serve no more."""
+
+    ids: b.Ids = []  # noqa: RUF012 - msgspec copies it
+    every: bool = False
+    user: b.Name = ""
+    this: bool = False
+    """Besides those, the token that this ask comes with."""

@@ -32,9 +32,10 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "token",
-        "The token is not valid|A link only signs in|no kind of token|cannot make another token|A token of this kind lives",
-        "A token of the page or REST has ended, or serves for something else.",
-        "lava web signs you in; lava token prints a token for REST",
+        "The token is not valid|A link only signs in|no kind of token|cannot make another token|A token of this kind lives"
+        "|tokens that have not ended|No token is named",
+        "A token of the page or REST has ended, was called back, or serves for something else; a user has at most 100.",
+        "lava web signs you in; lava token prints a token for REST, --list shows them, --revoke ID calls one back",
     ),
     (
         "no_page",

@@ -62,6 +62,19 @@ def test_a_cluster_with_a_page(tmp_path: Path) -> None:
             lambda: "from the page" in program.ask("GET", f"/api/v1/jobs/{made['id']}/output")[1], 30, "the output of the job"
         )
         assert program.ask("GET", "/api/v1/overview")[1]["counts"]["run"] == 0
+        cluster.run("lava token")
+        mine = cluster.run("lava token --list").stdout.splitlines()
+        assert [line.split()[2] for line in mine] == ["KIND", "link", "session", "api", "api"]
+        called_back = next(line.split()[0] for line in mine[3:])
+        other = cluster.run("lava token").stdout.strip()
+        assert cluster.run(f"lava token --revoke {called_back}").stdout == "1 token serves no more\n"
+        assert cluster.run("lava token --revoke none", ok=False).returncode == 1
+        cluster.kill("lavad")
+        cluster.up()
+        assert program.ask("GET", "/api/v1/overview")[0] == 401
+        program.headers["Authorization"] = f"Bearer {other}"
+        assert program.ask("GET", "/api/v1/overview")[0] == 200
+        assert '"ask":"revoketokens"' in (cluster.folder.log / "lava.audit").read_text()
         assert cluster.run("lava web").stdout.startswith(url.partition("/login")[0])
         pid = int((cluster.folder.run / "web.pid").read_text())
         os.kill(pid, signal.SIGKILL)

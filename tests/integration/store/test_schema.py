@@ -56,6 +56,7 @@ def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: St
         for column in ("slot_seconds", *gpus.split(), *checkpoints.split()):
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
         connection.exec_driver_sql("DROP TABLE learnt")
+        connection.exec_driver_sql("DROP TABLE tokens")
         connection.exec_driver_sql("ALTER TABLE specs DROP COLUMN retired")
         connection.exec_driver_sql("ALTER TABLE texts DROP COLUMN env")
         text = msgspec.msgpack.encode(JobText(command="true", env="abc"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -16,14 +16,11 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.lang.asks import Caller
-from lavad.core.lang.token_ask import Token
-from lavad.core.site.conf import Conf
 from lavad.engine import Engine
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
-from lavad.rpc.tokens import Tokens
 from proto.names import Entry
-from tests.unit.lavad.rpc.test_dispatch_fuzz import made
+from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made
 from web.app import make_app
 from web.master import Master
 from web.settings import Settings
@@ -39,7 +36,7 @@ class PageWorld:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self._folder = folder
-        self.tokens = Tokens(SECRET)
+        self._bearers: dict[Caller, str] = {}
         self.settings = Settings(str(folder), "127.0.0.1", 80, settings.pop("url", ""), **settings)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -86,11 +83,18 @@ class PageWorld:
 
     def token(self, who: Caller, kind: str = "api", seconds: float = 0.0) -> str:
         """As lavad makes it for this caller."""
-        return str(self.tokens.make(Token(kind=kind, seconds=seconds), who, Conf(), time.time())["token"])
+        return str(self.asked(who, ask="token", kind=kind, seconds=seconds)["token"])
+
+    def asked(self, who: Caller, **frame: Any) -> dict[str, Any]:
+        """What lavad answers a command of this user; {} where it refuses."""
+        assert self._made is not None
+        (answer,) = self._do(answered(self._made[1], json.dumps(frame).encode(), who))
+        return dict(answer.get("ok", {}))
 
     def bearer(self, who: Caller) -> dict[str, str]:
         """The header of a program that acts as this user."""
-        return {"Authorization": f"Bearer {self.token(who)}"}
+        token = self._bearers.get(who) or self._bearers.setdefault(who, self.token(who))
+        return {"Authorization": f"Bearer {token}"}
 
     def sign_in(self, who: Caller) -> str:
         """As with the address of ``lava web``; the token against forged requests."""

@@ -126,3 +126,33 @@ def test_the_header_of_the_proxy_is_believed_with_its_secret_and_address_alone(t
 def test_without_lava_web_user_the_page_speaks_for_nobody(tmp_path: Path) -> None:
     with PageWorld(tmp_path, proxies=("10.0.0.1",), proxy_secret=SECRET) as world, world.browser("10.0.0.1") as proxy:
         assert proxy.get("/api/v1/session", headers=PROXIED).status_code == 403
+
+
+def test_what_is_called_back_opens_neither_the_page_nor_rest(world: PageWorld) -> None:
+    csrf = world.sign_in(ALICE)
+    bearer = world.bearer(ALICE)
+    with world.browser() as program:
+        assert program.get("/api/v1/overview", headers=bearer).status_code == 200
+        listed = program.get("/api/v1/tokens", headers=bearer).json()["tokens"]
+        assert sorted(row["kind"] for row in listed) == ["api", "link", "session"]
+        theirs = world.bearer(BOB)
+        mine = next(row["id"] for row in listed if row["kind"] == "api")
+        assert program.delete(f"/api/v1/tokens/{mine}", headers=theirs).status_code == 403
+        assert program.get("/api/v1/tokens?user=alice", headers=theirs).status_code == 403
+        assert program.delete("/api/v1/tokens/none", headers=theirs).status_code == 404
+        assert program.get("/api/v1/tokens?user=alice", headers=world.bearer(BOSS)).json()["tokens"] == listed
+        assert world.client.delete(f"/api/v1/tokens/{mine}", headers={"X-CSRF-Token": csrf}).status_code == 200
+        # the page knew both, and asks lavad all the same
+        assert program.get("/api/v1/jobs", headers=bearer).status_code == 401
+        assert world.client.get("/api/v1/jobs").status_code == 200
+        assert program.delete("/api/v1/tokens?user=alice", headers=world.bearer(BOSS)).status_code == 200
+        assert world.client.get("/api/v1/queues").status_code == 401
+
+
+def test_who_signs_out_leaves_no_session_behind(world: PageWorld) -> None:
+    csrf = world.sign_in(ALICE)
+    cookies = dict(world.client.cookies)
+    assert world.client.delete("/api/v1/session", headers={"X-CSRF-Token": csrf}).status_code == 204
+    with world.browser() as thief:
+        thief.cookies.update(cookies)
+        assert thief.get("/api/v1/jobs").status_code == 401

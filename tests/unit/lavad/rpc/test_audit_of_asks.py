@@ -57,9 +57,10 @@ async def sent(folder: Path, asked: list[tuple[Caller, dict[str, Any]]]) -> list
 
 def test_every_kind_of_ask_has_its_place_here() -> None:
     known = {str(kind.__struct_config__.tag) for kind in asks.Ask.__subclasses__()}
-    shown = {"query", "wait", "changes", "judge", "attach", "peek", "submit", "bulk", "token"}
+    shown = {"query", "wait", "changes", "judge", "attach", "peek", "submit", "bulk", "listtokens"}
+    of_users = {"token", "revoketokens"}
     alike = {"requeue", "checkpoint", "migrate", "resize", "addgroup", "dropgroup", "changegroup"}
-    assert known == {*OF_ADMINISTRATORS, *OF_JOBS} | shown | alike
+    assert known == {*OF_ADMINISTRATORS, *OF_JOBS} | shown | alike | of_users
 
 
 @pytest.mark.parametrize("kind", [*OF_ADMINISTRATORS, *OF_JOBS])
@@ -82,6 +83,18 @@ def test_what_an_administrator_does_and_a_stranger_may_not(tmp_path: Path, kind:
 def test_what_users_do_with_their_own_jobs_is_their_own(tmp_path: Path) -> None:
     asked: list[tuple[Caller, dict[str, Any]]] = [(ALICE, {"ask": kind} | fields) for kind, fields in OF_JOBS.items()]
     assert [entry for entry in asyncio.run(sent(tmp_path, asked)) if "answer" in entry] == []
+
+
+def test_tokens_that_users_make_and_call_back_are_entries_without_the_token(tmp_path: Path) -> None:
+    asked: list[tuple[Caller, dict[str, Any]]] = [
+        (ALICE, {"ask": "token", "kind": "api"}),
+        (ALICE, {"ask": "listtokens"}),
+        (ALICE, {"ask": "revoketokens", "every": True}),
+    ]
+    made, gone = asyncio.run(sent(tmp_path, asked))
+    assert (made["user"], made["ask"], made["answer"]) == (ALICE.user, "token", "ok")
+    assert (gone["ask"], len(gone["done"]), gone["object"]) == ("revoketokens", 1, {"every": True})
+    assert "eyJ" not in str(made)
 
 
 def test_a_refused_submission_is_an_entry_without_what_was_submitted(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ EXPECTED: dict[Rule, set[str]] = {
     Rule.CONTROL: OWNERS | ADMINS | {"queue administrator", "user group administrator"},
     Rule.OWNER: OWNERS,
     Rule.GROUP_OWNER: OWNERS | ADMINS,
+    Rule.TOKEN_OWNER: OWNERS | ADMINS,
     Rule.CREATOR: OWNERS | ADMINS,
     Rule.ADMIN: ADMINS,
     Rule.QUEUE_ADMIN: ADMINS | {"queue administrator"},
@@ -80,8 +81,8 @@ EXPECTED: dict[Rule, set[str]] = {
 NUMBERS = itertools.count(1)
 
 
-def _frame(kind: type[Ask], job: str, group: str, reservation: str) -> dict[str, Any]:
-    """An ask of this kind about a job, a group or a reservation of alice's."""
+def _frame(kind: type[Ask], job: str, group: str, reservation: str, token: str) -> dict[str, Any]:
+    """An ask of this kind about a job, a group, a reservation or a token of alice's."""
     name = kind.__name__
     about: dict[str, dict[str, Any]] = {
         "Submit": {"command": "true"},
@@ -111,6 +112,8 @@ def _frame(kind: type[Ask], job: str, group: str, reservation: str) -> dict[str,
         "Changes": {},
         "Reconfig": {},
         "Token": {},
+        "ListTokens": {},
+        "RevokeTokens": {"ids": [token]},
     }
     return {"ask": name.lower(), **about.get(name, {"jobs": {"ids": [job]}})}
 
@@ -160,6 +163,13 @@ class Office:
         (told,) = await self.tell(CALLERS["owner"], ask="submit", command="true", options={"H": True, "q": "normal"})
         return str(told["ok"]["job"])
 
+    async def token(self) -> str:
+        """The id of a new token of alice's; her former ones are called back."""
+        await self.tell(CALLERS["owner"], ask="revoketokens", every=True)
+        await self.tell(CALLERS["owner"], ask="token", kind="api")
+        (told,) = await self.tell(CALLERS["owner"], ask="listtokens")
+        return str(told["ok"]["tokens"][0]["id"])
+
     async def group(self) -> str:
         """A new job group of alice's."""
         name = f"/hers{next(NUMBERS)}"
@@ -183,7 +193,7 @@ async def _cells(folder: Path) -> dict[tuple[type[Ask], str], str]:
             for name, caller in CALLERS.items():
                 reservation = f"r{next(NUMBERS)}"
                 await engine.ask(_with_reservation(reservation))
-                frame = _frame(kind, await office.job(), await office.group(), reservation)
+                frame = _frame(kind, await office.job(), await office.group(), reservation, await office.token())
                 told[kind, name] = str(await office.tell(caller, **frame))
                 await engine.ask(_without_reservations)
     finally:

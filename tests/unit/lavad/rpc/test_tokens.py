@@ -5,7 +5,11 @@ from __future__ import annotations
 import jwt
 import pytest
 
-from lavad.core.lang.asks import Caller, Kill, Query, Refused
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.control.tokens import make
+from lavad.core.events import TokensEnded
+from lavad.core.events.apply import apply
+from lavad.core.lang.asks import Ask, Caller, Kill, Query, Refused
 from lavad.core.lang.token_ask import Token
 from lavad.core.site.conf import Conf, Params
 from lavad.rpc.tokens import BAD, HOUR, Tokens
@@ -16,55 +20,66 @@ PAGE = Caller("web", 990, "h1")
 TOKENS = Tokens(b"secret")
 
 
+CLUSTER = Cluster()
+"""All tokens of these tests are remembered."""
+
+
 def made(ask: Token, caller: Caller = ANN, **params: object) -> str:
     conf = Conf(params=Params(**params))  # type: ignore[arg-type]
-    return str(TOKENS.make(ask, caller, conf, NOW)["token"])
+    who, token = TOKENS.wanted(ask, caller, conf, NOW)
+    for event in make(CLUSTER, who.user, token, NOW).events:
+        apply(CLUSTER, event)
+    return str(TOKENS.signed(who, token)["token"])
+
+
+def bearer(ask: Ask, caller: Caller, now: float = NOW) -> Caller:
+    return TOKENS.bearer(ask, caller, CLUSTER, now)
 
 
 def test_the_bearer_is_the_user_on_the_host_that_the_ask_comes_from() -> None:
-    bearer = TOKENS.bearer(Kill(token=made(Token())), PAGE, NOW)
-    assert bearer == Caller("ann", 1001, "h1", True)
-    assert TOKENS.bearer(Kill(), PAGE, NOW) == PAGE
+    who = bearer(Kill(token=made(Token())), PAGE)
+    assert who == Caller("ann", 1001, "h1", True)
+    assert bearer(Kill(), PAGE) == PAGE
 
 
 def test_rights_of_administrators_are_those_of_both_hosts() -> None:
     on_node = made(Token(), Caller("ann", 1001, "h2", may_administer=False))
-    assert not TOKENS.bearer(Kill(token=on_node), PAGE, NOW).may_administer
+    assert not bearer(Kill(token=on_node), PAGE).may_administer
     from_node = Caller("web", 990, "h2", may_administer=False)
-    assert not TOKENS.bearer(Kill(token=made(Token())), from_node, NOW).may_administer
+    assert not bearer(Kill(token=made(Token())), from_node).may_administer
 
 
 def test_a_token_ends() -> None:
     token = made(Token(seconds=60.0))
-    assert TOKENS.bearer(Query(command="bjobs", token=token), PAGE, NOW + 59).user == "ann"
+    assert bearer(Query(command="bjobs", token=token), PAGE, NOW + 59).user == "ann"
     with pytest.raises(Refused, match=BAD):
-        TOKENS.bearer(Query(command="bjobs", token=token), PAGE, NOW + 60)
+        bearer(Query(command="bjobs", token=token), PAGE, NOW + 60)
     with pytest.raises(Refused, match="at most 168 hours"):
         made(Token(seconds=169 * HOUR))
 
 
 @pytest.mark.parametrize("forged", ["", "x", "unsigned", "other key", "fields"])
 def test_what_lavad_has_not_signed_is_nothing(forged: str) -> None:
-    claims = {"sub": "ann", "uid": 0, "adm": True, "kind": "api", "exp": int(NOW + 60)}
+    claims = {"sub": "ann", "uid": 0, "adm": True, "kind": "api", "exp": int(NOW + 60), "jti": "1"}
     token = {
         "unsigned": jwt.encode(claims, "", algorithm="none"),
         "other key": jwt.encode(claims, b"another key of thirty-two bytes.", algorithm="HS256"),
         "fields": jwt.encode({"sub": "ann"}, TOKENS._key, algorithm="HS256"),
     }.get(forged, forged or "-")
     with pytest.raises(Refused, match=BAD):
-        TOKENS.bearer(Kill(token=token), PAGE, NOW)
+        bearer(Kill(token=token), PAGE)
 
 
 def test_a_link_makes_a_session_and_nothing_else() -> None:
     link = made(Token(kind="link"))
     with pytest.raises(Refused, match="A link only signs in"):
-        TOKENS.bearer(Kill(token=link), PAGE, NOW)
+        bearer(Kill(token=link), PAGE)
     ask = Token(kind="session", token=link)
-    session = made(ask, TOKENS.bearer(ask, PAGE, NOW))
-    assert TOKENS.bearer(Kill(token=session), PAGE, NOW).user == "ann"
+    session = made(ask, bearer(ask, PAGE))
+    assert bearer(Kill(token=session), PAGE).user == "ann"
     for ask in (Token(kind="api", token=link), Token(kind="session", token=session), Token(kind="link", token=session)):
         with pytest.raises(Refused, match="cannot make another"):
-            made(ask, TOKENS.bearer(ask, PAGE, NOW))
+            made(ask, bearer(ask, PAGE))
     with pytest.raises(Refused, match="no kind of token"):
         made(Token(kind="all"))
 
@@ -72,9 +87,9 @@ def test_a_link_makes_a_session_and_nothing_else() -> None:
 def test_the_page_speaks_for_others_only_where_the_site_says_so() -> None:
     for_bob = Token(kind="session", user="bob", uid=1002)
     token = made(for_bob, PAGE, lava_web_user="web")
-    assert TOKENS.bearer(Kill(token=token), PAGE, NOW) == Caller("bob", 1002, "h1", may_administer=False)
+    assert bearer(Kill(token=token), PAGE) == Caller("bob", 1002, "h1", may_administer=False)
     token = made(for_bob, PAGE, lava_web_user="web", lava_web_admin=True)
-    assert TOKENS.bearer(Kill(token=token), PAGE, NOW).may_administer
+    assert bearer(Kill(token=token), PAGE).may_administer
     for ask, caller, user in (
         (for_bob, PAGE, ""),
         (for_bob, ANN, "web"),
@@ -86,3 +101,12 @@ def test_the_page_speaks_for_others_only_where_the_site_says_so() -> None:
     ):
         with pytest.raises(Refused):
             made(ask, caller, lava_web_user=user)
+
+
+def test_a_token_that_was_called_back_serves_no_more() -> None:
+    first, second = made(Token()), made(Token())
+    ids = [TOKENS.id_of(token, NOW) for token in (first, second)]
+    apply(CLUSTER, TokensEnded(at=NOW, user="ann", ids=ids[:1], by="ann"))
+    with pytest.raises(Refused, match=BAD):
+        bearer(Kill(token=first), PAGE)
+    assert bearer(Kill(token=second), PAGE).user == "ann"
