@@ -75,7 +75,7 @@ _lava() {{
     if [ "$name" = lava ]; then
         [ "$COMP_CWORD" -gt 1 ] || words='{subcommands}'
         case ${{COMP_WORDS[1]}} in
-            why|stats|watch|time-left) kinds=ended ;;
+            why|stats|watch|jupyter|time-left) kinds=ended ;;
             completion) words='{shells}' ;;
         esac
     fi
@@ -138,7 +138,7 @@ def fish() -> str:
             lines.append(f"complete -c {name} -o {option[1:]}{value}")
     first = "__fish_use_subcommand"
     lines += [f"complete -c lava -f -n {first} -a {word}" for word in LAVA]
-    lines += ["complete -c lava -f -n '__fish_seen_subcommand_from why stats watch time-left' -a '(__lava_ended)'"]
+    lines += ["complete -c lava -f -n '__fish_seen_subcommand_from why stats watch jupyter time-left' -a '(__lava_ended)'"]
     lines += [f"complete -c lava -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SHELLS)}'"]
     return "\n".join(lines) + "\n"
 

@@ -22,6 +22,7 @@ _OF_LAVAD = {
 """Subcommands whose main is a module of lavad."""
 _OWN = {
     "completion": "cli.completion",
+    "jupyter": "cli.live.jupyter",
     "man": "cli.manpages",
     "run": "cli.jobs.run",
     "secret": "cli.secret",

@@ -6,9 +6,7 @@ a line whenever something has changed. It exits as the job does: 0 for DONE, els
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,6 +14,7 @@ from typing import NamedTuple
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
 from cli.live.listings import Row, harmless, hms, number, rows
+from cli.live.output import end_of_output
 from cli.live.screen import Line, Piece, Screen, bar, has_colours
 
 USAGE = "Usage: lava watch [-d seconds] job_ID | job_ID[index]"
@@ -25,7 +24,6 @@ _OVER = ("DONE", "EXIT")
 _BAR = 40
 _TAIL = 12
 """Lines of output."""
-_LARGEST_TAIL = 64 * 1024
 _RANKS = re.compile(r"^ TASK USAGE:\n((?: .*\n)+)", re.MULTILINE)
 _COUNTS = ("NJOBS", "PEND", "DONE", "RUN", "EXIT", "SSUSP", "USUSP", "PSUSP")
 
@@ -170,14 +168,7 @@ class Watch:
         """The last lines of its output."""
         if self.is_array:
             return []
-        with tempfile.TemporaryFile() as file, open(os.devnull, "wb") as nothing:
-            quiet = Context([self.job], self.context.cwd, self.context.environ, stdout=file.fileno(), stderr=nothing.fileno())
-            try:
-                Client(quiet, read_conf(quiet)).stream({"ask": "peek", "job": self.job, "last": _LARGEST_TAIL})
-            except Fail:
-                return []
-            file.seek(0)
-            text = file.read().decode("utf-8", "replace")
+        text = end_of_output(self.context, self.job)
         shown = [harmless(line.expandtabs()) for line in text.splitlines()[-_TAIL:]]
         return [[], [Piece("OUTPUT", "head")], *([Piece(line)] for line in shown)] if shown else []
 

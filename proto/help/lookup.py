@@ -19,7 +19,12 @@ ALWAYS = (
 """Options of every command."""
 RESETS = "Each option with an n behind it (-Wn) takes away what was asked for."
 _NAMES, _WIDTH = 26, 100
-_WORDS = {"bsub": "[command [argument ...]]", "bmod": "job_ID | job_ID[index_list]", "lava run": "FILE ... | -"}
+_WORDS = {
+    "bsub": "[command [argument ...]]",
+    "bmod": "job_ID | job_ID[index_list]",
+    "lava run": "FILE ... | -",
+    "lava jupyter": "[-- argument ...] | job_ID",
+}
 
 Row = tuple[str, str, str]
 """An option's name without its dash, what its value is called, what it does."""
@@ -32,6 +37,8 @@ def rows(command: str) -> list[Row]:
     """
     if command in ("bsub", "bmod"):
         return _of_submission(command)
+    if command == "lava jupyter":
+        return _of_submission("bsub")
     if command == "lava run":
         return [*_of_submission("bsub"), *_read(submitting.LAVA_RUN)]
     row = COMMANDS[command.removeprefix("lava ")]

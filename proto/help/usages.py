@@ -40,6 +40,7 @@ LAVA = {
     "env": "print the exports for another terminal",
     "status": "a line for each daemon; then what is wrong with the cluster, and what to do",
     "run": "submit a job file: lava's own, or a manifest of a training job",
+    "jupyter": "JupyterLab as a job, and the address to open",
     "why": "why a job waits, and what would start it now; or why it ended",
     "explain": "what a reason, an exit code or a refusal means, and what to do",
     "stats": "what a job or an array asked for and used, and advice",

@@ -15,7 +15,7 @@ from proto.help.usages import BADMIN, LSADMIN
 from proto.options import OPTIONS
 from tests.unit.cli.caller import Caller
 
-ALL = (*INSTALLED, *OF_LAVA, "lava run")
+ALL = (*INSTALLED, *OF_LAVA, "lava run", "lava jupyter")
 
 
 @pytest.mark.parametrize("command", ALL)

@@ -1,0 +1,64 @@
+"""The examples that need other packages, each in an environment of its own, which is fetched once."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.live.wheels import environment
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+pytestmark = pytest.mark.cluster(hosts=2)
+
+
+def ran(cluster: Cluster, folder: Path, example: str, *words: str, packages: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    """A command of an example's folder, copied, with the packages first in PATH."""
+    found, why = environment(example, *packages, within=600)
+    if why:
+        pytest.skip(why)
+    shutil.copytree(EXAMPLES / example, folder / example)
+    environ = {**cluster.environ, "PATH": f"{found}:{cluster.environ['PATH']}"}
+    return subprocess.run(words, cwd=folder / example, env=environ, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_snakemake(cluster: Cluster, tmp_path: Path) -> None:
+    words = ("snakemake", "--profile", "profile", "--seconds-between-status-checks", "1")
+    done = ran(cluster, tmp_path, "snakemake", *words, packages=("snakemake==9.27.1", "snakemake-executor-plugin-lsf==0.3.3"))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert (tmp_path / "snakemake/total.txt").read_text() == "15\n"
+
+
+def test_dask(cluster: Cluster, tmp_path: Path) -> None:
+    done = ran(cluster, tmp_path, "dask", "python", "squares.py", packages=("dask-jobqueue==0.9.0",))
+    assert (done.returncode, done.stdout) == (0, "328350\n"), done.stderr[-4000:]
+
+
+def test_nextflow(cluster: Cluster, tmp_path: Path) -> None:
+    if shutil.which("nextflow") is None:
+        pytest.skip("no nextflow is in PATH")
+    done = ran(cluster, tmp_path, "nextflow", "nextflow", "run", "main.nf", packages=())
+    assert "sum 30" in done.stdout, done.stdout + done.stderr
+
+
+def test_jupyter(cluster: Cluster, tmp_path: Path) -> None:
+    """The address that lava jupyter prints is answered, with its token and not without."""
+    found, why = environment("jupyterlab", "jupyterlab==4.6.2", within=600)
+    if why:
+        pytest.skip(why)
+    environ = {**cluster.environ, "PATH": f"{found}:{cluster.environ['PATH']}"}
+    command = ["lava", "jupyter", "--", "--allow-root", f"--notebook-dir={tmp_path}"]
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    submitted, told, *_ = done.stdout.splitlines()
+    address = told.rpartition(": ")[2]
+    with urllib.request.urlopen(address.replace("/lab?", "/api/contents?"), timeout=30) as answer:
+        assert answer.status == 200
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(address.partition("/lab?")[0] + "/api/contents", timeout=30)
+    cluster.run(f"bkill {submitted.split('<')[1].split('>')[0]}")
