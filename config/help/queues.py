@@ -11,12 +11,12 @@ STACKLIMIT                      the same of the stack (-S)
 CORELIMIT                       the same of core files (-C)
 PROCESSLIMIT                    the same of processes (-p)
 THREADLIMIT                     the same of threads (-T)
-TASKLIMIT                       how many slots a job may ask for (-n); PROCLIMIT is the same
+TASKLIMIT                       how many slots a job may ask for (-n)
 DESCRIPTION                     what bqueues -l and bapp say of it
 PRIORITY                        queues with a larger one go first
 NICE                            the nice value of its jobs
 ADMINISTRATORS                  users and groups who may control the queue and its jobs
-USERS                           users and groups who may submit; all
+USERS                           users and groups who may submit
 HOSTS                           hosts and groups that it uses: with +N the more liked, ~ not, others
 QJOB_LIMIT                      the most slots of all its jobs
 UJOB_LIMIT                      the most slots of a user
