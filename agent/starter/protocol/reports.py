@@ -6,11 +6,12 @@ told again in ``Hello``. A part that was refused or lost has no other end. Parts
 
 # No "from __future__ import annotations": the codec reads the annotations.
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple, NewType
 
 from agent.starter.protocol.answers import Data, Folders, Generations
-from agent.starter.protocol.codec import Json
+from agent.starter.protocol.codec import Json, text
 from agent.starter.protocol.report_kinds import report
 
 # -- what reports are made of --------------------------------------------------------------------------------------------
@@ -367,3 +368,9 @@ def part_reports(what: Reports) -> list[PartReport]:
 def write_report(what: Report) -> Json:
     """A report as an object."""
     return report.write(what)
+
+
+def write_reports(what: Iterable[PartReport | EncodedReport]) -> bytes:
+    """``Reports`` as JSON, of which some are that already."""
+    written = (one if isinstance(one, bytes) else text(write_report(one)) for one in what)
+    return b'{"is":"reports","reports":[%b]}' % b",".join(written)

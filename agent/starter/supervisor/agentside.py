@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from agent.starter.protocol.codec import Json, ProtocolError
 from agent.starter.protocol.orders import Greet, Order, ToShepherd, find_order
-from agent.starter.protocol.reports import FromStarter, Hello, PartReport, Refused, Reports, write_report
+from agent.starter.protocol.reports import EncodedReport, FromStarter, Hello, PartReport, Refused, write_report, write_reports
 from agent.starter.system.watch import Watch
-from agent.starter.wire.frames import FrameError
+from agent.starter.wire.frames import FrameError, frame
 from agent.starter.wire.pipe import FramePipe
 
 MAX_AGENT_WAITING = 64 << 20
@@ -37,7 +37,7 @@ class AgentSide:
         self._log = log
         self._agent: FramePipe | None = None
         self._ungreeted: set[FramePipe] = set()
-        self._reports: list[PartReport] = []
+        self._reports: list[PartReport | EncodedReport] = []
         self._refusals: list[PartReport] = []
         self._current: FramePipe | None = None
         self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -89,12 +89,12 @@ class AgentSide:
             if orders is None:
                 self._drop(pipe, "")
                 return
-            for frame in orders:
-                order = find_order(frame)
+            for found in orders:
+                order = find_order(found)
                 if pipe is not self._agent and not isinstance(order, Greet):
                     raise ProtocolError("the first frame is not hello")
                 if order is None:
-                    self._pass_over(frame)
+                    self._pass_over(found)
                     continue
                 self._current = pipe
                 self._carry_out(order)
@@ -103,8 +103,8 @@ class AgentSide:
         except (FrameError, ProtocolError) as e:
             self._drop(pipe, f"{type(e).__name__}: {e}")
 
-    def _pass_over(self, frame: Json) -> None:
-        kind = frame.get("do")
+    def _pass_over(self, order: Json) -> None:
+        kind = order.get("do")
         if not isinstance(kind, str):
             raise ProtocolError("a frame that is no order")
         self._log(f"an order of a newer agent that this starter does not know: {kind[:40]!r}")
@@ -140,7 +140,7 @@ class AgentSide:
         self._reports.clear()
         pipe.send(write_report(hello))
         if self._refusals:
-            pipe.send(_packed(self._refusals))
+            pipe.send_frame(frame(write_reports(self._refusals)))
             self._refusals = []
 
     def answer(self, answer: FromStarter) -> None:
@@ -149,7 +149,7 @@ class AgentSide:
         if self._agent:
             self._agent.send(write_report(answer))
 
-    def report(self, report: PartReport) -> None:
+    def report(self, report: PartReport | EncodedReport) -> None:
         """Queue a report for this turn's frame. Without an agent it is dropped, as Hello has it; a refusal is kept."""
         if self._agent is not None:
             self._reports.append(report)
@@ -158,7 +158,7 @@ class AgentSide:
 
     def _pack_reports(self) -> None:
         if self._reports and self._agent is not None:
-            self._agent.send(_packed(self._reports))
+            self._agent.send_frame(frame(write_reports(self._reports)))
         self._reports = []
 
     def flush(self) -> None:
@@ -167,10 +167,6 @@ class AgentSide:
         agent = self._agent
         if agent is not None and (not agent.flush() or agent.waiting > MAX_AGENT_WAITING):
             self._drop(agent, "it does not read")
-
-
-def _packed(reports: list[PartReport]) -> Json:
-    return write_report(Reports(tuple(write_report(report) for report in reports)))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agent.starter.process import ends
+from agent.starter.process.ends import EncodedEnd, encode_end
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Ended, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
@@ -60,6 +61,8 @@ class Journal:
         """Bytes of the file."""
         self._unsafe = False
         """Ends were written and may not be on disk."""
+        self._unwritten: list[bytes] = []
+        """Lines of ends."""
         self.incomplete = False
         """An entry could not be written: the journal must be rewritten."""
 
@@ -118,6 +121,7 @@ class Journal:
         self.size = self._filled = os.fstat(fd).st_size
         _sync_folder(os.path.dirname(self._path))
         self.incomplete = self._unsafe = False
+        self._unwritten.clear()
         self._reserve(new)
 
     def _reserve(self, new: str) -> None:
@@ -134,12 +138,17 @@ class Journal:
             os.unlink(os.path.join(self.ends, name))
 
     def _write(self, entry: Json) -> None:
-        line = text(entry) + b"\n"
-        end = self.size + len(line)
+        self._write_lines([*self._unwritten, text(entry)])
+        self._unsafe = self._unsafe or bool(self._unwritten)
+        self._unwritten.clear()
+
+    def _write_lines(self, lines: list[bytes]) -> None:
+        data = b"\n".join([*lines, b""])
+        end = self.size + len(data)
         if end > self._filled:
             self._fill(end)
-        # what a full disk takes of a line is no entry, and gives way to the next one
-        if os.pwrite(self._fd, line, self.size) < len(line):
+        # what a full disk takes of them is no entry, and gives way to the next ones
+        if os.pwrite(self._fd, data, self.size) < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size = end
         self._filled = max(end, self._filled)
@@ -166,10 +175,13 @@ class Journal:
             raise
 
     def sync(self) -> None:
-        """The ends written before are safe on disk on return, unless the disk is full or fails: they are told all the same."""
-        if self._unsafe:
+        """The ends of before are safe on disk on return, unless the disk is full or fails: they are told all the same."""
+        lines, self._unwritten = self._unwritten, []
+        if lines or self._unsafe:
             self._unsafe = False
             try:
+                if lines:
+                    self._write_lines(lines)
                 os.fdatasync(self._fd)
             except OSError:
                 self.incomplete = True
@@ -182,11 +194,12 @@ class Journal:
         """Write that a part was lost, which no end file says."""
         self._append({"over": part.uid, "state": part.state.value, "why": _why(part)})
 
-    def ended(self, part: Part) -> None:
-        """Write the end of a part; ``sync`` is to follow before it is told."""
+    def ended(self, part: Part) -> EncodedEnd:
+        """Write the end of a part at the next ``sync``, which is to follow before it is told."""
         assert part.end is not None
-        self._append(write_report(Ended(part.uid, part.end)))
-        self._unsafe = True
+        encoded = encode_end(part.uid, part.end)
+        self._unwritten.append(encoded.text)
+        return encoded
 
     def wrote(self, part: Part) -> None:
         """Write that the part's report was written into the user's file, or could not be."""

@@ -31,6 +31,12 @@ KEPT_TEMPLATE_BYTES = 4 << 20
 """What a shepherd keeps of templates for the next part of its user."""
 _SOCK = 3
 _END = 4
+_HANDLED = [
+    int(getattr(signal, f"SIG{name}"))
+    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "XCPU", "TSTP", "TTOU", "TTIN")
+]
+_set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
+"""Without what makes a member of an enum of the former handler: that takes longer than all else, in each new shepherd."""
 
 
 class ShepherdKey(NamedTuple):
@@ -173,8 +179,8 @@ def _dup_above(fd: int, base: int) -> int:
 def _reset_signals() -> None:
     # A handler, unlike "ignore", is not inherited through exec: the job's processes get the defaults.
     signal.set_wakeup_fd(-1)
-    for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "XCPU", "TSTP", "TTOU", "TTIN"):
-        signal.signal(getattr(signal, "SIG" + name), _nothing)
+    for sig in _HANDLED:
+        _set_handler(sig, _nothing)
 
 
 def _nothing(*_: object) -> None:

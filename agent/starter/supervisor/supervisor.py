@@ -19,6 +19,7 @@ from agent.starter.protocol.answers import Data, Folders, Generations
 from agent.starter.protocol.codec import ProtocolError
 from agent.starter.protocol.orders import AboutMany, ToPart
 from agent.starter.protocol.reports import (
+    EncodedReport,
     Ended,
     FromShepherd,
     FromStarter,
@@ -82,7 +83,7 @@ class Supervisor:
         journal: Journal,
         watch: Watch,
         parts: dict[str, Part],
-        report: Callable[[PartReport], None],
+        report: Callable[[PartReport | EncodedReport], None],
         answer: Callable[[FromStarter], None],
     ) -> None:
         self.parts = parts
@@ -167,9 +168,10 @@ class Supervisor:
             part.end = report.end
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
-            self.journal.ended(part)
+            self._report(self.journal.ended(part).report(report.gone))
+        else:
+            self._report(report)
         part.state = PartState.GONE if report.gone else PartState.ENDED
-        self._report(report)
         if part.state is PartState.GONE:
             self._free(shepherd, part)
 

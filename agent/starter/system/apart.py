@@ -63,8 +63,11 @@ def give_up_protection(score: int) -> None:
     A process that root has set it for cannot lower it again.
     """
     try:
-        with open(_OOM, "r+", encoding="ascii") as f:
-            if int(f.read()) < score:
-                f.write(str(score))
+        fd = os.open(_OOM, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if int(os.read(fd, 16)) < score:
+                os.write(fd, b"%d" % score)
+        finally:
+            os.close(fd)
     except (OSError, ValueError):  # no /proc: there is nothing to be set
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 
 
 def make(path: str) -> str:
@@ -39,7 +38,8 @@ def make_own(path: str) -> str:
     except FileExistsError:
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            return tempfile.mkdtemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path))
+            path = f"{path}.{os.urandom(8).hex()}"  # tempfile would seed its random numbers anew in every fork of the starter
+            os.mkdir(path, 0o700)
     return path
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from cli.install_commands import SERVER
-from cli.native.build import built
+from cli.native.build import LIBRARY, built, built_library
 from proto.commands import INSTALLED, NATIVE
 from tests.support.wait import SLOW, wait_until
 from tests.unit.cli.native.installed import processes
@@ -140,4 +140,6 @@ def test_what_a_site_needs_is_in_the_wheel(prefix: Path) -> None:
         there = {path.name for path in (purelib / folder).iterdir() if path.is_file()}
         assert there == {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
     assert (purelib / "proto" / "agent.proto").exists()
+    if (library := built_library(str(ROOT))) is not None:
+        assert (purelib / LIBRARY).read_bytes()[:4] == library[:4]
     assert all((purelib / package / "py.typed").exists() for package in ("agent", "cli", "config", "lavad", "proto"))
