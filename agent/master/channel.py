@@ -1,19 +1,23 @@
 """How an agent reaches a master: over TLS with the certificates of both, or through a socket of its own machine.
 
-Rule: nothing is said to a listener that is not proven to be a master.
+Rule: nothing is said to a listener that is not proven to be a master. Where there is a list of revoked certificates, who listens
+is asked for its certificate first, and the channel then takes that one alone: grpc's channels read no such list.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import socket
+import ssl
 
 import grpc
 import grpc.aio
 
 from agent.launch.site import Site
-from proto import localsocket
+from proto import localsocket, revoked
 from proto.workers import Workers
 
 _OPTIONS = [
@@ -27,7 +31,13 @@ _OPTIONS = [
 ]
 READING = 5.0
 """Seconds for the files of the certificates."""
+SHAKING = 5.0
+"""Seconds for a handshake."""
 _certificates = Workers("certificates")
+_handshakes = Workers("handshakes")
+_revoked: dict[str, frozenset[int]] = {}
+"""Folder to the list of the revoked that was read there last: one that is not the authority's changes nothing."""
+log = logging.getLogger(__name__)
 
 
 class NotMaster(Exception):
@@ -65,10 +75,19 @@ async def connect(target: str, site: Site) -> Link:
     try:
         async with asyncio.timeout(READING):
             ca, key, cert = await _certificates.run(_credentials, site)
+            gone = await _certificates.run(_read_revoked, site.conf["LAVA_TLS_DIR"], ca)
     except TimeoutError:
         raise NotMaster(f"{site.conf['LAVA_TLS_DIR']}: the certificates cannot be read") from None
     except OSError as e:
         raise NotMaster(f"{e.filename}: {e.strerror}") from None
+    except ValueError as e:
+        raise NotMaster(f"{site.conf['LAVA_TLS_DIR']}: {e}") from None
+    if gone:
+        try:
+            async with asyncio.timeout(2 * SHAKING):
+                ca = await _handshakes.run(_shown, target, site, gone)
+        except (OSError, ValueError) as e:
+            raise NotMaster(f"{target}: {e}") from None
     credentials = grpc.ssl_channel_credentials(ca, key, cert)
     options: list[tuple[str, object]] = list(_OPTIONS)
     if name := site.conf.get("LAVA_TLS_MASTER_NAME"):
@@ -83,8 +102,11 @@ def files_of(site: Site) -> tuple[str, ...]:
 
 
 def stamp(site: Site) -> tuple[tuple[int, int], ...]:
-    """Changes when the files of the certificate are replaced."""
+    """Changes when the files of the certificate, or the list of the revoked, are replaced."""
     found = []
+    with contextlib.suppress(OSError):
+        stat = os.stat(os.path.join(site.conf.get("LAVA_TLS_DIR", ""), revoked.FILE))
+        found.append((stat.st_mtime_ns, stat.st_ino))
     for path in files_of(site):
         try:
             stat = os.stat(path)
@@ -100,3 +122,37 @@ def _credentials(site: Site) -> tuple[bytes, bytes, bytes]:
         with open(path, "rb") as file:
             found.append(file.read())
     return found[0], found[1], found[2]
+
+
+def _read_revoked(folder: str, ca: bytes) -> frozenset[int]:
+    """The serial numbers that hold no more. Raises OSError, ValueError where there is a list that was never good."""
+    try:
+        with open(os.path.join(folder, revoked.FILE), "rb") as file:
+            _revoked[folder] = revoked.serials(ca, file.read())
+    except FileNotFoundError:
+        _revoked.pop(folder, None)
+    except ValueError as error:
+        if folder not in _revoked:
+            raise
+        log.error("LAVA_TLS_DIR %s: %s; the former one stays in force", folder, error)
+    return _revoked.get(folder, frozenset())
+
+
+def _shown(target: str, site: Site, gone: frozenset[int]) -> bytes:
+    """The certificate, in PEM, of who listens at ``target``. Raises OSError, and ValueError where it is revoked."""
+    ca, key, cert = files_of(site)
+    context = ssl.create_default_context(cafile=ca)
+    context.load_cert_chain(cert, key)
+    context.set_alpn_protocols(["h2"])
+    host, _, port = target.rpartition(":")
+    host = host.strip("[]")
+    with socket.create_connection((host, int(port)), SHAKING) as link:
+        link.settimeout(SHAKING)
+        with context.wrap_socket(link, server_hostname=site.conf.get("LAVA_TLS_MASTER_NAME") or host) as tls:
+            told, whole = tls.getpeercert(), tls.getpeercert(binary_form=True)
+    if not told or not whole:
+        raise ValueError("it shows no certificate")
+    serial = int(str(told["serialNumber"]), 16)
+    if serial in gone:
+        raise ValueError(f"certificate {serial:x} is revoked")
+    return ssl.DER_cert_to_PEM_cert(whole).encode()

@@ -115,11 +115,9 @@ def renew(folder: Path, cluster: str, names: list[str]) -> list[str]:
 def revoke(folder: Path, cluster: str, hosts: list[str]) -> Path:
     """Add all certificates that these hosts ever got, and that have not ended, to the list of the revoked; removes their files.
 
-    Gives the list's path: it goes to LAVA_TLS_DIR of the masters. Raises OSError, ValueError.
+    Gives the list's path: it goes to LAVA_TLS_DIR of the masters and of all hosts. Raises OSError, ValueError.
     """
     key, issuer = _authority(folder, cluster)
-    if MASTER in hosts:
-        raise ValueError("agents read no list of the revoked: where a master's key was stolen, make a new authority")
     path = folder / REVOKED
     now = datetime.now(UTC)
     former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import grpc
 import msgspec
 
+from proto import revoked
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FILES = ("master.key", "master.crt", "ca.crt")
-REVOKED = "ca.crl"
 DAY = 86400.0
 
 
@@ -91,7 +92,7 @@ class Certificates:
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:
         found = []
-        for name in (*FILES, REVOKED):
+        for name in (*FILES, revoked.FILE):
             try:
                 stat = os.stat(Path(self.folder, name))
                 found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
@@ -111,22 +112,17 @@ class Certificates:
                 raise BadCertificates(f"LAVA_TLS_DIR {self.folder}: master.key is not the key of master.crt")
             ends = {"master": _end(found), "the authority": _end(authority)}
             config = grpc.ssl_server_certificate_configuration([(key, own)], ca)
-            return _Read(stamp, config, ends, self._revoked(authority))
+            return _Read(stamp, config, ends, self._revoked(ca))
         except (OSError, ValueError, TypeError) as error:
             raise BadCertificates(f"LAVA_TLS_DIR: {error}") from None
 
-    def _revoked(self, authority: x509.Certificate) -> frozenset[int]:
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec, rsa
-
+    def _revoked(self, authority: bytes) -> frozenset[int]:
         try:
-            found = x509.load_pem_x509_crl(Path(self.folder, REVOKED).read_bytes())
+            return revoked.serials(authority, Path(self.folder, revoked.FILE).read_bytes())
         except FileNotFoundError:
             return frozenset()
-        key = authority.public_key()
-        if not isinstance(key, ec.EllipticCurvePublicKey | rsa.RSAPublicKey) or not found.is_signature_valid(key):
-            raise BadCertificates(f"LAVA_TLS_DIR {self.folder}: {REVOKED} is not signed by the authority of ca.crt")
-        return frozenset(entry.serial_number for entry in found)
+        except revoked.BadList as error:
+            raise BadCertificates(f"LAVA_TLS_DIR {self.folder}: {error}") from None
 
 
 @lru_cache(4096)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.local import certs
 from lava_client import (
     CallLost,
     Executor,
@@ -27,6 +28,7 @@ from lava_client import (
 from lava_client import Cluster as Client
 from tests.support import calls
 from tests.support.live.cluster import Cluster
+from tests.support.live.webpage import page
 from tests.support.wait import SLOW, wait_until
 
 pytestmark = pytest.mark.cluster(hosts=2, slots=16, options=("--web",))
@@ -86,6 +88,25 @@ def test_jobs_end_as_their_commands_do(cluster: Cluster, tmp_path: Path, monkeyp
     (tmp_path / "token").write_text("of.another.cluster")
     with pytest.raises(Unavailable, match=r"no cluster: .*lsf\.conf: No such file|The token is not valid"):
         Client().submit("true")
+
+
+def test_a_page_with_a_certificate_is_reached_by_its_authority_alone(cluster: Cluster, tmp_path: Path, link: str) -> None:
+    if link == "here":
+        pytest.skip("the local socket has no certificate")
+    for place in ("site", "other"):
+        certs.make(tmp_path / place, "c1", ["127.0.0.1"], [])
+    conf = f"LAVA_WEB_CERT={tmp_path}/site/master.crt\nLAVA_WEB_KEY={tmp_path}/site/master.key"
+    with page(cluster, tmp_path / "conf", conf) as url:
+        assert url.startswith("https:")
+        with Client(url, token_file=str(tmp_path / "token"), ca_file=str(tmp_path / "site/ca.crt")) as client:
+            job = client.submit("echo over TLS")
+            assert job.result(LONG) == 0
+            assert job.tail() == "over TLS\n"
+        for ca_file in ("", str(tmp_path / "other/ca.crt")):
+            stranger = Client(url, token_file=str(tmp_path / "token"), ca_file=ca_file)
+            with pytest.raises(Unavailable, match="certificate"):
+                stranger.submit("true")
+            stranger.close()
 
 
 async def _caught(job: futures.Future[int]) -> BaseException | None:

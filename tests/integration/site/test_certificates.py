@@ -91,6 +91,8 @@ def test_a_revoked_certificate_ends_its_stream_and_opens_none(site: TlsCluster, 
     assert "Warning: host host3 refused: certificate" in wait_until(
         lambda: found if "host3 refused" in (found := site.run("badmin showstatus").stdout) else "", 20, "badmin to say so"
     )
+    # hosts take the list up too, without losing anything
+    wait_until(lambda: "is revoked" not in _log(site, "agent-host1") and site.status()[:2] == ["ok", "ok"], 30, "both hosts")
     # a new certificate of the same host holds
     site.certs("--hosts", "host3")
     with Impostor(site.address, site.tls, "host3") as node:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import getpass
 import http.client
 import json
 import os
 import signal
+import ssl
 import stat
 import urllib.parse
 from pathlib import Path
 from typing import Any
 
+from cli.local import certs
 from tests.support.live.cluster import Cluster
+from tests.support.live.webpage import Proxy, page
 from tests.support.wait import wait_until
 
 
@@ -76,11 +80,50 @@ def test_a_cluster_with_a_page(tmp_path: Path) -> None:
         assert program.ask("GET", "/api/v1/overview")[0] == 200
         assert '"ask":"revoketokens"' in (cluster.folder.log / "lava.audit").read_text()
         assert cluster.run("lava web").stdout.startswith(url.partition("/login")[0])
+        _behind_a_proxy(cluster, tmp_path)
         pid = int((cluster.folder.run / "web.pid").read_text())
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: f"web {nobody.place.partition(':')[2]} - down" in _status(cluster), 30, "lava status to say so")
         cluster.up()
         assert program.ask("GET", "/healthz")[0] == 200
+
+
+def _behind_a_proxy(cluster: Cluster, folder: Path) -> None:
+    """The proxy's user is signed in; who comes past the proxy, with its headers too, is nobody."""
+    certs.make(folder / "tls", "c1", ["127.0.0.1"], [])
+    secret = "a secret of the proxy alone"
+    (folder / "secret").write_text(secret)
+    with (cluster.folder.conf / "lsf.conf").open("a") as file:
+        file.write(f"\nLAVA_WEB_USER={getpass.getuser()}\n")
+    cluster.run("badmin reconfig -f")
+    parameters = f"LAVA_WEB_PROXIES=127.0.0.1\nLAVA_WEB_PROXY_SECRET_FILE={folder}/secret\nLAVA_WEB_URL=https://127.0.0.1"
+    with page(cluster, folder / "behind", parameters) as url, Proxy(url, "daemon", secret, folder / "tls") as proxy:
+        context = ssl.create_default_context(cafile=folder / "tls/ca.crt")
+        link = http.client.HTTPSConnection("127.0.0.1", proxy.port, timeout=60, context=context)
+        # what comes from outside in the proxy's headers is dropped
+        link.request("GET", "/api/v1/session", headers={"X-Remote-User": "root", "X-Lava-Proxy-Secret": "x"})
+        answer = link.getresponse()
+        session = json.loads(answer.read())
+        assert (session["user"], session["is_admin"]) == ("daemon", False)
+        assert "max-age" in (answer.headers["Strict-Transport-Security"] or "")
+        for csrf, status in (("", 403), (session["csrf"], 201)):
+            body = json.dumps({"command": "true", "options": {"H": True}})
+            link.request("POST", "/api/v1/jobs", body, {"Content-Type": "application/json", "X-CSRF-Token": csrf})
+            answer = link.getresponse()
+            made = json.loads(answer.read())
+            assert answer.status == status, made
+        link.close()
+        assert cluster.run(f"bjobs -noheader -u all -o user {made['id']}").stdout == "daemon\n"
+        for headers, status in (
+            ({"X-Remote-User": "daemon"}, 403),
+            ({"X-Remote-User": "daemon", "X-Lava-Proxy-Secret": "a guess of the proxy's secret"}, 403),
+            ({}, 401),
+        ):
+            assert Browser(url, headers).ask("GET", "/api/v1/session")[0] == status
+    # to another address the headers say nothing
+    with page(cluster, folder / "elsewhere", parameters.replace("=127.0.0.1", "=127.0.0.9", 1)) as url:
+        trusted = {"X-Remote-User": "daemon", "X-Lava-Proxy-Secret": secret}
+        assert Browser(url, trusted).ask("GET", "/api/v1/session")[0] == 401
 
 
 def _status(cluster: Cluster) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lavad.core.lang.asks import Query
+from lavad.queries.records import jobs
+from tests.support.stores.stores import store_url  # noqa: F401
 from tests.support.worlds.query_cluster import QueryCluster, element
 from tests.support.worlds.query_store import stored
 
@@ -46,3 +50,52 @@ def test_the_store_gives_the_same_text(
     query = Query(command=command, words=words, options=options)
     with stored(c, tmp_path) as store:
         assert store.query(query) == c.query(query)
+
+
+def mixed() -> QueryCluster:
+    """Jobs and arrays by number: ended, live, and an array of which some elements have ended."""
+    c = QueryCluster()
+    for job in range(1, 21):
+        if job % 5:
+            c.submit(job, name=f"job{job}", queue="night" if job % 2 else "normal")
+            if job % 3:
+                c.start(job)
+                c.finish(job, status=256 if job % 4 else 0)
+        else:
+            c.submit(job, name=f"array{job}", indices="1-6")
+            for index in range(1, 7 if job == 5 else 4):
+                c.start(element(job, index))
+                c.finish(element(job, index))
+    return c
+
+
+@pytest.mark.parametrize("batch", [2, 500])
+def test_pages_of_jobs_follow_each_other_on_either_store(
+    tmp_path: Path,
+    store_url: str,  # noqa: F811
+    batch: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(jobs, "STORED", batch)
+    c = mixed()
+    filters: list[dict[str, Any]] = [{}, {"state": "finished"}, {"state": "live"}, {"state": "EXIT", "queue": "night"}]
+    filters += [{"array": "10"}, {"search": "job1"}]
+    with stored(c, tmp_path, store_url) as store:
+        for filtered in filters:
+            for sort in ("id", "-id"):
+                options: dict[str, Any] = {**filtered, "sort": sort}
+                whole = json.loads(c.ask("api", "jobs", **options, limit="1000")[0])
+                assert whole["next"] is None
+                rows: list[object] = []
+                cursor = ""
+                while True:
+                    out, err, _ = store.ask("api", "jobs", **options, limit="3", cursor=cursor)
+                    assert err == ""
+                    page = json.loads(out)
+                    rows += page["jobs"]
+                    assert len(page["jobs"]) == 3 or page["next"] is None
+                    if page["next"] is None:
+                        break
+                    cursor = page["next"]
+                assert rows == whole["jobs"], options
+                assert len(rows) >= 2, options

@@ -39,9 +39,9 @@ class Stored:
 
 
 @contextmanager
-def stored(c: QueryCluster, folder: Path) -> Iterator[Stored]:
-    """All that has happened to ``c`` so far, committed to a store below ``folder``."""
-    url = f"sqlite:///{folder}/lava.db"
+def stored(c: QueryCluster, folder: Path, url: str = "") -> Iterator[Stored]:
+    """All that has happened to ``c`` so far, committed to an empty store at ``url``, else to one below ``folder``."""
+    url = url or f"sqlite:///{folder}/lava.db"
     store = Store.open(url)
     cluster = Cluster()
     events = [replace(e, epoch=0) if isinstance(e, MasterStarted) else e for _, e in c.store.events]

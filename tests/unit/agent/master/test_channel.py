@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -97,22 +100,102 @@ def test_a_node_cannot_be_the_master_with_its_own_certificate(tmp_path: Path) ->
     assert "UNAVAILABLE" in _greeted(tmp_path, "127.0.0.1", site)
 
 
-def _greeted(tls: Path, name: str, site: Site) -> str:
-    """Why no master is found where somebody listens with this certificate, "" if one is."""
-    folder = tls / f"as-{name}"
-    folder.mkdir()
+def test_a_master_whose_certificate_was_revoked_is_none(tmp_path: Path) -> None:
+    certs.make(tmp_path, "c1", ["127.0.0.1"], ["h1"])
+    site = _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))
+    former = _folder_of(tmp_path, "master")
+    certs.revoke(tmp_path, "c1", ["master"])
+    certs.make(tmp_path, "c1", ["127.0.0.1"], [])
+    assert "is revoked" in _greeting(FakeMaster(tls=former), site)
+    good = FakeMaster(tls=_folder_of(tmp_path, "master"))
+    assert _greeting(good, site) == ""
+    # a list that is not the authority's changes nothing
+    (tmp_path / "ca.crl").write_text("x")
+    assert "is revoked" in _greeting(FakeMaster(tls=former), site)
+
+
+def test_who_shows_a_good_certificate_first_and_is_another_then_hears_nothing(tmp_path: Path) -> None:
+    certs.make(tmp_path, "c1", ["127.0.0.1"], ["h1"])
+    site = _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))
+    former = FakeMaster(tls=_folder_of(tmp_path, "master"))
+    certs.revoke(tmp_path, "c1", ["master"])
+    certs.make(tmp_path, "c1", ["127.0.0.1"], [])
+    good = FakeMaster(tls=_folder_of(tmp_path, "master"))
+    with Turncoat(good.address, former.address) as between:
+        assert "UNAVAILABLE" in _greeting_at(between.address, site)
+    assert between.connections >= 2
+    assert former.hellos == []
+    good.stop()
+    former.stop()
+
+
+class Turncoat:
+    """Passes the first connection on to one listener, all later ones to another."""
+
+    def __init__(self, first: str, later: str) -> None:
+        self.connections = 0
+        self._targets = first, later
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._links: list[socket.socket] = []
+
+    def __enter__(self) -> Turncoat:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        for link in (self._listener, *self._links):
+            link.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            host, _, port = self._targets[min(self.connections, 1)].rpartition(":")
+            self.connections += 1
+            called = socket.create_connection((host, int(port)))
+            self._links += [caller, called]
+            for source, sink in ((caller, called), (called, caller)):
+                threading.Thread(target=_pass_on, args=(source, sink), daemon=True).start()
+
+
+def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+
+
+def _folder_of(tls: Path, name: str) -> Path:
+    """A folder in which somebody has this certificate as a master's."""
+    folder = Path(tempfile.mkdtemp(dir=tls))
     for file, source in (("ca.crt", "ca.crt"), ("master.crt", f"{name}.crt"), ("master.key", f"{name}.key")):
         (folder / file).write_bytes((tls / source).read_bytes())
-    master = FakeMaster(tls=folder)
+    return folder
 
+
+def _greeted(tls: Path, name: str, site: Site) -> str:
+    """Why no master is found where somebody listens with this certificate, "" if one is."""
+    return _greeting(FakeMaster(tls=_folder_of(tls, name)), site)
+
+
+def _greeting(master: FakeMaster, site: Site) -> str:
+    try:
+        return _greeting_at(master.address, site)
+    finally:
+        master.stop()
+
+
+def _greeting_at(address: str, site: Site) -> str:
     async def greet() -> None:
-        session = await open_session(master.address, site, pb.Hello(host="h1"))
+        session = await open_session(address, site, pb.Hello(host="h1"))
         await session.close()
 
     try:
         asyncio.run(greet())
     except NotMaster as why:
         return str(why)
-    finally:
-        master.stop()
     return ""

@@ -88,7 +88,6 @@ def test_a_certificate_of_before_the_list_of_those_made_is_revoked_too(folder: P
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--revoke", "master"], "agents read no list of the revoked: where a master's key was stolen, make a new authority"),
         (["--revoke", "nobody"], "nobody: no certificate was made for it in "),
         ([], "say --master, --hosts, --renew or --revoke"),
     ],
