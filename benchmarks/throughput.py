@@ -18,6 +18,7 @@ from cli.local.folder import ROOT
 
 METRICS = ("throughput_array", "throughput_single", "turnaround", "cpu_per_job")
 ELEMENTS, JOBS, LINKS = 2000, 500, 16
+FLOOR = "floor: posix_spawn of /bin/true, both sides"
 TURNS = 15
 SPAWNS = 500
 STEPS = ("lavad", "sched", "query", "eventlog", "agent", "starter", "shepherds", "jobs")
@@ -64,8 +65,8 @@ def _arrays(cluster: Cluster, wire: Wire) -> Iterator[Line]:
     yield line("throughput_array", "jobs/s", values, floors, note)
     for name in STEPS:
         what = "what the shepherds forked: before exec, and /bin/true itself" if name == "jobs" else name
-        yield line(f"cpu_per_job_{name}", "ms", used[name], (), f"CPU of {what} in throughput_array")
-    yield line("cpu_per_job_all", "ms", used["all"], spawned, "all of these; floor: posix_spawn of /bin/true, both sides")
+        yield line(f"cpu_per_job_{name}", "ms", used[name], spawned, f"CPU of {what} in throughput_array; {FLOOR}")
+    yield line("cpu_per_job_all", "ms", used["all"], spawned, f"all of these; {FLOOR}")
 
 
 def _spawn_cpu() -> float:

@@ -47,6 +47,7 @@ AIMS = (
     Aim("a commit for 256 callers", "store_commit_postgresql_256", 1.5, "to_sqlite", unit="times"),
     Aim("submits by 256 callers, PostgreSQL beside SQLite", "store_callers_postgresql_256", 1.5, "to_sqlite", unit="times"),
     Aim("speed at the end of many jobs, beside the begin", "flat_speed", 0.9, "ratio", more=True, unit="times"),
+    Aim("CPU of a job at the end of many jobs, beside the begin", "flat_cpu", 1.1, "ratio", unit="times"),
     Aim("memory of lavad at the end of many jobs, beside the begin", "flat_memory_lavad", 1.2, "ratio", unit="times"),
 )
 

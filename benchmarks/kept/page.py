@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from benchmarks.floors import FLOORS
@@ -46,7 +47,7 @@ def page(results: Results) -> tuple[str, Plots]:
         _all(results.figures),
         _again(results),
     ]
-    return "\n".join(part for part in parts if part), plots
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(part for part in parts if part)), plots
 
 
 def _head(results: Results) -> str:

@@ -70,19 +70,29 @@ def lines(title: str, across: str, unit: str, series: Mapping[str, Sequence[tupl
         y = up(10.0**exponent)
         body += [_line(80, y, WIDTH - 170, y, _GREY), _text(72, y + 4, short(10.0**exponent), "end")]
     body.append(_text(72, TOP - 12, unit, "end"))
+    labels = apart([up(one[-1][1]) for one in series.values()])
     for number, (name, one) in enumerate(series.items()):
         colour = COLOURS[number % len(COLOURS)]
         path = " ".join(f"{at(x):.1f},{up(y):.1f}" for x, y in one)
         body.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         for x, y in one:
             body.append(_dot(at(x), up(y), 4, colour, f"{name}, {short(x)} {across}: {short(y)} {unit}"))
-        body.append(_text(at(one[-1][0]) + 10, up(one[-1][1]) + 4, name, colour=colour))
+        body.append(_text(at(one[-1][0]) + 10, labels[number] + 4, name, colour=colour))
     return _page(title, height, body)
 
 
 def short(value: float) -> str:
     """Three digits that count, thousands apart."""
     return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+
+
+def apart(places: Sequence[float], room: float = 16.0) -> list[float]:
+    """The places, each moved down as far as needed for all to be so far apart, in their order."""
+    found, free = list(places), -math.inf
+    for at in sorted(range(len(places)), key=lambda number: places[number]):
+        found[at] = max(places[at], free)
+        free = found[at] + room
+    return found
 
 
 def decades(values: Sequence[float]) -> tuple[int, int]:

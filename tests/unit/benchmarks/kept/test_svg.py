@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from benchmarks.kept.svg import bars, decades, dots, lines, short
+from benchmarks.kept.svg import apart, bars, decades, dots, lines, short
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -57,6 +57,11 @@ def test_a_line_goes_up_with_its_values() -> None:
     low, high = found["one, 1 jobs: 2 ms"], found["one, 1,000 jobs: 200 ms"]
     assert low[0] < high[0]
     assert low[1] > high[1]
+
+
+def test_names_at_the_ends_of_lines_never_cover_each_other() -> None:
+    assert apart([100.0, 20.0, 104.0, 22.0], 16.0) == [100.0, 20.0, 116.0, 36.0]
+    assert apart([], 16.0) == []
 
 
 def test_decades_hold_all_values_and_are_never_one_point() -> None:
