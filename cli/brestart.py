@@ -37,11 +37,11 @@ def run(context: Context) -> int:
             site.check(None, options, env)
         folder = context.path(folder)
         generation = newest(os.path.join(folder, str(job)))
-        if generation < 0:
-            raise Fail("Checkpoint log is not found or is corrupted")
         options["k"] = folder
         frame = submission(context, Work(""), options, env, restart_of=job)
-        ok = send(context, Client(context, conf), {**frame, "restart_from": generation})
+        if generation >= 0:
+            frame["restart_from"] = generation
+        ok = send(context, Client(context, conf), frame)
     except Fail as fail:
         raise not_done(context, fail, "brestart", NOT_SUBMITTED) from None
     if site is not None:
@@ -50,7 +50,7 @@ def run(context: Context) -> int:
 
 
 def newest(folder: str) -> int:
-    """The number of the newest complete checkpoint in a job's folder; -1: none."""
+    """The number of the newest complete checkpoint in a job's folder; -1: there is none on this host."""
     try:
         names = os.listdir(folder)
     except OSError:

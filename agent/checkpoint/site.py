@@ -39,10 +39,10 @@ def copier(uid: str, order: pb.Order, made: Compiled, site: Site, generation: in
     return found._replace(argv=argv, notes=True, stderr=None, nice=LEAST, deadline=deadline)
 
 
-def outcome(end: End | None, reason: str) -> tuple[int, int, str]:
+def outcome(end: End | None, reason: str, what: str = "checkpoint") -> tuple[int, int, str]:
     """(generation, bytes, "") of a part that has ended, or (-1, 0, why there is none). ``reason``: why it has no end."""
     if end is None:
-        return -1, 0, reason or "it is not known how the checkpoint ended"
+        return -1, 0, reason or f"it is not known how the {what} ended"
     lines = end.note.splitlines()
     said = lines[-1] if lines else ""
     words = said.split()
@@ -50,4 +50,4 @@ def outcome(end: End | None, reason: str) -> tuple[int, int, str]:
         return int(words[0]), int(words[1]), ""
     code = os.waitstatus_to_exitcode(end.status)
     how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-    return -1, 0, said if code > 0 and said else f"the checkpoint was ended: {how}"
+    return -1, 0, said if code > 0 and said else f"the {what} was ended: {how}"

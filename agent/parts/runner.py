@@ -275,7 +275,7 @@ class Runner:
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
             self.control.apply(entry, *decide.asked(entry.part, request, now()))
             if kind is RequestKind.KILL and entry.end is not None:
-                self.control.staging.give_up(entry)
+                self.control.staging.killed(entry, asked.reason)
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:

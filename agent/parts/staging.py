@@ -5,6 +5,7 @@ Rule: the job waits for none of them. An end after which the job may start elsew
 
 from __future__ import annotations
 
+import signal
 import time
 
 from agent.checkpoint import site as site_method
@@ -56,7 +57,7 @@ class Stager:
         if entry is None or entry.work.copied is None or entry.work.copying != uid:
             return
         entry.work.copying = ""
-        _, size, why = site_method.outcome(end, reason)
+        _, size, why = site_method.outcome(end, reason, "copy")
         self._apply(entry, *staging.done(now, entry.work.copied, size, why))
 
     def waits(self, entry: Entry, now: float) -> bool:
@@ -71,6 +72,11 @@ class Stager:
             return bool(work.copying)
         self.give_up(entry)
         return False
+
+    def killed(self, entry: Entry, reason: str) -> None:
+        """A part that has ended is to be killed: by a user, who does not wait for a copy, or as its checkpoint is made."""
+        if not staging.is_waited_for(signal.SIGKILL, reason):
+            self.give_up(entry)
 
     def give_up(self, entry: Entry) -> None:
         """End the copy that is under way; its part tells when it is gone."""

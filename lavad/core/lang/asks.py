@@ -72,8 +72,8 @@ class Submit(Ask, frozen=True):
     """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
     restart_of: b.Job = 0
     """brestart: the job whose checkpoint it starts from."""
-    restart_from: b.Number = 0
-    """The newest whole generation there."""
+    restart_from: b.Number | None = None
+    """The newest whole generation there; None: there is none on the caller's host."""
     checkpoint_folder: b.Path = ""
     """That of ``-k`` (with ``stage`` that of the copies) on the caller's host, absolute and without links."""
     checkpoint_probe: b.Path = ""

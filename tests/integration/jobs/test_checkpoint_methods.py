@@ -25,6 +25,17 @@ def two_hosts(tmp_path: Path) -> Cluster:
     return cluster
 
 
+def ends_and_goes_on(cluster: Cluster, work: Path, job: int) -> None:
+    """bchkpnt -k, and brestart on a host that has only what was staged."""
+    cluster.run(f"bchkpnt -k {job}")
+    cluster.wait_for(job, "EXIT")
+    (work / "own").rename(work / "of another host")
+    saved = (work / "of another host" / str(job) / "gen-2" / "state" / "count").read_text()
+    again = int(cluster.run(f"brestart own {job}", cwd=work).stdout.split("<")[1].split(">")[0])
+    wait_until(lambda: f"from {saved}" in (work / "out").read_text(), 60, "it is staged before its end is told")
+    cluster.run(f"bkill {again}")
+
+
 def test_a_job_goes_on_by_a_sites_programs_wherever_it_is(two_hosts: Cluster, tmp_path: Path) -> None:
     """The counter never falls back behind the newest checkpoint."""
     out, count = tmp_path / "out", tmp_path / "count"
@@ -75,7 +86,7 @@ def test_a_job_goes_on_by_a_sites_programs_wherever_it_is(two_hosts: Cluster, tm
         wait_until(lambda: begins(3) == at(2, job), 60, "the job on the host that is left")
         shown(f"bhist -l {job}", "Execution Pid", 3)
         wait_until(lambda: f"from {saved}" in (copied / "out").read_text(), 60, "the other one, from what was staged")
-        cluster.run(f"bkill {other}")
+        ends_and_goes_on(cluster, copied, other)
         cluster.run(f"bchkpnt -k {job}")
         cluster.wait_for(job, "EXIT")
         shown(f"bjobs -l {job}", "TERM_CHKPNT: job killed after checkpointing")

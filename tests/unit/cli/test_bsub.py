@@ -195,5 +195,6 @@ def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
     assert master.asks[0]["options"] == {"q": "fair", "k": f"{caller.folder}/ck"}
     assert master.asks[0]["restart_from"] == 4
     assert (master.asks[1]["restart_of"], master.asks[1]["options"]["k"]) == (78, f"{caller.folder}/ck")
-    assert missing.err == "Checkpoint log is not found or is corrupted. Job not submitted.\n"
+    assert missing.out == ran.out
+    assert "restart_from" not in master.asks[2], "the master knows whether it is staged"
     assert denied.err == "brestart: option -f is not supported by lava\n. Job not submitted.\n"

@@ -145,4 +145,5 @@ def find_restart_source(
         raise Refused(f"{number}: Job has not finished yet")
     if spec.checkpoint is None:
         raise Refused("Checkpoint log is not found or is corrupted")
-    return RestartSource(spec, text, found.name)
+    made = found.checkpoints.generations if found.checkpoints is not None else ()
+    return RestartSource(spec, text, found.name, max((one.number for one in made if one.staged), default=-1))

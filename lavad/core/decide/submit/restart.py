@@ -20,6 +20,8 @@ class RestartSource(msgspec.Struct, frozen=True):
     spec: Spec
     text: JobText
     name: str
+    staged: int = -1
+    """Its newest generation that was copied to a shared folder; -1: there is none."""
 
 
 def begin(draft: JobDraft, ask: Submit, source: RestartSource, from_host: str) -> None:
@@ -38,5 +40,7 @@ def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
     if checkpoint is None or before is None:
         raise Refused("Checkpoint log is not found or is corrupted")
     of = f"{ask.restart_of}"
-    draft.restart = ask.restart_from
+    draft.restart = source.staged if ask.restart_from is None else ask.restart_from
+    if draft.restart < 0:
+        raise Refused("Checkpoint log is not found or is corrupted")
     draft.set_spec(checkpoint=replace(before, folder=checkpoint.folder, of=of))

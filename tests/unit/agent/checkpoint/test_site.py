@@ -26,3 +26,4 @@ def test_it_is_whole_only_when_it_says_so_and_ends_well(status: int, note: str, 
 
 def test_without_an_end_there_is_the_reason() -> None:
     assert outcome(None, "its shepherd died") == (-1, 0, "its shepherd died")
+    assert outcome(None, "", "copy") == (-1, 0, "it is not known how the copy ended")

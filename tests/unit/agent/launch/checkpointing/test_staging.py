@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -212,3 +213,11 @@ def test_an_archive_that_names_files_elsewhere(job: Job, name: str) -> None:
     staging.fetch(job.asked("h2"))
     assert job.has("h2") == []
     assert not (job.folder / "out").exists()
+
+
+def test_a_program_may_remove_its_generation_meanwhile(job: Job) -> None:
+    path = job.make(1)
+    with staging._held(str(path.parent), 1) as held:
+        shutil.rmtree(path)
+        assert generations.check(held) == (10_000, "")
+    assert job.has("h1") == []

@@ -12,7 +12,7 @@ from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.control.revive import FinishedJobs, find_restart_source
 from lavad.core.decide.submit.submit import submit
-from lavad.core.job.job import End
+from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Checkpoint, Migrate, Refused, Requeue, Select, Submit
 from lavad.core.lang.ids import key_of
@@ -194,6 +194,32 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     assert again.checkpoint is not None
     assert (again.checkpoint.of, again.checkpoint.period) == (str(old), 600)
     assert decided.texts[0][1].command == "./sim"
+
+
+def test_brestart_of_a_job_whose_folder_the_caller_does_not_see(bench: Bench) -> None:
+    """What was staged is known; another host has it."""
+    old = int(bench.bsub(k="/ck stage=/all")["job"])
+    text, ask = JobText(command="./sim"), Submit(command="", restart_of=old, options={"k": "/ck"})
+    bench.step()
+    bench.start(old)
+    for generation in (1, 2, 3):
+        bench.said("checkpointed", old, "h1", generation)
+    before, spec = bench.job(old), bench.cluster.spec_of(old)
+    bench.said("checkpointed", old, "h1", 2, 0.0, 9, "", "", None, True)
+    after = bench.job(old)
+    bench.finish(old)
+
+    def again(record: Job) -> int:
+        source = find_restart_source(bench.cluster, ask, ALICE, FinishedJobs(jobs=[record], specs={record.spec: spec}), text)
+        return int(bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=source))["job"])
+
+    with pytest.raises(Refused, match="Checkpoint log is not found or is corrupted"):
+        again(before)
+    new = again(after)
+    assert bench.job(new).checkpoint == 2
+    found = bench.cluster.spec_of(new).checkpoint
+    assert found is not None
+    assert (found.of, found.stage) == (str(old), "/all")
 
 
 def amended(bench: Bench, key: int) -> dict[str, str]:
