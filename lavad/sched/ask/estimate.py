@@ -12,10 +12,9 @@ from collections.abc import Iterator
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.versioned_table import Pending
 from lavad.core.job.job import Array
 from lavad.core.lang.ids import index_of
-from lavad.sched.ask.trial import Moment, end_jobs, plan_of, start_jobs, trial
+from lavad.sched.ask.trial import Moment, alone, end_jobs, plan_of, row_key, start_jobs, trial
 from lavad.sched.line.line import keys_in_order, renew_line
 from lavad.sched.line.queue_iterator import order_now
 from lavad.sched.state.cycle_state import CycleState
@@ -59,12 +58,6 @@ def get_queue_position(moment: Moment, key: int) -> QueuePosition:
     return QueuePosition(ahead, waiting, before, tuple(other for _, other in sorted(first)[:NAMED]))
 
 
-def row_key(cluster: Cluster, key: int) -> int:
-    """The key under which a job waits: an untouched element's is its array's."""
-    row = cluster.get(key)
-    return row.job if isinstance(row, Array) else row.key
-
-
 def _place(state: CycleState, number: int, key: int) -> Order:
     return order_now(state, number, row_key(state.cluster, key))
 
@@ -94,16 +87,8 @@ def estimate(moment: Moment, key: int) -> Estimate:
 
 def soonest(moment: Moment, key: int) -> float | None:
     """When it starts if every job runs to its limit and no other waiting job takes anything."""
-    cluster = moment.cluster
-    waiting = cluster.pending
-    alone = Pending()
-    alone.add(row_key(cluster, key), True)
-    try:
-        cluster.pending = {cluster.get(key).spec: alone}
-        with trial(cluster):
-            return _play(moment, key)
-    finally:
-        cluster.pending = waiting
+    with alone(moment.cluster, key), trial(moment.cluster):
+        return _play(moment, key)
 
 
 def latest(moment: Moment, key: int) -> float | None:
@@ -113,9 +98,9 @@ def latest(moment: Moment, key: int) -> float | None:
 
 
 def _play(moment: Moment, key: int) -> float | None:
-    cluster, at = moment.cluster, moment.now
+    cluster, at, cache = moment.cluster, moment.now, SchedulerCache()
     for _ in range(tries(cluster)):
-        plan = plan_of(moment.later(at))
+        plan = plan_of(moment.later(at), cache)
         if any(placement.key == key for placement in plan.placements):
             return at
         start_jobs(cluster, plan, at)

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.versioned_table import Pending
 from lavad.core.events.apply import apply
-from lavad.core.job.job import End
+from lavad.core.job.job import Array, End
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, JobState
 from lavad.core.lang.windows import Local
@@ -42,10 +43,35 @@ def trial(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster, free to be changed inside of the ``with``; afterwards it is as before. Raises ValueError, see Rule."""
     if cluster.jobs.changed or cluster.arrays.changed or cluster.specs.changed:
         raise ValueError("a trial needs a cluster whose changes are committed")
+    waiting = {number: (jobs, jobs.touched, dict(jobs.keys), jobs.ordered) for number, jobs in cluster.pending.items()}
     try:
         yield cluster
     finally:
         cluster.undo_changes()
+        for number, (jobs, touched, keys, ordered) in waiting.items():
+            now = cluster.pending[number]
+            if now is not jobs or now.touched != touched:
+                # jobs that come back are last: without this every later plan puts the class in order again
+                now.keys, now.ordered = keys, ordered
+                now.touched = max(now.touched, touched) + 1
+
+
+@contextmanager
+def alone(cluster: Cluster, key: int) -> Iterator[None]:
+    """No other job waits; an element waits with the others of its array."""
+    waiting, mine = cluster.pending, Pending()
+    mine.add(row_key(cluster, key), True)
+    cluster.pending = {cluster.get(key).spec: mine}
+    try:
+        yield
+    finally:
+        cluster.pending = waiting
+
+
+def row_key(cluster: Cluster, key: int) -> int:
+    """The key under which a job waits: an untouched element's is its array's."""
+    row = cluster.get(key)
+    return row.job if isinstance(row, Array) else row.key
 
 
 def with_spec(cluster: Cluster, key: int, spec: Spec, now: float) -> None:
@@ -77,13 +103,20 @@ def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
         apply(cluster, ev.JobDispatched(at=at, key=placement.key, attempt=attempt, uid="?", parts=placement.parts))
 
 
-def plan_of(moment: Moment) -> Plan:
-    """The plan of a cycle of the real scheduler with an empty cache."""
-    return schedule(*moment, SchedulerCache())
+def plan_of(moment: Moment, cache: SchedulerCache | None = None) -> Plan:
+    """The plan of a cycle of the real scheduler; ``cache``: of the cycle before it, where one follows another."""
+    return schedule(*moment, cache or SchedulerCache())
 
 
 def starts(moment: Moment, key: int, spec: Spec | None = None) -> bool:
-    """Whether a waiting job would start now, perhaps with another spec."""
+    """Whether a waiting job would start now, perhaps with another spec: one that would not if it waited alone does not."""
+    with alone(moment.cluster, key):
+        if not _starts(moment, key, spec):
+            return False
+    return _starts(moment, key, spec)
+
+
+def _starts(moment: Moment, key: int, spec: Spec | None) -> bool:
     with trial(moment.cluster):
         if spec is not None:
             with_spec(moment.cluster, key, spec, moment.now)
