@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -319,7 +320,12 @@ class Master:
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
 
     async def _write_event_log(self) -> None:
-        """Keep the process that writes lsb.events running; restart it at intervals after failures."""
+        """Keep the process that writes lsb.events running; restart it at intervals after failures.
+
+        It begins once queries are answered, which its own start would delay: it reads what it has missed from the store.
+        """
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.queries.answers.wait(), LOG_PAUSE)
         while True:
             process, link = spawn("lavad.processes.lsb_events", self._output)
             try:

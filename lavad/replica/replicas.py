@@ -177,6 +177,8 @@ class QueryProcess:
         """The query that the process renders by itself now; 0: none."""
         self._pinged = 0
         """Number of the last ping that was answered."""
+        self.answers = asyncio.Event()
+        """Set from the first ping on that was answered."""
 
     async def run(self) -> None:
         """Serve for ever."""
@@ -204,6 +206,7 @@ class QueryProcess:
     async def _took(self, message: feed.FromReplica) -> None:
         if isinstance(message, feed.Ping):
             self._pinged = message.number
+            self.answers.set()
         elif isinstance(message, feed.Begun):
             self._begun = message.number
         elif isinstance(message, feed.Answer):

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
+from lavad.store import schema
 from lavad.store.errors import StoreError, StoreHeld, StoreRefused, refusal
 from lavad.store.filesystem import check_local
 
@@ -96,6 +97,7 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
         "keepalives_count": 3,
         "application_name": "lavad",
     }
+    schema.use_postgresql()
     engine = sa.create_engine(url, paramstyle="format", hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
 
     from psycopg.types.numeric import Int8Dumper

@@ -9,11 +9,10 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from lavad.core.cluster.charge import gpus_with_attempt, used_by
 from lavad.core.events import (
@@ -34,9 +33,18 @@ from lavad.store import schema
 from lavad.store.batch import Batch
 from lavad.store.codec import encode, row_id
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
 
 def _insert(table: sa.Table, dialect: sa.Dialect) -> sqlite.Insert | postgresql.Insert:
-    return sqlite.insert(table) if dialect.name == "sqlite" else postgresql.insert(table)
+    if dialect.name == "sqlite":
+        from sqlalchemy.dialects import sqlite
+
+        return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql
+
+    return postgresql.insert(table)
 
 
 def _text(statement: sa.Insert, table: sa.Table, dialect: sa.Dialect) -> str:

@@ -37,6 +37,20 @@ events = sa.Table(
     sa.Index("events_at", "at"),
 )
 
+_PARTIAL: list[tuple[sa.Index, sa.ColumnElement[bool]]] = []
+
+
+def _partial(name: str, *columns: sa.Column[object], where: sa.ColumnElement[bool]) -> None:
+    """An index of the rows for which ``where`` holds."""
+    _PARTIAL.append((sa.Index(name, *columns, sqlite_where=where), where))
+
+
+def use_postgresql() -> None:
+    """The tables are used for PostgreSQL, whose part of SQLAlchemy takes long to import and is not needed for SQLite."""
+    for index, where in _PARTIAL:
+        index.dialect_options["postgresql"]["where"] = where
+
+
 jobs = sa.Table(
     "jobs",
     metadata,
@@ -68,9 +82,9 @@ jobs = sa.Table(
 )
 _LIVE = jobs.c.finished_at.is_(None)
 _FINISHED = jobs.c.finished_at.is_not(None)
-sa.Index("jobs_live", jobs.c.id, sqlite_where=_LIVE, postgresql_where=_LIVE)
-sa.Index("jobs_finished", jobs.c.finished_at, sqlite_where=_FINISHED, postgresql_where=_FINISHED)
-sa.Index(
+_partial("jobs_live", jobs.c.id, where=_LIVE)
+_partial("jobs_finished", jobs.c.finished_at, where=_FINISHED)
+_partial(
     "jobs_finished_user",
     jobs.c.user,
     jobs.c.finished_at,
@@ -81,12 +95,11 @@ sa.Index(
     jobs.c.dispatched,
     jobs.c.cpu,
     jobs.c.run,
-    sqlite_where=_FINISHED,
-    postgresql_where=_FINISHED,
+    where=_FINISHED,
 )
 
 _GPUS = jobs.c.gpu_held.is_not(None)
-sa.Index(
+_partial(
     "jobs_gpus",
     jobs.c.finished_at,
     jobs.c.user,
@@ -96,12 +109,11 @@ sa.Index(
     jobs.c.gpu_used,
     jobs.c.gpu_idle,
     jobs.c.gpu_energy,
-    sqlite_where=_GPUS,
-    postgresql_where=_GPUS,
+    where=_GPUS,
 )
 
 _CHECKPOINTS = jobs.c.checkpoints.is_not(None)
-sa.Index(
+_partial(
     "jobs_checkpoints",
     jobs.c.finished_at,
     jobs.c.user,
@@ -111,8 +123,7 @@ sa.Index(
     jobs.c.checkpoint_cost,
     jobs.c.restarts,
     jobs.c.work_lost,
-    sqlite_where=_CHECKPOINTS,
-    postgresql_where=_CHECKPOINTS,
+    where=_CHECKPOINTS,
 )
 
 arrays = sa.Table(
@@ -122,14 +133,13 @@ arrays = sa.Table(
     sa.Column("finished_at", sa.Double),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
-sa.Index(
+_partial(
     "arrays_live",
     arrays.c.job,
-    sqlite_where=arrays.c.finished_at.is_(None),
-    postgresql_where=arrays.c.finished_at.is_(None),
+    where=arrays.c.finished_at.is_(None),
 )
 _OVER = arrays.c.finished_at.is_not(None)
-sa.Index("arrays_finished", arrays.c.finished_at, sqlite_where=_OVER, postgresql_where=_OVER)
+_partial("arrays_finished", arrays.c.finished_at, where=_OVER)
 
 specs = sa.Table(
     "specs",
@@ -141,8 +151,8 @@ specs = sa.Table(
 """``retired``: when it was seen that the master no longer has the spec in memory, so that nothing new names it."""
 _CURRENT = specs.c.retired.is_(None)
 _RETIRED = specs.c.retired.is_not(None)
-sa.Index("specs_current", specs.c.id, sqlite_where=_CURRENT, postgresql_where=_CURRENT)
-sa.Index("specs_retired", specs.c.id, sqlite_where=_RETIRED, postgresql_where=_RETIRED)
+_partial("specs_current", specs.c.id, where=_CURRENT)
+_partial("specs_retired", specs.c.id, where=_RETIRED)
 
 texts = sa.Table(
     "texts",
@@ -229,7 +239,7 @@ cycles = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 _ANEW = cycles.c.anew.is_(True)
-sa.Index("cycles_anew", cycles.c.at, sqlite_where=_ANEW, postgresql_where=_ANEW)
+_partial("cycles_anew", cycles.c.at, where=_ANEW)
 
 reservations = sa.Table(
     "reservations",
