@@ -1,57 +1,22 @@
-"""lavad: reads the configuration, opens the store, waits for the lease, serves as master until it ends. Wiring only."""
+"""lavad: reads the configuration, and starts its replicas while it loads what it serves with."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine
-from pathlib import Path
 
 from config.lsfconf import level_of
-from config.model.params import SiteParams
 from config.model.problems import report
-from config.read.load import Loaded
 from config.read.load import load as load_files
 from lavad.collector import look_rarely
-from lavad.configure.database import database_url
-from lavad.configure.resolve import resolve
-from lavad.core.site.conf import Conf
-from lavad.master.master import Master, MasterSettings, read_store
-from lavad.replica.spawn import set_title
-from lavad.rpc.certificates import BadCertificates, Certificates
-from lavad.rpc.dispatch import Dispatch
-from lavad.rpc.local import LocalServer
-from lavad.run_lock import RunLock, RunLocked
-from lavad.services import masters_lease
-from lavad.services.audit_file import SYSLOG
-from lavad.services.masters_lease import LeaseLost
-from lavad.services.metrics_address import is_loopback, split_address
-from lavad.services.watchdog import Watchdog
-from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
-from lavad.store.lease import Lease
-from lavad.store.refusals import Refusals
-from lavad.store.schema import HEAD
-from lavad.store.writer import Store
+from lavad.replica.spawn import AHEAD, end_ahead, set_title, spawn_ahead
 from proto import logfile
-from proto.localsocket import address, is_local
 from proto.logs import log_as, log_to
-from proto.workers import Workers
 
 log = logging.getLogger("lavad")
-
-STANDBY_PAUSE = 0.5
-SPOOL = "/var/lib/lava-master"
-FORMER_STORE = "/var/lib/lava/lavad.sqlite"
-"""Where versions up to 0.1 had it, in a folder that root's daemons share."""
-
-
-class Cannot(Exception):
-    """Why lavad cannot start, in one line."""
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -68,189 +33,6 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
-    """The site from the command line and lsf.conf."""
-    params = loaded.config.params
-    rundir = options.run or params.lava_rundir
-    Path(rundir).mkdir(parents=True, exist_ok=True)
-    database = database_url(params, options.database, options.database_file)
-    if database.startswith(f"sqlite:///{params.lava_spooldir}/"):
-        Path(params.lava_spooldir).mkdir(parents=True, exist_ok=True)
-    _refuse_to_leave_a_store(database, params.lava_spooldir)
-    listen = options.listen or (f"0.0.0.0:{params.lava_port}" if params.lava_tls_dir else address(rundir, _name(options.number)))
-    if not params.lava_tls_dir and not is_local(listen):
-        raise Cannot(f"{listen}: without LAVA_TLS_DIR lavad listens on a socket of this machine only (unix:PATH)")
-    return MasterSettings(
-        host=options.host,
-        confdir=options.conf,
-        rundir=rundir,
-        database=database,
-        address=listen,
-        tls_folder=params.lava_tls_dir,
-        certificates=_certificates(listen, params),
-        lsf=loaded.config.lsf,
-        heartbeat=float(params.lava_heartbeat),
-        sample=float(params.lava_sample_period),
-        hang=float(params.lava_hang_time),
-        audit=_audit(params.lava_audit, params.lsf_logdir, params.lava_spooldir),
-        metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
-        lease=params.masters_lease,
-    )
-
-
-def _refuse_to_leave_a_store(database: str, spooldir: str) -> None:
-    """Raises Cannot where lavad would begin a new store, and that of an older version lies where its default was."""
-    path = f"{spooldir}/lavad.sqlite"
-    if spooldir == SPOOL and database == f"sqlite:///{path}" and os.path.exists(FORMER_STORE) and not os.path.exists(path):
-        raise Cannot(f"the store is {FORMER_STORE}: move it to {spooldir} (docs/operations.md), or set LAVA_SPOOLDIR")
-
-
-def _name(number: int) -> str:
-    return "lavad" if number == 1 else f"lavad-{number}"
-
-
-def _certificates(listen: str, params: SiteParams) -> Certificates | None:
-    """Those of LAVA_TLS_DIR; None where agents come in through a socket of this machine."""
-    try:
-        return None if is_local(listen) else Certificates(params.lava_tls_dir, params.lava_cert_warn_days)
-    except BadCertificates as error:
-        raise Cannot(str(error)) from None
-
-
-def _audit(named: str, logs: str, spool: str) -> str:
-    """Where the audit goes: LAVA_AUDIT, else ``lava.audit`` beside the logs, or with what must survive a restart."""
-    if named.upper() == "N":
-        return ""
-    return named if named in (SYSLOG,) or named.startswith("/") else f"{logs or spool}/{named or 'lava.audit'}"
-
-
-def _metrics(listen: str, tls_folder: str) -> str:
-    if not listen:
-        return ""
-    try:
-        host, _ = split_address(listen)
-    except ValueError:
-        raise Cannot(f"LAVA_METRICS_ADDRESS {listen}: not PORT or HOST:PORT") from None
-    if not is_loopback(host) and not tls_folder:
-        raise Cannot(f"LAVA_METRICS_ADDRESS {listen}: without LAVA_TLS_DIR on loopback only")
-    return listen
-
-
-async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, store: Store) -> None:
-    """Serve the local socket; be master whenever the lease can be had, until told to end."""
-    office: list[Master] = []
-
-    def dispatch() -> Dispatch | None:
-        return office[0].dispatch if office else None
-
-    name = _name(number)
-    local = LocalServer(f"{site.rundir}/{name}.sock", site.host, dispatch)
-    await local.start()
-    pid_file(Path(site.rundir, f"{name}.pid"))
-    watchdog = Watchdog()
-    watchdog.tell("READY=1")
-    beats = asyncio.ensure_future(watchdog.run(lambda: _lives(office)))
-    ended = asyncio.Event()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(sign, ended.set)
-    lease, leasing = Lease(store.engine), Workers("lease")
-    try:
-        while not ended.is_set():
-            held = await _wait_for_lease(lease, leasing, holder, site.lease, ended)
-            if held is not None:
-                await _hold_office(_serve(site, resolve(loaded.config), store, lease, leasing, held, office), ended)
-                office.clear()
-                if ended.is_set():
-                    await leasing.run(lease.release, held.epoch)
-    finally:
-        watchdog.tell("STOPPING=1")
-        beats.cancel()
-        local.close()
-
-
-async def _lives(office: list[Master]) -> None:
-    """Returns while this lavad does what it is there for; a standby has to be there only."""
-    if office:
-        await office[0].engine.lives()
-
-
-async def _wait_for_lease(
-    lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event
-) -> masters_lease.Held | None:
-    """The lease once this lavad has it; None when told to end first."""
-    refusals = Refusals(log, "the lease cannot be asked for", "the lease can be asked for again")
-    while not ended.is_set():
-        try:
-            held = await masters_lease.acquire(lease, leasing, holder, seconds)
-            refusals.worked()
-        except StoreRefused as error:
-            refusals.failed(error)
-            held = None
-        if held is not None:
-            return held
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), STANDBY_PAUSE)
-    return None
-
-
-async def _serve(
-    site: MasterSettings, conf: Conf, store: Store, lease: Lease, leasing: Workers, held: masters_lease.Held, office: list[Master]
-) -> None:
-    """Serve as master, and hold the lease from before the store is read, which may take longer than the lease."""
-    async with asyncio.TaskGroup() as group:
-        group.create_task(masters_lease.renew(lease, leasing, held, site.lease))
-        reading = Workers("reading of the store")
-        await _prepare(store, reading, lease, leasing, held.epoch)
-        stored = await reading.run(read_store, store)
-        master = Master(site, store, stored, held.epoch, held.leases, conf, sys.stderr.buffer)
-        group.create_task(master.serve())
-        await master.ready.wait()
-        office.append(master)
-
-
-async def _prepare(store: Store, reading: Workers, lease: Lease, leasing: Workers, epoch: int) -> None:
-    """Bring the store up to date, as only the holder of the lease may; raises Fenced where another has it by now.
-
-    Raises ``StoreRefused`` where another master has made the store newer than this one; the lease is free again then.
-    """
-    try:
-        former = await reading.run(store.take_over, epoch)
-    except Fenced:
-        raise
-    except StoreError:
-        await leasing.run(lease.release, epoch)
-        raise
-    if former is not None:
-        log.info("the store was at version %s and is at %s now", former, HEAD)
-
-
-async def _hold_office(work: Coroutine[None, None, None], ended: asyncio.Event) -> None:
-    """Serve as master; returns when told to end, or when memory must be thrown away and the store read anew."""
-    serving = asyncio.ensure_future(work)
-    stopping = asyncio.ensure_future(ended.wait())
-    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (stopping, serving):
-        task.cancel()
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
-    except* (OutcomeUnknown, LeaseLost, Fenced) as group:
-        log.warning("no longer master: %s", _first(group))
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first exception of a group, whatever groups it is in."""
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def pid_file(path: Path) -> None:
-    """Write this process's id."""
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_text(f"{os.getpid()}\n")
-    new.replace(path)
-
-
 def _log_in(folder: str, name: str) -> None:
     if folder:
         try:
@@ -265,32 +47,28 @@ def main(argv: list[str] | None = None) -> int:
     set_title("lavad")
     look_rarely()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    if options.log:
-        logfile.follow(options.log, inherited=True)
-    log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
+        if options.log:
+            logfile.follow(options.log, inherited=True)
+        log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
         loaded = load_files(options.conf)
-        if loaded.has_errors:
-            raise Cannot(report(loaded.problems).strip().replace("\n", "; "))
-        logging.getLogger().setLevel(level_of(loaded.config.lsf.get("LSF_LOG_MASK", "")))
-        log_as(loaded.config.lsf.get("LAVA_LOG_FORMAT", ""))
-        if not options.log:
-            _log_in(loaded.config.lsf.get("LSF_LOGDIR", ""), f"{_name(options.number)}.log.{options.host}")
-        site = read_site(options, loaded)
-        lock = RunLock(site.rundir, site.host, options.number)
-        former = os.umask(0o077)  # environments and the store's secret are in it
-        store = Store.open(site.database)
-        os.umask(former)
-    except (Cannot, RunLocked, StoreError, OSError) as error:
+    except OSError as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1
-    status = 0
+    if loaded.has_errors:
+        print(f"lavad: {report(loaded.problems).strip().replace(chr(10), '; ')}", file=sys.stderr)  # noqa: T201
+        return 1
+    logging.getLogger().setLevel(level_of(loaded.config.lsf.get("LSF_LOG_MASK", "")))
+    log_as(loaded.config.lsf.get("LAVA_LOG_FORMAT", ""))
+    if not options.log:
+        name = "lavad" if options.number == 1 else f"lavad-{options.number}"
+        _log_in(loaded.config.lsf.get("LSF_LOGDIR", ""), f"{name}.log.{options.host}")
+    for module in AHEAD:
+        spawn_ahead(module, sys.stderr.buffer)
     try:
-        asyncio.run(run(site, loaded, options.number, lock.holder, store))
-    except* StoreError as failure:
-        log.critical("the store failed: %s", _first(failure))
-        status = 2
+        # as long to import as the replicas are
+        from lavad import office
+
+        return office.serve(options, loaded)
     finally:
-        store.close()
-        lock.release()
-    return status
+        end_ahead()

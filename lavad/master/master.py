@@ -31,7 +31,7 @@ from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
-from lavad.replica.spawn import spawn
+from lavad.replica.spawn import QUERY, SCHEDULER, spawn
 from lavad.rpc.admission import Admission
 from lavad.rpc.agents import Agents
 from lavad.rpc.certificate_watch import CertificateWatch
@@ -130,8 +130,8 @@ class Master:
             master=site.host, lsf=site.lsf, database=site.database, confdir=site.confdir, cluster=conf.cluster
         )
         quiet = self.engine.quiet
-        self.scheduler = ReplicaProcess("lavad.processes.scheduler", cluster, self._soft_now, facts, output, quiet)
-        answering = ReplicaProcess("lavad.processes.query", cluster, self._soft_now, facts, output, quiet, lazy=True)
+        self.scheduler = ReplicaProcess(SCHEDULER, cluster, self._soft_now, facts, output, quiet)
+        answering = ReplicaProcess(QUERY, cluster, self._soft_now, facts, output, quiet, lazy=True)
         self.queries = QueryProcess(answering, time.time)
         self._facts, self._output = facts, output
         self.publisher = Publisher([self.scheduler, self.queries.process])

@@ -15,6 +15,10 @@ from proto import logfile
 CHILD_FD = 3
 _PR_SET_NAME = 15
 DEATH_SIGNAL = 1
+SCHEDULER, QUERY = "lavad.processes.scheduler", "lavad.processes.query"
+AHEAD = (QUERY, SCHEDULER)
+"""What lavad starts before it is master, in this order."""
+_ahead: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
 
 def set_title(name: str) -> None:
@@ -30,8 +34,26 @@ def child_socket() -> socket.socket:
     return socket.socket(fileno=CHILD_FD)
 
 
+def spawn_ahead(module: str, log: BinaryIO | None) -> None:
+    """Start a process that the next ``spawn`` of its module returns: what it imports takes as long as a master's start."""
+    _ahead[module] = _start(module, log)
+
+
+def end_ahead() -> None:
+    """End the processes that nobody asked for."""
+    while _ahead:
+        process, link = _ahead.popitem()[1]
+        link.close()
+        process.kill()
+        process.wait()
+
+
 def spawn(module: str, log: BinaryIO | None) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start ``python -m module`` with one end of a socket pair as descriptor 3; returns the other end."""
+    """Start ``python -m module``, a socket pair's end as descriptor 3, or take one that waits; returns the other end."""
+    return _ahead.pop(module, None) or _start(module, log)
+
+
+def _start(module: str, log: BinaryIO | None) -> tuple[subprocess.Popen[bytes], socket.socket]:
     ours, theirs = socket.socketpair()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import os, sys; os.dup2({theirs.fileno()}, {CHILD_FD}); sys.path.insert(0, {root!r}); "
