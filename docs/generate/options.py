@@ -90,6 +90,8 @@ def _lava() -> Iterator[str]:
             yield _table(name, "--")
         elif name == "run":
             yield "\n`lava run [OPTION ...] FILE ... [OPTION ...]`: bsub's options, and `--dry-run` to see what the files mean.\n"
+        elif name == "jupyter":
+            yield "\n`lava jupyter [OPTION ...] [-- WORDS]`: bsub's options, and words for `jupyter lab`.\n"
         elif name in _PLAIN:
             yield f"\n```text\n{_PLAIN[name][7:]}\n```\n"
         elif name == "db":

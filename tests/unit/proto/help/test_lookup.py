@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from cli.client.options import Table
+from cli.jobs import run
+from cli.live import jupyter
 from cli.submit.submit_options import bmod_table, bsub_table
 from proto.commands import COMMANDS, INSTALLED, OF_LAVA
 from proto.help import others, submitting
@@ -64,3 +67,10 @@ def test_help_of_a_subcommand_changes_nothing(words: str, tmp_path: Path) -> Non
     ran = Caller(tmp_path).run(*words.split())
     assert (ran.status, ran.out) == (0, "")
     assert ran.err.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(("command", "module"), [("lava run", run), ("lava jupyter", jupyter)])
+def test_what_a_subcommand_refuses_is_not_in_its_help(command: str, module: ModuleType) -> None:
+    shows = {name for name, _, _ in rows(command)}
+    assert shows & {*module._NOT_HERE} == set()
+    assert {name for name, _, _ in rows("bsub")} - shows <= {*module._NOT_HERE, "IS", "ISp", "ISs"}
