@@ -147,7 +147,7 @@ _ROWS = (
         "api",
         "what programs read, in JSON",
         "",
-        "state user queue project host app group search array sort limit cursor by from to",
+        "state user queue project host app group search array sort limit cursor by from to steps",
         "[name ...]",
     ),
     Listing("status", "lava status: what is wrong with the cluster, in words", "", "", ""),

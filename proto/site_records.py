@@ -140,6 +140,14 @@ class Use(Record, frozen=True):
     gpu_used_hours: float
 
 
+class UseStep(Record, frozen=True):
+    """What jobs that ended in a part of the time held and used."""
+
+    begin: float
+    end: float
+    rows: list[Use]
+
+
 class UsePage(Record, frozen=True):
     """Use by user, project or queue."""
 
@@ -149,6 +157,8 @@ class UsePage(Record, frozen=True):
     rows: list[Use]
     kept_since: float | None = None
     """Jobs that ended before are no longer kept, and not in it; None: all of the time asked for is."""
+    steps: list[UseStep] = []  # noqa: RUF012 - msgspec copies it
+    """Equal parts of the time, one after the other, where they were asked for."""
 
 
 class Reason(Record, frozen=True):

@@ -121,3 +121,15 @@ def test_what_a_job_has_written_is_shown_once_after_the_page_was_lost(browser: t
     more.touch()
     chromium.wait(f"{text}?.includes('more')")
     assert chromium.js(text) == "once\nmore\n"
+
+
+def test_use_over_time_is_drawn_as_curves(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, cluster = browser
+    cluster.run("bkill 1")
+    cluster.wait_for(1, "EXIT")
+    chromium.go("#/use")
+    chromium.wait("document.querySelectorAll('.uplot').length === 1")
+    assert "Slot hours of jobs that ended, over 7 days, of" in chromium.js("document.querySelector('[role=img]').ariaLabel")
+    assert (axe := find_axe()) is None or chromium.violations(axe) == []
+    assert not chromium.is_too_wide()
+    assert chromium.exceptions() == []

@@ -62,6 +62,7 @@ JOBS = (
 AFTER = Param("after", "`after` of the answer before; without it from now on", {"type": "string", "maxLength": 63})
 WAIT = Param("wait", "seconds to wait for a change, at most 15", {"type": "number", "minimum": 0, "maximum": 15, "default": 0})
 USER = Param("user", "another user than the one who asks, or `all`: for administrators of the cluster", _TEXT)
+STEPS = Param("steps", "also in so many equal parts of that time", {"type": "integer", "minimum": 0, "maximum": 62, "default": 0})
 WHOLE = Param("whole", "all of it, not only its last 256 KB", {"type": "boolean", "default": False})
 JOB = "/jobs/{id}"
 TABLE: tuple[Route, ...] = (
@@ -121,7 +122,7 @@ TABLE: tuple[Route, ...] = (
     ),
     Route("users", "GET", "/users", "Users who have jobs or limits", "users", answer=site_records.Users, tag="cluster"),
     Route("use", "GET", "/use", "What users, projects or queues held and used",
-          "use", (Param("by", "what to sum by", {"type": "string", "enum": ["user", "project", "queue"]}), FROM, TO),
+          "use", (Param("by", "what to sum by", {"type": "string", "enum": ["user", "project", "queue"]}), FROM, TO, STEPS),
           answer=site_records.UsePage, tag="cluster"),
     Route("chart", "GET", "/chart", "Hosts over time: past, present, promised", "chart", (FROM, TO, SEARCH, LIMIT, CURSOR),
           answer=site_records.Chart, tag="cluster"),

@@ -48,6 +48,14 @@ def limit(options: Options, most: int = MOST) -> int:
     return int(text)
 
 
+def number(options: Options, name: str, most: int) -> int:
+    """A number of things; 0 where none is given."""
+    text = options.text(name) or "0"
+    if not (text.isascii() and text.isdigit()) or len(text) > 6 or int(text) > most:
+        raise Refused(f"{name}: a number from 0 to {most} is expected")
+    return int(text)
+
+
 def seconds(options: Options, name: str, default: float) -> float:
     """A time in seconds since the epoch."""
     text = options.text(name)

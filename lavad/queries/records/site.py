@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from lavad.core import events as ev
 from lavad.core.cluster.usage_index import PEND, PSUSP, RUN, SSUSP, USUSP
 from lavad.core.lang.asks import Refused
@@ -18,6 +20,9 @@ from proto import records, site_records
 
 HOUR, DAY = 3600.0, 86400.0
 RECENT = 50
+MOST_STEPS = 62
+INSTANT = 1e-6
+"""Seconds: less than the times of two events differ."""
 
 
 def read_me(request: Request) -> site_records.Me:
@@ -51,34 +56,45 @@ def read_users(request: Request) -> site_records.Users:
 
 
 def read_use(request: Request) -> site_records.UsePage:
-    """Options: by (user, project, queue), from, to: what jobs that ended then held and used."""
+    """Options: by (user, project, queue), from, to, steps: what jobs that ended then held and used, and in parts of that time."""
     options = request.options()
     by = options.text("by") or "user"
     if by not in GROUPS:
         raise Refused(f"by: one of {', '.join(GROUPS)} is expected")
     end = asked.seconds(options, "to", request.now)
     begin = asked.seconds(options, "from", max(end - 7 * DAY, 0.0))
-    users = (request.caller.user,) if visibility.history_is_restricted(request) else ()
-    shares = request.view.reader.shares(Asked(users=users, completed=(begin, end)))
+    steps = asked.number(options, "steps", MOST_STEPS)
+    times = [begin + (end - begin) * part / steps for part in range(steps)] + [end] if steps else []
     kept = request.view.reader.kept_since()
     return site_records.UsePage(
         by=by,
         begin=begin,
         end=end,
-        rows=[
-            site_records.Use(
-                name=row.name,
-                jobs=row.jobs,
-                slot_hours=row.slots / HOUR,
-                slot_waste_hours=row.slots_wasted / HOUR,
-                cpu_hours=row.cpu / HOUR,
-                gpu_hours=row.gpus.held / HOUR,
-                gpu_used_hours=row.gpus.used / HOUR,
-            )
-            for row in grouped(request, shares, by)
-        ],
+        rows=_used(request, by, begin, end),
         kept_since=kept if kept > begin else None,
+        # a job that ended at the border of two parts is in one of them
+        steps=[
+            site_records.UseStep(begin=first, end=last, rows=_used(request, by, first, last if last == end else last - INSTANT))
+            for first, last in pairwise(times)
+        ],
     )
+
+
+def _used(request: Request, by: str, begin: float, end: float) -> list[site_records.Use]:
+    users = (request.caller.user,) if visibility.history_is_restricted(request) else ()
+    shares = request.view.reader.shares(Asked(users=users, completed=(begin, end)))
+    return [
+        site_records.Use(
+            name=row.name,
+            jobs=row.jobs,
+            slot_hours=row.slots / HOUR,
+            slot_waste_hours=row.slots_wasted / HOUR,
+            cpu_hours=row.cpu / HOUR,
+            gpu_hours=row.gpus.held / HOUR,
+            gpu_used_hours=row.gpus.used / HOUR,
+        )
+        for row in grouped(request, shares, by)
+    ]
 
 
 def read_health(request: Request) -> site_records.Health:

@@ -104,4 +104,10 @@ def test_use_says_from_when_on_jobs_are_kept_and_what_each_wasted(monkeypatch: p
     assert (row["slot_hours"], row["slot_waste_hours"], page["kept_since"]) == (1.5, 1.0, None)
     monkeypatch.setattr(world.store, "kept_since", lambda: at("11:10:00"))
     assert ask(world, "use", caller=ALICE, **{"from": str(at("11:00:00"))})["kept_since"] == at("11:10:00")
+    parts = ask(world, "use", caller=ALICE, **{"from": str(at("11:00:00")), "steps": "7"})
+    assert [step["begin"] for step in parts["steps"][1:]] == [step["end"] for step in parts["steps"][:-1]]
+    assert (len(parts["steps"]), parts["steps"][0]["begin"], parts["steps"][-1]["end"]) == (7, parts["begin"], parts["end"])
+    of_steps = [row for step in parts["steps"] for row in step["rows"]]
+    assert sum(row["jobs"] for row in of_steps) == sum(row["jobs"] for row in parts["rows"]) > 0
+    assert "a number from 0 to 62" in refused(world, "use", steps="63")
     assert ask(world, "use", caller=ALICE, **{"from": str(at("11:20:00"))})["kept_since"] is None
