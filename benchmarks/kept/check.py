@@ -3,14 +3,16 @@
     .venv/bin/python benchmarks/kept/check.py [ALL=1]
 
 A few benchmarks of some minutes, or with ALL=1 every one that is kept. What has lost 30 % or more is measured again, at most
-twice, and the best counts: one bad round on a busy machine is no loss. One line on stderr for each loss that stays.
+twice, and the best counts: one bad round on a busy machine is no loss. Figures are printed as they come; on stderr, one
+line for each loss that stays.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -47,13 +49,13 @@ def main(argv: list[str]) -> int:
     whole = argv == ["ALL=1"] or os.environ.get("ALL") == "1"
     names, rows = (WHOLE, [row.name for row in ROWS]) if whole else (QUICK, QUICK_ROWS)
     failed: list[str] = []
-    now: list[Line] = list(measured(names, rows, failed))
+    now = _shown(measured(names, rows, failed))
     found = losses(kept.figures, now)
     for _ in range(AGAIN):
         if found:
             lost_names, lost_rows = again(found)
             _say(f"measured again: {' '.join(sorted({loss.kept.metric for loss in found}))}", 0)
-            now = better(now, list(measured(lost_names, lost_rows, failed)))
+            now = better(now, _shown(measured(lost_names, lost_rows, failed)))
             found = losses(kept.figures, now)
     compared = in_common(kept.figures, now)
     for why in (*failed, *map(str, found)):
@@ -62,6 +64,15 @@ def main(argv: list[str]) -> int:
         return _say(f"nothing in common with the results of {kept.date}", 2)
     said = f"{len(found)} of {compared} figures have lost 30 % or more since {kept.date} ({kept.commit})"
     return _say(said, 1 if found or failed else 0)
+
+
+def _shown(lines: Iterator[Line]) -> list[Line]:
+    """All of them, printed as they come."""
+    found = []
+    for one in lines:
+        found.append(one)
+        print(json.dumps(one), flush=True)
+    return found
 
 
 def _say(text: str, status: int) -> int:
