@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from lavad.core.cluster.shared import Shared
 from lavad.core.job.spec import JobText
 from lavad.store.errors import StoreCorrupt
 from lavad.store.read import Reader
@@ -17,6 +18,8 @@ KEPT_BYTES = 32 << 20
 """Of texts, and of environments, that are kept; a larger one is kept alone."""
 OVERHEAD = 1024
 """Bytes of an entry beside its long fields."""
+_ALIKE = ("command", "env", "cwd", "home", "shell", "output", "error", "input")
+"""What many texts have in common."""
 Key = TypeVar("Key")
 Kept = TypeVar("Kept")
 log = logging.getLogger(__name__)
@@ -64,6 +67,7 @@ class JobTextCache:
         self._busy = asyncio.Lock()
         self._texts: _Newest[int, JobText] = _Newest(text_bytes)
         self._envs: _Newest[str, dict[str, str]] = _Newest(env_bytes)
+        self._shared = Shared()
 
     @property
     def bytes(self) -> int:
@@ -72,6 +76,7 @@ class JobTextCache:
 
     def seen(self, job: int, text: JobText) -> None:
         """Keep a text that was just committed."""
+        self._shared.share(text, *_ALIKE)
         self._texts.keep(job, text)
 
     def seen_env(self, name: str, env: dict[str, str]) -> None:

@@ -16,6 +16,7 @@ from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
 from lavad.core.cluster.records import units_of, units_of_spec
+from lavad.core.cluster.shared import Shared
 from lavad.core.cluster.usage_index import UsageIndex, changed_parts
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
@@ -80,7 +81,7 @@ class Cluster:
         self.tokens: Table[str, UserTokens] = Table()
         self.groups: Table[str, JobGroup] = Table(self._group_moved)
         self.reservations: Table[str, Reservation] = Table()
-        self.conditions = Conditions()
+        self.conditions, self._shared = Conditions(), Shared()
         self.ended: Table[int, Ended] = Table()
         """Job ids that conditions name, with what of them has finished."""
         self.names = Names()
@@ -193,6 +194,8 @@ class Cluster:
         if old is not None:
             self._unindex(old)
         if new is not None:
+            if old is None:
+                self._shared.share(new, "name", "spec", "submitted", "since")
             self._index(new)
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)

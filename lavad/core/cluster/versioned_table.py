@@ -54,6 +54,10 @@ def submission_order(row: Job | Array, key: int) -> tuple[float, int]:
     return row.submitted, (key & 0xFFFFFFFF) << 32 | key >> 32
 
 
+IN_ORDER = 1
+"""The value of keys that were added in order: one object, unlike a number of each."""
+
+
 class Pending:
     """Keys of a class's pending jobs (an array stands for all its untouched elements), in dispatch order while ``ordered``."""
 
@@ -61,7 +65,8 @@ class Pending:
 
     def __init__(self) -> None:
         self.keys: dict[int, int] = {}
-        """Key to the value of ``touched`` when it was added or moved; the newest are last."""
+        """The newest are last. The value tells a key from the same one that left and came back: ``touched`` when it was added,
+        once they are not ``ordered``, and the same of all before."""
         self.ordered = True
         self.touched = 0
         """Counts the changes, so that a scheduler sees which classes to look at again."""
@@ -69,8 +74,8 @@ class Pending:
     def add(self, key: int, in_order: bool) -> None:
         """Add at the end; ``in_order``: that is its place in dispatch order."""
         self.touched += 1
-        self.keys[key] = self.touched
         self.ordered = self.ordered and in_order
+        self.keys[key] = IN_ORDER if self.ordered else self.touched
 
     def discard(self, key: int) -> None:
         """Remove if there."""

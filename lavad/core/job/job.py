@@ -278,7 +278,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Characters of that data."""
 
 
-class Job(msgspec.Struct, frozen=True, omit_defaults=True):
+class Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A separate job, or an element that differs from its untouched siblings."""
 
     key: int

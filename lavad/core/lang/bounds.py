@@ -57,7 +57,7 @@ Limits = Annotated[dict[Word, Line], Meta(max_length=100)]
 
 Umask = Annotated[int, Meta(ge=0, le=0o7777)]
 Number = Annotated[int, Meta(ge=0, le=MAX_INT32)]
-Bytes = Annotated[int, Meta(ge=0, lt=1 << 53)]
+Bytes = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 Signed = Annotated[int, Meta(ge=-(2**31), le=MAX_INT32)]
 Job = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 """The number of a job."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+import msgspec
+
 from lavad.core.job.spec import JobText
 from lavad.hosts import job_text_cache
 from lavad.hosts.job_text_cache import KEPT_BYTES, JobTextCache
@@ -56,3 +58,11 @@ def test_a_text_is_read_once_however_many_hosts_start_it() -> None:
 def test_a_text_that_cannot_be_read_keeps_no_other() -> None:
     found = asyncio.run(JobTextCache(cast(Any, Stored())).texts([12, 13, 14]))
     assert sorted(found) == [12, 14]
+
+
+def test_texts_that_are_alike_share_what_is_long() -> None:
+    cache = JobTextCache(cast(Any, Stored()))
+    first, second = (msgspec.json.decode(b'{"command":"a","cwd":"/home/alice"}', type=JobText) for _ in range(2))
+    cache.seen(1, first)
+    cache.seen(2, second)
+    assert first.cwd is second.cwd
