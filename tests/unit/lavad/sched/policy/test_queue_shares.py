@@ -192,7 +192,8 @@ def test_guarantees_hold_and_reclaim_stops_at_what_is_deserved(confs: list[dict[
             lost[world.cluster.spec_of(one.key).queue] += sum(part.slots for part in job.run.parts)
         for name, gone in lost.items():
             assert by_name[name].reclaimable
-            assert before[name] - gone >= deserved[name], "nobody is brought below what it deserves"
+            # what it got in the same cycle counts: one job may have taken it beyond what it deserves, and another gone for that
+            assert after[name] >= min(before[name], deserved[name]), f"it lost {gone}, and has less than it deserves"
         for name, conf in by_name.items():
             assert conf.capability is None or after[name] <= conf.capability
             if after[name] > before[name] and after[name] > max(deserved[name], conf.guarantee):
