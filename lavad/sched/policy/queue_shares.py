@@ -142,9 +142,12 @@ class QueueShares:
         spec = need.spec
         return not self.lends_idle and all(share.is_within(spec.queue, share.what.of_spec(spec)) for share in self.shares)
 
-    def may_resume(self, queue: str, slots: int) -> bool:
-        """Whether a preempted job of a queue may have its slots again."""
-        return self.lends_idle or all(share.what is not SLOTS or share.is_within(queue, slots) for share in self.shares)
+    def may_resume(self, spec: Spec, slots: int) -> bool:
+        """Whether a preempted job may have its slots again; none of those that are guaranteed to others are lent to it."""
+        of_slots = [share for share in self.shares if share.what is SLOTS]
+        if self.lends_idle:
+            return all(share.idle(spec)[0] >= slots for share in of_slots)
+        return all(share.is_within(spec.queue, slots) for share in of_slots)
 
     def has_surplus(self, queue: str) -> bool:
         """Whether any other queue has a surplus that may be reclaimed."""

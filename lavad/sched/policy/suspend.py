@@ -81,12 +81,12 @@ class SuspendResume:
                 self._take(job)
 
     def _is_reclaimed(self, job: Job) -> bool:
-        """Whether the queue of a preempted job already has what it deserves without it."""
+        """Whether the queue of a preempted job already has what it deserves without it, and nothing is lent to it."""
         queue_shares = self.queue_shares
         if queue_shares is None or not job.preempted_for or job.run is None:
             return False
-        queue = self.state.cluster.specs.rows[job.spec].queue
-        return not queue_shares.may_resume(queue, sum(part.slots for part in job.run.parts))
+        spec = self.state.cluster.specs.rows[job.spec]
+        return not queue_shares.may_resume(spec, sum(part.slots for part in job.run.parts))
 
     def _take(self, job: Job) -> None:
         """Take its slots on the ledger, as far as they are free."""
