@@ -40,6 +40,7 @@ class Shepherd:
         self._templates: dict[int, Template] = {}
         """Those that native code has not taken."""
         self._native: NativeParts | None = None
+        self._native_runs = True
         self._part: PartRun | None = None
         self._terminals: list[Terminal] = []
         """Of parts that are gone, with output that their users have still to read."""
@@ -56,7 +57,7 @@ class Shepherd:
             if not self._alone and not self._starter.flush():
                 self._starter_gone()
                 continue
-            if self._native and not self._alone and not self._part and not self._terminals and self._starter.is_between_frames:
+            if self._native and self._native_runs and self._is_free() and self._starter.is_between_frames:
                 self._go_on(self._native.run())
                 continue
             self._watch.wait(self._pause())
@@ -71,6 +72,10 @@ class Shepherd:
                 terminal.on_time()
             self._terminals = [terminal for terminal in self._terminals if not terminal.done]
             self._settle()
+
+    def _is_free(self) -> bool:
+        """Whether the starter's next order is all there is to wait for."""
+        return not self._alone and not self._part and not self._terminals
 
     def _pause(self) -> float | None:
         """Seconds to wait. The next part often comes at once: ps shows "idle" only after a moment without one."""
@@ -112,6 +117,8 @@ class Shepherd:
             self._starter_gone()
         elif handed.input:
             self._take(lambda: self._starter.feed(handed.input))
+        elif not handed.unsent and not handed.task:
+            self._native_runs = False  # it cannot wait here: asked again it would come back at once, for ever
 
     def _from_starter(self, _: int) -> None:
         self._take(self._starter.read)

@@ -117,7 +117,8 @@ struct shepherd {
 };
 
 /* report.c: what it tells */
-bool tell(struct shepherd *one, struct text report);
+#define HEAD 4 /* bytes of a frame before its report */
+bool tell(struct shepherd *one, char *frame, size_t size);
 bool tell_started(struct shepherd *one);
 bool write_end(struct shepherd *one, const struct ended *seen);
 

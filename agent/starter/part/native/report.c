@@ -7,31 +7,27 @@
 
 #include "native.h"
 
-/* Send a report, if there is one; false: the starter did not take all of it. */
-bool tell(struct shepherd *one, struct text report)
+/* Send a report of ``size`` bytes, which lies behind HEAD bytes of ``frame``; false: the starter did not take all of it. */
+bool tell(struct shepherd *one, char *frame, size_t size)
 {
-    char *frame = report.size ? some(&one->memory, report.size + 4) : NULL;
-    if (!frame)
-        return !report.size;
-    for (int byte = 0; byte < 4; byte++)
-        frame[byte] = (char)(report.size >> (24 - 8 * byte));
-    memcpy(frame + 4, report.at, report.size);
-    ssize_t sent = send(one->starter, frame, report.size + 4, MSG_DONTWAIT | MSG_NOSIGNAL);
+    for (int byte = 0; byte < HEAD; byte++)
+        frame[byte] = (char)(size >> (24 - 8 * byte));
+    ssize_t sent = send(one->starter, frame, HEAD + size, MSG_DONTWAIT | MSG_NOSIGNAL);
     size_t taken = sent < 0 ? 0 : (size_t)sent;
-    one->unsent = (struct text){frame + taken, report.size + 4 - taken};
+    one->unsent = (struct text){frame + taken, HEAD + size - taken};
     return !one->unsent.size;
 }
 
 bool tell_started(struct shepherd *one)
 {
     size_t room = 256 + one->spec.uid.size;
-    char *made = some(&one->memory, room);
-    if (!made)
+    char *frame = some(&one->memory, HEAD + room);
+    if (!frame)
         return false;
-    int size = snprintf(made, room, "{\"is\":\"started\",\"uid\":\"%.*s\",\"tasks\":[{\"rank\":-1,\"pid\":%d,\"starttime\":%llu}],"
+    int size = snprintf(frame + HEAD, room, "{\"is\":\"started\",\"uid\":\"%.*s\",\"tasks\":[{\"rank\":-1,\"pid\":%d,\"starttime\":%llu}],"
         "\"at\":%.6f,\"shepherd\":%d}", (int)one->spec.uid.size, one->spec.uid.at, one->pid, start_time(one->pid), one->began, getpid());
     one->told = true;
-    return tell(one, (struct text){made, (size_t)size});
+    return tell(one, frame, (size_t)size);
 }
 
 static uint32_t sum(struct text text)

@@ -148,14 +148,14 @@ static bool obey(struct shepherd *one, struct text frame)
     return is(kind, "part") && own.size && begin(one, number, own);
 }
 
-/* The part is gone: its report, with nothing left of it. */
+/* The part is gone: its report, with nothing left of it. Without memory for the report all of this is Python's. */
 static bool finish(struct shepherd *one)
 {
-    char *made = some(&one->memory, one->end.size + 16);
-    if (!made)
+    char *frame = some(&one->memory, HEAD + one->end.size + 16);
+    if (!frame)
         return false;
-    memcpy(made, one->end.at, one->end.size - 1);
-    memcpy(made + one->end.size - 1, ",\"gone\":true}", 13);
+    memcpy(frame + HEAD, one->end.at, one->end.size - 1);
+    memcpy(frame + HEAD + one->end.size - 1, ",\"gone\":true}", 13);
     if (one->spec.jobfile && one->spec.jobfile_goes)
         unlink(one->spec.jobfile);
     if (one->own_keyring && syscall(SYS_keyctl, CLEAR_KEYRING, SESSION_KEYRING, 0, 0, 0) < 0)
@@ -163,7 +163,7 @@ static bool finish(struct shepherd *one)
     one->pid = 0;
     one->template = NULL;
     one->idle_at = milliseconds() + IDLE_TITLE_AFTER;
-    return tell(one, (struct text){made, one->end.size + 12});
+    return tell(one, frame, one->end.size + 12);
 }
 
 /* Look at ended children; false: Python is to go on. */

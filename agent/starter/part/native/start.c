@@ -35,6 +35,14 @@ static void close_files(struct files *files)
         close(files->in);
 }
 
+/* Whether opening the file twice does no more than opening it once: Python opens it again where the part is left to it, and what has a
+   FIFO or a device at its other end would have seen that. */
+static bool opens_again(const char *path)
+{
+    struct stat found;
+    return !path || !*path || strcmp(path, "/dev/null") == 0 || stat(path, &found) != 0 || S_ISREG(found.st_mode);
+}
+
 static int open_output(const struct file *file)
 {
     if (!file->path)
@@ -64,7 +72,8 @@ static bool write_jobfile(const struct spec *spec)
     if (fd < 0)
         return false;
     bool done = write(fd, spec->script, spec->script_size) == (ssize_t)spec->script_size && fchmod(fd, spec->jobfile_mode) == 0;
-    close(fd);
+    if (close(fd) != 0) /* where NFS says that the disk is full */
+        done = false;
     if (!done)
         unlink(spec->jobfile);
     return done;
@@ -150,7 +159,8 @@ pid_t start(struct memory *memory, const struct spec *spec)
     char **programs = candidates(memory, spec);
     pid_t pid = 0;
     umask(spec->mask);
-    if (programs && chdir(spec->cwd) == 0 && write_jobfile(spec)) {
+    if (programs && chdir(spec->cwd) == 0 && opens_again(spec->input) && opens_again(spec->out.path) && opens_again(spec->err.path)
+        && write_jobfile(spec)) {
         if (open_files(spec, &files))
             pid = vforked(spec, &files, programs);
         close_files(&files);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,17 @@ def test_files_are_opened_as_by_python(native: Shepherd, tmp_path: Path) -> None
     assert (tmp_path / "e").read_text() == "wrong\n"
     assert (tmp_path / "o").stat().st_mode & 0o777 == 0o600
     assert native.noted() == []
+
+
+def test_a_fifo_is_opened_once_also_where_the_part_goes_to_python(native: Shepherd, tmp_path: Path) -> None:
+    fifo, out = tmp_path / "fifo", tmp_path / "new" / "out"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["sh", "-c", 'echo input > "$0"', fifo]) as writer:
+        native.run(native.template(argv=["cat"]), native.part(stdin=str(fifo), stdout={"path": str(out), "mkdir": True}))
+    assert (writer.returncode, out.read_text()) == (0, "input\n")
+    assert native.noted() == ["begin u1"]
+    native.run(native.part(stdin="/dev/null"))
+    assert native.noted() == ["begin u1"]
 
 
 def test_a_job_file_is_written_and_goes_with_the_part(native: Shepherd, tmp_path: Path) -> None:
