@@ -31,11 +31,14 @@ class BuildPy(_build_py):
 
     def run(self) -> None:
         super().run()
-        if self.editable_mode or (library := built_library(os.path.dirname(os.path.abspath(__file__)))) is None:
+        if self.editable_mode:
             return
         path = os.path.join(self.build_lib, LIBRARY)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write(path, library)
+        if (library := built_library(os.path.dirname(os.path.abspath(__file__)))) is not None:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write(path, library)
+        elif os.path.exists(path):  # of a former build in this folder
+            os.unlink(path)
 
 
 class InstallScripts(_install_scripts):
@@ -67,11 +70,12 @@ class InstallData(_install_data):
 
 
 class Wheel(bdist_wheel):
-    """Any Python's, but of this machine's kind where it holds an executable."""
+    """Any Python's, but of this machine's kind where it holds an executable or the library."""
 
     def get_tag(self) -> tuple[str, str, str]:
         python, abi, platform = super().get_tag()
-        return python, abi, platform if executable is None else get_platform(self.bdist_dir)
+        plain = executable is None and not os.path.exists(os.path.join(self.bdist_dir or "", LIBRARY))
+        return python, abi, platform if plain else get_platform(self.bdist_dir)
 
 
 def _content(command: str, alone: bool) -> str | bytes:

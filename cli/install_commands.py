@@ -157,12 +157,20 @@ def compile_modules(root: str) -> None:
                     print(f"{path}: not compiled: {error}", file=sys.stderr)
 
 
-def make_library(root: str) -> None:
-    """Make the starter's library, if it is not current; a folder that cannot be written is left as it is."""
-    if is_current(root) or (library := built_library(root)) is None:
+def make_library(root: str, plain: bool = False) -> None:
+    """Make the starter's library, if it is not current; one that cannot be made again, or is not wanted (``plain``), goes.
+
+    A folder that cannot be written is left as it is.
+    """
+    path = os.path.join(root, LIBRARY)
+    if not plain and is_current(root):
         return
+    library = None if plain else built_library(root)
     try:
-        write(os.path.join(root, LIBRARY), library)
+        if library is not None:
+            write(path, library)
+        elif os.path.exists(path):
+            os.unlink(path)
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
 
@@ -172,7 +180,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", metavar="BINDIR")
     parser.add_argument("--python", default=sys.executable, help="the interpreter (default: this one)")
     parser.add_argument("--root", default=os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    parser.add_argument("--plain", action="store_true", help="Python for all commands, also where a C compiler is")
+    parser.add_argument("--plain", action="store_true", help="Python for all commands and jobs, also where a C compiler is")
     given = parser.parse_args(argv)
     prefix = os.path.dirname(os.path.abspath(given.folder))
     alone, plain = os.path.join(prefix, ALONE), os.path.join(prefix, PLAIN)
@@ -185,8 +193,7 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    if not given.plain:
-        make_library(os.path.abspath(given.root))
+    make_library(os.path.abspath(given.root), given.plain)
     kind = "in Python" if native is None else f"{len(NATIVE)} of them native"
     print(f"{len(INSTALLED)} commands in {given.folder}, and alone in {alone}; {kind}")
     return 0

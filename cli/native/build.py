@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 
@@ -29,23 +31,32 @@ def built_library(root: str) -> bytes | None:
     """The library of the starter (agent/starter/part/native_parts.py) in a folder with lava's packages; None as for ``built``."""
     folder = os.path.dirname(os.path.join(root, LIBRARY))
     names = sorted(name for name in os.listdir(folder) if name.endswith(".c")) if os.path.isdir(folder) else []
-    return _compiled([os.path.join(folder, name) for name in names], ("-fPIC", "-shared")) if names else None
+    if not names:
+        return None
+    way = ("-fPIC", "-shared", f'-DSOURCES="{_sources(folder)}"')
+    return _compiled([os.path.join(folder, name) for name in names], way, _loads)
 
 
 def is_current(root: str) -> bool:
-    """Whether the library is there, and newer than what it is made from."""
+    """Whether the library is there, and made from the sources that lie beside it."""
     library = os.path.join(root, LIBRARY)
-    folder = os.path.dirname(library)
     try:
-        made = os.stat(library).st_mtime
-        return all(
-            os.stat(os.path.join(folder, name)).st_mtime < made for name in os.listdir(folder) if name.endswith((".c", ".h"))
-        )
+        with open(library, "rb") as file:
+            return b"sources=" + _sources(os.path.dirname(library)).encode() in file.read()
     except OSError:
         return False
 
 
-def _compiled(sources: list[str], way: tuple[str, ...], works: Callable[[str], bool] = os.path.exists) -> bytes | None:
+def _sources(folder: str) -> str:
+    """The checksum of the library's sources; as in agent/starter/part/native_parts.py, which is not imported here."""
+    total = hashlib.sha256()
+    for name in sorted(name for name in os.listdir(folder) if name.endswith((".c", ".h"))):
+        with open(os.path.join(folder, name), "rb") as file:
+            total.update(file.read())
+    return total.hexdigest()
+
+
+def _compiled(sources: list[str], way: tuple[str, ...], works: Callable[[str], bool]) -> bytes | None:
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if not compiler or not all(map(os.path.exists, sources)):
         return None
@@ -67,3 +78,9 @@ def _starts(program: str) -> bool:
         return subprocess.run([program], env={"LAVA_NATIVE": "N"}, capture_output=True, check=False).returncode == 127
     except OSError:
         return False
+
+
+def _loads(library: str) -> bool:
+    """Whether it can be loaded on this machine, tried in another process."""
+    program = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
+    return subprocess.run([sys.executable, "-ISc", program, library], capture_output=True, check=False).returncode == 0

@@ -136,7 +136,7 @@ BSUB_QUIET2: bsub does not say what an interactive job, or -K, waits for
 LSF_INTERACTIVE_STDERR: as in lsf.conf
 LSB_EXIT_IF_CWD_NOTEXIST: Y: a job whose folder cannot be entered ends with 2
 LSB_ECHKPNT_KEEP_OUTPUT: as in lsf.conf
-LAVA_NATIVE: N: commands go by Python
+LAVA_NATIVE: N: commands, and the jobs of a starter, go by Python
 NO_COLOR: no colours on a terminal
 XDG_STATE_HOME: where clusters of lava up lie
 LAVA_CLIENT_DIR LAVA_URL LAVA_TOKEN_FILE LAVA_CA_FILE: lava_client: where calls lie; a cluster afar

@@ -9,15 +9,15 @@ Rule: optional. Where the library was not made, or LAVA_NATIVE=N is in the envir
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import sys
 from typing import NamedTuple
 
 from agent.starter.system import apart, kernel, rlimits
+from agent.starter.system.stdio import append
 
 LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "parts.so")
-VERSION = 1
-"""Of what the two have in common, as in native/native.h."""
 _NONE = 0
 
 
@@ -69,21 +69,49 @@ class _Loaded:
     library: ctypes.CDLL | None = None
 
 
-def load(path: str = LIBRARY) -> bool:
-    """Load the library before the first fork; False: there is none, or it is not wanted."""
-    if os.environ.get("LAVA_NATIVE", "").startswith("N") or sys.getfilesystemencoding() != "utf-8":
-        return False
+def load(path: str = LIBRARY) -> str:
+    """Load the library before the first fork: "", or why every part goes by Python."""
+    if os.environ.get("LAVA_NATIVE", "").startswith("N"):
+        return "LAVA_NATIVE=N"
+    if sys.getfilesystemencoding() != "utf-8":
+        return f"the names of files are {sys.getfilesystemencoding()}"
     try:
-        library = ctypes.CDLL(path)
+        with open(path, "rb") as file:
+            made = file.read()
+        if _sources(os.path.dirname(path)) not in made:
+            return f"{path}: made from other sources than those beside it"
+        library = _loaded(made)
         library.lava_shepherd.restype = ctypes.c_void_p
         library.lava_run.restype = None
-        current = library.lava_version() == VERSION
-    except (OSError, AttributeError):
-        return False
-    if not current:  # it was made before the sources were changed
-        return False
+        if not library.lava_works():
+            return "vfork is done by fork here"
+    except (OSError, AttributeError) as e:
+        return f"{path}: {getattr(e, 'strerror', None) or e}"
     _Loaded.library = library
-    return True
+    return ""
+
+
+def _sources(folder: str) -> bytes:
+    """What a library made from the sources in this folder has in it, b"" without sources; as in cli/native/build.py."""
+    total = hashlib.sha256()
+    names = sorted(name for name in os.listdir(folder) if name.endswith((".c", ".h")))
+    for name in names:
+        with open(os.path.join(folder, name), "rb") as file:
+            total.update(file.read())
+    return b"sources=" + total.hexdigest().encode() if names else b""
+
+
+def _loaded(made: bytes) -> ctypes.CDLL:
+    """The library from a copy in memory: a file that is replaced in place, or over NFS, would end each process that has it.
+
+    OSError where it cannot be loaded.
+    """
+    fd = os.memfd_create("parts")
+    try:
+        append(fd, made)
+        return ctypes.CDLL(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
 
 
 def begin(starter: int, wake: int, end_file: int) -> NativeParts | None:

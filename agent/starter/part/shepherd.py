@@ -39,6 +39,7 @@ class Shepherd:
         self._host = host
         self._templates: dict[int, Template] = {}
         """Those that native code has not taken."""
+        self._last: tuple[bytes, Template] | None = None
         self._native: NativeParts | None = None
         self._native_runs = True
         self._part: PartRun | None = None
@@ -110,7 +111,7 @@ class Shepherd:
         if handed.unsent:
             self._starter.send_frame(handed.unsent)
         if task := handed.task:
-            self._part = PartRun(Spec(Template(parse(task.template)), parse(task.own)), self._end_fd, self._host, self._watch)
+            self._part = PartRun(Spec(self._parsed(task.template), parse(task.own)), self._end_fd, self._host, self._watch)
             self._part.take_over(task)
             self._settle()
         if handed.closed:
@@ -208,8 +209,14 @@ class Shepherd:
     def _template(self, number: int) -> Template:
         """LookupError: there is none."""
         if number not in self._templates and self._native and (fields := self._native.template(number)):
-            return Template(parse(fields))
+            return self._parsed(fields)
         return self._templates[number]
+
+    def _parsed(self, fields: bytes) -> Template:
+        """A template that native code has; the last one is kept, since the parts of an array come one after the other."""
+        if self._last is None or self._last[0] != fields:
+            self._last = fields, Template(parse(fields))
+        return self._last[1]
 
     def _begin(self, order: orders.Begin) -> None:
         try:

@@ -102,8 +102,8 @@ class Starter:
         # Before the first fork: every shepherd has the functions that each part needs.
         prepare(PartSpec, orders.Begin, orders.Template, Ended, End, EndedTask, RunningTask, Started)
         prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
-        if native_parts.load():
-            log("parts of one process are run by native code")
+        why = native_parts.load()
+        log(f"parts of one process are run by Python: {why}" if why else "parts of one process are run by native code")
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, home.host, home.fenced)

@@ -37,7 +37,7 @@ def noted(name):
 noted("begin"), noted("take_over")
 kernel.become_subreaper()
 if library:
-    assert native_parts.load(library)
+    assert not native_parts.load(library)
 shepherd.Shepherd(socket.socket(fileno=int(sock)), int(end_file), "here").run()
 """
 

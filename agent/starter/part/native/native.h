@@ -5,8 +5,6 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#define VERSION 1 /* of what native_parts.py and this have in common, as there */
-
 #if __SIZEOF_LONG__ != 8
 #error "written for machines of 64 bits"
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -18,7 +19,8 @@ from hypothesis import strategies as st
 from agent.starter.part import native_parts
 from agent.starter.process import ends
 from agent.starter.wire.frames import pack
-from cli.native.build import built_library
+from cli.install_commands import make_library
+from cli.native.build import LIBRARY, built_library, is_current
 from tests.support.daemons.shepherds import SHOW, Shepherd
 from tests.support.wait import wait_until
 
@@ -261,8 +263,45 @@ def test_a_broken_frame_ends_the_connection_as_by_python(library: Path, tmp_path
         one.socket.close()
 
 
-def test_both_sides_know_the_same_version() -> None:
-    header = (ROOT / os.path.dirname(native_parts.LIBRARY) / "native.h").read_text()
-    found = re.search(r"#define VERSION (\d+)", header)
-    assert found
-    assert int(found[1]) == native_parts.VERSION
+@pytest.fixture
+def root(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the sources and the library made from them; what is loaded in the test is forgotten after it."""
+    monkeypatch.setattr(native_parts._Loaded, "library", None)
+    monkeypatch.delenv("LAVA_NATIVE", raising=False)
+    shutil.copytree(os.path.dirname(native_parts.LIBRARY), tmp_path / os.path.dirname(LIBRARY))
+    shutil.copy(library, tmp_path / LIBRARY)
+    return tmp_path
+
+
+def test_the_library_is_loaded_from_memory(root: Path) -> None:
+    assert native_parts.load(str(root / LIBRARY)) == ""
+    maps = Path("/proc/self/maps").read_text()
+    assert "memfd:parts" in maps
+    assert str(root) not in maps
+
+
+def test_a_library_made_from_other_sources_is_not_loaded_but_made_again_or_removed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / LIBRARY
+    header = path.with_name("native.h")
+    text = header.read_text()
+    assert is_current(str(root))
+    header.write_text(text + "/* changed */\n")
+    os.utime(header, ns=(0, 0))
+    assert not is_current(str(root))
+    assert native_parts.load(str(path)).endswith("made from other sources than those beside it")
+    make_library(str(root))
+    assert is_current(str(root))
+    assert native_parts.load(str(path)) == ""
+    header.write_text(text)
+    monkeypatch.setenv("CC", "false")
+    make_library(str(root))
+    assert not path.exists()
+    assert native_parts.load(str(path)).endswith("No such file or directory")
+
+
+def test_plain_removes_the_library(root: Path) -> None:
+    make_library(str(root), plain=True)
+    assert not (root / LIBRARY).exists()
+    make_library(str(root), plain=True)
