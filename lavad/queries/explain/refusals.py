@@ -26,7 +26,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     (
         "rest",
         "is expected, with - before it|no state of a job, nor one of|not one that lava gave|it belongs to another order|"
-        "seconds since the epoch are expected|one name is expected",
+        "a number from 0 to|seconds since the epoch are expected|one name is expected",
         "A request to REST has a parameter that does not read.",
         "docs/web.md, and /api/openapi.json, have the parameters of each request",
     ),
