@@ -125,7 +125,7 @@ def test_what_a_job_has_written_is_shown_once_after_the_page_was_lost(browser: t
 
 def test_use_over_time_is_drawn_as_curves(browser: tuple[Chromium, Cluster]) -> None:
     chromium, cluster = browser
-    cluster.run("bkill 1")
+    cluster.run("bkill 1", ok=False)  # unless a test before has killed it
     cluster.wait_for(1, "EXIT")
     chromium.go("#/use")
     chromium.wait("document.querySelectorAll('.uplot').length === 1")
