@@ -135,9 +135,13 @@ def _shaped(state: CycleState, need: Need, offers: list[Offer], least: int, most
         chosen = _stripes(span.n, offers, most)
     elif span.kind == "ptile":
         chosen = _varied_tiles(state, need, offers, most)
+    elif need.one_host and need.shape.per_job:
+        chosen = _one_host((offer for offer in offers if _with_first(state, need, [offer])), least, most)
     else:
-        return _spread(need, offers, least, most)
-    return chosen if sum(count for _, count in chosen) >= least else []
+        chosen = _with_first(state, need, _spread(need, offers, least, most))
+        if need.shape.per_job and not chosen:
+            chosen = _spread(need, offers, least, most, few=False)
+    return _with_first(state, need, chosen) if sum(count for _, count in chosen) >= least else []
 
 
 def _with_first(state: CycleState, need: Need, offers: list[Offer]) -> list[Offer]:
@@ -149,14 +153,15 @@ def _with_first(state: CycleState, need: Need, offers: list[Offer]) -> list[Offe
     return [] if per_job else offers
 
 
-def _spread(need: Need, offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
+def _spread(need: Need, offers: Iterable[Offer], least: int, most: int, few: bool = True) -> list[Offer]:
+    """``few``: the GPUs of a job are to be on as few hosts as possible, whatever the order of the hosts."""
     if need.one_host:
         return _one_host(offers, least, most)
     if need.ptile:
         return _tiles(least, need.ptile, offers, most)
     chosen: list[Offer] = []
     total = 0
-    for row, count in _on_few(list(offers), most) if need.packing == "gpus" and not need.one_slot else offers:
+    for row, count in _on_few(list(offers), most) if few and need.packing == "gpus" and not need.one_slot else offers:
         take = min(count, most - total)
         chosen.append((row, take))
         total += take

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -237,3 +238,15 @@ def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
             assert accept_plan(world.cluster, plan, world.now, "again") == []
         check_world(world)
     check_invariants(world.cluster)
+
+
+@pytest.mark.parametrize("gpu", ["", "num=1", "num=1/task"])
+@pytest.mark.parametrize("slots", [1, 4])
+def test_what_is_reserved_once_a_job_is_there_on_its_first_host(slots: int, gpu: str) -> None:
+    limits: dict[str, None] = dict.fromkeys(("qjob_limit", "ujob_limit", "hjob_limit", "pjob_limit"))
+    world = make_world({"short": limits, "limits": [], "by_slot": False, "users": ()})
+    for _ in range(7):
+        world.submit(slots=slots, resreq="rusage[mem=6000/job]", gpu=gpu)
+    plan = world.schedule()
+    assert plan.placements
+    assert len(world.accept(plan)) == len(plan.placements)
