@@ -193,7 +193,7 @@ class Cluster:
 
     def rss(self) -> dict[str, int]:
         """Resident bytes of each daemon."""
-        return {name: resident(pid) for name, pid in self.pids().items()}
+        return {name: size for name, pid in self.pids().items() if (size := resident(pid))}
 
     def private(self) -> dict[str, int]:
         """Bytes of each daemon that it does not share with others."""
@@ -223,5 +223,8 @@ def _ticks(pid: int) -> tuple[float, float]:
 
 
 def resident(pid: int) -> int:
-    """Bytes."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Bytes; 0 if it is gone, as the child that answers a long query may be."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
