@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import overload
 
 import msgspec
@@ -83,7 +84,6 @@ class Submissions:
         most = AT_ONCE
         while len(rows) < len(ask.jobs):
             try:
-                self._check_growth(caller, rows)
                 rows[stored:] = await self._some(ask, caller, stored, rows[stored:], drafts.take(len(rows), most))
                 if any(row["ok"] for row in rows[stored:]):
                     stored = len(rows)
@@ -99,10 +99,10 @@ class Submissions:
                 rows += [_refusal(refusal)] * (len(ask.jobs) - len(rows))
         return {"results": rows}
 
-    def _check_growth(self, caller: Caller, before: Sequence[Result]) -> None:
+    def _check_growth(self, caller: Caller) -> None:
         """Raises Refused where what was made of a request has added too much to the store; whether it may begin is known."""
         conf = self._engine.cluster.conf
-        if before and self._growth.has_to_wait(conf, caller, self._engine.clock()):
+        if self._growth.has_to_wait(conf, caller, self._engine.clock()):
             raise Refused(_GROWN, retry=conf.params.sub_try_interval)
 
     async def _some(
@@ -117,6 +117,8 @@ class Submissions:
             stored = await self._engine.find_answer(uuid, caller.user)
             if stored is not None:
                 return stored["results"]
+        if first or before:
+            self._check_growth(caller)
 
         def joined(answers: Sequence[Answer]) -> Answer:
             return {"results": [*before, *(row for answer in answers for row in answer["results"])]}
@@ -186,8 +188,11 @@ class _Drafts:
 
     def take(self, first: int, most: int) -> list[_Draft]:
         """``most`` of them from ``first`` on, fewer at the end and where their environments are large; none before it is kept."""
+        passed = first - self._first - len(self._made)
         del self._made[: first - self._first]
         self._first = first
+        for _ in islice(self._source, max(0, passed)):
+            """Told of by a stored answer."""
         envs = {id(draft[1]): len(draft[1][1]) for draft in self._made if not isinstance(draft, Refused)}
         size = sum(envs.values())
         while len(self._made) < most and size < ENVIRONMENTS_AT_ONCE:

@@ -18,6 +18,7 @@ from lavad.core.lang.asks import Caller
 from lavad.engine import Engine
 from lavad.rpc import submissions
 from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.store_growth import StoreGrowth
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
@@ -172,6 +173,39 @@ def test_what_was_refused_before_the_caller_was_lost_shifts_no_job(tmp_path: Pat
         assert await master.bulk(*jobs, uuid="u", again=True) == rows
         made_now = [row["job"] for row in rows if row["ok"]]
         assert sorted(master.engine.cluster.jobs.rows) == sorted([late["ok"]["job"], *made_now])
+
+    serve(tmp_path, work)
+
+
+def test_a_stored_answer_longer_than_a_try_shifts_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells of those refused before it too, and what follows was not made before the caller was lost."""
+    monkeypatch.setattr(submissions, "AT_ONCE", 2)
+    jobs = [{"command": "a", "options": {"q": "nosuch"}}] * 5 + [{"command": "b"}, {"command": "c"}, {"command": "d"}]
+
+    async def work(master: Master) -> None:
+        made = asyncio.Event()
+        master.engine.listen(lambda told: made.set())
+        lost = asyncio.ensure_future(master.bulk(*jobs, uuid="u"))
+        await made.wait()
+        lost.cancel()
+        rows = await master.bulk(*jobs, uuid="u", again=True)
+        assert [row.get("job") for row in rows] == [None] * 5 + [1, 2, 3]
+        assert [master.text(job)[0].command for job in (1, 2, 3)] == ["b", "c", "d"]
+        assert sorted(master.engine.cluster.jobs.rows) == [1, 2, 3]
+
+    serve(tmp_path, work)
+
+
+def test_jobs_that_were_made_are_told_also_where_their_user_may_add_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_a_turn(monkeypatch)
+
+    async def work(master: Master) -> None:
+        rows = await master.bulk("a", "b", "c", uuid="u")
+        first = iter([False])
+        monkeypatch.setattr(StoreGrowth, "has_to_wait", lambda *_: next(first, True))
+        assert await master.bulk("a", "b", "c", uuid="u", again=True) == rows
 
     serve(tmp_path, work)
 
