@@ -12,17 +12,20 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from agent.starter.system.proctree import below
+from agent.starter.system.proctree import children as children_of
+from benchmarks.programs import PATIENCE, wait
 from cli.local.daemons import children, find_pid
 from cli.local.folder import ROOT, Folder, commands_folder
 
 TICKS = os.sysconf("SC_CLK_TCK")
-PATIENCE = 240.0
+ALONE = ("lavad", "agent", "starter")
+"""Daemons whose children are counted under names of their own."""
 QUIET = 0.03
 """CPU seconds in 0.3 s below which daemons count as idle."""
 
@@ -67,6 +70,11 @@ class Wire:
                 raise ConnectionError("lavad is not the master yet")
             pieces.append(answer.get("out") or answer.get("err") or "")
         return "".join(pieces)
+
+    def drained(self, queue: str = "normal", pause: float = 0.005) -> None:
+        """Wait until a queue has no jobs."""
+        options = {"noheader": True, "o": "njobs"}
+        wait(lambda: self.query("bqueues", options, [queue]).strip() == "0", "all jobs to end", pause)
 
     def fileno(self) -> int:
         """To wait for its next answer; no answer may be left unread then."""
@@ -152,14 +160,6 @@ class Cluster:
         for wire in wires:
             wire.close()
 
-    def wait(self, done: Callable[[], bool], what: str, pause: float = 0.005) -> None:
-        """Wait for a condition."""
-        deadline = time.monotonic() + PATIENCE
-        while not done():
-            if time.monotonic() > deadline:
-                raise SystemExit(f"waited {PATIENCE:.0f} s for {what}")
-            time.sleep(pause)
-
     def settle(self) -> None:
         """Wait until the daemons are done with what came before."""
         used = [-1.0]
@@ -168,23 +168,25 @@ class Cluster:
             before, used[0] = used[0], sum(self.cpu().values())
             return used[0] - before < QUIET
 
-        self.wait(quiet, "the daemons to be idle", 0.3)
+        wait(quiet, "the daemons to be idle", 0.3)
 
     def pids(self) -> dict[str, int]:
         """lavad, its replicas and the process of its log of events, agent, starter."""
         lavad = find_pid(self.folder, "lavad")
         found = {"lavad": lavad}
-        for pid in children([lavad]) - {lavad}:
-            name = comm(pid)
-            found[name.removeprefix("lava-")] = pid
+        # not the forks of these, which have their names
+        found |= {comm(pid).removeprefix("lava-"): pid for pid in children_of(lavad)}
         found["agent"] = find_pid(self.folder, "agent-host1")
         found["starter"] = find_pid(self.folder, "starter-host1")
         return found
 
     def cpu(self) -> dict[str, float]:
-        """CPU seconds of each daemon so far; ``shepherds``: of all there are, ``jobs``: of what they and the starter reaped."""
+        """CPU seconds of each daemon so far, of lavad's processes with their forks, in which long queries are answered.
+
+        ``shepherds``: of all there are; ``jobs``: of what they and the starter reaped.
+        """
         pids = self.pids()
-        used = {name: _ticks(pid)[0] for name, pid in pids.items()}
+        used = {name: _ticks(pid)[0] if name in ALONE else with_forks(pid) for name, pid in pids.items()}
         if "starter" in pids:
             shepherds = [_ticks(pid) for pid in children([pids["starter"]]) if comm(pid) == "lava-shepherd"]
             used["shepherds"] = sum(own for own, _ in shepherds)
@@ -203,6 +205,11 @@ class Cluster:
 def _private(pid: int) -> int:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
+
+
+def with_forks(pid: int) -> float:
+    """CPU seconds of a process, of its forks that have ended, and of those that run."""
+    return sum(sum(_ticks(one)) for one in (pid, *below([pid])))
 
 
 def comm(pid: int) -> str:

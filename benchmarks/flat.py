@@ -27,12 +27,12 @@ def lines(wanted: set[str]) -> Iterator[Line]:
     note = f"after {FINISHED} finished jobs; floor: after {BEGIN}"
     with Cluster() as cluster:
         wire = cluster.wire()
-        _thousand(cluster, wire)
+        _thousand(wire)
         cluster.settle()
         early, speeds, used = cluster.private(), [], []
         for turn in range(max(2 * TURNS, FINISHED // BEGIN - 1)):
             before = sum(cluster.cpu().values())
-            speeds.append(BEGIN / seconds(partial(_thousand, cluster, wire, turn)))
+            speeds.append(BEGIN / seconds(partial(_thousand, wire, turn)))
             used.append(sum(cluster.cpu().values()) - before)
         cluster.settle()
         late = cluster.private()
@@ -48,12 +48,11 @@ def lines(wanted: set[str]) -> Iterator[Line]:
         yield line("flat_store", "bytes", [store / FINISHED], (), "on disk for a finished job")
 
 
-def _thousand(cluster: Cluster, wire: Wire, turn: int = -1) -> None:
+def _thousand(wire: Wire, turn: int = -1) -> None:
     wire.ask(**submission(J=f"a[1-{ELEMENTS}]"))
     jobs = [submission(J=f"j{turn}.{at}", R=f"select[mem>{at}] rusage[mem=1]") for at in range(SINGLES)]
     wire.send(jobs)
     for _ in jobs:
         if "ok" not in (answer := wire.take()):
             raise SystemExit(f"submit: {answer}")
-    options = {"noheader": True, "o": "njobs"}
-    cluster.wait(lambda: wire.query("bqueues", options, ["normal"]).strip() == "0", "all jobs to end")
+    wire.drained()

@@ -12,6 +12,7 @@ from functools import partial
 
 from benchmarks.cluster import Cluster, Wire, comm, submission
 from benchmarks.line import Line, line, seconds
+from benchmarks.programs import wait
 from cli.local.daemons import children
 
 METRICS = ("kill_1000", "start_1000")
@@ -27,8 +28,8 @@ def lines(wanted: set[str]) -> Iterator[Line]:
         for _ in range(ROUNDS):
             pids = [os.posix_spawn("/bin/sleep", ("sleep", "600"), {}) for _ in range(JOBS)]
             floors.append(seconds(partial(_end, pids)))
-            starts.append(seconds(lambda: _start(cluster, wire)))
-            kills.append(seconds(lambda: _kill(cluster, wire)))
+            starts.append(seconds(lambda: start_sleeps(cluster, wire)))
+            kills.append(seconds(lambda: kill_all(wire)))
         if "start_1000" in wanted:
             yield line("start_1000", "s", starts, (), f"an array of {JOBS} sleeps until all run")
         if "kill_1000" in wanted:
@@ -43,20 +44,17 @@ def _end(pids: list[int]) -> None:
         os.waitpid(pid, 0)
 
 
-def _column(wire: Wire, name: str) -> str:
-    return wire.query("bqueues", {"noheader": True, "o": name}, ["normal"]).strip()
-
-
-def _start(cluster: Cluster, wire: Wire) -> None:
-    """Until the processes are there: lavad says RUN as soon as it has sent them off."""
-    wire.ask(**submission("exec sleep 600", J=f"s[1-{JOBS}]"))
-    cluster.wait(lambda: _sleeping(cluster) == JOBS, "all to run", 0.1)
+def start_sleeps(cluster: Cluster, wire: Wire, count: int = JOBS) -> None:
+    """An array of them, until the processes are there: lavad says RUN as soon as it has sent them off."""
+    wire.ask(**submission("exec sleep 600", J=f"s[1-{count}]"))
+    wait(lambda: _sleeping(cluster) == count, "all to run", 0.1)
 
 
 def _sleeping(cluster: Cluster) -> int:
     return sum(comm(pid) == "sleep" for pid in children([cluster.pids()["starter"]]))
 
 
-def _kill(cluster: Cluster, wire: Wire) -> None:
+def kill_all(wire: Wire) -> None:
+    """All jobs, until they have ended."""
     wire.ask(ask="kill", jobs={"ids": ["0"]})
-    cluster.wait(lambda: _column(wire, "njobs") == "0", "all to end", 0.01)
+    wire.drained(pause=0.01)

@@ -20,21 +20,27 @@ def line(metric: str, unit: str, values: Sequence[float], floors: Sequence[float
     """``values`` (and ``floors``) of the rounds, in the unit."""
     found: Line = {
         "metric": metric,
-        "value": _short(statistics.median(values)),
+        "value": rounded(statistics.median(values)),
         "unit": unit,
         "n": len(values),
-        "min": _short(min(values)),
-        "max": _short(max(values)),
+        "min": rounded(min(values)),
+        "max": rounded(max(values)),
         "note": note,
     }
     if floors:
-        found["floor"] = _short(statistics.median(floors))
-        found["ratio"] = _short(statistics.median(value / floor for value, floor in zip(values, floors, strict=True)))
+        found["floor"] = rounded(statistics.median(floors))
+        found["ratio"] = rounded(statistics.median(value / floor for value, floor in zip(values, floors, strict=True)))
     return found
 
 
-def _short(value: float) -> float:
+def rounded(value: float) -> float:
+    """Four digits that count."""
     return float(f"{value:.4g}")
+
+
+def short(value: float) -> str:
+    """Three digits that count, thousands apart."""
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def show(lines: Iterator[Line]) -> None:

@@ -32,8 +32,8 @@ def rate_of_loops(words: tuple[str, ...], env: dict[str, str], each: int) -> flo
     return LOOPS * each / seconds(all_of_them)
 
 
-def wait(done: Callable[[], bool], what: str, pause: float) -> None:
-    """Until ``done``; raises TimeoutError after four minutes."""
+def wait(done: Callable[[], bool], what: str, pause: float = 0.005) -> None:
+    """Until ``done``, asked every ``pause`` seconds; raises TimeoutError after four minutes."""
     deadline = time.monotonic() + PATIENCE
     while not done():
         if time.monotonic() > deadline:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from benchmarks.cluster import Cluster, submission
 from benchmarks.line import ROUNDS, Line, line, seconds
+from benchmarks.programs import wait
 
 METRICS = ("restart_10000",)
 PENDING = 10_000
@@ -44,6 +45,6 @@ def restart(cluster: Cluster) -> float:
         return True
 
     try:
-        return seconds(lambda: cluster.wait(answers, "lavad to answer", 0.01))
+        return seconds(lambda: wait(answers, "lavad to answer", 0.01))
     finally:
         starting.join()

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from benchmarks.cluster import Cluster, Wire, submission
 from benchmarks.line import Line, line, seconds
+from benchmarks.programs import wait
 from cli.local.daemons import start
 from cli.local.folder import ROOT, Shape
 from config.write.generate import write_cluster
@@ -43,7 +44,7 @@ class Site(Cluster):
         where = address(str(self.folder.run), "lavad")
         places_of = ["--conf", str(self.folder.conf), "--run", str(self.folder.run), "--host", "host1"]
         start(self.folder, "lavad", "lavad.main", [*places_of, "--listen", where, "--log", str(self.folder.log / "lavad.log")])
-        self.wait((self.folder.run / "master" / "lavad.sock").exists, "lavad to listen")
+        wait((self.folder.run / "master" / "lavad.sock").exists, "lavad to listen")
         each = -(-HOSTS // PROCESSES)
         self._hosts = []
         for first in range(1, HOSTS + 1, each):
@@ -77,7 +78,7 @@ def lines(wanted: set[str]) -> Iterator[Line]:
     with Site(HOSTS, SLOTS) as site:
         wire = site.wire()
         begin = time.perf_counter()
-        site.wait(lambda: site.ok(wire) == HOSTS, f"{HOSTS} hosts to be ok", 0.2)
+        wait(lambda: site.ok(wire) == HOSTS, f"{HOSTS} hosts to be ok", 0.2)
         print(f"{HOSTS} hosts ok after {time.perf_counter() - begin:.1f} s", file=sys.stderr)
         yield from _load(site, wire, wanted)
 
@@ -86,7 +87,7 @@ def _load(site: Site, wire: Wire, wanted: set[str]) -> Iterator[Line]:
     note = f"{HOSTS} hosts of {SLOTS} slots, {PENDING} pending jobs, each runs {RUNS:g} s"
     for begin in range(0, PENDING, 10_000):
         wire.ask(**submission(J=f"a{begin}[1-{min(10_000, PENDING - begin)}]"))
-    site.wait(lambda: _done(wire) > 0, "the first jobs to end", 0.2)
+    wait(lambda: _done(wire) > 0, "the first jobs to end", 0.2)
     before, done = site.cpu(), _done(wire)
     clock = time.perf_counter()
     submits, queries = [], []
@@ -125,8 +126,7 @@ def _done(wire: Wire) -> int:
 def _gang(site: Site, wire: Wire) -> Line:
     """One job over all hosts, once they are free."""
     wire.ask(ask="kill", jobs={"ids": ["0"]})
-    options = {"noheader": True, "o": "njobs"}
-    site.wait(lambda: wire.query("bqueues", options, ["normal"]).strip() == "0", "all jobs to end", 0.2)
+    wire.drained(pause=0.2)
     values = []
     for _ in range(3):
         begin = time.perf_counter()

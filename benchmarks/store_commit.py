@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.cluster import Cluster, Wire, submission
 from benchmarks.floors import sync
-from benchmarks.line import ROUNDS, Line, line
+from benchmarks.line import ROUNDS, Line, line, rounded
 from lavad.core import events as ev
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
@@ -115,7 +115,7 @@ def _beside(taken: Sequence[float], sqlite: Sequence[float]) -> Line:
     if taken is sqlite:
         return {}
     times = statistics.median(mine / other for mine, other in zip(taken, sqlite, strict=True))
-    return {"to_sqlite": float(f"{times:.4g}")}
+    return {"to_sqlite": rounded(times)}
 
 
 def _callers() -> Iterator[Line]:

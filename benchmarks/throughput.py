@@ -28,7 +28,7 @@ def lines(wanted: set[str]) -> Iterator[Line]:
     """All on one cluster."""
     with Cluster() as cluster:
         wire = cluster.wire()
-        _array(cluster, wire, 200)  # shepherds are made once
+        _array(wire, 200)  # shepherds are made once
         if wanted & {"throughput_array", "cpu_per_job"}:
             yield from _arrays(cluster, wire)
         if "throughput_single" in wanted:
@@ -38,14 +38,9 @@ def lines(wanted: set[str]) -> Iterator[Line]:
             yield _turnarounds(wire)
 
 
-def _drained(cluster: Cluster, wire: Wire) -> None:
-    options = {"noheader": True, "o": "njobs"}
-    cluster.wait(lambda: wire.query("bqueues", options, ["normal"]).strip() == "0", "all jobs to end")
-
-
-def _array(cluster: Cluster, wire: Wire, count: int) -> None:
+def _array(wire: Wire, count: int) -> None:
     wire.ask(**submission(J=f"a[1-{count}]"))
-    _drained(cluster, wire)
+    wire.drained()
 
 
 def _arrays(cluster: Cluster, wire: Wire) -> Iterator[Line]:
@@ -56,7 +51,7 @@ def _arrays(cluster: Cluster, wire: Wire) -> Iterator[Line]:
         spawned.append(_spawn_cpu())
         floors.append(_floor())
         before = cluster.cpu()
-        values.append(ELEMENTS / seconds(lambda: _array(cluster, wire, ELEMENTS)))
+        values.append(ELEMENTS / seconds(lambda: _array(wire, ELEMENTS)))
         after = cluster.cpu()
         for name in STEPS:
             used[name].append((after[name] - before[name]) / ELEMENTS * 1000)
@@ -86,7 +81,7 @@ def _floor() -> float:
 
 def _singles(cluster: Cluster, wire: Wire) -> None:
     cluster.submit_many(JOBS, LINKS)
-    _drained(cluster, wire)
+    wire.drained()
 
 
 def _spawn() -> None:

@@ -12,43 +12,41 @@ from benchmarks.line import Line
 
 @dataclass(frozen=True)
 class Aim:
-    """One of them."""
+    """One of them. ``field``: which number of the figure; ``more``: the limit is the least that is good enough, not the most."""
 
     what: str
     metric: str
     limit: float
     field: str = "value"
     more: bool = False
-    """Whether the limit is the least that is good enough, not the most."""
-    unit: str = ""
 
 
 AIMS = (
-    Aim("no-op array, beside HyperQueue", "beside_throughput_array_hyperqueue", 3, "ratio", more=True, unit="times"),
-    Aim("no-op array, beside what the starter does alone", "throughput_array", 0.9, "ratio", more=True, unit="times"),
-    Aim("CPU of all of lava for a no-op job", "cpu_per_job_all", 1.1, unit="ms"),
-    Aim("separate no-op jobs, beside HyperQueue", "beside_throughput_single_hyperqueue", 5, "ratio", more=True, unit="times"),
-    Aim("one bsub, beside sbatch", "beside_submit_command_slurm", 1, "ratio", more=True, unit="times"),
-    Aim("one bsub, beside a bare start of Python", "submit_command", 0.6, "ratio", unit="times"),
-    Aim("four loops of bsub, beside sbatch", "beside_submit_rate_4_slurm", 1, "ratio", more=True, unit="times"),
-    Aim("an array of 10,000, beside sbatch", "beside_array_submit_10000_slurm", 1, "ratio", more=True, unit="times"),
-    Aim("10,000 different jobs by one call, on disk", "submit_bulk_10000", 20_000, more=True, unit="jobs/s"),
-    Aim("submit to end of one job, idle", "turnaround", 6, unit="ms"),
-    Aim("1,000 sleeps started on one host", "start_1000", 1, unit="s"),
-    Aim("a list of 10,000 pending jobs", "query_all_10000", 20, unit="ms"),
-    Aim("a list of 100,000 pending jobs", "query_all_100000", 150, unit="ms"),
-    Aim("memory of lavad for a pending job", "rss_per_job_10000", 500, unit="bytes"),
-    Aim("the same with its scheduler and query process", "rss_per_job_all_10000", 1000, unit="bytes"),
-    Aim("restart with 10,000 pending jobs, to the first answer", "restart_10000", 0.7, unit="s"),
-    Aim("64 ranks, beside mpiexec.hydra", "beside_ranks_64_hydra", 1, "ratio", more=True, unit="times"),
-    Aim("first cycle over 100,000 classes", "mark_classes_first", 1000, unit="ms"),
-    Aim("a commit for 1 caller, PostgreSQL beside SQLite", "store_commit_postgresql_1", 1.5, "to_sqlite", unit="times"),
-    Aim("a commit for 16 callers", "store_commit_postgresql_16", 1.5, "to_sqlite", unit="times"),
-    Aim("a commit for 256 callers", "store_commit_postgresql_256", 1.5, "to_sqlite", unit="times"),
-    Aim("submits by 256 callers, PostgreSQL beside SQLite", "store_callers_postgresql_256", 1.5, "to_sqlite", unit="times"),
-    Aim("speed at the end of many jobs, beside the begin", "flat_speed", 0.9, "ratio", more=True, unit="times"),
-    Aim("CPU of a job at the end of many jobs, beside the begin", "flat_cpu", 1.1, "ratio", unit="times"),
-    Aim("memory of lavad at the end of many jobs, beside the begin", "flat_memory_lavad", 1.2, "ratio", unit="times"),
+    Aim("no-op array, beside HyperQueue", "beside_throughput_array_hyperqueue", 3, "ratio", more=True),
+    Aim("no-op array, beside what the starter does alone", "throughput_array", 0.9, "ratio", more=True),
+    Aim("CPU of all of lava for a no-op job", "cpu_per_job_all", 1.1),
+    Aim("separate no-op jobs, beside HyperQueue", "beside_throughput_single_hyperqueue", 5, "ratio", more=True),
+    Aim("one bsub, beside sbatch", "beside_submit_command_slurm", 1, "ratio", more=True),
+    Aim("one bsub, beside a bare start of Python", "submit_command", 0.6, "ratio"),
+    Aim("four loops of bsub, beside sbatch", "beside_submit_rate_4_slurm", 1, "ratio", more=True),
+    Aim("an array of 10,000, beside sbatch", "beside_array_submit_10000_slurm", 1, "ratio", more=True),
+    Aim("10,000 different jobs by one call, on disk", "submit_bulk_10000", 20_000, more=True),
+    Aim("submit to end of one job, idle", "turnaround", 6),
+    Aim("1,000 sleeps started on one host", "start_1000", 1),
+    Aim("a list of 10,000 pending jobs", "query_all_10000", 20),
+    Aim("a list of 100,000 pending jobs", "query_all_100000", 150),
+    Aim("memory of lavad for a pending job", "rss_per_job_10000", 500),
+    Aim("the same with its scheduler and query process", "rss_per_job_all_10000", 1000),
+    Aim("restart with 10,000 pending jobs, to the first answer", "restart_10000", 0.7),
+    Aim("64 ranks, beside mpiexec.hydra", "beside_ranks_64_hydra", 1, "ratio", more=True),
+    Aim("first cycle over 100,000 classes", "mark_classes_first", 1000),
+    Aim("a commit for 1 caller, PostgreSQL beside SQLite", "store_commit_postgresql_1", 1.5, "to_sqlite"),
+    Aim("a commit for 16 callers", "store_commit_postgresql_16", 1.5, "to_sqlite"),
+    Aim("a commit for 256 callers", "store_commit_postgresql_256", 1.5, "to_sqlite"),
+    Aim("submits by 256 callers, PostgreSQL beside SQLite", "store_callers_postgresql_256", 1.5, "to_sqlite"),
+    Aim("speed at the end of many jobs, beside the begin", "flat_speed", 0.9, "ratio", more=True),
+    Aim("CPU of a job at the end of many jobs, beside the begin", "flat_cpu", 1.1, "ratio"),
+    Aim("memory of lavad at the end of many jobs, beside the begin", "flat_memory_lavad", 1.2, "ratio"),
 )
 
 
@@ -56,6 +54,11 @@ def number(aim: Aim, figures: dict[str, Line]) -> float | None:
     """What was measured; None: it was not."""
     found = figures.get(aim.metric, {}).get(aim.field)
     return None if found is None else float(found)
+
+
+def unit_of(aim: Aim, figures: dict[str, Line]) -> str:
+    """Of that number."""
+    return str(figures[aim.metric]["unit"]) if aim.field == "value" else "times"
 
 
 def met(aim: Aim, value: float) -> bool:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from benchmarks.floors import FLOORS
-from benchmarks.kept.aims import AIMS, met, number
+from benchmarks.kept.aims import AIMS, met, number, unit_of
 from benchmarks.kept.results import Results
-from benchmarks.kept.svg import bars, dots, lines, short
-from benchmarks.line import Line
+from benchmarks.kept.svg import bars, dots, lines
+from benchmarks.line import Line, short
 from benchmarks.peers.rows import ROWS
 
 PLOTS = "performance"
@@ -81,8 +81,9 @@ def _aims(figures: Mapping[str, Line]) -> str:
     for aim in AIMS:
         value = number(aim, dict(figures))
         if value is not None:
-            limit = f"{'at least' if aim.more else 'at most'} {short(aim.limit)} {aim.unit}"
-            rows.append((aim.what, limit, f"{short(value)} {aim.unit}", "yes" if met(aim, value) else "**no**"))
+            of = unit_of(aim, dict(figures))
+            limit = f"{'at least' if aim.more else 'at most'} {short(aim.limit)} {of}"
+            rows.append((aim.what, limit, f"{short(value)} {of}", "yes" if met(aim, value) else "**no**"))
     reached = sum(row[-1] == "yes" for row in rows)
     return f"""## What lava aims at
 

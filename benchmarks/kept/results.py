@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.floors import floors
-from benchmarks.line import Line
+from benchmarks.line import Line, rounded
 from cli.local.folder import ROOT
 from proto.version import VERSION
 
@@ -59,7 +59,7 @@ class Begun:
 
     def __init__(self) -> None:
         self.load = os.getloadavg()[0]
-        self.floors = {name: float(f"{value:.4g}") for name, value in floors().items()}
+        self.floors = {name: rounded(value) for name, value in floors().items()}
         self._clock = time.monotonic()
 
     def end(self, figures: Sequence[Line], note: str) -> Results:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from benchmarks.line import short
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 WIDTH, LEFT, RIGHT, TOP = 760, 190, 40, 64
 ROW = 26
@@ -79,11 +81,6 @@ def lines(title: str, across: str, unit: str, series: Mapping[str, Sequence[tupl
             body.append(_dot(at(x), up(y), 4, colour, f"{name}, {short(x)} {across}: {short(y)} {unit}"))
         body.append(_text(at(one[-1][0]) + 10, labels[number] + 4, name, colour=colour))
     return _page(title, height, body)
-
-
-def short(value: float) -> str:
-    """Three digits that count, thousands apart."""
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def apart(places: Sequence[float], room: float = 16.0) -> list[float]:

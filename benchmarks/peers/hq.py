@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from agent.starter.system.proctree import children
 from benchmarks.cluster import resident
 from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, NO_OPS, SINGLES, SLEEPS, Measure
@@ -73,13 +74,7 @@ class Server:
 
     def running(self) -> list[int]:
         """Process ids of tasks."""
-        found: list[int] = []
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            try:
-                found += map(int, Path(f"/proc/{self.pid}/task/{thread}/children").read_text().split())
-            except OSError:
-                continue
-        return found
+        return children(self.pid)
 
     def drained(self) -> float:
         """Wait until no task has run for a while; the time (perf_counter) when the last one was seen."""

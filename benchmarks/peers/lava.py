@@ -7,12 +7,12 @@ from functools import partial
 from types import TracebackType
 
 from benchmarks.bulk import bulk
-from benchmarks.cluster import Cluster, Wire, comm, submission
+from benchmarks.cluster import Cluster, submission
+from benchmarks.kills import kill_all, start_sleeps
 from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, NO_OPS, RANKS, SINGLES, SLEEPS, Measure
 from benchmarks.programs import each_ms, rate_of_loops
 from benchmarks.restart import restart
-from cli.local.daemons import children
 from cli.local.folder import commands_folder
 from proto.version import VERSION
 
@@ -82,20 +82,15 @@ class Lava:
     def _clear(self) -> None:
         self._wire.ask(ask="kill", jobs={"ids": ["0"]})
         for queue in ("night", "normal"):
-            self._drained(self._cluster, self._wire, queue)
-
-    @staticmethod
-    def _drained(cluster: Cluster, wire: Wire, queue: str = "normal") -> None:
-        options = {"noheader": True, "o": "njobs"}
-        cluster.wait(lambda: wire.query("bqueues", options, [queue]).strip() == "0", "all jobs to end")
+            self._wire.drained(queue)
 
     def _array(self, count: int) -> None:
         self._wire.ask(**submission(J=f"a[1-{count}]"))
-        self._drained(self._cluster, self._wire)
+        self._wire.drained()
 
     def _singles(self) -> None:
         self._cluster.submit_many(SINGLES, LINKS)
-        self._drained(self._cluster, self._wire)
+        self._wire.drained()
 
     def _job(self, **options: str) -> None:
         job = self._wire.ask(**submission(**options))["job"]
@@ -117,27 +112,11 @@ class Lava:
         """In a cluster of its own, with a slot for each."""
         self._sleepers = Cluster(slots=SLEEPS)
         self._sleepers.up()
-        wire = self._sleepers.wire()
-
-        def started() -> None:
-            wire.ask(**submission("exec sleep 600", J=f"s[1-{SLEEPS}]"))
-            self._cluster.wait(lambda: self._sleeping() == SLEEPS, "all to run", 0.1)
-
-        return seconds(started)
-
-    def _sleeping(self) -> int:
-        assert self._sleepers is not None
-        return sum(comm(pid) == "sleep" for pid in children([self._sleepers.pids()["starter"]]))
+        return seconds(partial(start_sleeps, self._sleepers, self._sleepers.wire(), SLEEPS))
 
     def _kill(self) -> float:
         assert self._sleepers is not None
-        cluster, wire = self._sleepers, self._sleepers.wire()
-
-        def killed() -> None:
-            wire.ask(ask="kill", jobs={"ids": ["0"]})
-            self._drained(cluster, wire)
-
-        return seconds(killed)
+        return seconds(partial(kill_all, self._sleepers.wire()))
 
     def _end_sleepers(self) -> None:
         if self._sleepers is not None:

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.line import Line, line
+from benchmarks.line import Line, line, rounded, short
 from benchmarks.peers.rows import Row
 
 OURS = "lava"
@@ -38,10 +38,10 @@ def lines(row: Row, taken: dict[str, Taken]) -> list[Line]:
     for name, one in taken.items():
         made = line(f"beside_{row.name}_{name}", row.unit, one.values, (), f"{row.what}: {one.note}")
         made |= {"row": row.name, "contender": name, "how": one.note, "version": one.version}
-        made["floors"] = {floor: _short(statistics.median(each[floor] for each in one.floors)) for floor in one.floors[0]}
+        made["floors"] = {floor: rounded(statistics.median(each[floor] for each in one.floors)) for floor in one.floors[0]}
         lead = ratio(row, taken[OURS].values, one.values) if name != OURS and OURS in taken else None
         if lead is not None:
-            made["ratio"] = _short(lead)
+            made["ratio"] = rounded(lead)
         found.append(made)
     return found
 
@@ -61,16 +61,7 @@ def table(found: Sequence[Line]) -> str:
     return "\n".join([*text, "(x 2.0): lava does twice as well in the same rounds; below 1 the other is ahead. Medians."])
 
 
-def number(value: float) -> str:
-    """Three digits that count, no more."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def _cell(one: Line | None) -> str:
     if one is None:
         return "-"
-    return number(one["value"]) + (f" (x {number(one['ratio'])})" if "ratio" in one else "")
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+    return short(one["value"]) + (f" (x {short(one['ratio'])})" if "ratio" in one else "")

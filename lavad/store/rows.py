@@ -72,6 +72,11 @@ def upsert(table: sa.Table, dialect: sa.Dialect) -> str:
     return _text(statement.on_conflict_do_update(index_elements=keys, set_=values), table, dialect)
 
 
+def delete(key: sa.Column[str], dialect: sa.Dialect) -> str:
+    """DELETE of the rows that have a key."""
+    return str(sa.delete(key.table).where(key == sa.bindparam("key")).compile(dialect=dialect))
+
+
 class Statements:
     """The SQL statements of the writer, one for each table and kind of write."""
 
@@ -84,16 +89,14 @@ class Statements:
         self.attached = upsert(schema.attachments, dialect)
         self.env = insert_once(schema.blobs, dialect)
         self.host = upsert(schema.hosts, dialect)
-        gone = sa.delete(schema.hosts).where(schema.hosts.c.name == sa.bindparam("name"))
-        self.host_gone = str(gone.compile(dialect=dialect))
+        self.host_gone = delete(schema.hosts.c.name, dialect)
         self.queue = upsert(schema.queues, dialect)
         self.group = upsert(schema.groups, dialect)
         self.reservation = upsert(schema.reservations, dialect)
         self.charge = upsert(schema.charges, dialect)
         self.learnt = upsert(schema.learnt, dialect)
         self.tokens = upsert(schema.tokens, dialect)
-        gone = sa.delete(schema.tokens).where(schema.tokens.c.user == sa.bindparam("name"))
-        self.tokens_gone = str(gone.compile(dialect=dialect))
+        self.tokens_gone = delete(schema.tokens.c.user, dialect)
         self.cycle = upsert(schema.cycles, dialect)
         self.answer = insert_once(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)

@@ -17,20 +17,10 @@ def test_a_machine_that_is_twice_as_slow_loses_nothing() -> None:
     assert losses([figure(value=10.0, ratio=4.0)], [figure(value=20.0, ratio=4.1)]) == []
 
 
-@pytest.mark.parametrize(
-    ("unit", "kept", "now", "lost"),
-    [
-        ("ms", 1.0, 1.29, False),
-        ("ms", 1.0, 1.3, True),
-        ("ms", 1.3, 1.0, False),
-        ("jobs/s", 1.0, 0.71, False),
-        ("jobs/s", 1.0, 0.7, True),
-        ("jobs/s", 0.7, 1.0, False),
-    ],
-)
-def test_a_loss_is_thirty_percent_in_the_direction_of_its_unit(unit: str, kept: float, now: float, lost: bool) -> None:
-    found = losses([figure(unit=unit, ratio=kept)], [figure(unit=unit, ratio=now)])
-    assert bool(found) == lost
+@pytest.mark.parametrize(("unit", "nearly", "lost", "won"), [("ms", 1.29, 1.3, 0.7), ("jobs/s", 0.71, 0.7, 1.3)])
+def test_a_loss_is_thirty_percent_in_the_direction_of_its_unit(unit: str, nearly: float, lost: float, won: float) -> None:
+    kept = [figure(unit=unit, ratio=1.0)]
+    assert [bool(losses(kept, [figure(unit=unit, ratio=now)])) for now in (nearly, lost, won)] == [False, True, False]
 
 
 def test_a_lead_on_a_peer_is_lost_when_it_shrinks_whatever_the_unit() -> None:

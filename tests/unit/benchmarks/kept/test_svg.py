@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from benchmarks.kept.svg import apart, bars, decades, dots, lines, short
+from benchmarks.kept.svg import apart, bars, decades, dots, lines
+from benchmarks.line import short
 
 SVG = "{http://www.w3.org/2000/svg}"
 
