@@ -9,10 +9,7 @@ LSF 10.1 stands before the captured peer, ``OVERRIDDEN`` says so, with what lava
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,15 +21,11 @@ pytestmark = pytest.mark.skipif(not can_be_others(), reason="needs root and user
 
 
 @pytest.fixture(scope="module")
-def walked() -> Iterator[Captured]:
-    folder = Path(tempfile.mkdtemp(prefix="lava-captures-"))
-    try:
-        with Captured(folder) as site:
-            for line in WALK.strip().splitlines():
-                _step(site, line.strip())
-            yield site
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Captured]:
+    with Captured(tmp_path_factory.mktemp("site")) as site:
+        for line in WALK.strip().splitlines():
+            _step(site, line.strip())
+        yield site
 
 
 def _step(site: Captured, line: str) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,18 +14,14 @@ pytestmark = pytest.mark.skipif(not can_be_others(), reason="needs root and user
 
 
 @pytest.fixture(scope="module")
-def said() -> Iterator[list[tuple[Ran, dict[str, str]]]]:
+def said(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[Ran, dict[str, str]]]]:
     """What each row's command did, one after the other, and the ids of the jobs by then."""
-    folder = Path(tempfile.mkdtemp(prefix="lava-reference-"))
-    try:
-        with Captured(folder) as site:
-            _begin(site)
-            found = []
-            for user, command, *_ in ROWS:
-                found.append((site.run(_filled(command, site.ids), user), dict(site.ids)))
-            yield found
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with Captured(tmp_path_factory.mktemp("site")) as site:
+        _begin(site)
+        found = []
+        for user, command, *_ in ROWS:
+            found.append((site.run(_filled(command, site.ids), user), dict(site.ids)))
+        yield found
 
 
 def _begin(site: Captured) -> None:

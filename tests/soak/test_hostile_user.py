@@ -11,7 +11,6 @@ import pwd
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -33,13 +32,12 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to run co
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def flooded(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def flooded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     make_users()
     options = ("--database", "postgres") if request.param == "postgres" else ()
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)  # pytest closes its own folders to other users
-        with Cluster(Path(folder) / "cluster", hosts=2, options=options) as cluster:
-            yield cluster
+    tmp_path.chmod(0o755)
+    with Cluster(tmp_path / "cluster", hosts=2, options=options) as cluster:
+        yield cluster
 
 
 def pss(pid: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,12 +19,10 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root becomes anot
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder that every user may pass through, as pytest's are not."""
-    made = Path(tempfile.mkdtemp(prefix="lava-users-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+def folder(tmp_path: Path) -> Path:
+    """A folder that every user may pass through."""
+    tmp_path.chmod(0o755)
+    return tmp_path
 
 
 @pytest.fixture

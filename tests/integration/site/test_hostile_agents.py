@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,9 +24,9 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to act as 
 
 
 @pytest.fixture(scope="module")
-def site() -> Iterator[TlsCluster]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
     """host1 is the master's, host3 a node whose key somebody has; ``stranger`` has a certificate and is no host of it."""
-    folder = Path(tempfile.mkdtemp(prefix="lava-test-"))  # pytest's own are private
+    folder = tmp_path_factory.mktemp("site")
     folder.chmod(0o755)
     with TlsCluster(folder / "cluster", hosts=3, without=("host3",)) as cluster:
         cluster.certs("--master", "127.0.0.1", "--hosts", "stranger")
@@ -36,7 +34,6 @@ def site() -> Iterator[TlsCluster]:
         file.write_text(re.sub(r"(?im)^(administrators *=.*)$", r"\1 daemon", file.read_text()))
         cluster.run("badmin reconfig")
         yield cluster
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

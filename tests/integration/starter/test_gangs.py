@@ -205,9 +205,7 @@ def test_a_gang_of_another_user(two: tuple[Rig, Rig]) -> None:
     work = folder / "work"
     work.mkdir()
     os.chown(work, 65534, 65534)
-    while folder.stat().st_uid == 0 and folder != Path("/tmp"):
-        folder.chmod(0o755)
-        folder = folder.parent
+    folder.chmod(0o755)
     order_gang(two, "id -u", user=NOBODY, cwd=str(work), stdout={"path": f"{work}/o"}, label=True)
     assert two[0].end("r")["status"] == 0
     assert sorted((work / "o").read_text().splitlines()) == [f"[{i}] 65534" for i in range(4)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
 import tempfile
 import threading
@@ -42,9 +44,12 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self._lock = threading.Lock()
         self._server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
         pb_grpc.add_AgentsServicer_to_server(self, self._server)
+        self._end = contextlib.ExitStack()
         if tls is None:
-            self.address = localsocket.address(tempfile.mkdtemp(prefix="lava-master-"), "lavad")
-            _, through = localsocket.make(self.address)
+            folder = self._end.enter_context(tempfile.TemporaryDirectory(prefix="lava-master-"))
+            self.address = localsocket.address(folder, "lavad")
+            descriptor, through = localsocket.make(self.address)
+            self._end.callback(os.close, descriptor)
             self._server.add_insecure_port(through)
         else:
             pair = ((tls / "master.key").read_bytes(), (tls / "master.crt").read_bytes())
@@ -135,3 +140,4 @@ class FakeMaster(pb_grpc.AgentsServicer):
         """End the server and its streams."""
         self.drop()
         self._server.stop(0).wait()
+        self._end.close()

@@ -6,9 +6,7 @@ the mark it is one host with four slots. What more a module needs (jobs that hav
 
 from __future__ import annotations
 
-import shutil
 import socket
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,7 +37,7 @@ class Shape:
     apart: Literal["no", "if possible", "yes"] = "no"
     """Hosts in networks of their own; the tests are skipped where "yes" is not possible."""
     reached_by_all: bool = False
-    """Every user may write in the folder that the cluster's is in (pytest's own are private)."""
+    """Every user may write in the folder that the cluster's is in."""
 
 
 @contextmanager
@@ -78,15 +76,8 @@ def _shape_of(request: pytest.FixtureRequest) -> Shape:
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One cluster for the tests of a module."""
-    shape = _shape_of(request)
-    if not shape.reached_by_all:
-        with running(shape, tmp_path_factory.mktemp("cluster")) as made:
-            yield made
-        return
-    folder = Path(tempfile.mkdtemp(prefix="lava-test-"))
-    with running(shape, folder) as made:
+    with running(_shape_of(request), tmp_path_factory.mktemp("cluster")) as made:
         yield made
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture

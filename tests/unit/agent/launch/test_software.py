@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -126,12 +124,10 @@ def test_what_is_not_there_is_said_by_name(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that every user can reach (pytest's own are private)."""
-    folder = Path(tempfile.mkdtemp(prefix="lava-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+def open_folder(tmp_path: Path) -> Path:
+    """A folder that every user can reach."""
+    tmp_path.chmod(0o755)
+    return tmp_path
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,16 +28,14 @@ except CheckpointError as e:
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
+def open_folder(tmp_path: Path) -> Path:
     """One that nobody may use, which the trial becomes where the tests run as root."""
     try:
         command.check_namespaces()
     except CheckpointError as e:
         pytest.skip(str(e))
-    folder = Path(tempfile.mkdtemp(prefix="lava-trial."))
-    folder.chmod(0o777)
-    yield folder
-    shutil.rmtree(folder)
+    tmp_path.chmod(0o777)
+    return tmp_path
 
 
 def program(folder: Path, text: str) -> str:
