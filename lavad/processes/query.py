@@ -1,6 +1,7 @@
 """The query process: applies committed events and renders the text of listings, of each user in turn.
 
-Rule: what is short is answered at once; what may take long is answered by a fork (``long_query``), one of each user at a time.
+Rule: what is short is answered at once, a plain list of many jobs frame by frame between other queries (``job_list``); what may
+take long otherwise is answered by a fork (``long_query``). One that is not short runs of each user at a time.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from lavad.collector import look_rarely
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event
 from lavad.processes.followers import Followers
+from lavad.processes.job_list import JobList
 from lavad.processes.long_query import LongQuery
 from lavad.processes.usage_history import UsageHistory
-from lavad.queries.cost import is_short
+from lavad.queries.cost import is_list, is_short
 from lavad.queries.frame.view import View
 from lavad.queries.render import render
 from lavad.replica import protocol as feed
@@ -35,10 +37,8 @@ FAILED = "internal error, see the log of lavad"
 AWAY = "The master's store cannot be read now, try again later"
 
 
-def answer(
-    replica: Replica, reader: Reader, ask: feed.Ask, send: Callable[[feed.Answer], None], history: UsageHistory | None = None
-) -> None:
-    """Render one query and send it piece by piece."""
+def answers(replica: Replica, reader: Reader, ask: feed.Ask, history: UsageHistory | None = None) -> Iterator[feed.Answer]:
+    """One query, rendered piece by piece."""
     view = View(
         cluster=replica.cluster,
         soft=replica.soft,
@@ -57,12 +57,10 @@ def answer(
             pieces.append((kind, text))
             size += len(text)
             if size >= PIECE:
-                send(feed.Answer(number=ask.number, pieces=pieces))
+                yield feed.Answer(number=ask.number, pieces=pieces)
                 pieces, size = [], 0
-    except Ended:
-        raise
     except StoreRefused as error:
-        send(_away(ask, error))
+        yield _away(ask, error)
         return
     except MemoryError:
         pieces, code = [("err", f"{ask.query.command}: The query needs too much memory\n")], 255
@@ -72,7 +70,7 @@ def answer(
         print(indented(traceback.format_exc()), file=sys.stderr)  # noqa: T201
         pieces.append(("err", f"{ask.query.command}: {FAILED}\n"))
         code = 255
-    send(feed.Answer(number=ask.number, pieces=pieces, exit=code))
+    yield feed.Answer(number=ask.number, pieces=pieces, exit=code)
 
 
 def _away(ask: feed.Ask, error: StoreRefused) -> feed.Answer:
@@ -81,14 +79,14 @@ def _away(ask: feed.Ask, error: StoreRefused) -> feed.Answer:
 
 
 class Queries:
-    """All queries that wait, by user, and the long ones that run."""
+    """All queries that wait, by user, and those that are not short and run."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._reader: Reader | None = None
         self._short: dict[str, deque[feed.Ask]] = {}
         self._long: dict[str, deque[feed.Ask]] = {}
-        self._running: dict[int, LongQuery] = {}
+        self._running: dict[int, LongQuery | JobList] = {}
         self._followers = Followers(time.monotonic)
         self._history = UsageHistory()
         replica.heard = self._heard
@@ -123,13 +121,17 @@ class Queries:
         """Until the master or a long query says something, a query is due, or one has run too long."""
         poll = select.poll()
         poll.register(self._replica.link, select.POLLIN)
+        ready = bool(self._short)
         for query in self._running.values():
-            poll.register(query.socket, select.POLLIN)
+            if isinstance(query, LongQuery):
+                poll.register(query.socket, select.POLLIN)
+            else:
+                ready = ready or query.is_ready
         now = time.monotonic()
         ends = [query.deadline - now for query in self._running.values()]
         if (due := self._followers.due()) is not None:
             ends.append(due)
-        timeout = 0.0 if self._short else max(0.0, min(ends)) if ends else None
+        timeout = 0.0 if ready else max(0.0, min(ends)) if ends else None
         poll.poll(None if timeout is None else int(timeout * 1000) + bool(timeout))
         self._replica.wait(0)
 
@@ -144,7 +146,7 @@ class Queries:
                     del lane[user]
 
     def _pass_on(self) -> None:
-        """Send on what the long queries have rendered, and end those that have run too long."""
+        """Send on what those that run have rendered, and end those that have run too long."""
         for number, query in [*self._running.items()]:
             frames, ended = query.read()
             for frame in frames:
@@ -170,7 +172,21 @@ class Queries:
                 return
             ask = _next(self._long, user)
             limit = self._replica.cluster.conf.params.lava_query_time
-            self._running[ask.number] = LongQuery(ask, self._render_in_child, limit)
+            if is_list(self._replica.cluster, ask.query) and not self._replica.site.lsf.get("LSB_BJOBS_FORMAT"):
+                self._start_list(ask, limit)
+            else:
+                self._running[ask.number] = LongQuery(ask, self._render_in_child, limit)
+
+    def _start_list(self, ask: feed.Ask, limit: float) -> None:
+        """Settle which jobs a list is of, and send the first of them."""
+        reader = self._reader_for(ask)
+        if reader is None:
+            return
+        # that this is the query that the process died with is known up to here alone: later others go on beside it
+        self._replica.send(feed.Begun(number=ask.number))
+        self._running[ask.number] = JobList(ask, answers(self._replica, reader, ask, self._history), limit)
+        self._pass_on()
+        self._replica.send(feed.Begun(number=0))
 
     def _render_in_child(self, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
         # connections to a database are not shared with the parent
@@ -179,20 +195,28 @@ class Queries:
         except StoreRefused as error:
             send(_away(ask, error))
         else:
-            answer(self._replica, reader, ask, send)
+            for piece in answers(self._replica, reader, ask):
+                send(piece)
 
     def _answer_one(self) -> None:
         """The next short query, of the user whose last one is longest ago."""
         if not self._short:
             return
         ask = _next(self._short, next(iter(self._short)))
+        reader = self._reader_for(ask)
+        if reader is None:
+            return
+        self._replica.send(feed.Begun(number=ask.number))
+        for piece in answers(self._replica, reader, ask, self._history):
+            self._replica.send(piece)
+
+    def _reader_for(self, ask: feed.Ask) -> Reader | None:
+        """What reads the store; None where that is away, which the caller is told."""
         try:
             self._reader = self._reader or Reader.open(self._replica.site.database)
         except StoreRefused as error:
             self._replica.send(_away(ask, error))
-            return
-        self._replica.send(feed.Begun(number=ask.number))
-        answer(self._replica, self._reader, ask, self._replica.send, self._history)
+        return self._reader
 
 
 def _next(lane: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:

@@ -1,4 +1,7 @@
-"""Which queries are short: those that look at few jobs and read little of the store. The others get a process of their own."""
+"""Which queries are short: those that look at few jobs and read little of the store; and which are plain lists of many jobs.
+
+The others get a process of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,13 @@ FEW = 1000
 RECORDS_OF_HISTORY = frozenset({"array", "chart", "health", "use"})
 OF_HISTORY = frozenset({"bacct", "badmin", "bhist", "bjdep", "bjdepinfo", "bjgroup", "lsacct", "report", "status"})
 OF_JOBS = frozenset({"bjobs", "stats", "why", "bread", "bstatus"})
-PLAIN = frozenset({"J", "P", "UF", "X", "app", "g", "json", "l", "m", "noheader", "o", "p", "q", "r", "s", "w", "W"})
-"""Options of bjobs that neither show other users' jobs nor finished ones."""
+PLAIN = frozenset({"J", "P", "UF", "X", "app", "g", "json", "l", "m", "noheader", "o", "p", "q", "r", "s", "u", "w", "W", "wu"})
+"""Options of bjobs that show no finished jobs; of these u and wu may show other users' jobs."""
+OF_OTHERS = frozenset({"u", "wu"})
+ROWS = frozenset({"G", "J", "P", "app", "g", "m", "noheader", "q", "r", "u", "w", "wu"})
+"""Options of bjobs that leave it at a line for each live job, made of what is in memory."""
+MOST_ROWS = 200_000
+"""Jobs and elements in a list; to find the jobs and sort them takes about 0.4 us for each, and goes in one go."""
 
 
 def is_short(cluster: Cluster, query: Query, caller: Caller) -> bool:
@@ -27,8 +35,27 @@ def is_short(cluster: Cluster, query: Query, caller: Caller) -> bool:
         return len(query.words) <= FEW and sum(_elements(cluster, word) for word in query.words) <= FEW
     if not PLAIN.issuperset(query.options):
         return False
+    if not OF_OTHERS.isdisjoint(query.options):
+        return _live(cluster, FEW) <= FEW
     keys = cluster.by_user.get(caller.user, {})
     return len(keys) <= FEW and sum(_untouched(cluster, key) for key in keys) + len(keys) <= FEW
+
+
+def is_list(cluster: Cluster, query: Query) -> bool:
+    """Whether it is a list with a short line for each live job, which can be rendered piece by piece."""
+    return (
+        query.command == "bjobs"
+        and not query.words
+        and ROWS.issuperset(query.options)
+        and not cluster.conf.params.lsb_bjobs_format
+        and _live(cluster, MOST_ROWS) <= MOST_ROWS
+    )
+
+
+def _live(cluster: Cluster, most: int) -> int:
+    """How many live jobs and elements there are; no more than ``most`` arrays are looked at."""
+    found, arrays = len(cluster.jobs.rows), cluster.arrays.rows
+    return found + (sum(len(array.indices) for array in arrays.values()) if len(arrays) <= most else len(arrays))
 
 
 def _is_short_record(cluster: Cluster, query: Query) -> bool:

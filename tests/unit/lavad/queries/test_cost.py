@@ -6,7 +6,8 @@ import pytest
 
 from lavad.core.lang.asks import OptionValue, Query
 from lavad.core.site.conf import Params
-from lavad.queries.cost import FEW, is_short
+from lavad.queries import cost
+from lavad.queries.cost import FEW, is_list, is_short
 from tests.support.worlds.bench import ALICE, BOB, Bench
 
 
@@ -46,3 +47,36 @@ def test_what_is_short(
     query = Query(command=command, options=options, words=words)
     assert is_short(full.cluster, query, ALICE) is of_alice
     assert is_short(full.cluster, query, BOB) is of_bob
+
+
+def test_a_few_jobs_of_all_users_are_short() -> None:
+    bench = Bench()
+    bench.bsub(J="a[1-10]")
+    assert is_short(bench.cluster, Query(command="bjobs", options={"u": "all"}), BOB)
+    assert is_short(bench.cluster, Query(command="bjobs", options={"wu": "all"}), BOB)
+    assert not is_short(bench.cluster, Query(command="bjobs", options={"u": "all", "a": True}), BOB)
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "words", "listed"),
+    [
+        ("bjobs", {}, [], True),
+        ("bjobs", {"u": "all", "w": True, "q": "normal"}, [], True),
+        ("bjobs", {"wu": "all"}, [], True),
+        ("bjobs", {"u": "all", "l": True}, [], False),
+        ("bjobs", {"u": "all", "p": True}, [], False),
+        ("bjobs", {"o": "jobid"}, [], False),
+        ("bjobs", {"a": True}, [], False),
+        ("bjobs", {}, ["0"], False),
+        ("bhist", {}, [], False),
+    ],
+)
+def test_what_is_a_plain_list(
+    full: Bench, command: str, options: dict[str, OptionValue], words: list[str], listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Query(command=command, options=options, words=words)
+    assert is_list(full.cluster, query) is listed
+    monkeypatch.setattr(cost, "MOST_ROWS", 1000)
+    assert not is_list(full.cluster, query)
+    full.configure(params=Params(lsb_bjobs_format="jobid command"))
+    assert not is_list(full.cluster, query)

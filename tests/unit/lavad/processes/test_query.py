@@ -1,0 +1,136 @@
+"""The query process over its socket: a list of many jobs goes on beside other queries, and not far ahead of its reader."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.cluster.snapshot import take
+from lavad.core.lang.asks import Caller, OptionValue, Query
+from lavad.core.lang.ranges import Ranges
+from lavad.core.site.conf import Params
+from lavad.processes.long_query import AHEAD
+from lavad.processes.query import Queries
+from lavad.replica import protocol as feed
+from lavad.replica.replica import Ended, Replica
+from lavad.store.writer import Store
+from tests.support.worlds.bench import ALICE, BOB, Bench
+
+MANY = 30_000
+_decode = msgspec.msgpack.Decoder(feed.Answer | feed.Begun)
+
+
+class Master:
+    """Its end of the socket."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._file = link.makefile("rb")
+        self.begun: list[int] = []
+
+    def send(self, message: msgspec.Struct) -> None:
+        self._link.sendall(feed.frame(message))
+
+    def ask(self, number: int, caller: Caller, options: dict[str, OptionValue]) -> None:
+        self.send(feed.Ask(number=number, query=Query(command="bjobs", options=options), caller=caller, now=1000.0))
+
+    def take(self) -> feed.Answer:
+        """The next frame of an answer."""
+        while True:
+            size = int.from_bytes(self._file.read(4), "big")
+            message = _decode.decode(self._file.read(size))
+            if isinstance(message, feed.Answer):
+                return message
+            self.begun.append(message.number)
+
+
+@contextmanager
+def serving(bench: Bench, folder: Path) -> Iterator[Master]:
+    """A query process of this cluster, as a thread."""
+    url = f"sqlite:///{folder}/lava.db"
+    Store.open(url).close()
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        with pytest.raises(Ended):
+            Queries(Replica(theirs)).serve()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    ours.settimeout(120)
+    master = Master(ours)
+    master.send(take(bench.cluster))
+    master.send(feed.ReplicaSettings(master="h1", lsf={}, database=url, confdir=""))
+    try:
+        yield master
+    finally:
+        ours.shutdown(socket.SHUT_RDWR)
+        thread.join(120)
+        ours.close()
+        theirs.close()
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def many() -> Bench:
+    bench = Bench()
+    bench.configure(params=Params(max_job_array_size=MANY))
+    bench.bsub(J=f"a[1-{MANY}]")
+    return bench
+
+
+def text_of(frames: list[feed.Answer]) -> str:
+    return "".join(text for frame in frames for _, text in frame.pieces)
+
+
+def test_a_list_waits_for_its_reader_and_holds_up_nobody(many: Bench, tmp_path: Path) -> None:
+    with serving(many, tmp_path) as master:
+        master.ask(1, ALICE, {"u": "all"})
+        frames = [master.take() for _ in range(AHEAD)]
+        assert {frame.number for frame in frames} == {1}
+        assert not any(frame.exit is not None for frame in frames)
+        # what happens from now on is not in the list, which is of the cluster at its first line
+        killed = ev.ElementsKilled(at=1000.0, key=1, elements=Ranges.span(MANY - 10, MANY), by="alice")
+        master.send(feed.Events([killed]))
+        master.ask(2, BOB, {})
+        other = master.take()
+        assert (other.number, other.exit) == (2, 0), "the list is as far ahead as it may be"
+        master.send(feed.Taken(number=1, count=AHEAD))
+        while frames[-1].exit is None:
+            frames.append(master.take())
+            master.send(feed.Taken(number=1, count=1))
+        lines = text_of(frames).splitlines()
+        assert (len(lines), frames[-1].exit) == (MANY + 1, 0)
+        assert lines[-1].split()[:6] == ["1", "alice", "PEND", "normal", "h1", f"a[{MANY}]"]
+        assert master.begun == [1, 0, 2]
+
+
+def test_a_list_whose_caller_has_gone_is_not_gone_on_with(many: Bench, tmp_path: Path) -> None:
+    with serving(many, tmp_path) as master:
+        master.ask(1, ALICE, {"u": "all"})
+        for _ in range(AHEAD):
+            master.take()
+        master.send(feed.Drop(number=1))
+        master.ask(2, ALICE, {"u": "all", "noheader": True})
+        assert master.take().number == 2
+
+
+def test_one_user_has_one_list_at_a_time(many: Bench, tmp_path: Path) -> None:
+    with serving(many, tmp_path) as master:
+        master.ask(1, ALICE, {})
+        master.ask(2, ALICE, {})
+        order: list[int] = []
+        ended = 0
+        while ended < 2:
+            frame = master.take()
+            master.send(feed.Taken(number=frame.number, count=1))
+            order.append(frame.number)
+            ended += frame.exit is not None
+        assert order == sorted(order)
