@@ -142,14 +142,9 @@ class Page:
 
     def record(self, row: Row) -> Callable[[Request], Awaitable[Response]]:
         """A route that answers a record."""
-        names = {param.name for param in row.params}
 
         async def answer(request: Request) -> Response:
             who = await self.sign_in.who(request)
-            if unknown := [name for name in request.query_params if name not in names]:
-                raise Problem(400, f"{unknown[0][:80]}: no such parameter")
-            if len(request.query_params.multi_items()) != len(request.query_params):
-                raise Problem(400, "a parameter is given twice")
             words = [row.word, *request.path_params.values()]
             options = {name: value for name, value in request.query_params.items() if value}
             data = await self.records.get(words, options, who)
@@ -223,6 +218,20 @@ class Page:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
 
+def _taking(row: Row, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The route, which takes its own parameters only: one that is misspelt is not as if it were not there."""
+    names = {param.name for param in row.params}
+
+    async def checked(request: Request) -> Response:
+        if unknown := [name for name in request.query_params if name not in names]:
+            raise Problem(400, f"{unknown[0][:80]}: no such parameter")
+        if len(request.query_params.multi_items()) != len(request.query_params):
+            raise Problem(400, "a parameter is given twice")
+        return await answer(request)
+
+    return checked
+
+
 async def _as_it_is(_: Open, first: str, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
     yield first
     async with aclosing(pieces):
@@ -261,7 +270,7 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     routes: list[Route | Mount] = []
     for row in TABLE:
         answer = own.get(row.name) or (page.record(row) if row.word else page.change(row))
-        routes.append(Route(ROOT + row.path, answer, methods=[row.method], name=row.name))
+        routes.append(Route(ROOT + row.path, _taking(row, answer), methods=[row.method], name=row.name))
     description = openapi.document()
 
     async def described(_: Request) -> Response:

@@ -23,7 +23,7 @@ class Token:
 
     def __init__(self, text: str, path: str = "") -> None:
         self._path = path
-        self.text = text or _read(path)
+        self.text = _checked(text, "token= or LAVA_TOKEN") if text else _read(path)
 
     def is_renewed(self) -> bool:
         """Whether the file has another one by now, which is then taken. Raises Unavailable."""
@@ -117,9 +117,15 @@ def _read(path: str) -> str:
             known = os.fstat(file.fileno())
             if not stat.S_ISREG(known.st_mode) or known.st_uid != os.getuid() or known.st_mode & 0o077:
                 raise Unavailable(f"{path}: others can read this token, or it is another user's: chmod 600")
-            text = file.read(LARGEST_TOKEN).strip()
+            text = file.read(LARGEST_TOKEN)
     except (OSError, UnicodeDecodeError) as error:
         raise Unavailable(f"{path}: {getattr(error, 'strerror', None) or 'it holds no token'}") from None
-    if not text or not text.isprintable() or " " in text:
-        raise Unavailable(f"{path}: it holds no token")
+    return _checked(text, path)
+
+
+def _checked(text: str, where: str) -> str:
+    """The token, as it goes into a header. Raises Unavailable."""
+    text = text.strip()
+    if not text or not text.isascii() or not text.isprintable() or " " in text:
+        raise Unavailable(f"{where}: it holds no token")
     return text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from proto.answers import TokenRow
+
 
 class Submitted(msgspec.Struct, frozen=True):
     """A job that was submitted."""
@@ -85,21 +87,10 @@ class Done(msgspec.Struct, frozen=True):
     results: list[Changed]
 
 
-class Token(msgspec.Struct, frozen=True):
-    """``kind``: ``link``, ``session`` of a browser, or ``api``; ``host``: where it was asked for."""
-
-    id: str
-    user: str
-    kind: str
-    host: str
-    made: float
-    ends: float
-
-
 class Tokens(msgspec.Struct, frozen=True):
     """Tokens that have not ended, the first to end first."""
 
-    tokens: list[Token]
+    tokens: list[TokenRow]
 
 
 class Session(msgspec.Struct, frozen=True):

@@ -74,17 +74,21 @@ async def _frame(name: str, ident: str, request: Request) -> Frame:
     return {"ask": "queues", "queues": [ident], "what": _QUEUE_VERBS[name], "comment": comment}
 
 
+def rows_of(answer: Answer, ident: str = "") -> list[Changed]:
+    """What became of each job, host, queue or token that an ask was about; ``ident``: of one that the answer does not name."""
+    return [
+        Changed(str(row.get("id") or row.get("host") or row.get("queue") or ident), bool(row.get("ok")), str(row.get("why", "")))
+        for row in answer["results"]
+    ]
+
+
 def _done(ident: str, answer: Answer) -> Done:
     """Raises Problem where nothing was done."""
-    rows = answer.get("results")
-    if rows is None:
+    if "results" not in answer:
         if why := answer.get("none"):
             raise of_refusal(str(why), True)
         return Done([Changed(ident, True)])
-    found = [
-        Changed(str(row.get("id") or row.get("host") or row.get("queue") or ident), bool(row.get("ok")), str(row.get("why", "")))
-        for row in rows
-    ]
+    found = rows_of(answer, ident)
     if found and not any(row.ok for row in found):
         raise of_refusal(found[0].why or "refused", True)
     if not found:

@@ -20,6 +20,8 @@ PROGRAMS = ("submit_many", "kill_many", "listing", "explanation", "end", "change
 LONGEST_WAIT = 15.0
 """Seconds: shorter than the patience of proxies, and of the page with the master."""
 AGAIN = 1.0
+MOST_DIGITS = 18
+"""Of a number that lavad reads."""
 WIDE = 10_000
 NARROW = 120
 
@@ -65,10 +67,7 @@ class Programs:
         answer = await self._master.ask({**frame, **changes.done_once(request, who)}, who.token)
         if "results" not in answer:
             raise of_refusal(str(answer.get("none") or "No matching job found"), True)
-        rows = [
-            answers.Changed(str(row.get("id", "")), bool(row.get("ok")), str(row.get("why", ""))) for row in answer["results"]
-        ]
-        return in_json(answers.Done(rows))
+        return in_json(answers.Done(changes.rows_of(answer)))
 
     async def listing(self, request: Request) -> Response:
         who = await self._sign_in.who(request)
@@ -85,7 +84,7 @@ class Programs:
         """An array has ended with its last element."""
         who = await self._sign_in.who(request)
         job = request.path_params["id"]
-        if not (job.isascii() and job.isdigit()):
+        if not (job.isascii() and job.isdigit() and len(job) <= MOST_DIGITS):
             raise Problem(400, f"{job[:40]}: the number of a job, or of an array as a whole, is expected")
         try:
             with self._streams.open(who):

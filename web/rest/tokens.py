@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,7 +25,7 @@ class Tokens:
         who = await self._sign_in.who(request)
         frame = {"ask": "listtokens", "user": request.query_params.get("user", "")}
         answer = await self._master.ask(frame, who.token, changes=False)
-        return in_json(answers.Tokens(msgspec.convert(answer["tokens"], list[answers.Token])))
+        return in_json(answers.Tokens(answer["tokens"]))
 
     async def revoke(self, request: Request) -> Response:
         who = await self._sign_in.who(request)
@@ -38,9 +37,7 @@ class Tokens:
 
     async def _revoked(self, request: Request, what: dict[str, object], who: Who) -> Response:
         answer = await self._master.ask({"ask": "revoketokens", **what, **changes.done_once(request, who)}, who.token)
-        rows = [
-            answers.Changed(str(row.get("id", "")), bool(row.get("ok")), str(row.get("why", ""))) for row in answer["results"]
-        ]
+        rows = changes.rows_of(answer)
         if rows and not any(row.ok for row in rows):
             raise of_refusal(rows[0].why, True)
         return in_json(answers.Done(rows))

@@ -1,5 +1,6 @@
 // A job: its story, where its ranks are, what it uses over time, its output, why it waits, and what to do with it. An array as a grid.
 import { html, useState, useEffect, useRef, useRecord, ask, session, Shown, Title, Failed, State, Action, number, percent, size, span, time, jobPath, hostPath, queuePath } from "./lib.js";
+import { Curves } from "./curves.js";
 import { Where } from "./jobs.js";
 
 const of = (id) => (event) => event.id === id || event.id.startsWith(id + "[");
@@ -80,21 +81,8 @@ const Parts = ({ parts }) => html`<div class="wide" tabindex="0"><table><thead><
       <td class="n">${span(p.cpu)}</td><td class="n">${size(p.mem)}</td><td class="n">${size(p.max_mem)}</td></tr>
     ${p.tasks.filter((t) => t.rank >= 0).map((t) => html`<tr><td></td><td>${t.rank} <span class="soft">pid ${t.pid}</span></td><td>${t.gpu_util ? `GPU ${t.gpu_util} %` : ""}</td><td>${t.state}</td><td class="n">${span(t.cpu)}</td><td class="n">${size(t.mem)}</td><td></td></tr>`)}`)}</tbody></table></div>`;
 
-export function Plot({ title, at, values, unit }) {
-  const box = useRef();
-  useEffect(() => {
-    const css = getComputedStyle(document.documentElement);
-    const axis = { stroke: css.getPropertyValue("--text"), grid: { stroke: css.getPropertyValue("--line") } };
-    const made = new uPlot({
-      width: Math.max(280, box.current.clientWidth), height: 170, title, cursor: { drag: { x: false } }, axes: [axis, { ...axis, size: 60 }],
-      scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
-      series: [{}, { label: unit, stroke: css.getPropertyValue("--link"), fill: css.getPropertyValue("--link") + "33", width: 2 }],
-    }, [at, values], box.current);
-    return () => made.destroy();
-  }, [at.length, at[at.length - 1]]);
-  const last = values[values.length - 1];
-  return html`<div ref=${box} role="img" aria-label=${`${title}: now ${Math.round(last * 100) / 100} ${unit}, at most ${Math.round(Math.max(...values) * 100) / 100}`}></div>`;
-}
+const Plot = ({ title, at, values, unit }) => html`<${Curves} title=${title} at=${at} lines=${[[unit, values]]}
+  said=${`${title}: now ${Math.round(values[values.length - 1] * 100) / 100} ${unit}, at most ${Math.round(Math.max(...values) * 100) / 100}`} />`;
 function Plots({ samples }) {
   const at = samples.map((s) => s.at);
   return html`<div class="two"><${Plot} title="CPUs in use" at=${at} values=${samples.map((s) => s.cpus)} unit="CPUs" />

@@ -1,30 +1,20 @@
 // What users, projects and queues held and used of slots and GPUs.
-import { html, useEffect, useRef, useState, useRecord, Shown, Title, Meter, number, query, time } from "./lib.js";
+import { html, useState, useRecord, Shown, Title, Meter, number, query, time } from "./lib.js";
+import { Curves } from "./curves.js";
 
 const DAY = 86400;
 const hours = (value) => (value >= 100 ? number(Math.round(value)) : value.toFixed(2));
 
 const SHOWN = 5, PARTS = { 1: 24, 7: 28, 30: 30, 90: 45 };
-const COLOURS = ["--link", "--run", "--accent", "--susp", "--pend", "--off"];
 
 // Slot hours of those who held most, and of all others, in each part of the time.
-function Curves({ steps, names, days }) {
-  const box = useRef(), first = names.slice(0, SHOWN), other = names.length > SHOWN;
+function OverTime({ steps, names, days }) {
+  const first = names.slice(0, SHOWN), other = names.length > SHOWN;
   const of = (step, name) => (step.rows.find((r) => r.name === name) || { slot_hours: 0 }).slot_hours;
-  const lines = first.map((name) => steps.map((step) => of(step, name)));
-  if (other) lines.push(steps.map((step) => step.rows.filter((r) => !first.includes(r.name)).reduce((sum, r) => sum + r.slot_hours, 0)));
-  const labels = other ? [...first, "others"] : first;
-  useEffect(() => {
-    const css = getComputedStyle(document.documentElement), colour = (name) => css.getPropertyValue(name).trim();
-    const axis = { stroke: colour("--text"), grid: { stroke: colour("--line") } };
-    const made = new uPlot({
-      width: Math.max(280, box.current.clientWidth), height: 240, cursor: { drag: { x: false } }, axes: [axis, { ...axis, size: 60 }],
-      scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 0.1)] } },
-      series: [{}, ...labels.map((label, n) => ({ label, stroke: colour(COLOURS[n]), width: 2 }))],
-    }, [steps.map((step) => step.end), ...lines], box.current);
-    return () => made.destroy();
-  }, [steps[0].begin, JSON.stringify(lines), labels.join()]);
-  return html`<div ref=${box} role="img" aria-label=${`Slot hours of jobs that ended, over ${days} days, of ${labels.join(", ")}; the table below has the sums`}></div>`;
+  const lines = first.map((name) => [name, steps.map((step) => of(step, name))]);
+  if (other) lines.push(["others", steps.map((step) => step.rows.filter((r) => !first.includes(r.name)).reduce((sum, r) => sum + r.slot_hours, 0))]);
+  return html`<${Curves} high=${240} at=${steps.map((step) => step.end)} lines=${lines}
+    said=${`Slot hours of jobs that ended, over ${days} days, of ${lines.map(([name]) => name).join(", ")}; the table below has the sums`} />`;
 }
 
 export function Use() {
@@ -35,7 +25,7 @@ export function Use() {
     <div class="card"><${Shown} of=${found}>${(page) => {
       const most = Math.max(...page.rows.map((r) => r.slot_hours), 0.001);
       const rows = [...page.rows].sort((a, b) => b.slot_hours - a.slot_hours);
-      return html`${rows.length > 0 && page.steps.length > 1 && html`<h2>Slot hours of jobs, by when they ended</h2><${Curves} steps=${page.steps} names=${rows.map((r) => r.name)} days=${days} />`}
+      return html`${rows.length > 0 && page.steps.length > 1 && html`<h2>Slot hours of jobs, by when they ended</h2><${OverTime} steps=${page.steps} names=${rows.map((r) => r.name)} days=${days} />`}
         <div class="wide" tabindex="0"><table><thead><tr><th scope="col">${by[0].toUpperCase() + by.slice(1)}</th><th class="n" scope="col">Jobs</th><th class="n" scope="col">Slot hours</th><th class="n" scope="col">CPU hours</th><th class="n" scope="col">Slots without CPU time</th><th class="n" scope="col">GPU hours</th><th class="n" scope="col">GPU hours used</th></tr></thead>
         <tbody>${rows.map((r) => html`<tr><td>${r.name}</td><td class="n">${number(r.jobs)}</td><td class="n">${hours(r.slot_hours)}<${Meter} part=${r.slot_hours} whole=${most} /></td><td class="n">${hours(r.cpu_hours)}</td>
           <td class="n">${r.slot_hours > 0 ? `${Math.round(100 * r.slot_waste_hours / r.slot_hours)} %` : "–"}</td><td class="n">${hours(r.gpu_hours)}</td><td class="n">${hours(r.gpu_used_hours)}</td></tr>`)}</tbody></table></div>

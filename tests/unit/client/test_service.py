@@ -63,6 +63,15 @@ def test_a_token_comes_from_a_file_that_nobody_else_can_read(tmp_path: Path) -> 
         find_service({}, "https://page", "t", ca_file=str(tmp_path / "no-authority"))
 
 
+def test_a_token_may_end_with_a_line_and_is_no_other_text() -> None:
+    found = find_service({}, URL, token="one\n")
+    assert found is not None
+    assert found.token.text == "one"
+    for wrong in ("one two", "one\ntwo", "\u00e9", " "):
+        with pytest.raises(Unavailable, match="token= or LAVA_TOKEN: it holds no token"):
+            find_service({"LAVA_TOKEN": wrong}, URL)
+
+
 def test_without_any_token_it_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(Unavailable, match="lava token makes one"):
