@@ -10,7 +10,9 @@ export function Job({ one }) {
   const job = useRecord(`/jobs/${encodeURIComponent(one)}`, 10, of(one));
   const array = useRecord(job.error && !one.includes("[") ? `/jobs/${encodeURIComponent(one)}/elements` : "", 10, of(one));
   if (array.value) return html`<${Elements} found=${array.value} load=${array.load} />`;
-  return html`<${Title} text=${`Job ${one}`} /><${Shown} of=${job}>${(found) => html`<${Found} job=${found} load=${job.load} />`}<//>`;
+  // what is no job may be an array: nothing is said until that is known
+  const known = job.error && !job.value && !one.includes("[") && !array.error ? array : job;
+  return html`<${Title} text=${`Job ${one}`} /><${Shown} of=${known}>${(found) => html`<${Found} job=${found} load=${job.load} />`}<//>`;
 }
 
 function Actions({ id, state, load }) {
