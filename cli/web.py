@@ -32,6 +32,7 @@ def parser(what: str) -> argparse.ArgumentParser:
     found.add_argument("--dir", default="", help="a cluster of lava up (default: the one of this shell)")
     if what == "token":
         found.add_argument("--hours", type=float, default=24.0, help="how long it serves, at most 168 (default 24)")
+        found.add_argument("--name", default="", help="what it is for, as --list shows it")
         found.add_argument("--list", action="store_true", help="tokens, sessions of browsers and links that have not ended")
         found.add_argument("--revoke", nargs="+", metavar="ID", default=[], help="call these back")
         found.add_argument("--all", action="store_true", help="call all back: also sessions of browsers")
@@ -56,7 +57,7 @@ def main(words: list[str], what: str) -> int:
             ask = {"ask": "revoketokens", "ids": options.revoke, "every": options.all, "user": options.user}
             return _called_back(client.change(ask)["results"])
         elif what == "token":
-            print(client.ask({"ask": "token", "kind": "api", "seconds": options.hours * 3600})["token"])
+            print(client.ask({"ask": "token", "kind": "api", "seconds": options.hours * 3600, "name": options.name})["token"])
         else:
             print(link(address_of(conf, folder), client.ask({"ask": "token", "kind": "link"})["token"]))
     except (Fail, OSError) as error:
@@ -68,14 +69,26 @@ def main(words: list[str], what: str) -> int:
 def _show(tokens: list[TokenRow]) -> None:
     from time import localtime, strftime
 
-    def when(at: float) -> str:
-        return strftime("%b %d %H:%M", localtime(at))
+    def when(at: float | None) -> str:
+        return strftime("%b %d %H:%M", localtime(at)) if at is not None else "-"
 
-    for ident, user, kind, made, ends, host in [
-        ("ID", "USER", "KIND", "MADE", "ENDS", "HOST"),
-        *((row["id"], row["user"], row["kind"], when(row["made"]), when(row["ends"]), row["host"]) for row in tokens),
+    for ident, user, kind, made, used, ends, host, name in [
+        ("ID", "USER", "KIND", "MADE", "USED", "ENDS", "HOST", "NAME"),
+        *(
+            (
+                row["id"],
+                row["user"],
+                row["kind"],
+                when(row["made"]),
+                when(row["used"]),
+                when(row["ends"]),
+                row["host"],
+                row["name"],
+            )
+            for row in tokens
+        ),
     ]:
-        print(f"{ident:12} {user:12} {kind:8} {made:13} {ends:13} {host}")
+        print(f"{ident:12} {user:12} {kind:8} {made:13} {used:13} {ends:13} {host:12} {name}".rstrip())
 
 
 def _called_back(results: list[Result]) -> int:

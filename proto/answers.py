@@ -46,11 +46,23 @@ class TokenRow(TypedDict):
     """A token that has not ended; times are seconds since the epoch."""
 
     id: str
+    """By which it is called back."""
+    name: str
+    """What its user says that it is for."""
     user: str
+    """Whose it is."""
     kind: str
+    """``api`` of a program, ``session`` of a browser, or ``link``, which signs in."""
     host: str
+    """Where it was asked for."""
     made: float
+    """When it was made."""
+    used: float | None
+    """When it was last asked with; None: never that this master knows of."""
     ends: float
+    """When it ends."""
+    this: bool
+    """Whether it is the one that the request came with."""
 
 
 class Answer(TypedDict, total=False):

@@ -250,7 +250,9 @@ class Dispatch:
 
     @_answer.register
     async def _list_tokens(self, ask: ListTokens, caller: Caller) -> Answer:
-        return {"tokens": tokens.shown(self._engine.cluster, ask, caller, self._engine.clock())}
+        now = self._engine.clock()
+        this = self._tokens.id_of(ask.token, now) if ask.token else ""
+        return {"tokens": tokens.shown(self._engine.cluster, ask, caller, now, self._tokens.used, this)}
 
     @_answer.register
     async def _revoke(self, ask: RevokeTokens, caller: Caller) -> Answer:

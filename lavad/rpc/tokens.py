@@ -1,13 +1,15 @@
 """Tokens, signed by the master: they say who their bearer is, so that the page acts as a user without any power of its own.
 
 Who asks over the local socket is known by the kernel, or vouched for by a host's agent; that user gets a token. Rule: a token is
-for one user, ends by itself, and serves while the cluster remembers it; a link makes sessions only, and no token makes another.
+for one user, ends by itself, and serves while the cluster remembers it; a link makes sessions, a session of the page makes tokens
+for programs, and those make none.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
+from collections import OrderedDict
 
 from msgspec.structs import replace
 
@@ -22,6 +24,9 @@ HOUR = 3600.0
 LONGEST = {"link": 12 * HOUR, "session": 12 * HOUR, "api": 7 * 24 * HOUR}
 """Seconds that a token of each kind lives at most."""
 USUAL = {"link": HOUR / 6, "session": 12 * HOUR, "api": 24 * HOUR}
+_MAKES = {"link": "session", "session": "api"}
+"""By the kind of the token that an ask comes with, the kind that it may ask for."""
+MOST_USES = 20_000
 _ALGORITHM = "HS256"
 BAD = "The token is not valid or has ended; sign in again"
 
@@ -31,6 +36,8 @@ class Tokens:
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"tokens of users", "sha256")
+        self.used: OrderedDict[str, float] = OrderedDict()
+        """When this master was last asked with a token, by its id."""
 
     def wanted(self, ask: Token, caller: Caller, conf: Conf, now: float) -> tuple[Caller, IssuedToken]:
         """A token for the caller, or for the user that the page's account names, and whose it is. Raises Refused."""
@@ -38,14 +45,16 @@ class Tokens:
         if longest is None:
             raise Refused(f"token: {ask.kind}: no kind of token")
         made_of = self._read(ask.token, now) if ask.token else {}
-        if made_of and (made_of["kind"] != "link" or ask.kind != "session"):
-            raise Refused("A token cannot make another token")
+        if made_of and _MAKES.get(str(made_of["kind"])) != ask.kind:
+            raise Refused("User permission denied: such a token cannot make another one")
         who = _for_user(ask, caller, conf) if ask.user else caller
         seconds = ask.seconds or USUAL[ask.kind]
         if not 0 < seconds <= longest:
             raise Refused(f"A token of this kind lives at most {longest / HOUR:g} hours")
+        if not ask.name.isprintable():
+            raise Refused("A name of a token is words in one line")
         ident = secrets.token_hex(6)
-        return who, IssuedToken(ident, ask.kind, now, float(int(now + seconds)), who.host, who.may_administer)
+        return who, IssuedToken(ident, ask.kind, now, float(int(now + seconds)), who.host, who.may_administer, ask.name)
 
     def signed(self, who: Caller, token: IssuedToken) -> Answer:
         """The token itself, once the cluster remembers it."""
@@ -71,6 +80,10 @@ class Tokens:
             raise Refused(BAD)
         if claims["kind"] == "link" and not isinstance(ask, Token):
             raise Refused("A link only signs in")
+        self.used[str(claims["jti"])] = now
+        self.used.move_to_end(str(claims["jti"]))
+        if len(self.used) > MOST_USES:
+            self.used.popitem(last=False)
         rights = bool(claims["adm"]) and caller.may_administer
         return replace(caller, user=str(claims["sub"]), uid=int(str(claims["uid"])), may_administer=rights)
 

@@ -5,9 +5,13 @@ Where no Chromium is found they are skipped; `make test-web` insists. LAVA_PICTU
 
 from __future__ import annotations
 
+import getpass
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -29,6 +33,7 @@ PAGES = {
     "chart": "#/chart",
     "use": "#/use",
     "health": "#/admin",
+    "tokens": "#/tokens",
 }
 SHAPES = {"light": (1280, 900, False, False), "dark": (1280, 900, False, True), "phone": (390, 844, True, False)}
 
@@ -121,6 +126,36 @@ def test_what_a_job_has_written_is_shown_once_after_the_page_was_lost(browser: t
     more.touch()
     chromium.wait(f"{text}?.includes('more')")
     assert chromium.js(text) == "once\nmore\n"
+
+
+def test_a_token_is_made_shown_once_and_called_back(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, cluster = browser
+    chromium.go("#/tokens")
+    chromium.js("document.querySelector('main form .grow input').focus()")
+    chromium.type("laptop")
+    chromium.press("Enter")
+    chromium.wait("!!document.querySelector('[role=status] pre')")
+    token = chromium.js("document.querySelector('[role=status] pre').textContent")
+    url = (cluster.folder.run / "web.url").read_text().partition("/login")[0]
+    asked = Request(f"{url}/api/v1/session", headers={"Authorization": f"Bearer {token}"})
+    with urlopen(asked) as answer:
+        assert json.load(answer)["user"] == getpass.getuser()
+    row = "[...document.querySelectorAll('tbody tr')].find(row => row.textContent.includes('laptop'))"
+    chromium.go("#/jobs")
+    chromium.go("#/tokens")
+    chromium.wait(f"!!{row}")
+    assert token not in chromium.js("document.body.textContent")
+    assert "not known" not in chromium.js(f"{row}.textContent")
+    assert "laptop" in cluster.run("lava token --list").stdout
+    chromium.js(f"{row}.querySelector('button').focus()")
+    chromium.press("Enter")
+    chromium.wait("!!document.querySelector('dialog[open]')")
+    assert (axe := find_axe()) is None or chromium.violations(axe) == []
+    chromium.js("document.querySelector('dialog[open] button').click()")
+    chromium.wait(f"!{row}")
+    with pytest.raises(HTTPError, match="401"):
+        urlopen(asked)
+    assert chromium.exceptions() == []
 
 
 def test_use_over_time_is_drawn_as_curves(browser: tuple[Chromium, Cluster]) -> None:

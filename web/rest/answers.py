@@ -87,6 +87,15 @@ class Done(msgspec.Struct, frozen=True):
     results: list[Changed]
 
 
+class MadeToken(msgspec.Struct, frozen=True):
+    """A new token; it is kept nowhere, so this is the only time that it is told."""
+
+    token: str
+    """It goes into the header Authorization, after ``Bearer``."""
+    ends: float
+    """When it ends, in seconds since the epoch."""
+
+
 class Tokens(msgspec.Struct, frozen=True):
     """Tokens that have not ended, the first to end first."""
 

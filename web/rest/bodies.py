@@ -105,6 +105,15 @@ class Comment(Body, frozen=True):
     comment: Text = ""
 
 
+class MakeToken(Body, frozen=True):
+    """A token for programs."""
+
+    name: Annotated[str, Meta(max_length=64)] = ""
+    """What it is for, as the list of tokens shows it."""
+    hours: Annotated[float, Meta(gt=0, le=168)] = 24.0
+    """How long it serves."""
+
+
 async def read(request: Request, kind: type[B]) -> B:
     """The body; an empty one has the defaults. Raises Problem."""
     size = request.headers.get("content-length", "0")

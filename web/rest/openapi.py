@@ -48,7 +48,7 @@ def _operation(route: Route) -> dict[str, object]:
     parameters += [
         {"name": param.name, "in": "query", "description": param.text, "schema": param.schema} for param in route.params
     ]
-    if route.method != "GET" and route.name not in ("sign_out", "listing"):
+    if route.method != "GET" and route.name not in ("sign_out", "listing", "make_token"):
         key = {"name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "maxLength": 255, "pattern": "^[ -~]*$"}}
         parameters.append({**key, "description": "a request with the same key is done once"})
     found: dict[str, object] = {

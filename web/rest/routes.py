@@ -70,6 +70,8 @@ TABLE: tuple[Route, ...] = (
     Route("sign_out", "DELETE", "/session", "Sign out", status=204, tag="session"),
     Route("tokens", "GET", "/tokens", "Tokens that have not ended (lava token --list)", params=(USER,), answer=answers.Tokens,
           tag="session"),
+    Route("make_token", "POST", "/tokens", "Make a token for programs; with the session of a browser only", body=bodies.MakeToken,
+          answer=answers.MadeToken, status=201, tag="session"),
     Route("revoke", "DELETE", "/tokens/{id}", "Call a token back", answer=answers.Done, tag="session"),
     Route("revoke_all", "DELETE", "/tokens", "Call all tokens back, of sessions too", params=(USER,), answer=answers.Done,
           tag="session"),

@@ -1,4 +1,4 @@
-"""Tokens: which there are, and calling them back."""
+"""Tokens: which there are, making one for programs, and calling them back."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from web.master import Master
 from web.problems import of_refusal
-from web.rest import answers, changes
+from web.rest import answers, bodies, changes
 from web.rest.replies import in_json
 from web.signin import SignIn, Who
 
-TOKENS = ("tokens", "revoke", "revoke_all")
+TOKENS = ("tokens", "make_token", "revoke", "revoke_all")
 
 
 class Tokens:
@@ -26,6 +26,14 @@ class Tokens:
         frame = {"ask": "listtokens", "user": request.query_params.get("user", "")}
         answer = await self._master.ask(frame, who.token, changes=False)
         return in_json(answers.Tokens(answer["tokens"]))
+
+    async def make_token(self, request: Request) -> Response:
+        """Only a session makes one: who has a token of a program has it no longer than that lives."""
+        who = await self._sign_in.who(request)
+        wish = await bodies.read(request, bodies.MakeToken)
+        frame = {"ask": "token", "kind": "api", "name": wish.name, "seconds": wish.hours * 3600}
+        answer = await self._master.ask(frame, who.token)
+        return in_json(answers.MadeToken(answer["token"], answer["ends"]), 201)
 
     async def revoke(self, request: Request) -> Response:
         who = await self._sign_in.who(request)

@@ -120,7 +120,7 @@ export const query = (values) => {
 };
 
 // A button that asks before it changes something, and says what became of it.
-export function Action({ label, path, method = "POST", body, bad, sure, done, fields = [] }) {
+export function Action({ label, said, path, method = "POST", body, bad, sure, done, fields = [] }) {
   const box = useRef();
   const [why, setWhy] = useState("");
   const [busy, setBusy] = useState(false);
@@ -128,13 +128,13 @@ export function Action({ label, path, method = "POST", body, bad, sure, done, fi
   const carry = async () => {
     setBusy(true); setWhy("");
     try {
-      await ask(path, method, { ...(body || {}), ...values });
+      await ask(path, method, method === "DELETE" ? undefined : { ...(body || {}), ...values });
       box.current.close();
       if (done) done();
     } catch (error) { setWhy(error.message); }
     setBusy(false);
   };
-  return html`<button class=${bad ? "bad" : ""} onClick=${() => { setWhy(""); box.current.showModal(); }}>${label}</button>
+  return html`<button type="button" class=${bad ? "bad" : ""} aria-label=${said} onClick=${() => { setWhy(""); box.current.showModal(); }}>${label}</button>
     <dialog ref=${box} aria-label=${label}>
       <form method="dialog" onSubmit=${(event) => { event.preventDefault(); carry(); }}>
         <h2>${label}</h2><p>${sure}</p>

@@ -8,11 +8,13 @@ import { Hosts, Host } from "./hosts.js";
 import { Use } from "./use.js";
 import { Chart } from "./chart.js";
 import { Admin } from "./admin.js";
+import { Tokens } from "./tokens.js";
 
 const PAGES = [
   ["", "Cluster", Cluster], ["jobs", "Jobs", Jobs], ["submit", "Submit", Submit], ["queues", "Queues", Queues],
   ["hosts", "Hosts", Hosts], ["chart", "Chart", Chart], ["use", "Use", Use], ["admin", "Health", Admin],
 ];
+const OTHERS = { tokens: Tokens };
 const OF_ONE = { jobs: Job, hosts: Host, queues: Queue };
 
 function place() {
@@ -26,13 +28,13 @@ function Page() {
   const live = useConnected();
   useEffect(() => { const moved = () => setAt(place()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
   const row = PAGES.find(([word]) => word === at.word) || PAGES[0];
-  const Shown = at.one && OF_ONE[at.word] ? OF_ONE[at.word] : row[2];
+  const Shown = OTHERS[at.word] || (at.one && OF_ONE[at.word] ? OF_ONE[at.word] : row[2]);
   const out = async () => { await ask("/session", "DELETE").catch(() => null); location.reload(); };
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("h1")?.focus(); }}>Skip to the content</a>
     <header class="top"><div>
       <strong>lava</strong><span class="soft">${session.cluster}</span>
-      <nav aria-label="Pages"><ul>${PAGES.map(([word, text]) => html`<li><a href=${"#/" + word} aria-current=${word === row[0] ? "page" : undefined}>${text}</a></li>`)}</ul></nav>
-      <span class="who"><span class=${"live" + (live ? "" : " off")} role="status">${live ? "live" : "not connected"}</span>${session.user}<button onClick=${out}>Sign out</button></span>
+      <nav aria-label="Pages"><ul>${PAGES.map(([word, text]) => html`<li><a href=${"#/" + word} aria-current=${word === row[0] && !OTHERS[at.word] ? "page" : undefined}>${text}</a></li>`)}</ul></nav>
+      <span class="who"><span class=${"live" + (live ? "" : " off")} role="status">${live ? "live" : "not connected"}</span><a href="#/tokens" title="Your tokens" aria-current=${at.word === "tokens" ? "page" : undefined}>${session.user}</a><button onClick=${out}>Sign out</button></span>
     </div></header>
     <main id="main"><${Shown} key=${at.word + "/" + at.one} one=${at.one} search=${at.search} /></main>`;
 }

@@ -7,13 +7,14 @@ from lavad.core.lang.asks import Ask
 
 
 class Token(Ask, frozen=True):
-    """A token for the caller, of the kind ``link``, ``session`` or ``api``; ``seconds`` 0: as long as usual.
+    """A token for the caller, of the kind ``link``, ``session`` or ``api``; ``seconds`` 0: as long as usual; ``name``: what for.
 
     ``user`` with its ``uid``: for this one, as the site's reverse proxy says (LAVA_WEB_USER).
     """
 
     kind: b.Word = "api"
     seconds: b.Seconds = 0.0
+    name: b.Word = ""
     user: b.Name = ""
     uid: b.Signed = 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 
-class IssuedToken(msgspec.Struct, frozen=True):
+class IssuedToken(msgspec.Struct, frozen=True, omit_defaults=True):
     """``kind``: ``link``, ``session`` or ``api``; ``host``: where it was asked for. Times are seconds since the epoch."""
 
     id: str
@@ -18,6 +18,8 @@ class IssuedToken(msgspec.Struct, frozen=True):
     host: str = ""
     admin: bool = False
     """Whether its bearer has the rights of an administrator, where the user is one."""
+    name: str = ""
+    """What its user says that it is for."""
 
 
 class UserTokens(msgspec.Struct, frozen=True):

@@ -32,8 +32,8 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "token",
-        "The token is not valid|A link only signs in|no kind of token|cannot make another token|A token of this kind lives"
-        "|tokens that have not ended|No token is named",
+        "The token is not valid|A link only signs in|no kind of token|such a token cannot make another one"
+        "|A name of a token is words|A token of this kind lives|tokens that have not ended|No token is named",
         "A token of the page or REST has ended, was called back, or serves for something else; a user has at most 100.",
         "lava web signs you in; lava token prints a token for REST, --list shows them, --revoke ID calls one back",
     ),

@@ -141,6 +141,10 @@ class Chromium:
         self._send("Input.dispatchKeyEvent", type="keyDown", key=key, code=key, windowsVirtualKeyCode=code, **more)
         self._send("Input.dispatchKeyEvent", type="keyUp", key=key, code=key, windowsVirtualKeyCode=code)
 
+    def type(self, text: str) -> None:
+        """Where the focus is."""
+        self._send("Input.insertText", text=text)
+
     def violations(self, axe: Path) -> list[str]:
         """What axe finds wrong with the page as it is."""
         if not self.js("!!window.axe"):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 
@@ -133,20 +135,46 @@ def test_what_is_called_back_opens_neither_the_page_nor_rest(world: PageWorld) -
     bearer = world.bearer(ALICE)
     with world.browser() as program:
         assert program.get("/api/v1/overview", headers=bearer).status_code == 200
-        listed = program.get("/api/v1/tokens", headers=bearer).json()["tokens"]
+        listed = _tokens(program, bearer)
         assert sorted(row["kind"] for row in listed) == ["api", "link", "session"]
         theirs = world.bearer(BOB)
         mine = next(row["id"] for row in listed if row["kind"] == "api")
         assert program.delete(f"/api/v1/tokens/{mine}", headers=theirs).status_code == 403
         assert program.get("/api/v1/tokens?user=alice", headers=theirs).status_code == 403
         assert program.delete("/api/v1/tokens/none", headers=theirs).status_code == 404
-        assert program.get("/api/v1/tokens?user=alice", headers=world.bearer(BOSS)).json()["tokens"] == listed
+        assert _tokens(program, world.bearer(BOSS), "alice") == [{**row, "this": False} for row in listed]
         assert world.client.delete(f"/api/v1/tokens/{mine}", headers={"X-CSRF-Token": csrf}).status_code == 200
         # the page knew both, and asks lavad all the same
         assert program.get("/api/v1/jobs", headers=bearer).status_code == 401
         assert world.client.get("/api/v1/jobs").status_code == 200
         assert program.delete("/api/v1/tokens?user=alice", headers=world.bearer(BOSS)).status_code == 200
         assert world.client.get("/api/v1/queues").status_code == 401
+
+
+def _tokens(browser: TestClient, headers: dict[str, str], user: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = browser.get("/api/v1/tokens", params={"user": user}, headers=headers).json()["tokens"]
+    return found
+
+
+def test_a_session_makes_a_token_for_programs_and_a_program_makes_none(world: PageWorld) -> None:
+    csrf = {"X-CSRF-Token": world.sign_in(BOB)}
+    body = {"name": "laptop", "hours": 2}
+    assert world.client.post("/api/v1/tokens", json=body).status_code == 403
+    made = world.client.post("/api/v1/tokens", json=body, headers=csrf)
+    assert made.status_code == 201, made.text
+    assert "no-store" in made.headers["cache-control"]
+    (row,) = [row for row in _tokens(world.client, {}) if row["name"] == "laptop"]
+    assert (row["kind"], row["used"], row["this"], row["ends"]) == ("api", None, False, made.json()["ends"])
+    assert [row["kind"] for row in _tokens(world.client, {}) if row["this"]] == ["session"]
+    with world.browser() as program:
+        bearer = {"Authorization": f"Bearer {made.json()['token']}"}
+        assert program.get("/api/v1/session", headers=bearer).json()["user"] == "bob"
+        assert program.post("/api/v1/tokens", json=body, headers=bearer).status_code == 403
+        (row,) = [row for row in _tokens(program, bearer) if row["this"]]
+        assert (row["name"], row["used"] is None) == ("laptop", False)
+    for wrong in ({"hours": 0}, {"hours": 169}, {"name": "n" * 65}):
+        assert world.client.post("/api/v1/tokens", json=wrong, headers=csrf).status_code == 400
+    assert world.client.post("/api/v1/tokens", json={"name": "a\nb"}, headers=csrf).status_code == 422
 
 
 def test_who_signs_out_leaves_no_session_behind(world: PageWorld) -> None:

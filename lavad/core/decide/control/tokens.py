@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -29,15 +32,35 @@ def make(cluster: Cluster, user: str, token: IssuedToken, now: float) -> Decided
     return Decided(events=[ev.TokensEnded(at=now, user=user, ids=same[: len(same) - MOST[token.kind] + 1]), made])
 
 
-def shown(cluster: Cluster, ask: ListTokens, caller: Caller, now: float) -> list[TokenRow]:
-    """The tokens of the caller, or of others for administrators of the cluster; the first to end first. Raises Refused."""
+def shown(
+    cluster: Cluster,
+    ask: ListTokens,
+    caller: Caller,
+    now: float,
+    used: Mapping[str, float] = MappingProxyType({}),
+    this: str = "",
+) -> list[TokenRow]:
+    """The tokens of the caller, or of others for administrators of the cluster; the first to end first. Raises Refused.
+
+    ``used``: when one was last asked with, by id; ``this``: the one that the ask comes with.
+    """
     name = ask.user or caller.user
     if name != caller.user and not is_admin(cluster.conf, caller):
         raise Refused("User permission denied")
     rows = cluster.tokens.rows
     found = list(rows.values()) if name == ALL else [rows[name]] if name in rows else []
     listed = [
-        TokenRow(id=token.id, user=row.user, kind=token.kind, host=token.host, made=token.made, ends=token.ends)
+        TokenRow(
+            id=token.id,
+            name=token.name,
+            user=row.user,
+            kind=token.kind,
+            host=token.host,
+            made=token.made,
+            used=used.get(token.id),
+            ends=token.ends,
+            this=token.id == this,
+        )
         for row in found
         for token in row.at(now)
     ]

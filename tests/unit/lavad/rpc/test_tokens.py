@@ -6,11 +6,11 @@ import jwt
 import pytest
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.control.tokens import make
+from lavad.core.decide.control.tokens import make, shown
 from lavad.core.events import TokensEnded
 from lavad.core.events.apply import apply
 from lavad.core.lang.asks import Ask, Caller, Kill, Query, Refused
-from lavad.core.lang.token_ask import Token
+from lavad.core.lang.token_ask import ListTokens, Token
 from lavad.core.site.conf import Conf, Params
 from lavad.rpc.tokens import BAD, HOUR, Tokens
 
@@ -77,11 +77,34 @@ def test_a_link_makes_a_session_and_nothing_else() -> None:
     ask = Token(kind="session", token=link)
     session = made(ask, bearer(ask, PAGE))
     assert bearer(Kill(token=session), PAGE).user == "ann"
-    for ask in (Token(kind="api", token=link), Token(kind="session", token=session), Token(kind="link", token=session)):
-        with pytest.raises(Refused, match="cannot make another"):
+    program = made(Token(kind="api", token=session, name="laptop"), bearer(Kill(token=session), PAGE))
+    assert bearer(Kill(token=program), PAGE).user == "ann"
+    makes_none = [(kind, program) for kind in ("api", "session", "link")]
+    for kind, of in (("api", link), ("session", session), ("link", session), *makes_none):
+        ask = Token(kind=kind, token=of)
+        with pytest.raises(Refused, match="permission denied: such a token cannot make another"):
             made(ask, bearer(ask, PAGE))
     with pytest.raises(Refused, match="no kind of token"):
         made(Token(kind="all"))
+
+
+def test_a_token_made_of_a_session_has_its_rights_and_no_more() -> None:
+    session = made(Token(kind="session", user="bob", uid=1002), PAGE, lava_web_user="web")
+    ask = Token(kind="api", token=session)
+    program = made(ask, bearer(ask, PAGE))
+    assert bearer(Kill(token=program), PAGE) == Caller("bob", 1002, "h1", may_administer=False)
+
+
+def test_when_a_token_was_last_asked_with_is_known() -> None:
+    token, other = made(Token(name="a name")), made(Token())
+    ident, unused = (TOKENS.id_of(one, NOW) for one in (token, other))
+    bearer(Kill(token=token), PAGE, NOW + 5)
+    assert (TOKENS.used[ident], TOKENS.used.get(unused)) == (NOW + 5, None)
+    rows = {row["id"]: row for row in shown(CLUSTER, ListTokens(), ANN, NOW + 5, TOKENS.used, ident)}
+    assert (rows[ident]["name"], rows[ident]["used"], rows[ident]["this"]) == ("a name", NOW + 5, True)
+    assert (rows[unused]["name"], rows[unused]["used"], rows[unused]["this"]) == ("", None, False)
+    with pytest.raises(Refused, match="in one line"):
+        made(Token(name="a\nb"))
 
 
 def test_the_page_speaks_for_others_only_where_the_site_says_so() -> None:
