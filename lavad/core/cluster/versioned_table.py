@@ -77,6 +77,12 @@ class Pending:
         self.ordered = self.ordered and in_order
         self.keys[key] = IN_ORDER if self.ordered else self.touched
 
+    def copied(self) -> Pending:
+        """The same keys in another object, which whoever remembers something of this one takes for a new class."""
+        other = Pending()
+        other.keys, other.ordered, other.touched = dict(self.keys), self.ordered, self.touched
+        return other
+
     def discard(self, key: int) -> None:
         """Remove if there."""
         if key in self.keys:

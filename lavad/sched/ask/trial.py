@@ -43,17 +43,15 @@ def trial(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster, free to be changed inside of the ``with``; afterwards it is as before. Raises ValueError, see Rule."""
     if cluster.jobs.changed or cluster.arrays.changed or cluster.specs.changed:
         raise ValueError("a trial needs a cluster whose changes are committed")
-    waiting = {number: (jobs, jobs.touched, dict(jobs.keys), jobs.ordered) for number, jobs in cluster.pending.items()}
+    waiting = {number: (jobs, jobs.touched, jobs.copied()) for number, jobs in cluster.pending.items()}
     try:
         yield cluster
     finally:
         cluster.undo_changes()
-        for number, (jobs, touched, keys, ordered) in waiting.items():
-            now = cluster.pending[number]
-            if now is not jobs or now.touched != touched:
+        for number, (jobs, touched, before) in waiting.items():
+            if cluster.pending[number] is not jobs or jobs.touched != touched:
                 # jobs that come back are last: without this every later plan puts the class in order again
-                now.keys, now.ordered = keys, ordered
-                now.touched = max(now.touched, touched) + 1
+                cluster.pending[number] = before
 
 
 @contextmanager

@@ -78,9 +78,6 @@ def keys_in_order(cluster: Cluster, number: int, entry: PendingClass) -> Iterato
     """Keys of a class's pending jobs, the first to run first."""
     jobs = cluster.pending[number]
     if jobs.ordered:
-        if entry.places:  # they were put back in order, and their numbers say nothing any more
-            entry.places.clear()
-            entry.placed = 0
         return iter(jobs.keys)
     if entry.placed != jobs.touched:
         _put_in_place(cluster, entry, jobs)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from config.model.values import Limits
+from lavad.core import events as ev
 from lavad.core.lang.ids import key_of
 from lavad.sched.ask.estimate import estimate
-from lavad.sched.ask.trial import Moment
+from lavad.sched.ask.trial import Moment, trial
 from lavad.sched.ask.what_if import find_changes
+from lavad.sched.line.line import SLACK
 from tests.support.worlds.world import World
 
 
@@ -28,3 +32,29 @@ def test_waiting_jobs_are_in_order_after_it() -> None:
         assert {number: ([*waiting.keys], waiting.ordered) for number, waiting in world.cluster.pending.items()} == before
     assert all(ordered for _, ordered in before.values())
     assert [placement.key for placement in world.schedule().placements] == line
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_cache_that_has_seen_a_trial_plans_every_job_afterwards(ordered: bool) -> None:
+    """Inside, all jobs leave the line, come back and are planned: their numbers of then mean nothing after it."""
+    world = World()
+    world.hosts("h1", slots=1)
+    jobs = [world.submit() for _ in range(SLACK + 20)]
+    if not ordered:
+        world.apply(ev.JobMoved(at=world.now, key=jobs[-1], position=-1.0, by="alice"))
+        jobs = [jobs[-1], *jobs[:-1]]
+    world.cluster.forget_changes()
+    world.schedule()
+    with trial(world.cluster):
+        for verb in (ev.JobHeld, ev.JobReleased) * 2:
+            world.apply(*(verb(at=world.now, key=key) for key in jobs[-2::-1]))
+            world.schedule()
+    late = world.submit(held=True)
+    world.cluster.forget_changes()
+    world.apply(ev.JobMoved(at=world.now, key=jobs[2], position=-2.0, by="alice"), ev.JobReleased(at=world.now, key=late))
+    begun = []
+    for _ in range(len(jobs) + 1):
+        [(key, _)] = world.step().items()
+        begun.append(key)
+        world.finish(key)
+    assert begun == [jobs[2], *jobs[:2], *jobs[3:], late]
