@@ -101,7 +101,15 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     if change.ask.options.keys() & GPU_OPTIONS:
         settle_gpus(draft, queue)
     settle_method(change.cluster, draft)
+    _settle_folder(change, draft)
     check_against_queue(draft, queue)
+
+
+def _settle_folder(change: Change, draft: JobDraft) -> None:
+    """That hosts see the folder of the checkpoints was found for those that the job had then: others have to look."""
+    checkpoint, options = draft.spec.checkpoint, change.ask.options
+    if checkpoint is not None and checkpoint.seen and options.keys() & {"m", "mn", "q", "qn"}:
+        draft.set_spec(checkpoint=replace(checkpoint, seen=False))
 
 
 def _describe_all(change: Change) -> tuple[str, ...]:

@@ -43,4 +43,4 @@ def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
     draft.restart = source.staged if ask.restart_from is None else ask.restart_from
     if draft.restart < 0:
         raise Refused("Checkpoint log is not found or is corrupted")
-    draft.set_spec(checkpoint=replace(before, folder=checkpoint.folder, of=of))
+    draft.set_spec(checkpoint=replace(before, folder=checkpoint.folder, of=of, seen=False))

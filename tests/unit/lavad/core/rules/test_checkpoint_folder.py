@@ -6,8 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.decide.modify.modify import modify
+from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.submit import submit
-from lavad.core.lang.asks import Refused, Submit
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Modify, Refused, Submit
 from lavad.core.rules.checkpoint_folder import Seen, found_apart, moves, pair_of
 from lavad.core.site.host import Mount
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
@@ -164,3 +167,23 @@ def test_it_is_said_where_nobody_can_be_asked(bench: Bench) -> None:
     ask = Submit(command="x", options={"k": "/home/x"}, checkpoint_folder="/home/x")
     answer = submit(bench.cluster, ask, ALICE, bench.now, LOCAL).answer
     assert answer["notices"] == ["-k: whether other hosts see /home/x is not known, as only 1 of 3 hosts is up"]
+
+
+def test_other_hosts_and_another_folder_are_looked_at_again(bench: Bench) -> None:
+    cluster(bench)
+    assert why_not(bench, seen={pair_of("/", ROOT, ROOT): True}, m="h1 h2") == ""
+    [job] = bench.cluster.jobs.rows.values()
+    assert not moves(bench.cluster, bench.cluster.spec_of(job.key))
+    for options, looks in (({"J": "x"}, False), ({"m": "h2 h3"}, True)):
+        bench.take(modify(bench.cluster, Modify(job="1", options=options), JobText(command="x"), ALICE, bench.now, LOCAL))
+        assert moves(bench.cluster, bench.cluster.spec_of(job.key)) is looks
+
+
+def test_a_restart_from_a_folder_elsewhere_is_looked_at(bench: Bench) -> None:
+    cluster(bench)
+    assert why_not(bench, seen={pair_of("/", ROOT, ROOT): True}) == ""
+    [job] = bench.cluster.jobs.rows.values()
+    source = RestartSource(bench.cluster.spec_of(job.key), JobText(command="x"), "x")
+    ask = Submit(command="", restart_of=1, restart_from=0, options={"k": "/tmp/y"})
+    bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=source))
+    assert moves(bench.cluster, bench.cluster.spec_of(2))
