@@ -1,7 +1,8 @@
 """Whether hosts see the same folder: a command writes a file there as its user, and agents look for it as that user.
 
 Rule: only the command that has written the file waits, at most WITHIN; the engine decides with what is known then. That is kept
-for each file system and kind of host, in memory, for a while.
+for each file system and kind of host, in memory, for a while, and counts for jobs of that user alone: who writes files on several
+hosts can make it what they like.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ class FolderProbes:
         self._sessions = sessions
         self._peeks = peeks
         self._clock = clock
-        self._known: dict[Pair, tuple[bool | None, float]] = {}
-        """Whether two kinds of hosts see the same, None: they did not tell; and until when that counts."""
-        self._looking: dict[str, asyncio.Task[None]] = {}
-        """The look that is under way, by mount."""
+        self._known: dict[tuple[str, Pair], tuple[bool | None, float]] = {}
+        """Whether a user sees the same on two kinds of hosts, None: they did not tell; and until when that counts."""
+        self._looking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        """The look that is under way, by user and mount."""
 
-    def seen(self) -> dict[Pair, bool]:
-        """What is known now."""
-        now = self._clock()
-        return {pair: same for pair, (same, until) in self._known.items() if same is not None and until > now}
+    def seen(self, user: str) -> dict[Pair, bool]:
+        """What is known now of what a user sees."""
+        now, known = self._clock(), self._known.items()
+        return {pair: same for (whose, pair), (same, until) in known if whose == user and same is not None and until > now}
 
     async def look(self, ask: Submit, user: str, host: str) -> None:
         """The user's command on a host has written ``ask.checkpoint_probe``: have it looked for, where it is not known yet."""
@@ -59,16 +60,17 @@ class FolderProbes:
         whole = path.startswith("/") and not path.startswith("//") and posixpath.normpath(path) == path
         if not (whole and mount and is_below(path, mount)):
             return
-        if mount not in self._looking:
-            hosts = self._unknown(path, mount, host)
+        key = user, mount
+        if key not in self._looking:
+            hosts = self._unknown(path, mount, user, host)
             if len(hosts) < 2:
                 return
             task = asyncio.create_task(self._look(path, mount, user, host, hosts))
-            self._looking[mount] = task
-            task.add_done_callback(lambda _: self._looking.pop(mount, None))
-        await asyncio.wait([self._looking[mount]], timeout=WITHIN)
+            self._looking[key] = task
+            task.add_done_callback(lambda _: self._looking.pop(key, None))
+        await asyncio.wait([self._looking[key]], timeout=WITHIN)
 
-    def _unknown(self, path: str, mount: str, first: str) -> list[str]:
+    def _unknown(self, path: str, mount: str, user: str, first: str) -> list[str]:
         """Hosts to ask: two of each kind, that of the caller first, if any two of them are not known to each other."""
         kinds: dict[str, list[str]] = {}
         names = sorted(self._sessions.rows, key=lambda name: (name != first, name))
@@ -79,7 +81,7 @@ class FolderProbes:
         now = self._clock()
         wanted = {pair_of(mount, *pair) for pair in itertools.combinations(kinds, 2)}
         wanted |= {pair_of(mount, kind, kind) for kind, same in kinds.items() if len(same) > 1}
-        if all(self._known.get(pair, (None, 0.0))[1] > now for pair in wanted):
+        if all(self._known.get((user, pair), (None, 0.0))[1] > now for pair in wanted):
             return []
         return sorted(itertools.chain.from_iterable(kinds.values()), key=names.index)[:MOST]
 
@@ -102,17 +104,17 @@ class FolderProbes:
             same = None
             if sure and (found[one] or found[other]) and None not in (found[one], found[other]):
                 same = bool(found[one] and found[other])
-            self._keep(pair_of(mount, kinds[one], kinds[other]), same)
+            self._keep(user, pair_of(mount, kinds[one], kinds[other]), same)
 
-    def _keep(self, pair: Pair, same: bool | None) -> None:
+    def _keep(self, user: str, pair: Pair, same: bool | None) -> None:
         now = self._clock()
-        known, until = self._known.get(pair, (None, 0.0))
+        known, until = self._known.get((user, pair), (None, 0.0))
         if same is None and known is not None and until > now:
             return
         if len(self._known) >= MOST_KNOWN:
-            self._known = {pair: one for pair, one in self._known.items() if one[1] > now}
+            self._known = {key: one for key, one in self._known.items() if one[1] > now}
         if len(self._known) < MOST_KNOWN:
-            self._known[pair] = same, now + AGE[same]
+            self._known[user, pair] = same, now + AGE[same]
 
     async def _finds(self, host: str, path: str, user: str) -> bool | None:
         """Whether the user sees a file on a host; None: the host does not tell."""

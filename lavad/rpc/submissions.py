@@ -165,7 +165,7 @@ class Submissions:
         alike: Alike | None = None,
     ) -> Decide:
         def decide(cluster: Cluster, now: float) -> Decided:
-            seen = self._probes.seen() if ask.checkpoint_folder else None
+            seen = self._probes.seen(caller.user) if ask.checkpoint_folder else None
             decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike, seen)
             decided.envs = [env]
             return decided

@@ -79,32 +79,39 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 def test_hosts_that_see_it(world: Make) -> None:
     found = world({"h1": "", "h2": "", "h3": ""})
     found.looks(many=5)
-    assert found.probes.seen() == {pair_of("/", ROOT, ROOT): True}
+    assert found.probes.seen("alice") == {pair_of("/", ROOT, ROOT): True}
     assert sorted(found.asked) == ["h1", "h1", "h2"], "two of a kind are asked once, and the caller's in the end again"
     found.looks()
     assert len(found.asked) == 3, "it is known"
     found.now += AGE[True] + 1
-    assert found.probes.seen() == {}
+    assert found.probes.seen("alice") == {}
     found.looks()
     assert len(found.asked) == 6
+
+
+def test_what_one_user_shows_says_nothing_of_the_jobs_of_others(world: Make) -> None:
+    """Alice may have written the file on both hosts."""
+    found = world({"h1": "", "h2": ""})
+    found.looks()
+    assert found.probes.seen("bob") == {}
 
 
 def test_a_host_that_does_not(world: Make) -> None:
     found = world({"h1": "", "h2": MISSING})
     found.looks()
-    assert found.probes.seen() == {pair_of("/", ROOT, ROOT): False}
+    assert found.probes.seen("alice") == {pair_of("/", ROOT, ROOT): False}
     assert found.asked.count("h2") == 3, "a network file system may be late"
     found.now += AGE[False] + 1
     found.says["h2"] = ""
     found.looks()
-    assert found.probes.seen() == {pair_of("/", ROOT, ROOT): True}
+    assert found.probes.seen("alice") == {pair_of("/", ROOT, ROOT): True}
 
 
 def test_one_of_each_kind(world: Make) -> None:
     nas = (Mount("/"), Mount("/ck", True, "nas:/ck"))
     found = world({"h1": MISSING, "h2": "", "h3": ""}, h2=nas, h3=nas)
     found.looks(host="h2")
-    assert found.probes.seen() == {pair_of("/", NAS, NAS): True, pair_of("/", ROOT, NAS): False}
+    assert found.probes.seen("alice") == {pair_of("/", NAS, NAS): True, pair_of("/", ROOT, NAS): False}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +130,7 @@ def test_answers_from_which_nothing_follows(world: Make, says: dict[str, str | N
     """Also where the caller's own host does not see what the caller says to have written."""
     found = world(says)
     found.looks(host=host)
-    assert found.probes.seen() == {}
+    assert found.probes.seen("alice") == {}
     asked = len(found.asked)
     found.looks(host=host)
     assert len(found.asked) == asked, "commands do not wait for it again at once"
@@ -132,7 +139,7 @@ def test_answers_from_which_nothing_follows(world: Make, says: dict[str, str | N
 def test_a_caller_that_is_no_host(world: Make) -> None:
     found = world({"h1": MISSING, "h2": ""})
     found.looks(host="client")
-    assert found.probes.seen() == {pair_of("/", ROOT, ROOT): False}
+    assert found.probes.seen("alice") == {pair_of("/", ROOT, ROOT): False}
 
 
 @pytest.mark.parametrize(
@@ -153,8 +160,8 @@ def test_one_host_alone_is_not_asked(world: Make) -> None:
 def test_what_is_kept_is_bounded(world: Make) -> None:
     found = world({"h1": "", "h2": ""})
     for number in range(2 * MOST_KNOWN):
-        found.probes._keep(pair_of(f"/{number}", ROOT, ROOT), True)
-    assert len(found.probes.seen()) == MOST_KNOWN
+        found.probes._keep("alice", pair_of(f"/{number}", ROOT, ROOT), True)
+    assert len(found.probes.seen("alice")) == MOST_KNOWN
     found.now += AGE[True] + 1
     found.looks()
-    assert found.probes.seen() == {pair_of("/", ROOT, ROOT): True}
+    assert found.probes.seen("alice") == {pair_of("/", ROOT, ROOT): True}
