@@ -25,7 +25,7 @@ class Generation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     size: int = 0
     method: str = ""
     staged: int = 0
-    """Bytes of its copy in the shared folder; 0: there is none."""
+    """Bytes of its copy in the shared folder, at least 1; 0: there is none."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,7 +108,7 @@ def made(old: Checkpoints | None, generation: Generation) -> Checkpoints:
 def staged(old: Checkpoints | None, number: int, size: int, why: str) -> Checkpoints:
     """A generation is whole in the shared folder, or ``why`` it is not."""
     old = old or Checkpoints()
-    generations = tuple(replace(one, staged=size) if one.number == number and not why else one for one in old.generations)
+    generations = tuple(replace(one, staged=max(1, size)) if one.number == number and not why else one for one in old.generations)
     return replace(old, generations=generations, not_staged=why)
 
 

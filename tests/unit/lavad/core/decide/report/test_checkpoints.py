@@ -64,6 +64,8 @@ def test_which_generations_are_staged_is_known_and_told_once(bench: Bench) -> No
     assert bench.run(key).checkpoint == 2
     bench.said("checkpointed", key, "h1", 3)
     assert known(bench, key).generations[-1].staged == 0
+    bench.said("checkpointed", key, "h1", 3, 4.0, 0, "", "", None, True)
+    assert known(bench, key).generations[-1].staged, "also one of empty files is there"
 
 
 def test_a_start_that_finds_its_generation_damaged_goes_on_from_the_one_before(bench: Bench) -> None:
