@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
-from lavad.core.events.records import attempt_of, live_job, put, record_of
+from lavad.core.events.records import attempt_of, live_job, put, record_of, staying
 from lavad.core.job.checkpoints import Checkpoints, Generation, failed, made, staged
 from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
@@ -187,8 +187,7 @@ class SignalHandled(JobEvent, frozen=True, tag="WishGranted"):
 
 @folds(SignalHandled)
 def _signal_handled(cluster: Cluster, event: SignalHandled) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     run = attempt_of(job, event.attempt)
     pending_signals = tuple(pending for pending in run.pending_signals if pending.number != event.number)
     cluster.jobs.put(job.key, replace(job, run=replace(run, pending_signals=pending_signals)))
@@ -208,8 +207,7 @@ class CheckpointMade(JobEvent, frozen=True):
 
 @folds(CheckpointMade)
 def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     run = replace(attempt_of(job, event.attempt), checkpoint=event.generation)
     one = Generation(event.generation, event.at, event.attempt, event.seconds, event.size, event.method)
     cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation, checkpoints=made(job.checkpoints, one)))
@@ -230,8 +228,7 @@ class CheckpointPeriodSet(JobEvent, frozen=True):
 
 @folds(CheckpointPeriodSet)
 def _checkpoint_period_set(cluster: Cluster, event: CheckpointPeriodSet) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     run = attempt_of(job, event.attempt)
     told = {**dict(run.amended), "checkpoint_period": str(event.period)}
     known = replace(
@@ -258,8 +255,7 @@ class CheckpointFailed(JobEvent, frozen=True):
 
 @folds(CheckpointFailed)
 def _checkpoint_failed(cluster: Cluster, event: CheckpointFailed) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     job = replace(job, checkpoints=failed(job.checkpoints, event.why, event.at, event.seconds))
     if event.newest is not None:
         run = replace(attempt_of(job, event.attempt), checkpoint=event.newest)
@@ -281,8 +277,7 @@ class CheckpointStaged(JobEvent, frozen=True):
 
 @folds(CheckpointStaged)
 def _checkpoint_staged(cluster: Cluster, event: CheckpointStaged) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     known = staged(job.checkpoints, event.generation, event.size, event.why)
     cluster.jobs.put(job.key, replace(job, checkpoints=known))
 
@@ -297,8 +292,7 @@ class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):
 
 @folds(RusageDecayed)
 def _rusage_decayed(cluster: Cluster, event: RusageDecayed) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     run = attempt_of(job, event.attempt)
     changes = [decayed(part.reserved, part.decays, event.at - run.dispatched) for part in run.parts]
     parts = tuple(
@@ -318,7 +312,6 @@ class RanksSuspected(JobEvent, frozen=True):
 
 @folds(RanksSuspected)
 def _ranks_suspected(cluster: Cluster, event: RanksSuspected) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     run = replace(attempt_of(job, event.attempt), suspects=event.suspects)
     cluster.jobs.put(job.key, replace(job, run=run))

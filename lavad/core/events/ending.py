@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.charge import account_of, charged, gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STARTED, STAY_STARTED, JobEvent, Moves, folds, move
-from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of
+from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of, staying
 from lavad.core.job.checkpoints import died, started_again
 from lavad.core.job.depend import Ended, exit_code
 from lavad.core.job.job import Attempt, End, Outcome
@@ -90,8 +90,7 @@ class MemoryLearnt(JobEvent, frozen=True):
 
 @folds(MemoryLearnt)
 def _memory_learnt(cluster: Cluster, event: MemoryLearnt) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     user = cluster.specs.rows[job.spec].user
     cluster.learnt.put(user, learn(cluster.learnt.rows.get(user), user, event.what, event.limit))
 

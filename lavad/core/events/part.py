@@ -7,8 +7,8 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds, move
-from lavad.core.events.records import attempt_of, live_job
+from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds
+from lavad.core.events.records import attempt_of, staying
 from lavad.core.job.job import Attempt, End, Job, TaskRun
 from lavad.core.lang.states import PartState, TaskState
 
@@ -25,8 +25,7 @@ def with_part(run: Attempt, host: str, **changes: object) -> Attempt:
 
 
 def _part(cluster: Cluster, event: PartPrepared | PartStarted | PartStopped | PartRefused | PartGone, **changes: object) -> Job:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     return replace(job, run=with_part(attempt_of(job, event.attempt), event.host, **changes))
 
 
@@ -57,8 +56,7 @@ class GangReleased(JobEvent, frozen=True):
 
 @folds(GangReleased)
 def _gang_released(cluster: Cluster, event: GangReleased) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     run = attempt_of(job, event.attempt)
     parts = tuple(replace(p, state=PartState.STARTING) if p.state is PartState.PREPARED else p for p in run.parts)
     cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
@@ -127,8 +125,7 @@ class PartEnded(JobEvent, frozen=True):
 
 @folds(PartEnded)
 def _part_ended(cluster: Cluster, event: PartEnded) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     cluster.jobs.put(job.key, replace(job, run=with_end(attempt_of(job, event.attempt), event.host, event.end)))
 
 
@@ -198,8 +195,7 @@ class PartFenced(JobEvent, frozen=True):
 
 @folds(PartFenced)
 def _part_fenced(cluster: Cluster, event: PartFenced) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     cluster.jobs.put(job.key, replace(job, run=with_fence(attempt_of(job, event.attempt), event.host, event.at)))
 
 

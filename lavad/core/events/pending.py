@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_PEND, STAY_WAITING, JobEvent, Moves, folds, move
-from lavad.core.events.records import live_job, put, record_of
+from lavad.core.events.records import put, record_of, staying
 from lavad.core.job.depend import MET, NEVER
 from lavad.core.job.job import Placed
 from lavad.core.lang.ranges import Ranges
@@ -97,8 +97,7 @@ class SlotsReleased(JobEvent, frozen=True):
 
 @folds(SlotsReleased)
 def _slots_released(cluster: Cluster, event: SlotsReleased) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     cluster.jobs.put(job.key, replace(job, promised=(), deadlocked=False))
 
 
@@ -112,6 +111,5 @@ class JobDeadlocked(JobEvent, frozen=True):
 
 @folds(JobDeadlocked)
 def _job_deadlocked(cluster: Cluster, event: JobDeadlocked) -> None:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     put(cluster, replace(job, deadlocked=True))

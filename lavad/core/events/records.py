@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.base import IllegalMove
+from lavad.core.events.base import IllegalMove, JobEvent, move
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
 from lavad.core.job.job import Array, Attempt, Job
 from lavad.core.lang.ids import index_of, job_of, show
@@ -18,6 +18,13 @@ def live_job(cluster: Cluster, key: int) -> Job:
     job = cluster.jobs.rows.get(key)
     if job is None:
         raise IllegalMove(f"job {show(key)} is not live, or has not started")
+    return job
+
+
+def staying(cluster: Cluster, event: JobEvent) -> Job:
+    """The record of the job of an event that leaves its state as it is, and may meet it; raises IllegalMove."""
+    job = live_job(cluster, event.key)
+    move(job, event)
     return job
 
 

@@ -11,18 +11,15 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move
-from lavad.core.events.records import live_job
+from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
+from lavad.core.events.records import attempt_of, staying
 from lavad.core.job import resize
 from lavad.core.job.job import Attempt, End, Job, Placed, Resize
 
 
 def _found(cluster: Cluster, event: JobGrew | JobShrank | JobResized | PartLeft | ResizeAsked) -> tuple[Job, Attempt]:
-    job = live_job(cluster, event.key)
-    move(job, event)
-    if job.run is None or job.run.number != event.attempt:
-        raise IllegalMove(f"attempt {event.attempt} is not the current one of {job}")
-    return job, job.run
+    job = staying(cluster, event)
+    return job, attempt_of(job, event.attempt)
 
 
 class JobGrew(JobEvent, frozen=True):

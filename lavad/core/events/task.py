@@ -7,8 +7,8 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move
-from lavad.core.events.records import attempt_of, live_job
+from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
+from lavad.core.events.records import attempt_of, staying
 from lavad.core.job.job import Attempt, End, Job
 from lavad.core.lang.states import TaskState, TermReason
 
@@ -22,8 +22,7 @@ def with_task(run: Attempt, rank: int, **changes: object) -> Attempt:
 
 
 def _job(cluster: Cluster, event: TaskStarted | TaskEnded | TaskRetried | JobJudged) -> tuple[Job, Attempt]:
-    job = live_job(cluster, event.key)
-    move(job, event)
+    job = staying(cluster, event)
     return job, attempt_of(job, event.attempt)
 
 

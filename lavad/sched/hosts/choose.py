@@ -138,8 +138,8 @@ def _shaped(state: CycleState, need: Need, offers: list[Offer], least: int, most
     elif need.one_host and need.shape.per_job:
         chosen = _one_host((offer for offer in offers if _with_first(state, need, [offer])), least, most)
     else:
-        chosen = _with_first(state, need, _spread(need, offers, least, most))
-        if need.shape.per_job and not chosen:
+        chosen = _spread(need, offers, least, most)
+        if need.shape.per_job and not _with_first(state, need, chosen):
             chosen = _spread(need, offers, least, most, few=False)
     return _with_first(state, need, chosen) if sum(count for _, count in chosen) >= least else []
 

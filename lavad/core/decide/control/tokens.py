@@ -71,7 +71,7 @@ def shown(
 def revoke(cluster: Cluster, ask: RevokeTokens, caller: Caller, now: float) -> Decided:
     """Call tokens back: those of the caller, and of anyone for administrators of the cluster. Raises Refused."""
     may_all = is_admin(cluster.conf, caller)
-    if ask.user and ask.user not in (caller.user, *([ask.user] if may_all else [])):
+    if ask.user not in ("", caller.user) and not may_all:
         raise Refused("User permission denied")
     if ask.every:
         names = list(cluster.tokens.rows) if ask.user == ALL else [ask.user or caller.user]
