@@ -175,7 +175,7 @@ def test_other_hosts_and_another_folder_are_looked_at_again(bench: Bench) -> Non
     [job] = bench.cluster.jobs.rows.values()
     assert not moves(bench.cluster, bench.cluster.spec_of(job.key))
     for options, looks in (({"J": "x"}, False), ({"m": "h2 h3"}, True)):
-        bench.take(modify(bench.cluster, Modify(job="1", options=options), JobText(command="x"), ALICE, bench.now, LOCAL))
+        bench.take(modify(bench.cluster, Modify(job="1", options={**options}), JobText(command="x"), ALICE, bench.now, LOCAL))
         assert moves(bench.cluster, bench.cluster.spec_of(job.key)) is looks
 
 
