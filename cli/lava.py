@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit 0, or 1 with one line on stderr (``up`` then prints ``false``, so that eval fails too)."""
+    """Exit 0, 1 with one line on stderr (``up`` then prints ``false``: eval fails too), 255 for words that do not read."""
     words = sys.argv[1:] if argv is None else argv
     if words and words[0] in _OF_LAVAD:
         return _exec_lavad(f"lava {words[0]}", _OF_LAVAD[words[0]], words[1:])
@@ -103,7 +103,7 @@ def main(argv: list[str] | None = None) -> int:
             print("false")
         if ended.code and sys.stderr.isatty():
             sys.stderr.write(_meant(words))
-        return int(ended.code or 0)
+        return 255 if ended.code else 0
     if options.command == "certs":
         return _certs(options)
     folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
@@ -152,7 +152,7 @@ def _exec_lavad(name: str, module: str, argv: list[str]) -> int:
     code = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
     folder = os.environ.get("LAVA_DIR", "")
     named = any(word.partition("=")[0] in _SOURCES for word in argv)
-    words = [*argv, "--dir", folder] if folder and not named and name not in _ASKS_NO_CLUSTER else argv
+    words = [*argv, f"--dir={folder}"] if folder and not named and name not in _ASKS_NO_CLUSTER else argv
     try:
         os.execv(sys.executable, [sys.executable, "-IXutf8", "-c", code, str(ROOT), *words])
     except (OSError, ValueError) as error:

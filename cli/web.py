@@ -41,12 +41,11 @@ def parser(what: str) -> argparse.ArgumentParser:
 
 
 def main(words: list[str], what: str) -> int:
-    """Exit 0, or 1 with one line on stderr."""
-    options = parser(what).parse_args(words)
-    if what == "token" and options.list + bool(options.revoke) + options.all > 1:
-        parser(what).error("one of --list, --revoke and --all")
-    if what == "token" and options.user and not (options.list or options.all):
-        parser(what).error("--user goes with --list or --all")
+    """Exit 0, 1 with one line on stderr, or 255 for words that do not read."""
+    try:
+        options = _options(words, what)
+    except SystemExit as ended:
+        return 255 if ended.code else 0
     try:
         context, folder = _context(options.dir)
         conf = read_conf(context)
@@ -64,6 +63,16 @@ def main(words: list[str], what: str) -> int:
         print(f"lava {what}: {error.text if isinstance(error, Fail) else error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _options(words: list[str], what: str) -> argparse.Namespace:
+    found = parser(what)
+    options = found.parse_args(words)
+    if what == "token" and options.list + bool(options.revoke) + options.all > 1:
+        found.error("one of --list, --revoke and --all")
+    if what == "token" and options.user and not (options.list or options.all):
+        found.error("--user goes with --list or --all")
+    return options
 
 
 def _show(tokens: list[TokenRow]) -> None:

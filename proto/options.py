@@ -266,6 +266,10 @@ SECRETS_FOLDER = ".lava/secrets"
 
 BY_NAME = {option.name: option for option in OPTIONS}
 
+_OF_OTHER_FORMS = ("pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "I", "Ip", "Is", "IS", "ISp", "ISs")
+LEFT_OUT = {"lava run": ("n", *_OF_OTHER_FORMS), "lava jupyter": ("K", *_OF_OTHER_FORMS)}
+"""Subcommands that take bsub's options, but for these."""
+
 
 def find_reset(name: str) -> Option | None:
     """The option that ``name`` resets in bmod (``Wn`` resets ``W``), None where it is no such form."""

@@ -9,6 +9,7 @@ import difflib
 import re
 
 from cli.client.context import Context, Fail
+from proto.options import LEFT_OUT
 
 _OPTION = re.compile(r"^([\w.]+(?: [\w-]+)?): (?:illegal|invalid|unknown) option -- '?(\S+?)'?$", re.MULTILINE)
 _QUEUE = re.compile(r"^(\S+): No such queue", re.MULTILINE)
@@ -28,7 +29,7 @@ def hint(context: Context, said: str) -> str:
         command, wrong = found[1], found[2]
         if len(wrong) == 1:  # getopt names the letter: -noheadr was read as -n and what follows
             wrong = next((word[1:] for word in context.argv if word[:1] == "-" and len(word) > 2 and wrong in word), wrong)
-        dash = "--" if command.startswith("lava ") and command != "lava run" else "-"
+        dash = "--" if command.startswith("lava ") and command not in LEFT_OUT else "-"
         words = [f"{dash}{name}" for name in closest(wrong, _options(command))]
         return meant(words) or f"{command} -h shows the options\n"
     for pattern, command, field in (
@@ -67,9 +68,10 @@ def _options(command: str) -> list[str]:
     from proto.commands import COMMANDS
     from proto.options import OPTIONS
 
-    command = command.replace("lava run", "bsub").removeprefix("lava ")
+    left_out = LEFT_OUT.get(command, ())
+    command = "bsub" if left_out else command.removeprefix("lava ")
     if command in ("bsub", "bmod"):
-        known = [option for option in OPTIONS if option.only in ("", command) and not option.unsupported]
+        known = [one for one in OPTIONS if one.only in ("", command) and not one.unsupported and one.name not in left_out]
         resets = [f"{option.name}n" for option in known if command == "bmod" and option.has_reset]
         return [option.name for option in known] + resets
     row = COMMANDS.get(command)

@@ -27,13 +27,14 @@ HELP = ("h", "V", "help", "-help")
 
 
 class Table:
-    """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text.
+    """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text. ``dash``
+    stands before them in the usage: ``--`` where they are words only.
 
     ``refused`` names known ones that lava has not, ``reasons`` why (name -> words); ``off`` the values with which such a
     one asks for nothing and is taken. ``repeated`` are those that gather in a list, ``alias`` other names (name -> name).
     """
 
-    __slots__ = ("alias", "command", "off", "reasons", "refused", "repeated", "usage_words", "valued")
+    __slots__ = ("alias", "command", "dash", "off", "reasons", "refused", "repeated", "usage_words", "valued")
 
     def __init__(
         self,
@@ -46,8 +47,10 @@ class Table:
         reasons: dict[str, str] | None = None,
         off: dict[str, str] | None = None,
         alias: dict[str, str] | None = None,
+        dash: str = "-",
     ) -> None:
         self.command = command
+        self.dash = dash
         self.valued = dict.fromkeys((*HELP, *flags.split()), False)
         self.valued.update(dict.fromkeys(valued.split(), True))
         self.refused = frozenset(refused.split())
@@ -64,7 +67,7 @@ class Table:
     def usage(self) -> str:
         """The synopsis, folded at 79 columns."""
         names = [name for name in self.valued if name not in self.refused and name not in HELP]
-        pieces = [f"[-{name} value]" if self.valued[name] else f"[-{name}]" for name in names]
+        pieces = [f"[{self.dash}{name} value]" if self.valued[name] else f"[{self.dash}{name}]" for name in names]
         pieces += ["[-h]", "[-V]"]
         if self.usage_words:
             pieces.append(self.usage_words)
@@ -102,8 +105,8 @@ def table_of(command: str, subcommand: str = "", repeated: str = "") -> Table:
     from proto.commands import COMMANDS, OF_LAVA  # bsub does without
 
     row = COMMANDS[command]
-    name = f"lava {command}" if command in OF_LAVA else command
-    return Table(f"{name} {subcommand}".rstrip(), row.flags, row.valued, row.words, row.refused, repeated)
+    name, dash = (f"lava {command}", "--") if command in OF_LAVA else (command, "-")
+    return Table(f"{name} {subcommand}".rstrip(), row.flags, row.valued, row.words, row.refused, repeated, dash=dash)
 
 
 def read_command_options(table: Table, words: list[str]) -> tuple[Options, list[str]]:
@@ -187,6 +190,8 @@ def _take(table: Table, options: Options, text: str) -> tuple[str | None, str | 
             return text, None
         table.keep(options, text, True)
         return None, None
+    if table.dash == "--" and len(text) > 1:
+        raise Fail(f"{table.command}: unknown option -- {text}\n{table.usage()}")
     for at, letter in enumerate(text):
         valued = table.valued.get(letter)
         if valued is None or (valued and 0 < at < len(text) - 1):

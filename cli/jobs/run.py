@@ -22,15 +22,13 @@ from cli.submit.local_inputs import add_local_inputs
 from cli.submit.prepare import Prepared
 from cli.submit.script import Work
 from cli.submit.submission import home_of, not_done, passed_environment, site_of, submission, tell, wait_for
-from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
+from cli.submit.submit_options import bsub_table, last_rival, merged, refuse_left_out, with_defaults
 from cli.submit.yaml_text import read_yaml
 from proto.options import SECRETS_FOLDER
 
 if TYPE_CHECKING:
     from cli.client.frames import Json
     from cli.client.options import Options, Table
-
-_NOT_HERE = ("n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "Z", "I", "Ip", "Is", "IS", "ISp", "ISs", "IX")
 
 
 def read_jobs(context: Context, name: str) -> list[JobFile]:
@@ -160,9 +158,7 @@ def _words(context: Context, table: Table) -> tuple[Options, list[str], bool]:
         given.update(more)
         names += rest[:1]
         left = rest[1:]
-    for name in _NOT_HERE:
-        if name in given:
-            raise Fail(f"lava run: -{name} cannot be given here")
+    refuse_left_out("lava run", given)
     return given, names, "--dry-run" in context.argv
 
 

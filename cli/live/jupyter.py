@@ -15,14 +15,13 @@ from typing import NamedTuple
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
 from cli.client.options import read_command_options, show_help
-from cli.live.listings import harmless, rows
+from cli.live.listings import WAITING, harmless, rows
 from cli.live.output import end_of_output
-from cli.submit.prepare import INTERACTIVE, prepared
+from cli.submit.prepare import prepared
 from cli.submit.submission import not_done, send
-from cli.submit.submit_options import bsub_table
+from cli.submit.submit_options import bsub_table, refuse_left_out
 
 _ADDRESS = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)/[!-~]*")
-_NOT_HERE = (*INTERACTIVE, "K", "pack", "Zs", "json", "yaml", "jsdl", "jsdl_strict")
 _PERIOD = 0.5
 _LAST = 20
 """Lines of its output that tell why it ended."""
@@ -69,9 +68,7 @@ def run(context: Context) -> int:
     helped = show_help(context, table, given)
     if helped is not None:
         return helped
-    wrong = [name for name in _NOT_HERE if name in given]
-    if wrong:
-        raise Fail(f"lava jupyter: -{wrong[0]} cannot be given here")
+    refuse_left_out("lava jupyter", given)
     if command:
         raise Fail(f"lava jupyter: {command[0]}: words for JupyterLab come after --")
     conf = read_conf(context)
@@ -89,20 +86,20 @@ def _wait(context: Context, job: str) -> int:
     client = Client(context, read_conf(context))
     reason = told_of = ""
     while True:
-        found = rows(client, "bjobs", "stat exec_host pend_reason", {"a": True}, [job])
+        found = rows(client, "bjobs", "stat first_host pend_reason", {"a": True}, [job])
         if not found:
             raise Fail(f"lava jupyter: Job <{job}> is not found")
         row = found[0]
-        output = "" if row["STAT"] == "PEND" else end_of_output(context, job)
+        output = "" if row["STAT"] in WAITING else end_of_output(context, job)
         address = find_address(output)
         if row["STAT"] in ("DONE", "EXIT"):
             context.err("".join(f"{harmless(line)}\n" for line in output.splitlines()[-_LAST:]))
             raise Fail(f"lava jupyter: Job <{job}> has ended ({row['STAT']}); lava why {job} tells why", status=1)
         if address is not None:
-            context.out(told(job, Server(*address, row["EXEC_HOST"].split("*")[-1].split(":")[0]), socket.gethostname()))
+            context.out(told(job, Server(*address, row["FIRST_HOST"]), socket.gethostname()))
             return 0
         before, reason = reason, row["PEND_REASON"]
-        if row["STAT"] == "PEND" and reason == before != told_of:
+        if row["STAT"] in WAITING and reason == before != told_of:
             told_of = reason
             context.err(f"Job {job} waits: {reason.rstrip('; ')}\n")
         time.sleep(_PERIOD)

@@ -10,6 +10,8 @@ from cli.client.context import Refused
 
 Row = dict[str, str]
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+WAITING = ("PEND", "PSUSP")
+"""States of jobs that have no host."""
 Asked = dict[str, object]
 """Options of a listing."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.live.listings import Row, harmless, hms, number, rows
+from cli.live.listings import WAITING, Row, harmless, hms, number, rows
 from cli.live.output import end_of_output
 from cli.live.screen import Line, Piece, Screen, bar, has_colours
 
@@ -97,7 +97,7 @@ def job_lines(row: Row) -> list[Line]:
             Piece(f"   {row['JOB_NAME']}   queue {row['QUEUE']}, {row['USER']}"),
         ]
     ]
-    if state in ("PEND", "PSUSP"):
+    if state in WAITING:
         return [*lines, [Piece(f"waits: {row['PEND_REASON'].rstrip('; ')}", "dim")]]
     if not row["EXEC_HOST"]:
         return lines  # it was killed before it had a host

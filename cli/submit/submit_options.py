@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cli.client.context import Context, Fail
 from cli.client.options import Table
-from proto.options import BY_NAME, FLAG, OPTIONS, VALUES
+from proto.options import BY_NAME, FLAG, LEFT_OUT, OPTIONS, VALUES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +52,13 @@ def _table(command: str, rows: Iterable[tuple[str, Takes]], words: str, reasons:
         {option.name: option.ignored for option in OPTIONS if option.ignored},
         {option.name: option.same_as for option in OPTIONS if option.same_as},
     )
+
+
+def refuse_left_out(command: str, options: Options) -> None:
+    """Raises Fail for an option of bsub that this subcommand of lava does not take."""
+    for name in LEFT_OUT[command]:
+        if name in options:
+            raise Fail(f"{command}: -{name} cannot be given here")
 
 
 def last_rival(options: Options) -> Options:

@@ -8,7 +8,7 @@ import textwrap
 from proto.commands import COMMANDS, OF_LAVA
 from proto.help import others, submitting
 from proto.help.usages import LAVA
-from proto.options import OPTIONS
+from proto.options import LEFT_OUT, OPTIONS
 
 NOTHING = "taken as in LSF; it changes nothing here"
 ALWAYS = (
@@ -19,11 +19,6 @@ ALWAYS = (
 """Options of every command."""
 RESETS = "Each option with an n behind it (-Wn) takes away what was asked for."
 _NAMES, _WIDTH = 26, 100
-_NOT_THERE = {
-    "lava run": ["n", "pack", "json", "yaml", "jsdl", "jsdl_strict", "Zs", "I", "Ip", "Is", "IS", "ISp", "ISs"],
-    "lava jupyter": ["I", "Ip", "Is", "IS", "ISp", "ISs", "K", "pack", "Zs", "json", "yaml", "jsdl", "jsdl_strict"],
-}
-"""Subcommands that take bsub's options, but for these."""
 _WORDS = {
     "bsub": "[command [argument ...]]",
     "bmod": "job_ID | job_ID[index_list]",
@@ -42,8 +37,8 @@ def rows(command: str) -> list[Row]:
     """
     if command in ("bsub", "bmod"):
         return _of_submission(command)
-    if command in _NOT_THERE:
-        kept = [row for row in _of_submission("bsub") if row[0] not in _NOT_THERE[command]]
+    if command in LEFT_OUT:
+        kept = [row for row in _of_submission("bsub") if row[0] not in LEFT_OUT[command]]
         return [*kept, *_read(submitting.LAVA_RUN)] if command == "lava run" else kept
     row = COMMANDS[command.removeprefix("lava ")]
     if row.name in others.OWN:

@@ -44,8 +44,11 @@ class ScriptedMaster:
             except OSError:
                 return
             self.connections += 1
-            with link:
-                self._talk(link)
+            threading.Thread(target=self._serve_one, args=(link,), daemon=True).start()
+
+    def _serve_one(self, link: socket.socket) -> None:
+        with link:
+            self._talk(link)
 
     def _talk(self, link: socket.socket) -> None:
         while (frame := _read(link)) is not None:

@@ -21,6 +21,8 @@ from cli.client.hints import hint
         (["-Q"], "bjobs: invalid option -- 'Q'\n", "Did you mean -q?\n"),
         (["-usr", "ann"], "lava report: invalid option -- 'u'\n", "Did you mean --user?\n"),
         (["-gpuu"], "lava run: illegal option -- gpuu\n", "Did you mean -gpu?\n"),
+        (["-gpuu"], "lava jupyter: illegal option -- gpuu\n", "Did you mean -gpu?\n"),
+        (["-Kk"], "lava jupyter: illegal option -- Kk\n", "Did you mean -k?\n"),
         (["-Q"], "badmin hclose: invalid option -- 'Q'\n", "badmin hclose -h shows the options\n"),
         (["reconfg"], "Invalid command <reconfg> \nUsage: badmin [-h]", "Did you mean reconfig or ckconfig?\n"),
         (["showcnf"], "Invalid command <showcnf> \nUsage: lsadmin [-h]", "Did you mean showconf?\n"),
@@ -64,10 +66,10 @@ def test_a_master_that_has_gone_away_is_not_waited_for(
 def test_what_was_meant_of_lava(
     words: list[str], expected: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert lava.main(words) == 2
+    assert lava.main(words) == 255
     assert "Did you mean" not in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert lava.main(words) == 2
+    assert lava.main(words) == 255
     said = capsys.readouterr().err
     assert said[said.rindex("\n", 0, -1) + 1 :] == expected if expected else "Did you mean" not in said
 
