@@ -9,6 +9,7 @@ import time
 
 from cli.client.client import Client, TooLarge
 from cli.client.context import Context, Fail, Refused
+from cli.submit import folder_probe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MOST = 10_000
 """Jobs in one ask."""
 _COMMON = ("home", "umask", "shell")
 """What jobs that are sent together have in common."""
-_OWN = ("script", "checkpoint_folder", "roles", "policy")
+_OWN = ("script", "checkpoint_folder", "checkpoint_probe", "checkpoint_mount", "roles", "policy")
 
 
 def submit_many(context: Context, client: Client, frames: list[Frame]) -> Iterator[Answer | Refused | None]:
@@ -35,7 +36,8 @@ def submit_many(context: Context, client: Client, frames: list[Frame]) -> Iterat
         end = begin + 1
         while end < len(frames) and end - begin < MOST and all(frames[end][key] == frames[begin][key] for key in _COMMON):
             end += 1
-        yield from _until_settled(context, client, frames[begin:end])
+        with folder_probe.written_all(frames[begin:end]) as tried:
+            yield from _until_settled(context, client, tried)
         begin = end
 
 

@@ -8,13 +8,16 @@ hosts can make it what they like.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import posixpath
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Submit
+from lavad.core.lang.bulk_asks import BulkJob
 from lavad.core.rules.checkpoint_folder import Pair, is_below, kind_of, pair_of
 from lavad.hosts.peek_requests import NoOutput, PeekRequests
 from lavad.hosts.sessions import Sessions
@@ -31,6 +34,9 @@ AGE = {True: 600.0, False: 60.0, None: 60.0}
 MOST = 16
 """Hosts that are asked at once."""
 MOST_KNOWN = 4096
+MOST_FILES = 16
+"""Files of one command that are looked for."""
+_NAME = re.compile(r"\.lava\.[0-9a-f]+\.tmp")
 _MISSING = ("No such file or directory", "Not a directory")
 
 
@@ -54,11 +60,17 @@ class FolderProbes:
         now, known = self._clock(), self._known.items()
         return {pair: same for (whose, pair), (same, until) in known if whose == user and same is not None and until > now}
 
-    async def look(self, ask: Submit, user: str, host: str) -> None:
-        """The user's command on a host has written ``ask.checkpoint_probe``: have it looked for, where it is not known yet."""
-        path, mount = ask.checkpoint_probe, ask.checkpoint_mount
+    async def look_for(self, asked: Iterable[Submit | BulkJob], user: str, host: str) -> None:
+        """The user's command on a host has written their ``checkpoint_probe``: have those looked for that are not known yet."""
+        written = dict.fromkeys((ask.checkpoint_probe, ask.checkpoint_mount) for ask in asked if ask.checkpoint_probe)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WITHIN):
+                for path, mount in itertools.islice(written, MOST_FILES):
+                    await self._look_for(path, mount, user, host)
+
+    async def _look_for(self, path: str, mount: str, user: str, host: str) -> None:
         whole = path.startswith("/") and not path.startswith("//") and posixpath.normpath(path) == path
-        if not (whole and mount and is_below(path, mount)):
+        if not (whole and mount and is_below(path, mount) and _NAME.fullmatch(posixpath.basename(path))):
             return
         key = user, mount
         if key not in self._looking:
@@ -68,22 +80,24 @@ class FolderProbes:
             task = asyncio.create_task(self._look(path, mount, user, host, hosts))
             self._looking[key] = task
             task.add_done_callback(lambda _: self._looking.pop(key, None))
-        await asyncio.wait([self._looking[key]], timeout=WITHIN)
+        await asyncio.wait([self._looking[key]])
 
     def _unknown(self, path: str, mount: str, user: str, first: str) -> list[str]:
         """Hosts to ask: two of each kind, that of the caller first, if any two of them are not known to each other."""
         kinds: dict[str, list[str]] = {}
         names = sorted(self._sessions.rows, key=lambda name: (name != first, name))
+        asked: list[str] = []
         for name in names:
             row = self._cluster.hosts.rows.get(name)
             if row is not None and len(same := kinds.setdefault(kind_of(row, path), [])) < 2:
                 same.append(name)
+                asked.append(name)
+            if len(asked) == MOST:
+                break
         now = self._clock()
         wanted = {pair_of(mount, *pair) for pair in itertools.combinations(kinds, 2)}
         wanted |= {pair_of(mount, kind, kind) for kind, same in kinds.items() if len(same) > 1}
-        if all(self._known.get((user, pair), (None, 0.0))[1] > now for pair in wanted):
-            return []
-        return sorted(itertools.chain.from_iterable(kinds.values()), key=names.index)[:MOST]
+        return [] if all(self._known.get((user, pair), (None, 0.0))[1] > now for pair in wanted) else asked
 
     async def _look(self, path: str, mount: str, user: str, host: str, hosts: list[str]) -> None:
         rows = self._cluster.hosts.rows

@@ -55,8 +55,7 @@ class Submissions:
         """One job or array; raises Refused."""
         env = self._kept(ask.env, ask.options.get("secret"))
         ask = replace(ask, env={}, env_hash=env[0])
-        if ask.checkpoint_probe:
-            await self._probes.look(ask, caller.user, caller.host)
+        await self._probes.look_for((ask,), caller.user, caller.host)
         return await self._lookups.held(self._submit(ask, caller, env))
 
     async def _submit(self, ask: asks.Submit, caller: Caller, env: Environment) -> Answer:
@@ -81,6 +80,7 @@ class Submissions:
         rows: list[Result] = []
         stored = 0
         drafts = _Drafts(self._drafts(ask))
+        await self._probes.look_for(ask.jobs, caller.user, caller.host)
         most = AT_ONCE
         while len(rows) < len(ask.jobs):
             try:
@@ -258,6 +258,7 @@ def _submission(ask: asks.Bulk, job: BulkJob, options: Mapping[str, OptionValue]
         options=dict(options),
         env_hash=env,
         checkpoint_folder=job.checkpoint_folder,
+        checkpoint_mount=job.checkpoint_mount,
         roles=job.roles,
         policy=job.policy,
     )

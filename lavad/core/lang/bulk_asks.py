@@ -22,5 +22,7 @@ class BulkJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     options: b.Options = {}
     """Each in the place of the request's option of that name."""
     checkpoint_folder: b.Path = ""
+    checkpoint_probe: b.Path = ""
+    checkpoint_mount: b.Path = ""
     roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()

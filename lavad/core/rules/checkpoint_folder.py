@@ -8,7 +8,6 @@ that exports it, by the source that others name. A file that was looked for goes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
@@ -57,12 +56,10 @@ def found_apart(hosts: Sequence[Host], path: str, mount: str, seen: Seen) -> tup
     kinds: dict[str, list[str]] = {}
     for host in hosts:
         kinds.setdefault(kind_of(host, path), []).append(host.name)
-    apart = [pair for pair in combinations(sorted(kinds), 2) if seen.get((mount, *pair)) is False]
-    for one, other in apart:
-        return kinds[one][0], kinds[other][0]
-    for kind, names in kinds.items():
-        if len(names) > 1 and not seen.get((mount, kind, kind), True):
-            return names[0], names[1]
+    apart = (pair[1:] for pair, same in seen.items() if pair[0] == mount and not same)
+    for one, other in sorted(apart, key=lambda pair: (pair[0] == pair[1], pair)):
+        if one in kinds and other in kinds and (one != other or len(kinds[one]) > 1):
+            return kinds[one][0], kinds[other][int(one == other)]
     whole = all(len(names) < 2 or seen.get((mount, kind, kind)) for kind, names in kinds.items())
     return () if whole and _connected(sorted(kinds), mount, seen) and len(hosts) > 1 else None
 

@@ -125,8 +125,11 @@ def test_a_host_without_a_mount_loses_the_job_to_one_that_has_it(cluster: Cluste
     cluster.wait_for(nowhere, "EXIT", timeout=60)
     assert cluster.run(f"bjobs -a -noheader -o exit_code {nowhere}").stdout.split() == ["2"]
     work.chmod(0o777)
-    said = cluster.run(f"bsub -k {work}/ck sleep 1000", ok=False, user=USERS["fails"], cwd=Path("/tmp"))
     why = f"-k: {work}/ck is not the same on host1 and host2: a file that one has is not on the other"
+    (tmp_path / "pack").write_text(f"-k {work}/ck sleep 1000\n-k {work}/ck sleep 2000\n")
+    packed = cluster.run(f"bsub -pack {tmp_path}/pack", ok=False)
+    assert (packed.returncode, packed.stderr.count(why)) == (255, 2), packed.stderr
+    said = cluster.run(f"bsub -k {work}/ck sleep 1000", ok=False, user=USERS["fails"], cwd=Path("/tmp"))
     assert (said.returncode, said.stderr) == (255, f"{why}. Job not submitted.\n")
     assert [path.name for path in work.iterdir()] == ["here"]
     submitted(cluster, f"-k {work}/ck -m host1 true")

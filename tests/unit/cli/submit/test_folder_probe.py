@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.submit.folder_probe import written
+from cli.submit.folder_probe import MOST, written, written_all
 
 
 @pytest.mark.parametrize("below", ["", "not/there/yet"])
@@ -37,3 +37,26 @@ def test_where_none_can_be_written(tmp_path: Path) -> None:
     for folder in ("", str(tmp_path / "file"), str(tmp_path / "file" / "x"), "/proc/lava"):
         with written({"checkpoint_folder": folder}) as sent:
             assert "checkpoint_probe" not in sent
+
+
+def test_many_submissions_have_one_file_in_each_folder(tmp_path: Path) -> None:
+    def frame(folder: str) -> dict[str, object]:
+        return {"command": folder, "checkpoint_folder": str(tmp_path / folder)} if folder else {"command": "none"}
+
+    folders = [f"f{number}" for number in range(MOST + 2)]
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+    elsewhere: dict[str, object] = {"command": "shm", "checkpoint_folder": "/dev/shm"}
+    with written_all([frame(folder) for folder in ("", "f0", "f0", *folders)] + [elsewhere]) as sent:
+        files = [str(one.get("checkpoint_probe", "")) for one in sent]
+        assert [one["command"] for one in sent] == ["none", "f0", "f0", *folders, "shm"]
+        assert sent[0] == {"command": "none"}
+        assert files[1] == files[2] == files[3]
+        there = [path for path in dict.fromkeys(files) if path and Path(path).exists()]
+        assert len(there) == MOST
+        assert files[-1] in there, "each file system has one"
+        assert all(os.path.ismount(str(one["checkpoint_mount"])) for one in sent[1:]), "what is found out holds for all there"
+    assert not any(Path(path).exists() for path in there)
+    plain: list[dict[str, object]] = [{"command": "x"}]
+    with written_all(plain) as sent:
+        assert sent is plain

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.lang.asks import Submit
+from lavad.core.lang.bulk_asks import BulkJob
 from lavad.core.rules.checkpoint_folder import pair_of
 from lavad.core.site.host import Mount
 from lavad.hosts.folder_probes import AGE, MOST_KNOWN, FolderProbes
@@ -29,7 +30,9 @@ class World:
     def __init__(self, bench: Bench, says: dict[str, str | None], mounts: dict[str, tuple[Mount, ...]]) -> None:
         self.now = 100.0
         self.loop = asyncio.new_event_loop()
-        self.says, self.asked = says, [""][:0]
+        self.says = says
+        self.asked: list[str] = []
+        self.paths: list[str] = []
         self.sessions, self.peeks = Sessions(), PeekRequests()
         for host in says:
             facts = bench.cluster.hosts.rows[host].facts
@@ -38,19 +41,20 @@ class World:
             self.sessions.open(Session(host, 0))
         self.probes = FolderProbes(bench.cluster, self.sessions, self.peeks, lambda: self.now)
 
-    def looks(self, ask: Submit = FILE, host: str = "h1", many: int = 1) -> None:
-        self.loop.run_until_complete(self._looks(ask, host, many))
+    def looks(self, asks: Sequence[Submit | BulkJob] = (FILE,), host: str = "h1", many: int = 1) -> None:
+        self.loop.run_until_complete(self._looks(asks, host, many))
 
-    async def _looks(self, ask: Submit, host: str, many: int) -> None:
+    async def _looks(self, asks: Sequence[Submit | BulkJob], host: str, many: int) -> None:
         answering = [asyncio.create_task(self._answer(session)) for session in self.sessions.rows.values()]
-        await asyncio.gather(*(self.probes.look(ask, "alice", host) for _ in range(many)))
+        await asyncio.gather(*(self.probes.look_for(asks, "alice", host) for _ in range(many)))
         for task in answering:
             task.cancel()
 
     async def _answer(self, session: Session) -> None:
         while (sent := await session.outgoing.get()) is not None:
             question = sent.message.peek
-            assert (question.user, question.path) == ("alice", FILE.checkpoint_probe)
+            assert question.user == "alice"
+            self.paths.append(question.path)
             self.asked.append(session.host)
             says = self.says[session.host]
             if says is not None:
@@ -143,12 +147,46 @@ def test_a_caller_that_is_no_host(world: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("probe", "mount"), [("", "/"), ("ck/x", "/"), ("/ck/../etc/x", "/"), ("/ck/x", "/other"), ("/ck/x", ""), ("//ck/x", "/")]
+    ("probe", "mount"),
+    [
+        ("", "/"),
+        ("ck/.lava.1.tmp", "/"),
+        ("/ck/../etc/.lava.1.tmp", "/"),
+        ("/ck/.lava.1.tmp", "/other"),
+        ("/ck/.lava.1.tmp", ""),
+        ("//ck/.lava.1.tmp", "/"),
+        ("/ck/.lava.g.tmp", "/"),
+    ],
 )
 def test_what_callers_send_else(world: Make, probe: str, mount: str) -> None:
     found = world({"h1": "", "h2": ""})
-    found.looks(replace(FILE, checkpoint_probe=probe, checkpoint_mount=mount))
+    found.looks([replace(FILE, checkpoint_probe=probe, checkpoint_mount=mount)])
     assert found.asked == []
+
+
+def test_of_many_submissions_each_file_is_looked_for_once(world: Make) -> None:
+    nas = (Mount("/"), Mount("/ck/nas", True, "nas:/ck"))
+    found = world({"h1": "", "h2": ""}, h2=nas)
+    other = BulkJob(command="x", checkpoint_probe="/ck/nas/.lava.2.tmp", checkpoint_mount="/")
+    found.looks([FILE, other, FILE, Submit(command="x")])
+    assert found.probes.seen("alice") == {pair_of("/", ROOT, ROOT): True, pair_of("/", ROOT, "/ck/nas nas:/ck"): True}
+    assert found.paths.count(FILE.checkpoint_probe) == found.paths.count(other.checkpoint_probe) == 3
+    many = [replace(other, checkpoint_mount="/ck", checkpoint_probe=f"/ck/{number}/.lava.2.tmp") for number in range(99)]
+    found.says = dict.fromkeys(found.says, "Permission denied")
+    found.looks(many)
+    assert {*found.paths[6:]} == {"/ck/0/.lava.2.tmp"}, "that hosts do not tell is kept for the file system, too"
+
+
+def test_hosts_of_too_many_kinds(world: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that does not tell of its mounts is of a kind of its own."""
+    monkeypatch.setattr("lavad.hosts.folder_probes.MOST", 2)
+    names = [f"h{number}" for number in range(1, 4)]
+    found = world(dict.fromkeys(names, ""), **dict.fromkeys(names, ()))
+    found.looks()
+    assert {*found.asked} == {"h1", "h2"}
+    asked = len(found.asked)
+    found.looks()
+    assert len(found.asked) == asked, "it is known"
 
 
 def test_one_host_alone_is_not_asked(world: Make) -> None:
