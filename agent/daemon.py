@@ -206,7 +206,7 @@ class Daemon:
         while True:
             await asyncio.sleep(CHECKPOINT_PAUSE)
             if any(entry.checkpoint is not None for entry in runner.table):
-                self._inbox.put_nowait(runner.control.look_for_checkpoints)
+                self._inbox.put_nowait(runner.parts.look_for_checkpoints)
 
     async def _clean(self) -> None:
         """Remove unused host files and old output periodically."""

@@ -5,6 +5,8 @@ Rule: pure; the caller gives the times (seconds of CLOCK_BOOTTIME). One is copie
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 from msgspec.structs import replace
 
@@ -36,9 +38,14 @@ Decided = tuple[Staging, list[Effect]]
 
 def look(now: float, state: Staging, newest: int) -> Decided:
     """``newest`` is the newest whole generation, -1: there is none. What is there already is found so by who copies."""
-    if newest <= state.staged or state.under_way >= 0 or now < state.retry:
+    if not is_due(now, state, newest):
         return state, []
     return replace(state, under_way=newest, since=now), [StageGeneration(state.uid, newest)]
+
+
+def is_due(now: float, state: Staging, newest: int) -> bool:
+    """Whether a copy is to be begun."""
+    return newest > state.staged and state.under_way < 0 and now >= state.retry
 
 
 def found(now: float, state: Staging, generation: int) -> Staging:
@@ -60,6 +67,11 @@ def done(now: float, state: Staging, size: int, why: str) -> Decided:
 def part_ended(state: Staging, now: float) -> Staging:
     """The end of the part waits for its newest generation: what failed just before is tried once more."""
     return state if state.ended else replace(state, ended=now, retry=0.0)
+
+
+def given_up(state: Staging) -> Staging:
+    """No further copy is begun."""
+    return replace(state, retry=math.inf)
 
 
 def is_waited_for(status: int, reason: str) -> bool:

@@ -137,11 +137,11 @@ class PartControl:
         if entry is None:
             return
         entry.work.looked = 0.0
-        if entry.checkpoint is None or entry.end is not None:
+        if entry.checkpoint is None or (entry.end is not None and entry.work.copied is None):
             return
         if isinstance(found, answers.Folders):
             newest = app.newest(found.names)
-            if not entry.checkpoint.listed:
+            if not entry.checkpoint.listed and entry.end is None:
                 self.apply_checkpoint(entry, *checkpoint.listed(entry.checkpoint, newest))
             else:
                 self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, newest))
@@ -253,4 +253,4 @@ class PartControl:
     def kill(self, entry: Entry) -> None:
         """SIGKILL all processes of a part."""
         self._starter.put(orders.Kill((entry.uid,)))
-        self.staging.give_up(entry)
+        self.staging.give_up(entry, now())

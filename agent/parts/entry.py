@@ -46,15 +46,19 @@ class GpuEnd(NamedTuple):
 class CheckpointWork:
     """What is going on for the checkpoints of a part; mutable as its entry is."""
 
-    __slots__ = ("copied", "copying", "deadline", "looked", "making", "period")
+    __slots__ = ("copied", "copying", "deadline", "ending", "looked", "making", "period", "searched")
 
     def __init__(self) -> None:
         self.looked = 0.0
         """When the look into its folder began that is still unanswered; 0: there is none."""
+        self.searched = False
+        """Its folder was looked into after its end."""
         self.making = ""
         """The uid of the part that writes one now."""
         self.copying = ""
         """The uid of the part that copies one to the shared folder now."""
+        self.ending = 0.0
+        """When that was asked to end (CLOCK_BOOTTIME); 0: it was not."""
         self.copied: Staging | None = None
         """What is copied; None: nothing is to be."""
         self.deadline: float | None = None
@@ -242,6 +246,10 @@ class Entry:
             if most and (task.pss or task.rss) > most and task.rank not in self.over_limit:
                 self.over_limit[task.rank] = "TERM_MEMLIMIT"
                 yield EndTask(self.uid, task.rank)
+
+    def needs_lease(self) -> bool:
+        """Whether something of it runs, or may still copy a checkpoint."""
+        return self.end is None or (self.work.copied is not None and not self.reported)
 
     def leased(self) -> list[str]:
         """The uids of what runs for it under its lease."""

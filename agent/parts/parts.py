@@ -10,6 +10,7 @@ import time
 
 import msgspec
 
+from agent.checkpoint import app
 from agent.core import checkpoint, decide
 from agent.core.part import Part, Stage
 from agent.launch import mpi, outputs
@@ -25,6 +26,7 @@ from agent.parts.resizing import Resizing
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import orders, reports
+from agent.starter.protocol.answers import Folders, Generations
 from agent.starter.protocol.reports import (
     Address,
     End,
@@ -127,6 +129,8 @@ class Parts:
             self._reporter.put(messages.started(entry), entry)
         for news in status.news:
             self._task_report(entry, news)
+        if status.end is not None and not entry.reported:
+            entry.begin_checkpoints(now(), self._site)
         self._reconcile_end(entry, status)
 
     def _reconcile_end(self, entry: Entry, status: PartStatus) -> None:
@@ -188,6 +192,24 @@ class Parts:
         entry = self._table.find(owner_of(uid))
         if entry is not None and entry.end is not None:
             self._ended(entry, entry.end)  # it waited for this
+
+    def look_for_checkpoints(self) -> None:
+        """Look for checkpoints of parts that run, and for those whose end waits for a copy of its newest one no longer."""
+        self._control.look_for_checkpoints()
+        for entry in self._table:
+            self._waited(entry)
+
+    def found_checkpoints(self, found: Folders | Generations) -> None:
+        """The result of a search in a part's folder."""
+        self._control.found_checkpoints(found)
+        if (entry := self._table.find(app.uid_of(found.id))) is not None:
+            self._waited(entry)
+
+    def _waited(self, entry: Entry) -> None:
+        """If its end waits for the copy of a checkpoint: whether it still does."""
+        waits = entry.work.copied is not None and not entry.work.copying and entry.writing is Writing.NOT_BEGUN
+        if entry.end is not None and waits and not entry.reported:
+            self._ended(entry, entry.end)
 
     def _command_ended(self, uid: str, end: End | None, reason: str | None) -> None:
         why = "" if end else reason or "its end is not known"

@@ -93,7 +93,7 @@ class Runner:
             case reports.Reports():
                 self.parts.reported(reports.part_reports(report))
             case answers.Folders() | answers.Generations():
-                self.control.found_checkpoints(report)
+                self.parts.found_checkpoints(report)
             case answers.Data():
                 self.peeks.found(report)
 
@@ -211,9 +211,7 @@ class Runner:
         self._granted = self._granted.answered(echo.sent, echo.extended)
         leased: dict[float, list[str]] = {}
         for entry in self.table:
-            if (entry.end is None or entry.work.copying) and (
-                deadline := self._granted.deadline(entry.order.start.lease)
-            ) is not None:
+            if entry.needs_lease() and (deadline := self._granted.deadline(entry.order.start.lease)) is not None:
                 entry.work.deadline = deadline
                 leased.setdefault(deadline, []).extend(uid for uid in entry.leased())
         for deadline, uids in leased.items():
@@ -275,7 +273,7 @@ class Runner:
             log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
             self.control.apply(entry, *decide.asked(entry.part, request, now()))
             if kind is RequestKind.KILL and entry.end is not None:
-                self.control.staging.killed(entry, asked.reason)
+                self.control.staging.killed(entry, asked.reason, now())
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:

@@ -8,19 +8,23 @@ from __future__ import annotations
 import signal
 import time
 
+from agent.checkpoint import app
 from agent.checkpoint import site as site_method
 from agent.core import staging
-from agent.core.effects import Effect, ReportStaged, StageGeneration
+from agent.core.effects import Effect, ReportStaged, Send, StageGeneration
 from agent.launch import checkpoints
 from agent.launch.site import Site
 from agent.parts import report_messages as messages
-from agent.parts.entry import Entry
+from agent.parts.entry import CheckpointWork, Entry
 from agent.parts.job_report import STAGED, owner_of
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import orders
 from agent.starter.protocol.reports import End
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
+
+REMOVAL = 10.0
+"""Seconds that a copy which is given up has to remove what it has written."""
 
 
 class Stager:
@@ -38,8 +42,8 @@ class Stager:
             return
         if entry.end is None and _may_write(entry):
             self._apply(entry, *staging.look(now, entry.work.copied, entry.checkpoint.known))
-        elif entry.work.copying and now >= entry.work.copied.ended + checkpoints.timeout(self._site):
-            self.give_up(entry)
+        elif entry.work.copying and _is_over(entry.work, now, checkpoints.timeout(self._site)):
+            self.give_up(entry, now)
 
     def here(self, uid: str, end: End | None, reason: str | None, now: float) -> None:
         """The starter has a part that copies; it has ended (``end``, or ``reason``), or still runs (None)."""
@@ -56,7 +60,7 @@ class Stager:
         entry = self._table.find(owner_of(uid))
         if entry is None or entry.work.copied is None or entry.work.copying != uid:
             return
-        entry.work.copying = ""
+        entry.work.copying, entry.work.ending = "", 0.0
         _, size, why = site_method.outcome(end, reason, "copy")
         self._apply(entry, *staging.done(now, entry.work.copied, size, why))
 
@@ -65,23 +69,43 @@ class Stager:
         work = entry.work
         if work.copied is None or entry.checkpoint is None or entry.end is None:
             return False
-        if staging.is_waited_for(entry.end.status, entry.part.reason):
-            if not _may_write(entry):
-                return False
-            self._apply(entry, *staging.look(now, staging.part_ended(work.copied, now), entry.checkpoint.known))
+        if entry.dropped or entry.orphan or not staging.is_waited_for(entry.end.status, entry.part.reason):
+            self.give_up(entry, now)
+            return False
+        work.copied = staging.part_ended(work.copied, now)
+        if now >= work.copied.ended + checkpoints.timeout(self._site):
             return bool(work.copying)
-        self.give_up(entry)
-        return False
+        if self._searches(entry, now):
+            return True
+        if _may_write(entry):
+            self._apply(entry, *staging.look(now, work.copied, entry.checkpoint.known))
+            return bool(work.copying)
+        return bool(work.copying) or staging.is_due(now, work.copied, entry.checkpoint.known)
 
-    def killed(self, entry: Entry, reason: str) -> None:
+    def _searches(self, entry: Entry, now: float) -> bool:
+        """Whether the folder is still looked into for what the program has written last, as it ended."""
+        work = entry.work
+        if entry.made is None or entry.checkpoint is None or work.searched or work.looked:
+            return bool(work.looked)
+        work.searched, work.looked = True, now
+        folder, above = entry.checkpoint_folder(), entry.checkpoint.seen
+        self._starter.put(app.look(entry.uid, entry.made.user, folder, above, self._starter.protocol))
+        return True
+
+    def killed(self, entry: Entry, reason: str, now: float) -> None:
         """A part that has ended is to be killed: by a user, who does not wait for a copy, or as its checkpoint is made."""
-        if not staging.is_waited_for(signal.SIGKILL, reason):
-            self.give_up(entry)
+        if entry.work.copied is not None and not staging.is_waited_for(signal.SIGKILL, reason):
+            entry.work.copied = staging.given_up(entry.work.copied)
+            self.give_up(entry, now)
 
-    def give_up(self, entry: Entry) -> None:
-        """End the copy that is under way; its part tells when it is gone."""
-        if entry.work.copying:
-            self._starter.put(orders.Kill((entry.work.copying,)))
+    def give_up(self, entry: Entry, now: float) -> None:
+        """End the copy that is under way, which removes what it has written, or is killed; its part tells when it is gone."""
+        uid = entry.work.copying
+        if uid and not entry.work.ending:
+            entry.work.ending = now
+            self._starter.put(messages.signal(Send(uid, signal.SIGTERM)))
+        elif uid:
+            self._starter.put(orders.Kill((uid,)))
 
     def _apply(self, entry: Entry, state: staging.Staging, effects: list[Effect]) -> None:
         entry.work.copied = state
@@ -101,6 +125,13 @@ class Stager:
         uid = f"{entry.uid}.{time.time_ns() // 1_000_000}.{generation}{STAGED}"
         entry.work.copying = uid
         self._starter.start(0, made.template, site_method.copier(uid, order, made, self._site, generation, deadline))
+
+
+def _is_over(work: CheckpointWork, now: float, timeout: int) -> bool:
+    """Whether the time of a copy is over, which an end waits for, or which is given up."""
+    if work.ending:
+        return now >= work.ending + REMOVAL
+    return work.copied is not None and now >= work.copied.ended + timeout
 
 
 def _may_write(entry: Entry) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 
 from agent.launch.checkpointing import site_programs, staging
@@ -37,6 +38,9 @@ def main(words: list[str]) -> int:
         if what == "run":
             method.run(asked, rest)
         elif what in ("make", "stage"):
+            if what == "stage":
+                # what it has written goes away with it
+                signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
             number, size = method.write(asked) if what == "make" else staging.stage(asked)
             say(f"{number} {size}")
         elif what == "fetch":

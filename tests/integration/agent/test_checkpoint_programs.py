@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,21 @@ from tests.support.wait import wait_until
 @pytest.fixture
 def site(master: FakeMaster, tmp_path: Path) -> Iterator[AgentHost]:
     """A host with the site's programs, and a time limit for them of 1 second."""
-    write_programs(tmp_path / "methods")
-    conf = f"LSB_ECHKPNT_METHOD_DIR={tmp_path}/methods\nLAVA_CHKPNT_TIMEOUT=1\nLSB_ECHKPNT_KEEP_OUTPUT=y\n"
-    one = AgentHost(tmp_path, master.address, conf=conf)
+    with _host(master, tmp_path, "LAVA_CHKPNT_TIMEOUT=1\nLSB_ECHKPNT_KEEP_OUTPUT=y\n") as one:
+        yield one
+
+
+@pytest.fixture
+def patient(master: FakeMaster, tmp_path: Path) -> Iterator[AgentHost]:
+    """The same without such a limit."""
+    with _host(master, tmp_path) as one:
+        yield one
+
+
+@contextlib.contextmanager
+def _host(master: FakeMaster, folder: Path, conf: str = "") -> Iterator[AgentHost]:
+    write_programs(folder / "methods")
+    one = AgentHost(folder, master.address, conf=f"LSB_ECHKPNT_METHOD_DIR={folder}/methods\n{conf}")
     write_job(one.folder / "work")
     with running(one, lambda: master.hellos):
         yield one
@@ -89,10 +102,10 @@ def test_a_sites_programs_write_keep_and_restore(master: FakeMaster, site: Agent
 
 
 def test_generations_are_staged_beside_the_job_and_before_an_end_after_which_it_moves(
-    master: FakeMaster, site: AgentHost
+    master: FakeMaster, patient: AgentHost
 ) -> None:
     """Its own folder is gone then, as with another host's disk; what goes wrong is told once, and costs the job nothing."""
-    stage = site.folder / "all"
+    site, stage = patient, patient.folder / "all"
     stage.mkdir()
 
     def staged(job: Job) -> list[tuple[int, str]]:
@@ -120,8 +133,33 @@ def test_generations_are_staged_beside_the_job_and_before_an_end_after_which_it_
     assert staged(again)[1] == (3, f"{own}/7: No such file or directory")
     again.runs()
     assert again.generations() == ["gen-2", "gen-3"]
+    (site.folder / "moved").rename(own)
+    (job.work / "count.sh").write_text(LAST)
+    for attempt, generation in ((3, 8), (4, 9)):
+        text = {"checkpoint_stage": str(stage), "checkpoint_method": "app", "env": {"N": str(generation)}}
+        last = Job(master, site, attempt, 3, **text)
+        pid = master.wait_for(last.order.uid, "started").started.pid
+        if attempt == 4:
+            site.kill()
+        (job.work / f"go{generation}").touch()
+        wait_until(partial(_is_over, pid), 20, "the job's end")
+        if attempt == 4:
+            site.start()
+        assert master.wait_for(last.order.uid, "ended").ended.status == 3 << 8
+        assert staged(last)[-1:] == [(generation, "")], "what it wrote as it ended, before its end is told"
 
 
+def _is_over(pid: int) -> bool:
+    return not os.path.exists(f"/proc/{pid}")
+
+
+LAST = """\
+until [ -e go$N ]; do sleep 0.05; done
+mkdir -p $LSB_CHKPNT_DIR/gen-$N.tmp
+echo '{"files": {}}' > $LSB_CHKPNT_DIR/gen-$N.tmp/MANIFEST
+mv $LSB_CHKPNT_DIR/gen-$N.tmp $LSB_CHKPNT_DIR/gen-$N
+exit 3
+"""
 WRONG = {
     "hangs": "echkpnt.count did not end within 1 seconds, and was killed",
     "killed": "echkpnt.count was killed by signal 9",

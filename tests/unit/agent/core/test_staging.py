@@ -73,3 +73,10 @@ def test_a_copy_from_before_the_agent_started() -> None:
 )
 def test_which_ends_wait_for_the_copy(status: int, reason: str, waits: bool) -> None:
     assert staging.is_waited_for(status, reason) is waits
+
+
+def test_a_copy_that_is_given_up_is_not_begun_again() -> None:
+    state = staging.given_up(Staging("u"))
+    assert not staging.is_due(1e9, state, 3)
+    assert staging.is_due(1e9, Staging("u"), 3)
+    assert not staging.is_due(1e9, Staging("u", staged=3), 3)

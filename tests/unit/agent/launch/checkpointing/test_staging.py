@@ -6,14 +6,17 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
+from agent.launch import checkpoints
 from agent.launch.checkpointing import staging
 from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.starter.part import generations
+from tests.support.wait import SLOW, wait_until
 
 SECOND = 1_000_000_000
 
@@ -221,3 +224,16 @@ def test_a_program_may_remove_its_generation_meanwhile(job: Job) -> None:
         shutil.rmtree(path)
         assert generations.check(held) == (10_000, "")
     assert job.has("h1") == []
+
+
+def test_a_copy_that_is_ended_leaves_nothing(job: Job) -> None:
+    path = job.make(1)
+    size = 500 << 20
+    os.truncate(path / "b", size)
+    (path / "MANIFEST").write_text(json.dumps({"files": {"b": {"size": size}}}))
+    fields = {"folder": str(job.folder / "h1"), "method": "", "stage": str(job.stage), "stamp": "a", "generation": 1}
+    copying = subprocess.Popen(checkpoints.words("stage", json.dumps(fields)))
+    wait_until(lambda: (job.stage / "gen-1.tmp" / staging.ARCHIVE).exists(), 30, "the copy to begin")
+    copying.terminate()
+    assert copying.wait(30 * SLOW) == 1
+    assert (job.staged(), job.has("h1")) == ([], ["gen-1"])
