@@ -5,7 +5,8 @@ Rule: an untouched element of an array comes out as a ``Job`` of its own, made o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from operator import attrgetter
 
@@ -105,45 +106,44 @@ class JobSet:
             fits = self._fits[spec] = test(spec)
         return fits
 
-    def _candidates(self) -> Iterator[Job | Array]:
+    def _candidates(self) -> tuple[Sequence[Job], Sequence[Array]]:
         cluster, wanted = self._view.cluster, self._wanted
         jobs, arrays = cluster.jobs.rows, cluster.arrays.rows
         if wanted.ids is not None:
-            keys: Iterable[int] = [
-                key for job in wanted.ids for key in (job, *cluster.elements.get(job, ())) if key in jobs or key in arrays
-            ]
+            keys: Iterable[int] = [key for job in wanted.ids for key in (job, *cluster.elements.get(job, ()))]
         elif wanted.users is not None:
             keys = [key for user in wanted.users for key in cluster.by_user.get(user, ())]
         elif wanted.states.isdisjoint(WAITING):
             keys = list(cluster.started)
         else:
-            yield from list(jobs.values())
-            yield from list(arrays.values())
-            return
-        for key in keys:
-            yield jobs[key] if key in jobs else arrays[key]
+            return [*jobs.values()], [*arrays.values()]
+        return [jobs[key] for key in keys if key in jobs], [arrays[key] for key in keys if key in arrays]
 
     def _live(self) -> tuple[list[Job], list[list[Job | Array]]]:
         """Started jobs in order, and the waiting ones queue by queue."""
         view, wanted = self._view, self._wanted
-        started: dict[str, list[Job]] = {}
-        waiting: dict[str, list[Job | Array]] = {}
-        queues = {number: spec.queue for number, spec in view.cluster.specs.rows.items()}
-        states, all_fit = wanted.states, wanted.spec_test is None and (wanted.users is None or wanted.ids is None)
-        all_wanted = wanted.ids is None and wanted.job_test is None
-        for entry in self._candidates():
-            if not all_fit and not (self._spec_fits(entry.spec) and self._owned(entry)):
+        started: defaultdict[str, list[Job]] = defaultdict(list)
+        waiting: defaultdict[str, list[Job | Array]] = defaultdict(list)
+        specs = view.cluster.specs.rows
+        jobs, arrays = self._candidates()
+        if wanted.spec_test is not None or (wanted.users is not None and wanted.ids is not None):
+            jobs = [job for job in jobs if self._spec_fits(job.spec) and self._owned(job)]
+            arrays = [array for array in arrays if self._spec_fits(array.spec) and self._owned(array)]
+        if not wanted.states >= UNFINISHED:
+            jobs = [job for job in jobs if job.state in wanted.states]
+        if wanted.ids is not None or wanted.job_test is not None:
+            jobs = [job for job in jobs if self._is_wanted(job)]
+        places: dict[int, list[Job | Array]] = {}
+        for array in arrays:
+            waiting[specs[array.spec].queue].append(array)
+        for job in jobs:
+            if job.run is not None:
+                started[specs[job.spec].queue].append(job)
                 continue
-            if isinstance(entry, Array):
-                waiting.setdefault(queues[entry.spec], []).append(entry)
-            elif entry.state in states and (all_wanted or self._is_wanted(entry)):
-                queue = queues[entry.spec]
-                if entry.run is not None:
-                    started.setdefault(queue, []).append(entry)
-                elif queue in waiting:
-                    waiting[queue].append(entry)
-                else:
-                    waiting[queue] = [entry]
+            place = places.get(job.spec)
+            if place is None:
+                place = places[job.spec] = waiting[specs[job.spec].queue]
+            place.append(job)
         order = sorted({*started, *waiting}, key=lambda queue: (-view.queue(queue).priority, queue))
         running: list[Job] = []
         for queue in order:
@@ -232,7 +232,7 @@ def _in_order(entries: list[Job | Array]) -> list[Job | Array]:
     """In dispatch order: moved ones by their position, the rest by id; an array before its elements."""
     first_element = key_of(0, 1)
     for entry in entries:
-        if isinstance(entry, Array) or entry.position or entry.queue_time or entry.key >= first_element:
+        if entry.position or entry.queue_time or isinstance(entry, Array) or entry.key >= first_element:
             return sorted(entries, key=_place)
     return sorted(entries, key=_BY_KEY)
 

@@ -107,19 +107,23 @@ def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
 
 def _texts(view: View, header: bool, after: Callable[[Job], list[str]] | None, jobs: Iterator[Job]) -> Iterator[str]:
     middles, short_hosts = _Middles(view), view.short_hosts
-    last, when = -1.0, ""
+    spec, state, shown, minute = -1, JobState.WAIT, "", -1.0
+    middle = name = when = ""
     for job in jobs:
-        name, submitted = job.name, job.submitted
-        if submitted != last:
-            last, when = submitted, formats.short_time(submitted)
-        if len(name) > _NAME:
-            name = tail(name)
-        middle = middles[job.spec, job.state]
+        # most rows are as the one before but for the number, and with !s that takes half as long to format
+        if job.spec != spec or job.state is not state:
+            spec, state = job.spec, job.state
+            middle = middles[spec, state]
+        if job.submitted // 60 != minute:
+            minute, when = job.submitted // 60, f" {formats.short_time(job.submitted)}  \n"
+        if job.name is not shown:
+            shown = job.name
+            name = f"{shown:<10}" if len(shown) <= _NAME else tail(shown)
         if job.run is None:
-            text = f"{job.key & _JOB:<7} {middle}             {name:<10} {when}  \n"
+            text = f"{job.key & _JOB!s:<7} {middle}             {name}{when}"
         else:
             hosts = jobfacts.host_slots(job, short_hosts)
-            text = f"{job.key & _JOB:<7} {middle} {hosts[0] if hosts else '':<11.11} {name:<10} {when}  \n"
+            text = f"{job.key & _JOB!s:<7} {middle} {hosts[0] if hosts else '':<11.11} {name}{when}"
             if header and len(hosts) > 1:
                 text += "".join([f"{'':45}{host}\n" for host in hosts[1:]])
         yield text if after is None else text + "".join(after(job))
