@@ -43,6 +43,8 @@ KEPT_ANSWERS = 2_000
 KEPT_BYTES = 16 << 20
 SLICE = 0.025
 """Seconds for which requests of one user are decided in one turn; what is left then waits for the next, behind other users."""
+SLICE_OF_MASTER = 0.05
+"""The same of the master itself: of all reports of hosts, and plans. A user's ask waits for two turns at most."""
 SETTLED = 5_000
 """Maximum of events about dependency conditions in one turn, so that callers do not wait long."""
 _json = msgspec.json.Encoder()
@@ -190,6 +192,7 @@ class Engine:
         failed: Exception | None = None
         try:
             answers = self._decide_all(requests, turn, known)
+            requests = [request for request, _ in answers]
             self._settle(turn)
             batch = batch_of(self.cluster, turn.events)
         except Exception as error:
@@ -199,17 +202,16 @@ class Engine:
         if turn.events:
             batch.cycles, batch.attached = turn.cycles, turn.attached
             batch.texts, batch.envs, batch.answers = turn.texts, [*turn.envs.items()], [*turn.answers.items()]
-            decided = [request for request, _ in answers]
             try:
                 why = await self._commit(batch)
             except AnsweredBefore as error:
                 self.cluster.undo_changes()
-                return await self._turn(decided, {**known, **error.answers})
+                return await self._turn(requests, {**known, **error.answers})
             except RecordRefused as error:
                 self.cluster.undo_changes()
                 why = for_users(error)
-                if len(decided) > 1:
-                    return await self._by_halves(decided, known)
+                if len(requests) > 1:
+                    return await self._by_halves(requests, known)
                 fault = True
             if why:
                 refusal = Faulty(why) if fault else Refused(why)
@@ -225,20 +227,19 @@ class Engine:
         return not why
 
     def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[Request, _Decision]]:
-        """Decide the requests, those of each user for ``SLICE`` seconds; the others wait on."""
+        """Decide the requests, those of each user for their slice of the turn; the others wait on."""
         spent: defaultdict[str, float] = defaultdict(float)
         left: list[Request] = []
         answers: list[tuple[Request, _Decision]] = []
         for request in requests:
-            if spent[request.user] > SLICE:
+            if spent[request.user] > (SLICE if request.user else SLICE_OF_MASTER):
                 left.append(request)
                 continue
             begun = time.perf_counter()
             uuid = request.uuid
             before = (known.get(uuid) or self._answers.get(uuid) or turn.answers.get(uuid)) if uuid else None
             answers.append((request, self._decide(request, turn) if before is None else [msgspec.json.decode(before)]))
-            if request.user:
-                spent[request.user] += time.perf_counter() - begun
+            spent[request.user] += time.perf_counter() - begun
         self._waiting.put_back(left)
         return answers
 

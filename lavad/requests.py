@@ -1,4 +1,4 @@
-"""Requests that wait for a turn of the engine: all of the master itself goes first, then users in turn."""
+"""Requests that wait for a turn of the engine: those of the master itself go first, then those of users in turn."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Waiting:
         self._of = {user: queue + self._of.pop(user, deque()) for user, queue in first.items()} | self._of
 
     def take(self) -> list[Request]:
-        """Those of the next turn: all of the master itself, then one of each user in turn, as long as there are any."""
+        """Those of the next turn: of the master itself first, then one of each user in turn, as long as there are any."""
         found = list(self._of.pop("", ()))
         for _ in range(MOST_OF_USER):
             if not self._of:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from lavad import engine as engine_module
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.events import Event
 from lavad.core.lang.asks import Refused
 from lavad.engine import SLICE, Engine
 from lavad.requests import MOST_OF_USER
+from lavad.store.batch import Batch, batch_of
 from lavad.store.writer import Store
 from tests.support.worlds.office import Office, bsub, gather, unwritable
 
@@ -39,13 +45,15 @@ def test_users_take_turns(office: Office) -> None:
     office.check()
 
 
-def test_a_user_whose_asks_take_long_has_few_in_a_turn(office: Office) -> None:
-    def slow(cluster: Cluster, now: float) -> Decided:
-        begun = time.perf_counter()
-        while time.perf_counter() - begun < SLICE:
-            pass
-        return bsub(cluster, now)
+def slow(cluster: Cluster, now: float) -> Decided:
+    """A job that takes a whole slice of a turn to be decided."""
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < SLICE:
+        pass
+    return bsub(cluster, now)
 
+
+def test_a_user_whose_asks_take_long_has_few_in_a_turn(office: Office) -> None:
     async def work(engine: Engine) -> list[Any]:
         many = [engine.ask(slow, user="eve") for _ in range(5)]
         return await gather(*many, *(engine.ask(bsub, user="ann") for _ in range(5)))
@@ -53,6 +61,38 @@ def test_a_user_whose_asks_take_long_has_few_in_a_turn(office: Office) -> None:
     answers = office.serve(work)
     assert [answer["job"] for answer in answers[:5]] == [1, 7, 8, 9, 10]
     assert [answer["job"] for answer in answers[5:]] == [2, 3, 4, 5, 6]
+    office.check()
+
+
+def test_a_flood_of_reports_keeps_no_user_waiting(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the master itself asks is decided in order, as much of it in a turn as its slice has time for."""
+    monkeypatch.setattr(engine_module, "SLICE_OF_MASTER", 0.0)
+
+    async def work(engine: Engine) -> list[Any]:
+        asked = [engine.hand_in([bsub], user="ann")]
+        for _ in range(5):
+            asked.append(engine.hand_in([bsub], after=asked[-1] if len(asked) > 1 else None))
+        return await gather(*asked)
+
+    assert [answer["job"] for [answer] in office.serve(work)] == [2, 1, 3, 4, 5, 6]
+    office.check()
+
+
+def test_what_waits_on_behind_a_turn_that_fails_is_decided_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = iter([ValueError("no batch of these")])
+
+    def made(cluster: Cluster, events: Sequence[Event]) -> Batch:
+        for error in batches:
+            raise error
+        return batch_of(cluster, events)
+
+    async def work(engine: Engine) -> list[Any]:
+        monkeypatch.setattr(engine_module, "batch_of", made)
+        return await gather(*(engine.ask(slow, user="eve") for _ in range(3)), engine.ask(bsub, user="ann"))
+
+    answers = office.serve(work)
+    assert sorted(answer["job"] for answer in answers) == [1, 2, 3, 4]
+    assert len(office.cluster.jobs.rows) == 4
     office.check()
 
 
