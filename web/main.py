@@ -6,6 +6,7 @@ It needs no privilege, and no other account than one that may connect to lavad's
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ctypes
 import logging
 import os
@@ -15,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from config.lsfconf import find_envdir, level_of, read_lsf_conf
 from proto import logfile
@@ -23,10 +25,23 @@ from web.app import make_app
 from web.master import Master
 from web.settings import BadSettings, Settings, read
 from web.signin import SignIn
+from web.streams import most_connections
 
 _PR_SET_NAME = 15
-LIMIT = 500
-"""Connections at a time."""
+SILENT = 20.0
+"""Seconds after which a connection is closed that has brought no request."""
+
+
+class Patient(H11Protocol):
+    """A connection; one that brings no request takes no place from others for long."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(SILENT, self._close_silent)
+
+    def _close_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,7 +74,8 @@ def main(argv: list[str] | None = None) -> int:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=LIMIT,
+        limit_concurrency=most_connections(),
+        http=Patient,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=64 << 10,

@@ -1,11 +1,13 @@
 """Answers that last: streams of events, requests that wait, whole outputs.
 
-A user has so many at a time, as the page serves so many connections in all. A stream ends after a while, as its token may have
-ended meanwhile: a browser comes back by itself.
+Rule: nobody shuts others out. A user has so many at a time, and at most an eighth of what is left for others; a quarter of the
+connections is for requests that are answered at once. A stream ends after a while, as its token may have ended meanwhile: a
+browser comes back by itself.
 """
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -20,8 +22,16 @@ from web.signin import Who
 
 MOST = 40
 """Of one user."""
+OF_FREE = 8
+"""One user has at most so small a part of what is free, but one where any is."""
+MOST_CONNECTIONS = 2_000
 LONGEST = 900.0
 """Seconds that a stream lives, and with it a token that has ended."""
+
+
+def most_connections() -> int:
+    """Of browsers and programs at a time: a quarter of the files that this process may open, as a stream has one to lavad too."""
+    return min(MOST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
 
 
 class Open:
@@ -52,17 +62,21 @@ class Open:
 
 
 class Streams:
-    """All that are open, by user. ``clock`` gives seconds that only go up."""
+    """All that are open, by user: ``most`` in all. ``clock`` gives seconds that only go up."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = 0) -> None:
         self.clock = clock
+        self._most = most or most_connections() * 3 // 4
         self._open: dict[str, set[Open]] = {}
 
     def open(self, who: Who) -> Open:
         """Another one. Raises Problem where the user has too many."""
-        mine = self._open.setdefault(who.user, set())
-        if len(mine) >= MOST:
-            raise Problem(429, f"{MOST} streams and waiting requests of yours are open; close some of them", 5)
+        mine = self._open.get(who.user, set())
+        free = self._most - sum(map(len, self._open.values()))
+        if len(mine) >= min(MOST, max(free // OF_FREE, min(free, 1))):
+            why = f"{len(mine)} streams and waiting requests of yours are open" if mine else "too many streams are open"
+            raise Problem(429, f"{why}; close some of them" if mine else why, 5)
+        self._open[who.user] = mine
         opened = Open(self, who, self.clock() + LONGEST)
         mine.add(opened)
         return opened

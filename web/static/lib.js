@@ -30,13 +30,18 @@ export async function ask(path, method = "GET", body = undefined) {
 // Events: one stream for the page; whoever listens hears each News.
 const listeners = new Set();
 const watchers = new Set();
+const AGAIN = 10000;
 let connected = false;
 export function follow() {
-  const source = new EventSource(ROOT + "/events");
   const say = (is) => { connected = is; watchers.forEach((tell) => tell(is)); };
-  source.addEventListener("news", (event) => { say(true); const news = JSON.parse(event.data); listeners.forEach((hear) => hear(news)); });
-  source.onopen = () => say(true);
-  source.onerror = () => say(false);
+  const open = () => {
+    const source = new EventSource(ROOT + "/events");
+    source.addEventListener("news", (event) => { say(true); const news = JSON.parse(event.data); listeners.forEach((hear) => hear(news)); });
+    source.onopen = () => say(true);
+    // a browser does not come again by itself where it was refused: too many streams, or a proxy whose server is away
+    source.onerror = () => { say(false); if (source.readyState === 2) setTimeout(open, AGAIN); };
+  };
+  open();
 }
 export function useConnected() {
   const [is, set] = useState(connected);

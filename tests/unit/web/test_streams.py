@@ -29,7 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageWorld]:
 
 
 def test_a_user_has_so_many_whatever_their_tokens_and_takes_none_from_others() -> None:
-    known = Streams()
+    known = Streams(most=1500)
     first, *_ = [known.open(ANN if number % 2 else HER_OTHER) for number in range(MOST)]
     with pytest.raises(Problem) as refused:
         known.open(ANN)
@@ -40,6 +40,27 @@ def test_a_user_has_so_many_whatever_their_tokens_and_takes_none_from_others() -
         known.open(ANN)
         with pytest.raises(Problem):
             known.open(HER_OTHER)
+
+
+def test_many_users_leave_room_for_others() -> None:
+    known = Streams(most=1500)
+    had: dict[str, int] = {}
+    for number in range(40):
+        user = Who(f"u{number}", "t", "")
+        with contextlib.suppress(Problem):
+            while True:
+                known.open(user)
+                had[user.user] = had.get(user.user, 0) + 1
+    assert [had[f"u{n}"] for n in range(28)] == [MOST] * 28
+    assert min(had.values()) >= 10
+    with known.open(ANN), known.open(BEN), known.open(ANN):
+        pass
+
+
+def test_who_has_none_is_told_that_the_page_is_full() -> None:
+    known = Streams(most=1)
+    with known.open(ANN), pytest.raises(Problem, match="too many streams are open"):
+        known.open(BEN)
 
 
 def test_one_ends_after_a_while_or_with_its_session() -> None:
