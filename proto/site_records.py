@@ -40,6 +40,8 @@ class HostRow(Record, frozen=True):
     gpus: int
     gpus_used: int
     gpus_closed: int
+    power: float | None = None
+    """W, of its GPUs whose driver tells."""
 
 
 class HostPage(Record, frozen=True):
@@ -47,6 +49,14 @@ class HostPage(Record, frozen=True):
 
     hosts: list[HostRow]
     next: str | None
+
+
+class Bound(Record, frozen=True):
+    """Processors of a host that the tasks of a job are bound to."""
+
+    job: str
+    cpus: str
+    """Those of a task with commas, tasks with spaces between them."""
 
 
 class Host(Record, frozen=True):
@@ -64,6 +74,8 @@ class Host(Record, frozen=True):
     jobs: list[JobRow]
     gpus: list[GpuRow]
     may_change: bool
+    bound: list[Bound] = []  # noqa: RUF012 - msgspec copies it
+    """Whose which cores are, of jobs that are bound to theirs."""
 
 
 class Share(Record, frozen=True):

@@ -16,7 +16,7 @@ from web.rest.replies import SSE, event, in_json
 from web.signin import SignIn, Who
 from web.streams import Open, StreamAnswer, Streams
 
-PROGRAMS = ("submit_many", "kill_many", "listing", "explanation", "end", "changes", "changes_events")
+PROGRAMS = ("submit_many", "kill_many", "listing", "explanation", "stats", "end", "changes", "changes_events")
 LONGEST_WAIT = 15.0
 """Seconds: shorter than the patience of proxies, and of the page with the master."""
 AGAIN = 1.0
@@ -76,8 +76,14 @@ class Programs:
         return in_json(answers.Listed(_printed.decode(text).RECORDS))
 
     async def explanation(self, request: Request) -> Response:
+        return await self._printed("why", request)
+
+    async def stats(self, request: Request) -> Response:
+        return await self._printed("stats", request)
+
+    async def _printed(self, command: str, request: Request) -> Response:
         who = await self._sign_in.who(request)
-        text = await self._master.listing("why", [request.path_params["id"]], {}, who.token, NARROW)
+        text = await self._master.listing(command, [request.path_params["id"]], {}, who.token, NARROW)
         return PlainTextResponse(text, headers={"Cache-Control": "no-store"})
 
     async def end(self, request: Request) -> Response:

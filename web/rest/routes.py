@@ -94,6 +94,8 @@ TABLE: tuple[Route, ...] = (
     Route("why", "GET", JOB + "/why", "Why it waits, what would start it, when it may start", "why", answer=records.Why),
     Route("elements", "GET", JOB + "/elements", "The elements of an array", "array", answer=records.Elements),
     Route("explanation", "GET", JOB + "/explanation", "Why it waits, or how it ended, in words (lava why)", media="text/plain"),
+    Route("stats", "GET", JOB + "/stats", "What it asked for and used, on which host and GPU, with advice (lava stats)",
+          media="text/plain"),
     Route("end", "GET", JOB + "/end", "How it ended; 409 where it has not within 15 seconds", answer=answers.End),
     Route("output", "GET", JOB + "/output", "Its output so far (bpeek)", params=(WHOLE,), media="text/plain"),
     Route("tail", "GET", JOB + "/output/events", "Its output as it comes: server-sent events", media="text/event-stream"),

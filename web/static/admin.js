@@ -1,5 +1,5 @@
 // The cluster's health: what is wrong, in words, and what to do; what happened to hosts, queues and masters.
-import { html, useRecord, Shown, Title, time, number, hostPath } from "./lib.js";
+import { html, useRecord, Shown, Table, Title, time, number, hostPath } from "./lib.js";
 
 export function Admin() {
   const found = useRecord("/health", 15), users = useRecord("/users", 30);
@@ -8,6 +8,6 @@ export function Admin() {
       : h.notices.map((n) => html`<div class="card note"><b>${n.text}</b>${n.what_to_do && html`<br /><span class="soft">What to do: ${n.what_to_do}</span>`}</div>`)}</section>
     ${h.is_admin && html`<p>Hosts are opened and closed on <a href="#/hosts">their pages</a>, queues on <a href="#/queues">theirs</a>.</p>`}
     <section class="card"><h2>What happened in the last week</h2><ol class="story">${h.recent.map((line) => html`<li><time datetime=${new Date(line.at * 1000).toISOString()}>${time(line.at)}</time>${line.text}</li>`)}</ol></section>`}<//>
-    <section class="card"><h2>Users</h2><${Shown} of=${users}>${(u) => html`<div class="wide" tabindex="0"><table><thead><tr><th scope="col">User</th><th class="n" scope="col">Waiting</th><th class="n" scope="col">Running</th><th class="n" scope="col">Suspended</th><th class="n" scope="col">Most slots</th></tr></thead>
-      <tbody>${u.users.map((row) => html`<tr><td><a href=${`#/jobs?user=${encodeURIComponent(row.name)}`}>${row.name}</a></td><td class="n">${number(row.pend)}</td><td class="n">${number(row.run)}</td><td class="n">${number(row.susp)}</td><td class="n">${number(row.limit)}</td></tr>`)}</tbody></table></div>`}<//></section>`;
+    <section class="card"><h2>Users</h2><${Shown} of=${users}>${(u) => html`<${Table} name="Users"><thead><tr><th scope="col">User</th><th class="n" scope="col">Slots waiting</th><th class="n" scope="col">Running</th><th class="n" scope="col">Suspended</th><th class="n" scope="col">Most slots</th></tr></thead>
+      <tbody>${u.users.map((row) => html`<tr key=${row.name}><th scope="row"><a href=${`#/jobs?user=${encodeURIComponent(row.name)}`}>${row.name}</a></th><td class="n">${number(row.pend)}</td><td class="n">${number(row.run)}</td><td class="n">${number(row.susp)}</td><td class="n">${number(row.limit)}</td></tr>`)}</tbody><//>`}<//></section>`;
 }

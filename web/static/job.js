@@ -1,5 +1,5 @@
 // A job: its story, where its ranks are, what it uses over time, its output, why it waits, and what to do with it. An array as a grid.
-import { html, useState, useEffect, useRef, useRecord, ask, session, Shown, Title, Failed, State, Action, number, percent, size, span, time, jobPath, hostPath, queuePath } from "./lib.js";
+import { html, useState, useEffect, useRef, useRecord, useDark, ask, session, Shown, Table, Title, Failed, State, Action, number, percent, size, span, time, jobPath, hostPath, queuePath } from "./lib.js";
 import { Curves } from "./curves.js";
 import { Where } from "./jobs.js";
 
@@ -12,7 +12,7 @@ export function Job({ one }) {
   if (array.value) return html`<${Elements} found=${array.value} load=${array.load} />`;
   // what is no job may be an array: nothing is said until that is known
   const known = job.error && !job.value && !one.includes("[") && !array.error ? array : job;
-  return html`<${Title} text=${`Job ${one}`} /><${Shown} of=${known}>${(found) => html`<${Found} job=${found} load=${job.load} />`}<//>`;
+  return html`<${Title} text=${`Job ${one}`}>${job.value && html`<span class="soft">${job.value.row.name}</span>`}<//><${Shown} of=${known}>${(found) => html`<${Found} job=${found} load=${job.load} />`}<//>`;
 }
 
 function Actions({ id, state, load }) {
@@ -60,13 +60,21 @@ function Found({ job, load }) {
   return html`<p><${State} of=${row.state} /> ${row.why}</p>
     ${job.may_change && html`<${Actions} id=${row.id} state=${row.state} load=${load} />`}
     ${["PEND", "PSUSP"].includes(row.state) && html`<${Why} id=${row.id} />`}
+    ${row.state === "EXIT" && html`<${Told} title="How it ended" path=${`/jobs/${encodeURIComponent(row.id)}/explanation`} note />`}
     <div class="two"><section class="card"><h2>Facts</h2><dl>${facts.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl></section>
       <section class="card"><h2>Story</h2><ol class="story">${job.story.map((line) => html`<li><time datetime=${new Date(line.at * 1000).toISOString()}>${time(line.at)}</time>${line.text}</li>`)}</ol>
         <p class="soft">${Object.entries(job.seconds).map(([state, seconds]) => `${state} ${span(seconds)}`).join(", ")}</p></section></div>
     ${job.parts.length > 0 && html`<section class="card"><h2>On its hosts</h2><${Parts} parts=${job.parts} /></section>`}
     ${job.samples.length > 1 && html`<section class="card"><h2>Use over time</h2><${Plots} samples=${job.samples} /></section>`}
+    ${row.started && html`<${Told} title="Asked for and used" path=${`/jobs/${encodeURIComponent(row.id)}/stats`} />`}
     ${row.started && html`<${Output} id=${row.id} over=${OVER.has(row.state)} />`}
     <section class="card"><h2>Command</h2><pre tabindex="0">${job.command}</pre></section>`;
+}
+
+// What a command says, without its first lines, which are those of the job and of its title.
+function Told({ title, path, note }) {
+  const said = useRecord(path, 60);
+  return html`<section class=${note ? "card error" : "card"}><h2>${title}</h2><${Shown} of=${said}>${(text) => html`<pre class="said" tabindex="0" role="region" aria-label=${title}>${text.slice(text.indexOf("\n\n") + 2).replace(title + "\n", "").trimEnd()}</pre>`}<//></section>`;
 }
 
 function Why({ id }) {
@@ -75,13 +83,13 @@ function Why({ id }) {
     ${w.position && html`<p>Place ${number(w.position)} of ${number(w.waiting)} in its queue.</p>`}
     ${w.starts_now && html`<p>Nothing keeps it now: it starts with the next cycle.</p>`}
     ${w.changes.length > 0 && html`<p>It would start now with (smallest change first):</p><ul>${w.changes.map((c) => html`<li>${c.text}</li>`)}</ul>`}
-    ${(w.soonest || w.latest) && html`<p>It may start from ${w.soonest ? time(w.soonest) : "not known"} to ${w.latest ? time(w.latest) : "not known"}.</p>`}`}<//></section>`;
+    ${(w.soonest || w.latest) && html`<p>${w.soonest === w.latest ? `It may start at ${time(w.soonest)}.` : `It may start from ${w.soonest ? time(w.soonest) : "not known"} to ${w.latest ? time(w.latest) : "not known"}.`}</p>`}`}<//></section>`;
 }
 
-const Parts = ({ parts }) => html`<div class="wide" tabindex="0"><table><thead><tr><th scope="col">Host</th><th scope="col">Rank</th><th scope="col">Cores and GPUs</th><th scope="col">State</th><th class="n" scope="col">CPU</th><th class="n" scope="col">Memory</th><th class="n" scope="col">Most</th></tr></thead>
-  <tbody>${parts.map((p) => html`<tr><td><a href=${hostPath(p.host)}>${p.host}</a> <span class="soft">×${p.slots}</span></td><td></td><td>${p.cpus && `cores ${p.cpus} `}${p.gpus.length > 0 && `GPU ${p.gpus.join(",")}`}</td><td>${p.state}</td>
+const Parts = ({ parts }) => html`<${Table} name="On its hosts"><thead><tr><th scope="col">Host</th><th scope="col">Rank</th><th scope="col">Cores and GPUs</th><th scope="col">State</th><th class="n" scope="col">CPU</th><th class="n" scope="col">Memory</th><th class="n" scope="col">Most</th></tr></thead>
+  <tbody>${parts.map((p) => html`<tr><th scope="row"><a href=${hostPath(p.host)}>${p.host}</a> <span class="soft">×${p.slots}</span></th><td></td><td>${p.cpus && `cores ${p.cpus} `}${p.gpus.length > 0 && `GPU ${p.gpus.join(",")}`}</td><td>${p.state}</td>
       <td class="n">${span(p.cpu)}</td><td class="n">${size(p.mem)}</td><td class="n">${size(p.max_mem)}</td></tr>
-    ${p.tasks.filter((t) => t.rank >= 0).map((t) => html`<tr><td></td><td>${t.rank} <span class="soft">pid ${t.pid}</span></td><td>${t.gpu_util ? `GPU ${t.gpu_util} %` : ""}</td><td>${t.state}</td><td class="n">${span(t.cpu)}</td><td class="n">${size(t.mem)}</td><td></td></tr>`)}`)}</tbody></table></div>`;
+    ${p.tasks.filter((t) => t.rank >= 0).map((t) => html`<tr><td></td><th scope="row">${t.rank} <span class="soft">pid ${t.pid}</span></th><td>${t.gpu_util ? `GPU ${t.gpu_util} %` : ""}</td><td>${t.state}</td><td class="n">${span(t.cpu)}</td><td class="n">${size(t.mem)}</td><td></td></tr>`)}`)}</tbody><//>`;
 
 const Plot = ({ title, at, values, unit }) => html`<${Curves} title=${title} at=${at} lines=${[[unit, values]]}
   said=${`${title}: now ${Math.round(values[values.length - 1] * 100) / 100} ${unit}, at most ${Math.round(Math.max(...values) * 100) / 100}`} />`;
@@ -93,28 +101,29 @@ function Plots({ samples }) {
 }
 
 function Output({ id, over }) {
-  const [text, setText] = useState(""), [state, setState] = useState("…"), box = useRef(), whole = useRef("");
+  const [text, setText] = useState(""), [state, setState] = useState("…"), [attempt, setTry] = useState(0), box = useRef(), whole = useRef("");
   useEffect(() => {
     whole.current = "";
     const path = `/jobs/${encodeURIComponent(id)}/output`;
     if (over) { ask(path).then((found) => { setText(found); setState(found ? "" : "It wrote nothing that is kept here."); }, (error) => setState(error.message)); return undefined; }
     const source = new EventSource("/api/v1" + path + "/events");
+    let timer = 0;
     source.onopen = () => { whole.current = ""; };
     source.addEventListener("output", (event) => { whole.current = (whole.current + JSON.parse(event.data)).slice(-200000); setText(whole.current); setState(""); });
     source.addEventListener("end", () => { source.close(); setState("It has ended."); });
     source.addEventListener("problem", (event) => { source.close(); setState(JSON.parse(event.data)); });
-    source.onerror = () => { if (source.readyState === 2) setState("No output can be shown now."); };
-    return () => source.close();
-  }, [id, over]);
+    source.onerror = () => { if (source.readyState === 2) { setState("No output can be shown now; it is asked for again."); timer = setTimeout(() => setTry(attempt + 1), 5000); } };
+    return () => { clearTimeout(timer); source.close(); };
+  }, [id, over, attempt]);
   useEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [text]);
-  return html`<section class="card"><h2>Output</h2><pre ref=${box} tabindex="0" role="region" aria-label="Output">${text}</pre><p class="soft" role="status">${state}</p></section>`;
+  return html`<section class="card"><h2>Output</h2><pre ref=${box} tabindex="0" role="region" aria-label="Output">${text}</pre><p class=${state ? "soft" : "sr"} role="status">${state}</p></section>`;
 }
 
 const COLOURS = { RUN: "--run", PEND: "--idle", PSUSP: "--pend", SSUSP: "--susp", USUSP: "--susp", UNKWN: "--closed", ZOMBI: "--closed", DONE: "--use2", EXIT: "--bad" };
 const WORDS = [["run", "RUN"], ["pend", "PEND"], ["psusp", "PSUSP"], ["ssusp", "SSUSP"], ["ususp", "USUSP"], ["unknown", "UNKWN"], ["done", "DONE"], ["exit", "EXIT"]];
 
 function Elements({ found, load }) {
-  const box = useRef(), [wanted, setWanted] = useState("");
+  const box = useRef(), [wanted, setWanted] = useState(""), dark = useDark();
   const last = found.runs.length ? found.runs[found.runs.length - 1][1] : 0;
   const first = found.runs.length ? found.runs[0][0] : 1;
   const cell = last - first > 20000 ? 5 : last - first > 2000 ? 8 : 14;
@@ -130,7 +139,7 @@ function Elements({ found, load }) {
     }
     canvas.onclick = (event) => { const index = first + Math.floor(event.offsetY / cell) * width + Math.floor(event.offsetX / cell); if (stateAt(index)) location.hash = jobPath(`${found.id}[${index}]`); };
     canvas.onmousemove = (event) => { const index = first + Math.floor(event.offsetY / cell) * width + Math.floor(event.offsetX / cell); canvas.title = stateAt(index) ? `${found.id}[${index}] ${stateAt(index)}` : ""; };
-  }, [found]);
+  }, [found, dark]);
   const total = WORDS.reduce((sum, [key]) => sum + found.counts[key], 0);
   const over = found.counts.done + found.counts.exit;
   const said = WORDS.filter(([key]) => found.counts[key]).map(([key, state]) => `${number(found.counts[key])} ${state}`).join(", ");

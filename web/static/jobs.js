@@ -1,5 +1,5 @@
 // Jobs: filtered, sorted, a page at a time; and the form that submits one.
-import { html, useState, useEffect, useRecord, ask, session, Shown, Title, Failed, State, number, time, span, jobPath, hostPath, query } from "./lib.js";
+import { html, useState, useEffect, useRecord, ask, session, Shown, Table, Title, Failed, State, number, time, span, jobPath, hostPath, query } from "./lib.js";
 
 const STATES = ["", "live", "waiting", "running", "finished", "PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT"];
 const LIVE_SORTS = new Set(["live", "waiting", "running", "PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN"]);
@@ -13,13 +13,12 @@ export function JobTable({ jobs, sort, setSort }) {
   const now = Date.now() / 1000;
   const Head = ({ name, text, n }) => html`<th scope="col" class=${n ? "n" : ""} aria-sort=${sort === name ? "ascending" : sort === "-" + name ? "descending" : undefined}>
     ${setSort ? html`<button onClick=${() => setSort(sort === name ? "-" + name : name)}>${text}${sort === name ? " ↑" : sort === "-" + name ? " ↓" : ""}</button>` : text}</th>`;
-  return html`<div class="wide" tabindex="0"><table>
-    <thead><tr><${Head} name="id" text="Job" /><${Head} name="name" text="Name" /><${Head} name="user" text="User" /><${Head} name="queue" text="Queue" />
-      <${Head} name="state" text="State" /><${Head} name="slots" text="Slots" n /><th scope="col">Hosts</th><${Head} name="submitted" text="Submitted" /><th scope="col">Ran</th><th scope="col">Why</th></tr></thead>
-    <tbody>${jobs.map((row) => html`<tr key=${row.id}><td><a href=${jobPath(row.id)}>${row.id}</a></td><td class="cut" title=${row.name}>${row.name}</td><td>${row.user}</td><td>${row.queue}</td>
-      <td><${State} of=${row.state} />${row.exit_code ? html` <span class="soft">${row.exit_code}</span>` : ""}</td><td class="n">${number(row.slots)}${row.gpus ? html`<br /><span class="soft">${row.gpus} GPU</span>` : ""}</td>
-      <td>${row.elements ? html`<span class="soft">${counts(row.elements)}</span>` : html`<${Where} row=${row} />`}</td><td>${time(row.submitted)}</td>
-      <td>${row.started ? span((row.ended || now) - row.started) : "–"}</td><td class="cut" title=${row.why}>${row.why}</td></tr>`)}</tbody></table></div>
+  return html`<${Table} name="Jobs">
+    <thead><tr><${Head} name="id" text="Job" /><${Head} name="state" text="State" /><${Head} name="name" text="Name" /><${Head} name="user" text="User" /><${Head} name="queue" text="Queue" />
+      <${Head} name="slots" text="Slots" n /><th class="n" scope="col">GPUs</th><th scope="col">Hosts</th><${Head} name="submitted" text="Submitted" /><th scope="col">Ran</th><th scope="col">Why</th></tr></thead>
+    <tbody>${jobs.map((row) => html`<tr key=${row.id}><th scope="row"><a href=${jobPath(row.id)}>${row.id}</a></th><td class="one"><${State} of=${row.state} />${row.exit_code ? html` <span class="soft">${row.exit_code}</span>` : ""}</td><td class="cut" title=${row.name}>${row.name}</td><td>${row.user}</td><td>${row.queue}</td>
+      <td class="n">${number(row.slots)}</td><td class="n">${row.gpus || "–"}</td><td class="cut">${row.elements ? html`<span class="soft">${counts(row.elements)}</span>` : html`<${Where} row=${row} />`}</td><td class="one">${time(row.submitted)}</td>
+      <td class="one">${row.started ? span((row.ended || now) - row.started) : "–"}</td><td class="cut" title=${row.why}>${row.why}</td></tr>`)}</tbody><//>
     ${jobs.length === 0 && html`<p class="soft">No job fits.</p>`}`;
 }
 

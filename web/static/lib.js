@@ -1,6 +1,10 @@
 // What all pages share: asking REST, the events of the cluster, times and sizes in words.
-import { html, useState, useEffect, useRef } from "./vendor/htm-preact.js";
-export * from "./vendor/htm-preact.js";
+import { h, render } from "./vendor/preact.js";
+import { useState, useEffect, useRef } from "./vendor/preact-hooks.js";
+import htm from "./vendor/htm.js";
+
+export { render, useState, useEffect, useRef };
+export const html = htm.bind(h);
 
 const ROOT = "/api/v1";
 export const session = { user: "", csrf: "", queues: [], is_admin: false, cluster: "" };
@@ -9,7 +13,7 @@ export class Problem extends Error {
   constructor(status, detail) { super(detail); this.status = status; }
 }
 
-export async function ask(path, method = "GET", body = undefined) {
+export async function ask(path, method = "GET", body = undefined, again = true) {
   const headers = {};
   if (method !== "GET") headers["X-CSRF-Token"] = session.csrf;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -22,6 +26,11 @@ export async function ask(path, method = "GET", body = undefined) {
   if (!answer.ok) {
     let detail = text;
     try { detail = JSON.parse(text).detail; } catch { /* it was no JSON */ }
+    // a page that was started again, or another session of this browser, has another token against forged requests
+    if (answer.status === 403 && method !== "GET" && again) {
+      const found = await ask("/session");
+      if (found.csrf !== session.csrf) { Object.assign(session, found); return ask(path, method, body, false); }
+    }
     throw new Problem(answer.status, detail || `status ${answer.status}`);
   }
   return (answer.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : text;
@@ -47,6 +56,12 @@ export function useConnected() {
   const [is, set] = useState(connected);
   useEffect(() => { watchers.add(set); return () => watchers.delete(set); }, []);
   return is;
+}
+// Whether the browser is dark, for what is drawn in colours that styles cannot change afterwards.
+export function useDark() {
+  const wish = matchMedia("(prefers-color-scheme: dark)"), [dark, set] = useState(wish.matches);
+  useEffect(() => { const tell = () => set(wish.matches); wish.addEventListener("change", tell); return () => wish.removeEventListener("change", tell); }, []);
+  return dark;
 }
 export function useNews(hear) {
   const last = useRef(hear);
@@ -88,7 +103,7 @@ export const Failed = ({ error }) => html`<p class="card error" role="alert">${e
 export function Title({ text, children }) {
   const ref = useRef();
   useEffect(() => { document.title = `${text} · lava`; if (ref.current) ref.current.focus({ preventScroll: true }); }, [text]);
-  return html`<h1 tabindex="-1" ref=${ref}>${text} ${children}</h1>`;
+  return html`<h1 tabindex="-1" ref=${ref}>${`${text} `}${children}</h1>`;
 }
 
 const two = (n) => String(n).padStart(2, "0");
@@ -118,6 +133,8 @@ export const jobPath = (id) => `#/jobs/${encodeURIComponent(id)}`;
 export const hostPath = (name) => `#/hosts/${encodeURIComponent(name)}`;
 export const queuePath = (name) => `#/queues/${encodeURIComponent(name)}`;
 export const State = ({ of }) => html`<span class="state ${of}">${of}</span>`;
+// A table that scrolls sideways where it is too wide; its name is read aloud, and seen as the heading above it.
+export const Table = ({ name, children }) => html`<div class="wide" tabindex="0" role="region" aria-label=${name}><table><caption class="sr">${name}</caption>${children}</table></div>`;
 export const Meter = ({ part, whole }) => html`<div class="meter" aria-hidden="true"><i style=${{ width: `${whole > 0 ? Math.min(100, 100 * part / whole) : 0}%` }}></i></div>`;
 export const query = (values) => {
   const found = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);

@@ -1,5 +1,5 @@
 // Queues, and one with its fair share and the sums that lead to a priority.
-import { html, useRecord, Shown, Title, Action, number, span } from "./lib.js";
+import { html, useRecord, Shown, Table, Title, Action, number, span } from "./lib.js";
 import { QueueTable } from "./cluster.js";
 
 export function Queues() {
@@ -22,6 +22,6 @@ export function Queue({ one }) {
       <p><a href=${`#/jobs?queue=${encodeURIComponent(one)}`}>Its jobs</a></p></section>
     <section class="card"><h2>Fair share</h2>${q.shares.length === 0 ? html`<p class="soft">The queue has no fair share: jobs start in the order of their submission.</p>`
       : html`<p class="soft">A priority is the shares over what is used: CPU time, run time (of the past too, as it fades), slots and GPU time, each times its factor. The highest is served first, level by level.</p>
-      <div class="wide" tabindex="0"><table><thead><tr><th scope="col">User or group</th><th class="n" scope="col">Shares</th><th class="n" scope="col">Priority</th><th class="n" scope="col">Slots</th><th class="n" scope="col">Reserved</th><th class="n" scope="col">CPU time</th><th class="n" scope="col">Run time</th><th class="n" scope="col">GPU time</th></tr></thead>
-        <tbody>${q.shares.map((s) => html`<tr><td>${s.path}</td><td class="n">${number(s.shares)}</td><td class="n">${s.priority.toFixed(3)}</td><td class="n">${number(s.slots)}</td><td class="n">${number(s.reserved)}</td><td class="n">${span(s.cpu_time)}</td><td class="n">${span(s.run_time)}</td><td class="n">${span(s.gpu_time)}</td></tr>`)}</tbody></table></div>`}</section>`}<//>`;
+      <${Table} name="Fair share"><thead><tr><th scope="col">User or group</th><th class="n" scope="col">Shares</th><th class="n" scope="col">Priority</th><th class="n" scope="col">Slots</th><th class="n" scope="col">Reserved</th><th class="n" scope="col">CPU time</th><th class="n" scope="col">Run time</th><th class="n" scope="col">GPU time</th></tr></thead>
+        <tbody>${q.shares.map((s) => html`<tr key=${s.path}><th scope="row">${s.path}</th><td class="n">${number(s.shares)}</td><td class="n">${s.priority.toFixed(3)}</td><td class="n">${number(s.slots)}</td><td class="n">${number(s.reserved)}</td><td class="n">${span(s.cpu_time)}</td><td class="n">${span(s.run_time)}</td><td class="n">${span(s.gpu_time)}</td></tr>`)}</tbody><//>`}</section>`}<//>`;
 }

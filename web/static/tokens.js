@@ -1,5 +1,5 @@
 // Tokens: which there are, making one for a program, calling them back; for administrators those of all.
-import { html, useState, useRecord, ask, session, Shown, Title, Failed, Action, time, query } from "./lib.js";
+import { html, useState, useRecord, ask, session, Shown, Table, Title, Failed, Action, time, query } from "./lib.js";
 
 const KINDS = { api: "program", session: "browser", link: "link that signs in" };
 const LIFE = [[1, "1 hour"], [24, "1 day"], [168, "7 days"]];
@@ -29,8 +29,8 @@ export function Tokens() {
   return html`<${Title} text="Tokens" /><p>By a token a program or a browser acts as its user. One that is called back serves no more, at once.</p>
     ${session.is_admin && html`<form class="bar" onSubmit=${(e) => e.preventDefault()}><label>Whose<select value=${user} onChange=${(e) => setUser(e.target.value)}><option value="">mine</option><option value="all">of all users</option></select></label></form>`}
     <${Make} done=${found.load} />
-    <section class="card"><h2>Tokens that have not ended</h2><${Shown} of=${found}>${(page) => html`<div class="wide" tabindex="0"><table><caption class="sr">Tokens of ${of}</caption><thead><tr>${user && html`<th scope="col">User</th>`}<th scope="col">For</th><th scope="col">What it is for</th><th scope="col">Made</th><th scope="col">On</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">Call back</th></tr></thead>
-      <tbody>${page.tokens.map((row) => html`<tr key=${row.id}>${user && html`<td>${row.user}</td>`}<td>${KINDS[row.kind] || row.kind}${row.this && html` <b>(this one)</b>`}</td><td>${row.name || "–"}</td><td>${time(row.made)}</td><td>${row.host}</td><td>${row.used ? time(row.used) : "not known"}</td><td>${time(row.ends)}</td>
-        <td><${Action} label="Call back" said=${`Call back: ${what(row)}`} bad method="DELETE" path=${`/tokens/${encodeURIComponent(row.id)}`} sure=${`No more serves the token for a ${what(row)}.${row.this ? " You are signed out with it." : ""}`} done=${() => gone(row)} /></td></tr>`)}</tbody></table></div>
+    <section class="card"><h2>Tokens that have not ended</h2><${Shown} of=${found}>${(page) => html`<${Table} name=${`Tokens of ${of}`}><thead><tr>${user && html`<th scope="col">User</th>`}<th scope="col">For</th><th scope="col">What it is for</th><th scope="col">Made</th><th scope="col">On</th><th scope="col">Last used</th><th scope="col">Ends</th><th scope="col">Call back</th></tr></thead>
+      <tbody>${page.tokens.map((row) => html`<tr key=${row.id}>${user && html`<td>${row.user}</td>`}<th scope="row">${KINDS[row.kind] || row.kind}${row.this && html` <b>(this one)</b>`}</th><td>${row.name || "–"}</td><td>${time(row.made)}</td><td>${row.host}</td><td>${row.used ? time(row.used) : "not known"}</td><td>${time(row.ends)}</td>
+        <td><${Action} label="Call back" said=${`Call back: ${what(row)}`} bad method="DELETE" path=${`/tokens/${encodeURIComponent(row.id)}`} sure=${`No more serves the token for a ${what(row)}.${row.this ? " You are signed out with it." : ""}`} done=${() => gone(row)} /></td></tr>`)}</tbody><//>
       ${page.tokens.length > 0 && html`<div class="bar"><${Action} label="Call all back" bad method="DELETE" path=${"/tokens" + query({ user })} sure=${`Call back all tokens of ${of}, of browsers too? You are signed out with yours.`} done=${() => location.reload()} /></div>`}`}<//></section>`;
 }

@@ -54,6 +54,11 @@ def parts_of(job: Job) -> tuple[Part, ...]:
     return job.run.parts if job.run is not None else ()
 
 
+def cpus_of(part: Part) -> str:
+    """The processors that the tasks of a part are bound to: ``0,1 2,3``; "" where they are not."""
+    return " ".join(",".join(map(str, bind.cpus)) for bind in part.binds)
+
+
 def host_slots(job: Job, short: bool) -> list[str]:
     """Exec hosts, one word per slot, or ``3*ol2`` with LSB_SHORT_HOSTLIST."""
     words: list[str] = []

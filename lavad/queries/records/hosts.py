@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show
 from lavad.core.site.rights import may_switch_host
 from lavad.queries.facts import gpufacts, hostfacts, visibility
 from lavad.queries.facts.gpufacts import GpuRow
+from lavad.queries.facts.jobfacts import cpus_of, parts_of
 from lavad.queries.frame.request import Request
 from lavad.queries.frame.view import View
 from lavad.queries.records import asked, rows
@@ -22,6 +25,8 @@ def row(view: View, name: str, now: float) -> site_records.HostRow:
     use = view.cluster.use.hosts.get(name)
     taken = use.gpus.jobs if use is not None else {}
     closed = host.closed_devices()
+    states = view.soft.gpus.get(name, {})
+    power = [states[gpu.uuid].power for gpu in gpus if gpu.uuid in states and states[gpu.uuid].power >= 0]
     return site_records.HostRow(
         name=name,
         status=hostfacts.status(view, name, now, slots),
@@ -36,6 +41,7 @@ def row(view: View, name: str, now: float) -> site_records.HostRow:
         gpus=len(gpus),
         gpus_used=sum(1 for gpu in gpus if taken.get(gpu.uuid)),
         gpus_closed=sum(1 for gpu in gpus if gpu.uuid in closed),
+        power=float(sum(power)) if power else None,
     )
 
 
@@ -78,8 +84,15 @@ def read_one(request: Request) -> site_records.Host:
         version=host.facts.version,
         jobs=[rows.row(view, job) for job in jobs[: asked.MOST] if show(job.key) in seen],
         gpus=[_gpu(one, seen) for one in gpufacts.of_host(view, name)],
+        bound=[one for job in jobs for one in _bound(job, name) if one.job in seen],
         may_change=may_switch_host(request.cluster.conf, name, request.caller),
     )
+
+
+def _bound(job: Job, host: str) -> Iterator[site_records.Bound]:
+    for part in parts_of(job):
+        if part.host == host and part.binds:
+            yield site_records.Bound(job=show(job.key), cpus=cpus_of(part))
 
 
 def _gpu(one: GpuRow, seen: set[str]) -> site_records.GpuRow:

@@ -97,7 +97,7 @@ def _part(view: View, job: Job, part: Part) -> records.JobPart:
         slots=part.slots,
         state=part.state.name,
         gpus=[known.get(uuid, uuid) for uuid in part.gpus],
-        cpus=" ".join(",".join(map(str, bind.cpus)) for bind in part.binds),
+        cpus=jobfacts.cpus_of(part),
         reserved_mem=next((amount for name, amount in part.reserved if name == "mem"), None),
         cpu=usage.cpu if usage is not None else end.utime + end.stime if end is not None else 0.0,
         mem=usage.rss if usage is not None else 0,

@@ -57,10 +57,15 @@ def _counts(view: View, why: Counter[str]) -> Counts:
         states[JobState.PEND] += size
         why[reasons.key_text(view, Job(key=0, spec=number, name="", submitted=0.0))] += size
     for key, own in view.soft.why_job.items():
-        job = cluster.find_job(key)
-        if job is not None and job.state is JobState.PEND and not job.blocked:
-            why[reasons.text_of(view, own)] += 1
-            why[reasons.key_text(view, Job(key=0, spec=job.spec, name="", submitted=0.0))] -= 1
+        array, job = arrays.get(key), cluster.find_job(key)
+        if array is not None:
+            spec, size = array.spec, len(array.pending) if array.may_start else 0
+        elif job is not None and job.state is JobState.PEND and not job.blocked:
+            spec, size = job.spec, 1
+        else:
+            continue
+        why[reasons.text_of(view, own)] += size
+        why[reasons.key_text(view, Job(key=0, spec=spec, name="", submitted=0.0))] -= size
     if len(jobs) > len(cluster.started) + queued:
         rest = Counter(
             job.state for job in jobs.values() if job.state in WAITING and (job.blocked or job.state is JobState.PSUSP)

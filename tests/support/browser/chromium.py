@@ -25,6 +25,12 @@ OPTIONS = (
     "--disable-background-networking",
     "--remote-debugging-pipe",
 )
+NAMED = frozenset(
+    {"button", "link", "textbox", "searchbox", "combobox", "image", "table", "region", "navigation", "heading", "dialog"}
+)
+_HEADLESS = """[...document.querySelectorAll('table')].filter(table => !table.closest('[aria-hidden]'))
+    .filter(table => !table.querySelector('thead th[scope=col]') || !!table.querySelector('tbody tr:not(:has(th[scope=row]))'))
+    .length"""
 _READY = "!!document.querySelector('h1') && !document.querySelector('.loading')"
 
 
@@ -152,6 +158,16 @@ class Chromium:
         nodes = "v.nodes.slice(0, 3).map(n => n.html.slice(0, 200)).join(' ')"
         found: list[str] = self.js(f"axe.run().then(r => r.violations.map(v => v.id + ': ' + {nodes}))")
         return found
+
+    def nameless(self) -> list[str]:
+        """What a screen reader comes to and cannot name, by role; tables without heads of columns or of a row."""
+        nodes = self._send("Accessibility.getFullAXTree")["nodes"]
+        found = [
+            role
+            for node in nodes
+            if not node["ignored"] and (role := node["role"]["value"]) in NAMED and not node["name"]["value"].strip()
+        ]
+        return found + ["rows"] * self.js(_HEADLESS)
 
     def is_too_wide(self) -> bool:
         """Whether the whole page has to be scrolled sideways."""

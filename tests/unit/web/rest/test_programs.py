@@ -46,6 +46,9 @@ def test_many_commands_are_submitted_once_and_in_their_order(world: PageWorld) -
     assert (ended["state"], ended["host"]) == ("EXIT", "")
     said = world.client.get(f"{ROOT}/jobs/{ids[1]}/explanation", headers=world.bearer(BOB))
     assert (said.status_code, "it is held" in said.text) == (200, True)
+    used = world.client.get(f"{ROOT}/jobs/{ids[0]}/stats", headers=world.bearer(ALICE))
+    assert (used.status_code, f"Job <{ids[0]}>" in used.text, "Advice" in used.text) == (200, True, False)
+    assert world.client.get(f"{ROOT}/jobs/99999/stats", headers=world.bearer(ALICE)).status_code == 404
 
 
 def test_one_of_many_that_is_refused_says_why(world: PageWorld) -> None:

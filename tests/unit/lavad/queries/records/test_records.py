@@ -8,6 +8,9 @@ import msgspec
 import pytest
 
 from lavad.core.lang.asks import Caller
+from lavad.core.lang.cpus import Binding
+from lavad.core.plan.volatile import GpuState
+from lavad.core.site.pend_reason import PendReason
 from tests.support.worlds.query_cluster import ADMIN, ALICE, BOB, QueryCluster, at, element
 
 
@@ -64,6 +67,24 @@ def test_the_overview_counts_jobs_and_elements_with_their_reasons() -> None:
     assert counts == {"run": 1, "pend": 11, "psusp": 1}
     assert sum(reason["jobs"] for reason in found["reasons"]) == 12
     assert (found["used"], found["host_count"]) == (1, 3)
+
+
+def test_the_overview_tells_why_the_elements_of_an_array_wait() -> None:
+    world = full(0)
+    world.soft.why_job[3] = PendReason.JOB_ARRAY_LIMIT
+    found = {reason["text"]: reason["jobs"] for reason in ask(world, "overview")["reasons"]}
+    assert found == {"The job array has reached its job slot limit": 9, "New job is waiting for scheduling": 1}
+
+
+def test_a_host_says_whose_which_cores_are_and_what_its_gpus_draw() -> None:
+    world = QueryCluster(with_gpus=True)
+    world.submit(1)
+    world.start(1, binds=(Binding(cpus=(0, 1)), Binding(cpus=(2, 3))))
+    assert ask(world, "host", "ol2")["bound"] == [{"job": "1", "cpus": "0,1 2,3"}]
+    assert ask(world, "host", "ol2")["row"]["power"] is None
+    world.soft.gpus["ol2"] = {"GPU-a": GpuState("GPU-a", power=310.0), "GPU-b": GpuState("GPU-b")}
+    assert ask(world, "host", "ol2")["row"]["power"] == 310.0
+    assert ask(world, "host", "ol3")["bound"] == []
 
 
 def test_an_array_is_told_in_runs_of_equal_elements() -> None:
