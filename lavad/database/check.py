@@ -166,7 +166,7 @@ def _compare(connection: sa.Connection, rows: Cluster, problems: list[str]) -> N
 def _fold(fold: Cluster, event: Event, finished: _Finished) -> None:
     apply(fold, event)
     finished.forget(event)
-    for job in (*fold.finished.values(), *killed_jobs([event], fold.finished_arrays | fold.arrays.rows)):
+    for job in (*fold.finished.values(), *killed_jobs([event], {**fold.finished_arrays, **fold.arrays.rows})):
         finished.put(job)
     fold.forget_changes()
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from lavad.core.cluster.shared import Shared
 from lavad.core.job.spec import JobText
+from lavad.store import codec
 from lavad.store.errors import StoreCorrupt
 from lavad.store.read import Reader
 from proto.workers import Workers
 
+KEPT_TEXTS = 8 << 20
 KEPT_BYTES = 32 << 20
-"""Of texts, and of environments, that are kept; a larger one is kept alone."""
+"""Of texts as the store has them, and of environments, that are kept at most; a larger one is kept alone."""
 OVERHEAD = 1024
 """Bytes of an entry beside its long fields."""
-_ALIKE = ("command", "env", "cwd", "home", "shell", "output", "error", "input")
-"""What many texts have in common."""
+_ENCODED = 128
+"""The same of a text that is kept as the store has it."""
 Key = TypeVar("Key")
 Kept = TypeVar("Kept")
 log = logging.getLogger(__name__)
@@ -37,25 +37,35 @@ def env_bytes(env: Mapping[str, str]) -> int:
 
 
 class _Newest(Generic[Key, Kept]):
-    """What was used last, up to KEPT_BYTES."""
+    """What was used last, up to ``most`` bytes: what is neither among the newest half of them nor used meanwhile is forgotten."""
 
-    def __init__(self, size: Callable[[Kept], int]) -> None:
+    def __init__(self, size: Callable[[Kept], int], most: int) -> None:
         self._size = size
-        self._rows: OrderedDict[Key, Kept] = OrderedDict()
-        self.bytes = 0
+        self._half = most // 2
+        self._new: dict[Key, Kept] = {}
+        self._old: dict[Key, Kept] = {}
+        self._new_bytes = self._old_bytes = 0
+
+    @property
+    def bytes(self) -> int:
+        return self._new_bytes + self._old_bytes
 
     def find(self, key: Key) -> Kept | None:
-        found = self._rows.get(key)
-        if found is not None:
-            self._rows.move_to_end(key)
+        found = self._new.get(key)
+        if found is None:
+            found = self._old.get(key)
+            if found is not None:
+                self.keep(key, found)
         return found
 
     def keep(self, key: Key, value: Kept) -> None:
-        old = self._rows.pop(key, None)
-        self.bytes += self._size(value) - (self._size(old) if old is not None else 0)
-        self._rows[key] = value
-        while len(self._rows) > 1 and self.bytes > KEPT_BYTES:
-            self.bytes -= self._size(self._rows.popitem(last=False)[1])
+        old = self._new.get(key)
+        size = self._size(value) - (self._size(old) if old is not None else 0)
+        if self._new and self._new_bytes + size > self._half:
+            self._old, self._old_bytes = self._new, self._new_bytes
+            self._new, self._new_bytes, size = {}, 0, self._size(value)
+        self._new[key] = value
+        self._new_bytes += size
 
 
 class JobTextCache:
@@ -65,9 +75,9 @@ class JobTextCache:
         self._reader = reader
         self._reads = Workers("texts of jobs")
         self._busy = asyncio.Lock()
-        self._texts: _Newest[int, JobText] = _Newest(text_bytes)
-        self._envs: _Newest[str, dict[str, str]] = _Newest(env_bytes)
-        self._shared = Shared()
+        self._texts: _Newest[int, bytes] = _Newest(lambda data: len(data) + _ENCODED, KEPT_TEXTS)
+        self._last = b""
+        self._envs: _Newest[str, dict[str, str]] = _Newest(env_bytes, KEPT_BYTES)
 
     @property
     def bytes(self) -> int:
@@ -75,9 +85,11 @@ class JobTextCache:
         return self._texts.bytes + self._envs.bytes
 
     def seen(self, job: int, text: JobText) -> None:
-        """Keep a text that was just committed."""
-        self._shared.share(text, *_ALIKE)
-        self._texts.keep(job, text)
+        """Keep a text that the store has."""
+        data = codec.encode(text)
+        if data != self._last:  # the next one is often the same
+            self._last = data
+        self._texts.keep(job, self._last)
 
     def seen_env(self, name: str, env: dict[str, str]) -> None:
         """Keep an environment that is about to be committed."""
@@ -86,13 +98,13 @@ class JobTextCache:
     async def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         """The texts of these jobs; one that the store does not have, or cannot read, is left out."""
         wanted = set(jobs)
-        found = {job: text for job in wanted if (text := self._texts.find(job)) is not None}
+        found = {job: codec.decode_text(job, data) for job in wanted if (data := self._texts.find(job)) is not None}
         missing = sorted(wanted - found.keys())
         if missing:
             async with self._busy:
                 read = await self._reads.run(self._read, missing)
             for job, text in read.items():
-                self._texts.keep(job, text)
+                self.seen(job, text)
             found |= read
         return found
 

@@ -15,8 +15,8 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
+from lavad.core.cluster.job_rows import JobRows
 from lavad.core.cluster.records import units_of, units_of_spec
-from lavad.core.cluster.shared import Shared
 from lavad.core.cluster.usage_index import UsageIndex, changed_parts
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
@@ -81,7 +81,7 @@ class Cluster:
         self.tokens: Table[str, UserTokens] = Table()
         self.groups: Table[str, JobGroup] = Table(self._group_moved)
         self.reservations: Table[str, Reservation] = Table()
-        self.conditions, self._shared = Conditions(), Shared()
+        self.conditions = Conditions()
         self.ended: Table[int, Ended] = Table()
         """Job ids that conditions name, with what of them has finished."""
         self.names = Names()
@@ -89,7 +89,7 @@ class Cluster:
         """Jobs that finished in this batch: their last records, for the store and for waiting callers."""
         self.finished_arrays: dict[int, Array] = {}
         """Arrays whose last element finished in this batch: their last records."""
-        self.jobs: Table[int, Job] = Table(self._job_moved)
+        self.jobs: Table[int, Job] = Table(self._job_moved, JobRows())
         self.arrays: Table[int, Array] = Table(self._array_moved)
         self.specs: Table[int, Spec] = Table(self._spec_moved)
         self.hosts: Table[str, Host] = Table()
@@ -194,8 +194,6 @@ class Cluster:
         if old is not None:
             self._unindex(old)
         if new is not None:
-            if old is None:
-                self._shared.share(new, "name", "spec", "submitted", "since")
             self._index(new)
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)

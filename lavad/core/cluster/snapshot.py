@@ -5,6 +5,9 @@ Rule: a new cluster is filled with records here and where the store is loaded; f
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
 import msgspec
 
 from lavad.core.cluster.charge import Charge
@@ -18,6 +21,11 @@ from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
 from lavad.core.site.tokens import UserTokens
+
+JOBS_AT_ONCE = 1_000
+"""Whose records are made at a time: there may be a million, each some times as large in memory as here."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Job]).decode
 
 
 class Snapshot(msgspec.Struct, tag=True):
@@ -34,7 +42,8 @@ class Snapshot(msgspec.Struct, tag=True):
     hosts: list[Host]
     queues: list[QueueAdmin]
     arrays: list[Array]
-    jobs: list[Job]
+    jobs: list[msgspec.Raw]
+    """JOBS_AT_ONCE in a piece."""
     charges: list[Charge] = []
     learnt: list[Learnt] = []
     tokens: list[UserTokens] = []
@@ -57,7 +66,7 @@ def take(cluster: Cluster) -> Snapshot:
         hosts=list(cluster.hosts.rows.values()),
         queues=list(cluster.queues.rows.values()),
         arrays=list(cluster.arrays.rows.values()),
-        jobs=list(cluster.jobs.rows.values()),
+        jobs=[msgspec.Raw(_encode(jobs)) for jobs in _pieces(cluster.jobs.rows.values())],
         charges=list(cluster.charges.rows.values()),
         learnt=list(cluster.learnt.rows.values()),
         tokens=list(cluster.tokens.rows.values()),
@@ -65,6 +74,12 @@ def take(cluster: Cluster) -> Snapshot:
         groups=list(cluster.groups.rows.values()),
         reservations=list(cluster.reservations.rows.values()),
     )
+
+
+def _pieces(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    left = iter(jobs)
+    while piece := list(islice(left, JOBS_AT_ONCE)):
+        yield piece
 
 
 def restore(snapshot: Snapshot) -> Cluster:
@@ -82,7 +97,7 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.queues.put(queue.name, queue)
     for array in snapshot.arrays:
         cluster.arrays.put(array.job, array)
-    for job in snapshot.jobs:
+    for job in chain.from_iterable(map(_decode, snapshot.jobs)):
         cluster.jobs.put(job.key, job)
     for number, ended in snapshot.ended:
         cluster.ended.put(number, ended)

@@ -5,7 +5,7 @@ Rule: ``put`` and ``drop`` are the only ways to change a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Generic, TypeVar
 
 from lavad.core.job.job import Array, Job
@@ -19,8 +19,10 @@ class Table(Generic[K, V]):
 
     __slots__ = ("changed", "moved", "rows")
 
-    def __init__(self, moved: Callable[[V | None, V | None], None] | None = None) -> None:
-        self.rows: dict[K, V] = {}
+    def __init__(
+        self, moved: Callable[[V | None, V | None], None] | None = None, rows: MutableMapping[K, V] | None = None
+    ) -> None:
+        self.rows: MutableMapping[K, V] = {} if rows is None else rows
         self.changed: dict[K, V | None] = {}
         self.moved = moved
 

@@ -64,8 +64,8 @@ def test_what_has_ended_leaves_the_memory() -> None:
         "Cluster.specs.rows",
         "Cluster.spec_numbers",
         "Cluster.idle_specs",
-        "Cluster._shared._seen",
-        "Cluster._shared._times",
+        "Cluster.jobs.rows._shared._seen",
+        "Cluster.jobs.rows._shared._times",
         "SchedulerCache.eligibilities",
     }, "of all else there is as much as before"
     assert max(kept.values()) <= spare

@@ -183,7 +183,7 @@ def test_rights(bench: Bench, state: str, verb: str, caller: Caller, may: bool) 
     [(_, why)] = bench.asked(getattr(control, verb), asks[verb](jobs=ids(key)), caller)
     assert (why == "User permission denied") is not may
     if not may:
-        assert bench.job(key) is before
+        assert bench.job(key) == before
 
 
 @pytest.mark.parametrize(("text", "why"), [("99", UNKNOWN), ("1[9]", UNKNOWN), ("2[1]", UNKNOWN), ("2147483646", UNKNOWN)])
