@@ -9,9 +9,12 @@ Under nohup, or in the background of a shell, a process is started with signals 
 
 The folders of a run are in one of its own, which every user may pass through: pytest's is closed to others again whenever another
 run begins. It goes with the run; where a test has failed, it stays for a day.
+
+What was imported for thousands of tests is looked at for garbage once, and what a test makes when there is more of it.
 """
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -49,6 +52,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     session.config._tmp_path_factory.getbasetemp().chmod(0o755)  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.hookimpl(trylast=True)

@@ -65,7 +65,8 @@ def test_no_function_is_too_long() -> None:
     """A function has at most 60 lines."""
     long = {}
     for path in sources(*PACKAGES, *BESIDE):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if text.count("\n") > 60 else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 length = (node.end_lineno or node.lineno) - node.lineno + 1
                 if length > 60:
@@ -80,7 +81,8 @@ def test_few_lines_leave_a_type_open() -> None:
     """
     lines = set()
     for path in sources("lavad", "agent", "cli", "config"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "Any" in text else ():
             if isinstance(node, ast.Name) and node.id == "Any":
                 lines.add((short(path), node.lineno))
     assert len(lines) <= MOST_OPEN, sorted(lines)
@@ -88,7 +90,8 @@ def test_few_lines_leave_a_type_open() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     """Each module that holds code opens with a docstring."""
-    trees = {short(path): ast.parse(path.read_text()) for path in sources(*PACKAGES, *BESIDE)}
+    others = [path for path in sources(*PACKAGES, *BESIDE) if not path.read_text().startswith('"""')]
+    trees = {short(path): ast.parse(path.read_text()) for path in others}
     assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
 
 
@@ -249,7 +252,8 @@ def test_no_test_runs_python_in_a_fork_of_its_own_process() -> None:
     """pytest's process may have the threads of gRPC, whose handlers then abort the child now and then."""
     forks = []
     for path in sources("tests"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "fork" in text or "preexec_fn" in text else ():
             if isinstance(node, ast.Attribute) and node.attr in ("fork", "forkpty"):
                 forks.append(f"{short(path)}:{node.lineno}")
             elif isinstance(node, ast.keyword) and node.arg == "preexec_fn":
@@ -267,7 +271,8 @@ def test_the_processes_with_grpc_start_programs_without_a_fork() -> None:
         for path in sources("lavad", "agent")
         if "agent/starter/" not in str(path) and not {"devtools", "checkpointing"}.intersection(path.parts)
     ]:
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if any(word in text for word in forking) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in starts:
                 found += [f"{short(path)}:{node.lineno}" for word in node.keywords if word.arg in forking]
     assert found == []
