@@ -18,6 +18,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
 from lavad.store import schema
+from lavad.store.arrays import Packed
 from lavad.store.errors import StoreError, StoreHeld, StoreRefused, refusal
 from lavad.store.filesystem import check_local
 
@@ -100,11 +101,20 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
     schema.use_postgresql()
     engine = sa.create_engine(url, paramstyle="format", hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
 
+    from psycopg.pq import Format
     from psycopg.types.numeric import Int8Dumper
+    from psycopg.types.string import BytesBinaryDumper
+
+    class PackedDumper(BytesBinaryDumper):
+        """Of an array, whose type the statement says."""
+
+        format = Format.BINARY
+        oid = 0
 
     def connected(connection: psycopg.Connection[object], _record: object) -> None:
         # one type for all ints: otherwise each mix of small and large ones makes a prepared statement of its own
         connection.adapters.register_dumper(int, Int8Dumper)
+        connection.adapters.register_dumper(Packed, PackedDumper)
         was = connection.autocommit
         connection.autocommit = True
         for name, value in _SETTINGS.items():

@@ -1,6 +1,6 @@
-"""The rows of a batch as tuples for the driver, and the SQL text that writes them, for one dialect.
+"""The rows of a batch as tuples, with the statements that write them.
 
-Rule: all encoding is done here, before the transaction begins. Rows are plain tuples in the order of a table's columns, as
+Rule: records are encoded here, before the transaction begins. Rows are plain tuples in the order of a table's columns, as
 parameters of SQLAlchemy Core cost twice the CPU."""
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
 
 import msgspec
-import sqlalchemy as sa
 
 from lavad.core.cluster.charge import gpus_with_attempt, used_by
 from lavad.core.events import (
@@ -29,114 +27,42 @@ from lavad.core.events import (
 from lavad.core.job.checkpoints import sums_of
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.lang.states import JobState
-from lavad.store import schema
+from lavad.store.arrays import Row
 from lavad.store.batch import Batch
 from lavad.store.codec import encode, row_id
+from lavad.store.statements import Statements, Write
 
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql, sqlite
-
-
-def _insert(table: sa.Table, dialect: sa.Dialect) -> sqlite.Insert | postgresql.Insert:
-    if dialect.name == "sqlite":
-        from sqlalchemy.dialects import sqlite
-
-        return sqlite.insert(table)
-    from sqlalchemy.dialects import postgresql
-
-    return postgresql.insert(table)
-
-
-def _text(statement: sa.Insert, table: sa.Table, dialect: sa.Dialect) -> str:
-    compiled = statement.compile(dialect=dialect)
-    if compiled.positiontup != [column.name for column in table.columns]:
-        raise AssertionError(f"columns of {table.name} out of order: {compiled.positiontup}")
-    return str(compiled)
-
-
-def insert(table: sa.Table, dialect: sa.Dialect) -> str:
-    """INSERT of new rows."""
-    return _text(_insert(table, dialect), table, dialect)
-
-
-def insert_once(table: sa.Table, dialect: sa.Dialect) -> str:
-    """INSERT that leaves a row of the same primary key as it is."""
-    return _text(_insert(table, dialect).on_conflict_do_nothing(), table, dialect)
-
-
-def upsert(table: sa.Table, dialect: sa.Dialect) -> str:
-    """INSERT, or UPDATE of the row that has the primary key."""
-    statement = _insert(table, dialect)
-    keys = list(table.primary_key.columns)
-    values = {column.name: statement.excluded[column.name] for column in table.columns if column not in keys}
-    return _text(statement.on_conflict_do_update(index_elements=keys, set_=values), table, dialect)
-
-
-def delete(key: sa.Column[str], dialect: sa.Dialect) -> str:
-    """DELETE of the rows that have a key."""
-    return str(sa.delete(key.table).where(key == sa.bindparam("key")).compile(dialect=dialect))
-
-
-class Statements:
-    """The SQL statements of the writer, one for each table and kind of write."""
-
-    def __init__(self, dialect: sa.Dialect) -> None:
-        self.event = insert(schema.events, dialect)
-        self.job = upsert(schema.jobs, dialect)
-        self.array = upsert(schema.arrays, dialect)
-        self.spec = insert(schema.specs, dialect)
-        self.text = upsert(schema.texts, dialect)
-        self.attached = upsert(schema.attachments, dialect)
-        self.env = insert_once(schema.blobs, dialect)
-        self.host = upsert(schema.hosts, dialect)
-        self.host_gone = delete(schema.hosts.c.name, dialect)
-        self.queue = upsert(schema.queues, dialect)
-        self.group = upsert(schema.groups, dialect)
-        self.reservation = upsert(schema.reservations, dialect)
-        self.charge = upsert(schema.charges, dialect)
-        self.learnt = upsert(schema.learnt, dialect)
-        self.tokens = upsert(schema.tokens, dialect)
-        self.tokens_gone = delete(schema.tokens.c.user, dialect)
-        self.cycle = upsert(schema.cycles, dialect)
-        self.answer = insert_once(schema.answers, dialect)
-        self.meta = upsert(schema.meta, dialect)
-        # KEY SHARE conflicts only with a take-over (FOR UPDATE), not with a renewal, which changes no key
-        share = "" if dialect.name == "sqlite" else " FOR KEY SHARE"
-        self.epoch = f"SELECT epoch FROM lease WHERE id = 1{share}"
-
-
-Row = tuple[Any, ...]
 Names = Callable[[int], tuple[str, str, str]]
 """Spec number to its user, queue and project."""
 
 
 class Rows:
-    """The rows of a batch as (statement, rows), and those that are written separately."""
+    """The rows of a batch: ``answers``, then ``writes`` in their order."""
 
     def __init__(self, batch: Batch, statements: Statements, names: Names, top_job: int) -> None:
         own = {number: (spec.user, spec.queue, spec.project) for number, spec in batch.specs}
         self._names: Names = lambda number: own.get(number) or names(number)
         self.new_names = own
         submitted = [event.key for event in batch.events if type(event) is JobSubmitted]
-        self.reused = [key for key in submitted if key <= top_job]
-        """Job ids that are used again: the rows of the old finished job are deleted first."""
         self.top_job = max(submitted, default=top_job)
-        ended: dict[int, Array] = {array.job: array for array in batch.dropped_arrays}
-        arrays = ended | {array.job: array for array in batch.arrays}
-        self.killed = self._finished(killed_jobs(batch.events, arrays))
+        reused = [key for key in submitted if key <= top_job]
         now = time.time()
         self.answers: list[Row] = [(uuid, now, data) for uuid, data in batch.answers]
-        self.writes = [write for write in self._writes(batch, statements, submitted) if write[1]]
+        writes = [*_forgotten(reused, statements), *self._writes(batch, statements, submitted)]
+        self.writes = [write for write in writes if write[1]]
 
-    def _writes(self, batch: Batch, to: Statements, submitted: list[int]) -> list[tuple[str, Sequence[Row]]]:
-        now = time.time()
+    def _writes(self, batch: Batch, to: Statements, submitted: list[int]) -> list[tuple[Write, Sequence[Row]]]:
+        new, now = set(submitted), time.time()
         at = batch.events[-1].at if batch.events else now
         arrays: list[Row] = [(array.job, None, encode(array)) for array in batch.arrays]
         arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
+        of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
         return [
             (to.event, _event_rows(batch)),
             (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
-            (to.job, self._live(batch.jobs) + self._finished(batch.finished)),
+            (to.submitted, self._live(job for job in batch.jobs if job.key in new)),
+            (to.job, self._live(job for job in batch.jobs if job.key not in new)),
+            (to.finished, self._finished(batch.finished)),
             (to.array, arrays),
             (to.text, [(job, encode(text), text.env or None) for job, text in batch.texts]),
             (to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]),
@@ -152,14 +78,12 @@ class Rows:
             (to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]),
             (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
             (to.meta, _meta_rows(batch, submitted)),
+            (to.finished, self._finished(killed_jobs(batch.events, of_events))),
         ]
 
     def _live(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names
-        return [
-            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, None, encode(job), *_NO_SUMS)
-            for job in jobs
-        ]
+        return [(row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, encode(job)) for job in jobs]
 
     def _finished(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names
@@ -167,6 +91,13 @@ class Rows:
             (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, job.since, encode(job), *_sums(job))
             for job in jobs
         ]
+
+
+def _forgotten(reused: list[int], to: Statements) -> list[tuple[Write, Sequence[Row]]]:
+    """Job ids wrap around: what an old finished job left under an id that is used again is deleted first."""
+    spans = [(job << 32, job << 32 | 0xFFFFFFFF) for job in reused]
+    ids = [(job,) for job in reused]
+    return [(to.jobs_gone, spans), (to.attached_gone, spans), (to.array_gone, ids), (to.text_gone, ids)]
 
 
 _NONE = (None, None, None, None)

@@ -80,6 +80,8 @@ jobs = sa.Table(
     sa.Column("restarts", sa.Integer),
     sa.Column("work_lost", sa.Double),
 )
+LIVE = [jobs.c[name] for name in ("id", "user", "queue", "project", "name", "state", "submitted", "data")]
+"""Columns of a job that has not finished."""
 _LIVE = jobs.c.finished_at.is_(None)
 _FINISHED = jobs.c.finished_at.is_not(None)
 _partial("jobs_live", jobs.c.id, where=_LIVE)

@@ -1,6 +1,6 @@
 """The one writer of a store.
 
-Rule: a batch is one transaction without Python work in it, written completely or not at all. A store that is full, refuses or
+Rule: a batch is one transaction, written completely or not at all. A store that is full, refuses or
 is fenced has written nothing. After ``OutcomeUnknown`` the caller must discard its state, load it again, and find out by uuid
 which of its requests were answered.
 """
@@ -19,7 +19,9 @@ from lavad.store.batch import Batch
 from lavad.store.codec import decode_spec
 from lavad.store.connect import FileLock, Found, Query, connect, make_engine
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
-from lavad.store.rows import Rows, Statements
+from lavad.store.rows import Rows
+from lavad.store.send import Sent, look, send
+from lavad.store.statements import Statements
 from lavad.store.upgrade import migrate, open_schema
 
 T = TypeVar("T")
@@ -101,7 +103,7 @@ class Store:
     def change(self, epoch: int, work: Callable[[sa.Connection], T]) -> T:
         """Carry out ``work`` in one transaction of the master of this epoch; raises as ``commit``."""
         with self._busy:
-            transaction = self._begin(epoch)
+            transaction, _ = self._open(epoch, lambda connection: look(connection, self.statements))
             try:
                 found = work(self.connection())
             except sa.exc.DBAPIError as error:
@@ -109,11 +111,7 @@ class Store:
             except BaseException:
                 transaction.rollback()
                 raise
-            try:
-                transaction.commit()
-            except sa.exc.DBAPIError as error:
-                self._drop()
-                raise at_commit(error) from error
+            self._end(transaction)
             return found
 
     def purge_cycles(self, before: float) -> int:
@@ -173,55 +171,51 @@ class Store:
         raise AssertionError
 
     def _write(self, rows: Rows, epoch: int) -> None:
-        transaction = self._begin(epoch)
-        connection = self.connection()
         try:
-            if rows.answers and connection.exec_driver_sql(self.statements.answer, rows.answers).rowcount < len(rows.answers):
-                transaction.rollback()
-                raise AnsweredBefore(self._known_answers([row[0] for row in rows.answers]))
-            for job in rows.reused:
-                _forget_job(connection, job)
-            for statement, values in rows.writes:
-                connection.exec_driver_sql(statement, list(values))
-            if rows.killed:
-                connection.exec_driver_sql(self.statements.job, rows.killed)
-        except sa.exc.DBAPIError as error:
-            raise self._lost(error, transaction) from error
-        except AnsweredBefore:
-            raise
-        except BaseException as error:
+            transaction, sent = self._open(epoch, lambda connection: send(connection, self.statements, rows, epoch))
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise RecordRefused(f"store: a record cannot be written: {error}") from error
+        if sent.answered:
             transaction.rollback()
-            if isinstance(error, UnicodeEncodeError | OverflowError):
-                raise RecordRefused(f"store: a record cannot be written: {error}") from error
-            raise
-        try:
-            transaction.commit()
-        except sa.exc.DBAPIError as error:
-            self._drop()
-            raise at_commit(error) from error
+            raise AnsweredBefore(self._known_answers([row[0] for row in rows.answers]))
+        self._end(transaction)
 
     def _known_answers(self, uuids: list[str]) -> dict[str, bytes]:
         table = schema.answers.c
         found = self._ask(sa.select(table.uuid, table.data).where(table.uuid.in_(uuids)))
         return {uuid: bytes(data) for uuid, data in found}
 
-    def _begin(self, epoch: int) -> sa.RootTransaction:
-        """Begin a transaction, again on a new connection if the old one is lost, as nothing was sent on it yet."""
+    def _open(self, epoch: int, work: Callable[[sa.Connection], Sent]) -> tuple[sa.RootTransaction, Sent]:
+        """A transaction that ``work`` has begun, again on a new connection if the old one is lost, as COMMIT was not sent yet.
+
+        Raises Fenced if the lease is not at this epoch.
+        """
         for last in (False, True):
             transaction: sa.RootTransaction | None = None
             try:
                 transaction = self.connection().begin()
-                held = self.connection().exec_driver_sql(self.statements.epoch).scalar()
+                sent = work(self.connection())
             except sa.exc.DBAPIError as error:
                 failure = self._lost(error, transaction)
                 if last or not lost(error):
                     raise failure from error
                 continue
-            if held == epoch:
-                return transaction
+            except BaseException:
+                if transaction is not None:
+                    transaction.rollback()
+                raise
+            if sent.epoch == epoch:
+                return transaction, sent
             transaction.rollback()
-            raise Fenced(f"store: this master's epoch is {epoch}, but the lease is at {held}")
+            raise Fenced(f"store: this master's epoch is {epoch}, but the lease is at {sent.epoch}")
         raise AssertionError
+
+    def _end(self, transaction: sa.RootTransaction) -> None:
+        try:
+            transaction.commit()
+        except sa.exc.DBAPIError as error:
+            self._drop()
+            raise at_commit(error) from error
 
     def _lost(self, error: sa.exc.DBAPIError, transaction: sa.RootTransaction | None = None) -> StoreError:
         """Roll back a failed transaction; returns the error to raise."""
@@ -243,16 +237,6 @@ class Store:
                 connection.close()
             except sa.exc.SQLAlchemyError:
                 pass
-
-
-def _forget_job(connection: sa.Connection, job: int) -> None:
-    """Job ids wrap around: delete what an old job left under this id."""
-    rows = schema.jobs.c.id.between(job << 32, job << 32 | 0xFFFFFFFF)
-    connection.execute(schema.jobs.delete().where(rows))
-    connection.execute(schema.arrays.delete().where(schema.arrays.c.job == job))
-    attached = schema.attachments.c.id.between(job << 32, job << 32 | 0xFFFFFFFF)
-    connection.execute(schema.attachments.delete().where(attached))
-    connection.execute(schema.texts.delete().where(schema.texts.c.job == job))
 
 
 _NAME = "secret"

@@ -19,7 +19,8 @@ from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.store import codec, errors, schema
 from lavad.store.connect import FileLock
-from lavad.store.rows import Statements, killed_jobs
+from lavad.store.rows import killed_jobs
+from lavad.store.statements import Statements
 
 
 @given(job=st.integers(1, 2**31 - 1), index=st.integers(0, 2**31 - 1))
@@ -120,13 +121,16 @@ def test_failures_of_postgres(error: psycopg.Error, first: type[errors.StoreErro
 def test_statements_take_rows_in_the_order_of_the_columns(url: str) -> None:
     options = {} if url.startswith("sqlite") else {"paramstyle": "format"}
     statements = Statements(sa.create_engine(url, **options).dialect)
-    for text, table in (
-        (statements.event, schema.events),
-        (statements.job, schema.jobs),
-        (statements.meta, schema.meta),
+    for write, columns in (
+        (statements.event, schema.events.columns),
+        (statements.job, schema.LIVE),
+        (statements.finished, schema.jobs.columns),
+        (statements.meta, schema.meta.columns),
     ):
-        assert text.count("?") + text.count("%s") == len(table.columns)
-        assert ":" not in text.replace("::", "")
+        named = write.text.partition("(")[2].partition(")")[0].replace('"', "").split(", ")
+        assert named == [column.name for column in columns]
+        assert write.text.count("?") + write.text.count("%s") == len(columns)
+        assert write.many.count("%s") == len(write.kinds) == (0 if url.startswith("sqlite") else len(columns))
 
 
 def test_a_lock_file_names_its_holder(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from lavad.core.site.conf import Params
 from lavad.hosts.orders import text_key, text_message
 from lavad.hosts.sessions import Session
 from lavad.store.batch import batch_of
-from lavad.store.rows import Rows, Statements
+from lavad.store.rows import Rows
+from lavad.store.statements import Statements
 from proto.options import BY_NAME, FLAG
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 

@@ -1,0 +1,103 @@
+"""Batches of many rows: what one statement writes of them, and which failure is told where there are several."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.spec import JobText, Spec
+from lavad.store.batch import Batch
+from lavad.store.codec import encode
+from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreAway
+from lavad.store.lease import Lease
+from lavad.store.load import load
+from lavad.store.writer import Store
+from tests.support.stores.postgres import execute, new_database
+from tests.support.stores.stores import commit, rows_of, store, store_url  # noqa: F401
+
+MANY = 1500
+"""More than one statement takes."""
+
+
+def submitted(cluster: Cluster, count: int) -> list[ev.Event]:
+    """Jobs with names of their own, the first with the spec."""
+    first = cluster.next_job
+    spec = [] if cluster.spec_numbers else [ev.SpecAdded(at=1.0, spec=1, value=Spec(user="ann", queue="normal"))]
+    return [*spec, *(ev.JobSubmitted(at=2.5, key=key, spec=1, name=f"jöb {key}") for key in range(first, first + count))]
+
+
+def test_many_rows_are_what_single_ones_are(store: Store, store_url: str) -> None:  # noqa: F811
+    events = submitted(Cluster(), MANY)
+    commit(store, Cluster(), events)
+    many = rows_of(store_url)
+    alone, url = Cluster(), new_database() if store_url.startswith("postgres") else f"{store_url}.alone"
+    other = Store.open(url)
+    for event in events[:3]:
+        commit(other, alone, [event])
+    other.close()
+    single = rows_of(url)
+    assert len(many["jobs"]) == MANY
+    assert [many[table][:3] for table in ("events", "specs")] == [single[table][:3] for table in ("events", "specs")]
+    assert many["jobs"][:2] == single["jobs"]
+    assert load(store).jobs.rows.keys() == set(range(1, MANY + 1))
+
+
+def test_the_last_of_several_rows_of_a_key_stays(store: Store, store_url: str) -> None:  # noqa: F811
+    cluster = Cluster()
+    texts = [(1, JobText(command=f"sleep {turn}", env="")) for turn in range(6)]
+    commit(store, cluster, submitted(cluster, 6), texts=texts, envs=[("same", b"\x80")] * 6)
+    rows = rows_of(store_url)
+    assert rows["texts"] == [(1, encode(texts[-1][1]), None)]
+    assert rows["blobs"] == [("same", b"\x80")]
+
+
+def test_numbers_that_the_database_cannot_hold_are_refused(store: Store) -> None:  # noqa: F811
+    cluster = Cluster()
+    commit(store, cluster, submitted(cluster, 5))
+    taken = [(1, number, "x") for number in (1, 2, 3, 1 << 70)]
+    with pytest.raises(RecordRefused):
+        commit(store, cluster, submitted(cluster, 5), attached=taken)
+    commit(store, cluster, submitted(cluster, 5))
+    assert load(store).jobs.rows == cluster.jobs.rows
+
+
+def test_an_old_master_is_told_so_before_what_the_new_one_wrote(store: Store) -> None:  # noqa: F811
+    """Both would write the same events."""
+    lease = Lease(store.engine)
+    assert lease.acquire("m1", 30.0) == 1
+    old = Cluster()
+    commit(store, old, [ev.MasterStarted(at=3.0, epoch=1, incarnation="i")])
+    new = load(store)
+    assert lease.acquire("m1", 30.0) == 2
+    commit(store, new, [ev.MasterStarted(at=4.0, epoch=2, incarnation="i"), *submitted(new, 5)])
+    with pytest.raises(Fenced, match="epoch is 1, but the lease is at 2"):
+        commit(store, old, submitted(old, 5))
+    assert load(store).jobs.rows == new.jobs.rows
+
+
+def test_an_answer_that_is_there_is_told_before_what_else_is_wrong(store: Store) -> None:  # noqa: F811
+    cluster = Cluster()
+    commit(store, cluster, submitted(cluster, 5), answers=[("u", b"1")])
+    with pytest.raises(AnsweredBefore) as told:
+        store.commit(Batch(first=1, events=[ev.HostUp(at=3.0, host="h")], answers=[("v", b"2"), ("u", b"2")]))
+    assert told.value.answers == {"u": b"1"}
+
+
+def test_a_connection_that_is_lost_before_the_commit_each_time_is_known() -> None:
+    url = new_database()
+    opened = Store.open(url)
+    cluster = Cluster()
+    commit(opened, cluster, submitted(cluster, 5))
+    execute(
+        url,
+        "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+    )
+    execute(url, "CREATE TRIGGER die AFTER INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION die()")
+    with pytest.raises(StoreAway):
+        commit(opened, cluster, submitted(cluster, 5))
+    execute(url, "DROP TRIGGER die ON jobs")
+    commit(opened, cluster, submitted(cluster, 5))
+    assert load(opened).jobs.rows == cluster.jobs.rows
+    opened.close()
