@@ -15,6 +15,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from lava_client.checkpoint import probed
 from lava_client.errors import LavaError, Refused, Unavailable
 from lava_client.link import LARGEST_ANSWER, LARGEST_ASK, Closed
 from lava_client.site import find_sockets, read_conf
@@ -65,12 +66,15 @@ class LocalLink:
 
     def submit(self, frame: Mapping[str, Any]) -> dict[str, Any]:
         """As Link has it."""
-        return self.change({**frame, "ask": "submit"})
+        with probed(frame, self._conf) as folder:
+            return self.change({**frame, **folder, "ask": "submit"})
 
     def submit_many(self, frame: Mapping[str, Any], commands: Sequence[str]) -> list[dict[str, Any]]:
         """As Link has it."""
         common = {name: value for name, value in frame.items() if name not in ("command", "script")}
-        answer = self.change({**common, "ask": "bulk", "jobs": [{"command": command} for command in commands]})
+        with probed(frame, self._conf) as folder:
+            jobs = [{"command": command, **folder} for command in commands]
+            answer = self.change({**common, "ask": "bulk", "jobs": jobs})
         rows: list[dict[str, Any]] = answer["results"]
         return rows
 

@@ -77,7 +77,7 @@ def submission(
     env: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The ask that bsub would send for this command. Raises Refused where it cannot be sent as text."""
-    passed = {name: value for name, value in {**environ, **(env or {})}.items() if _is_text(name + value)}
+    passed = {name: value for name, value in {**environ, **(env or {})}.items() if is_text(name + value)}
     try:
         folder = os.path.abspath(cwd or os.getcwd())
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def submission_from_afar(
     command: str, options: Mapping[str, object], environ: Mapping[str, str], cwd: str | None, env: Mapping[str, str]
 ) -> dict[str, Any]:
     """The same over REST: nothing of this machine goes along but ``env``; without ``cwd`` it is the user's home there."""
-    passed = {name: value for name, value in env.items() if _is_text(name + value)}
+    passed = {name: value for name, value in env.items() if is_text(name + value)}
     frame = {"command": command, "env": passed, "cwd": cwd or "", "options": {**_defaults(options, environ), **options}}
     _refuse_bytes(frame)
     return frame
@@ -112,11 +112,12 @@ def _defaults(options: Mapping[str, object], environ: Mapping[str, str]) -> dict
 
 def _refuse_bytes(frame: Mapping[str, object]) -> None:
     for what in ("command", "cwd"):
-        if not _is_text(str(frame[what])):
+        if not is_text(str(frame[what])):
             raise Refused(f"The {what} holds bytes that are not UTF-8")
 
 
-def _is_text(value: str) -> bool:
+def is_text(value: str) -> bool:
+    """Whether it can be sent, as UTF-8."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -34,7 +34,7 @@ CLIENT = (
     ("job",),
     ("session", "card"),
     ("follow", "local", "rest"),
-    ("link", "service"),
+    ("link", "service", "checkpoint"),
     ("site", "folder", "pickling", "options", "atexit"),
     ("errors", "worker"),
 )
