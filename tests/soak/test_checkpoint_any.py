@@ -5,6 +5,7 @@ The result is that of a run in one piece, byte by byte. LAVA_TEST_CRIU names a C
 
 from __future__ import annotations
 
+import getpass
 import os
 import random
 import shutil
@@ -20,11 +21,13 @@ import pytest
 from tests.support import criu
 from tests.support.disks import small_disk
 from tests.support.live.cluster import Cluster
+from tests.support.live.namespace import Apart, why_not
 from tests.support.wait import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "checkpoint_any"
 MOVES = int(os.environ.get("LAVA_CHECKPOINT_MOVES", "20"))
 KILLS = int(os.environ.get("LAVA_CHECKPOINT_KILLS", "10"))
+HOSTS = ("host1", "host2", "host3")
 PROGRAMS = {
     "pipeline": ("", f"{EXAMPLES}/words.sh"),
     "python": ("", f"{sys.executable} {EXAMPLES}/orbit.py"),
@@ -58,6 +61,10 @@ class Run:
 
     def newest(self) -> int:
         return max((int(path.name[4:]) for path in self.made.glob("gen-*") if path.name[4:].isdigit()), default=0)
+
+    def host(self) -> str:
+        """Where it runs."""
+        return self.cluster.run(f"bjobs -noheader -o exec_host {self.job}").stdout.strip().split(":")[0].split("*")[-1]
 
     def story(self) -> str:
         return self.cluster.run(f"bhist -l {self.job}", ok=False).stdout
@@ -98,6 +105,39 @@ def test_migrated_again_and_again(tmp_path: Path, cluster: Cluster, name: str) -
         assert len(list(run.made.glob("gen-*"))) == 2, "two are kept"
 
 
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_staged_from_the_disks_of_hosts_of_which_two_are_lost(tmp_path: Path, cluster: Cluster, name: str) -> None:
+    """Each host has a folder of its own at the path of the checkpoints."""
+    own, shared = tmp_path / "own", tmp_path / "shared"
+    for folder in (own, shared, *(tmp_path / host for host in HOSTS)):
+        folder.mkdir()
+    with cluster:
+        for host in HOSTS:
+            apart = Apart(cluster, host)
+            apart.again({})
+            apart.replace(str(own), tmp_path / host)
+        run = Run(cluster, tmp_path, name, 20 * MOVES + 200, f"stage={shared}", str(own))
+        run.made = shared / getpass.getuser() / str(run.job)
+        visited = set()
+        for _ in range(MOVES):
+            run.goes_on()
+            visited.add(run.host())
+            known = run.asked("bmig")
+            run.wait(partial(lambda known: run.newest() > known, known))
+        assert len(visited) > 1
+        for _ in range(2):
+            run.goes_on()
+            known = run.asked("bchkpnt")
+            run.wait(partial(lambda known: run.newest() > known, known))
+            lost = run.host()
+            cluster.kill_host(lost)
+            shutil.rmtree(tmp_path / lost)
+            run.wait(partial(lambda lost: run.host() not in ("", "-", lost), lost))
+        run.check(tmp_path)
+        assert not list(own.iterdir()), "nothing is written where hosts would share it"
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_hosts_killed_at_random(tmp_path: Path, cluster: Cluster, name: str) -> None:
     """The work since the last checkpoint is done again; what the program had open is set back to that."""
@@ -110,7 +150,7 @@ def test_hosts_killed_at_random(tmp_path: Path, cluster: Cluster, name: str) -> 
             if chance.random() < 0.7:
                 run.wait(partial(lambda known: run.newest() > known, known))
                 run.goes_on(3)
-            cluster.kill_host(cluster.run(f"bjobs -noheader -o exec_host {run.job}").stdout.strip().split(":")[0].split("*")[-1])
+            cluster.kill_host(run.host())
             cluster.wait_for(run.job, "PEND", "RUN", timeout=120)
             cluster.up()
         run.check(tmp_path)
