@@ -1,8 +1,8 @@
 """Copies of generations in a folder that every host sees, for a job whose own checkpoint folder is on one host's disk.
 
 A copy of generation N is the folder ``gen-N``, which a rename made: one compressed archive, and a MANIFEST with its size and
-SHA-256, the job it is of, and when the generation was made. Of two generations the one that was made
-later counts, whatever its number.
+SHA-256, the job it is of, the how manieth copy it is, and when the generation was made. The last copy counts, whatever the number
+of its generation: a host that goes on from an older one gives numbers again, and the clocks of hosts differ.
 
 Rule: a copy that is there is whole; whatever goes wrong is one line and leaves the job's own generations and older copies alone.
 """
@@ -52,7 +52,8 @@ def stage(asked: Asked) -> tuple[int, int]:
         os.mkdir(unfinished)
         try:
             packed, digest = _pack(source, os.path.join(unfinished, ARCHIVE), number)
-            told = {"made": made, "of": asked.stamp, "bytes": size, "host": os.environ.get("LAVA_HOST", "")}
+            copies = 1 + max((_number(facts, "copy") for facts in _copies(asked).values()), default=0)
+            told = {"made": made, "of": asked.stamp, "copy": copies, "bytes": size, "host": os.environ.get("LAVA_HOST", "")}
             _commit(asked, number, unfinished, {"generation": number, "files": {ARCHIVE: digest}, **told})
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -73,7 +74,8 @@ def fetch(asked: Asked) -> None:
             generations.rename_aside(copy)
             continue
         here = newest(asked.folder)
-        if here and _made(os.path.join(asked.folder, f"gen-{here}")) >= int(str(_facts(copy).get("made") or 0)):
+        # what a job makes after a copy has a higher number; one of before that was never copied may have, too
+        if here >= number and _made(os.path.join(asked.folder, f"gen-{here}")) >= _number(_facts(copy), "made"):
             return
         why = _bring(asked, number, copy)
         if not why:
@@ -88,7 +90,7 @@ def _bring(asked: Asked, number: int, copy: str) -> str:
     listed = files.get(ARCHIVE) if isinstance(files, dict) else None
     if not isinstance(listed, dict):
         return "its manifest names no archive"
-    _check_space(asked.folder, int(str(facts.get("bytes") or 0)), f"generation {number} of {asked.stage}")
+    _check_space(asked.folder, _number(facts, "bytes"), f"generation {number} of {asked.stage}")
     path = os.path.join(asked.folder, f"gen-{number}")
     unfinished = path + ".tmp"
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -97,7 +99,7 @@ def _bring(asked: Asked, number: int, copy: str) -> str:
         digest = _unpack(os.path.join(copy, ARCHIVE), unfinished)
         why = "" if digest == listed.get("sha256") else "its archive has another SHA-256 than its manifest"
         why = why or generations.check(unfinished)[1]
-        made = int(str(facts.get("made") or 0))
+        made = _number(facts, "made")
         os.utime(os.path.join(unfinished, MANIFEST), ns=(made, made))
     except (tarfile.TarError, zlib.error, EOFError, ValueError, gzip.BadGzipFile, FileNotFoundError) as e:
         why = str(e)
@@ -115,14 +117,23 @@ def _bring(asked: Asked, number: int, copy: str) -> str:
 
 
 def _own(asked: Asked) -> list[int]:
-    """The copies of this job's generations, the latest made first: job numbers begin again with a new store."""
-    found: list[tuple[int, int]] = []
-    for number in generations.numbers(asked.stage):
-        facts = _facts(os.path.join(asked.stage, f"gen-{number}"))
-        made = facts.get("made")
-        if isinstance(made, int) and (not asked.stamp or facts.get("of") == asked.stamp):
-            found.append((made, number))
-    return [number for _, number in sorted(found, reverse=True)]
+    """The copies of this job's generations, the last first: job numbers begin again with a new store."""
+    own = [
+        (_number(facts, "copy"), number)
+        for number, facts in _copies(asked).items()
+        if "made" in facts and (not asked.stamp or facts.get("of") == asked.stamp)
+    ]
+    return [number for _, number in sorted(own, reverse=True)]
+
+
+def _copies(asked: Asked) -> dict[int, dict[str, object]]:
+    """What is told of all copies that are there, by the number of their generation."""
+    return {number: _facts(os.path.join(asked.stage, f"gen-{number}")) for number in generations.numbers(asked.stage)}
+
+
+def _number(facts: dict[str, object], name: str) -> int:
+    found = facts.get(name)
+    return found if isinstance(found, int) else 0
 
 
 def _facts(path: str) -> dict[str, object]:
@@ -142,7 +153,7 @@ def _expected(asked: Asked, size: int) -> int:
     """The bytes of a copy: compressed like the one before, where there is one."""
     for number in _own(asked)[:1]:
         path = os.path.join(asked.stage, f"gen-{number}")
-        before = int(str(_facts(path).get("bytes") or 0))
+        before = _number(_facts(path), "bytes")
         if before:
             size = size * generations.listed_size(path) // before
     return int(size * SPARE)

@@ -155,6 +155,19 @@ def test_the_latest_made_counts_whatever_its_number(job: Job) -> None:
     assert job.state(3, "h1") == "third", "its own are later than the copy"
 
 
+def test_the_last_copy_counts_where_clocks_differ(job: Job) -> None:
+    """The clock of the host that was lost was ahead of the other's."""
+    job.make(3, "ahead", at=900)
+    staging.stage(job.asked(generation=3))
+    staging.fetch(job.asked("h2"))
+    for number in (4, 5):
+        job.make(number, f"gen-{number}", "h2", at=100 + number)
+        staging.stage(job.asked("h2", generation=number))
+    assert job.staged() == ["gen-4", "gen-5"]
+    staging.fetch(job.asked("h1"))
+    assert job.state(5, "h1") == "gen-5"
+
+
 def test_a_job_that_goes_back_does_not_find_the_newer_copy(job: Job) -> None:
     for number in (1, 2):
         job.make(number)
