@@ -188,7 +188,9 @@ class Cluster:
         pids = self.pids()
         used = {name: _ticks(pid)[0] if name in ALONE else with_forks(pid) for name, pid in pids.items()}
         if "starter" in pids:
-            shepherds = [_ticks(pid) for pid in children([pids["starter"]]) if comm(pid) == "lava-shepherd"]
+            below = [(comm(pid), _ticks(pid)) for pid in children([pids["starter"]])]
+            used["starter"] = sum(own for name, (own, _) in below if name == "lava-starter")
+            shepherds = [ticks for name, ticks in below if name == "lava-shepherd"]
             used["shepherds"] = sum(own for own, _ in shepherds)
             used["jobs"] = sum(reaped for _, reaped in shepherds) + _ticks(pids["starter"])[1]
         return used

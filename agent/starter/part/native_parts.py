@@ -28,14 +28,6 @@ class _Text(ctypes.Structure):
         return ctypes.string_at(self.at, self.size) if self.at and self.size else b""
 
 
-class _Handed(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told")),
-        ("began", ctypes.c_double),
-        *((name, _Text) for name in ("input", "unsent", "template", "own", "end")),
-    )
-
-
 class TakenTask(NamedTuple):
     """The task of a part that native code has started."""
 
@@ -63,6 +55,22 @@ class Handed(NamedTuple):
     """What is still to be sent to the starter."""
 
 
+class _Handed(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told")),
+        ("began", ctypes.c_double),
+        *((name, _Text) for name in ("input", "unsent", "template", "own", "end")),
+    )
+
+    def read(self) -> Handed:
+        task = None
+        if self.state != _NONE:
+            told, end = bool(self.told), self.end.copy()
+            template, own = self.template.copy(), self.own.copy()
+            task = TakenTask(template, own, self.pid, self.began, told, self.status, end)
+        return Handed(bool(self.closed), task, self.input.copy(), self.unsent.copy())
+
+
 class _Loaded:
     """The library of this process and of those that it forks."""
 
@@ -81,7 +89,7 @@ def load(path: str = LIBRARY) -> str:
         if _sources(os.path.dirname(path)) not in made:
             return f"{path}: made from other sources than those beside it"
         library = _loaded(made)
-        library.lava_shepherd.restype = ctypes.c_void_p
+        library.lava_shepherd.restype = library.lava_forks.restype = ctypes.c_void_p
         library.lava_run.restype = None
         if not library.lava_works():
             return "vfork is done by fork here"
@@ -114,6 +122,11 @@ def _loaded(made: bytes) -> ctypes.CDLL:
         os.close(fd)
 
 
+def is_loaded() -> bool:
+    """Whether there is native code in this process."""
+    return _Loaded.library is not None
+
+
 def begin(starter: int, wake: int, end_file: int) -> NativeParts | None:
     """Native code for this shepherd, by its files; None: there is none."""
     library = _Loaded.library
@@ -129,6 +142,27 @@ def begin(starter: int, wake: int, end_file: int) -> NativeParts | None:
     return NativeParts(library, made) if made else None
 
 
+def forks(control: int, first: int, oom_score: int) -> tuple[NativeParts, Handed]:
+    """Fork shepherds as the starter asks through ``control``; returns in a shepherd alone, when something is for Python.
+
+    ``first``: the first of the files of a shepherd (supervisor/forker.py), which are all that is open but ``control``.
+    """
+    library = _Loaded.library
+    assert library is not None
+    handed = _Handed()
+    start, size = kernel.title_area()
+    made = library.lava_forks(
+        *map(ctypes.c_int, (control, first, oom_score, apart.has_own_keyring())),
+        ctypes.c_void_p(start),
+        ctypes.c_size_t(size),
+        ctypes.c_longlong(rlimits.open_files()),
+        ctypes.byref(handed),
+    )
+    ctypes.pythonapi.PyOS_AfterFork_Child()  # native code has forked, Python does not know
+    native = NativeParts(library, made)
+    return native, handed.read()
+
+
 class NativeParts:
     """The parts of one shepherd that run natively, and the templates that native code has taken."""
 
@@ -139,14 +173,8 @@ class NativeParts:
 
     def run(self) -> Handed:
         """Run parts until something is for Python; to be called while there is no part, and nothing of a frame has been read."""
-        handed = self._handed
-        self._library.lava_run(self._made, ctypes.byref(handed))
-        task = None
-        if handed.state != _NONE:
-            told, end = bool(handed.told), handed.end.copy()
-            template, own = handed.template.copy(), handed.own.copy()
-            task = TakenTask(template, own, handed.pid, handed.began, told, handed.status, end)
-        return Handed(bool(handed.closed), task, handed.input.copy(), handed.unsent.copy())
+        self._library.lava_run(self._made, ctypes.byref(self._handed))
+        return self._handed.read()
 
     def template(self, number: int) -> bytes:
         """The fields of a template as JSON, b"": it is not here."""

@@ -54,6 +54,16 @@ class Shepherd:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         wake = Wake(self._watch)
         self._native = native_parts.begin(self._starter.sock.fileno(), wake.fd, self._end_fd)
+        self._loop(wake)
+
+    def go_on(self, native: NativeParts, handed: Handed, wake: int) -> None:
+        """As ``run``, in a process that has run parts by native code until then. ``wake``: the pipe of its signals."""
+        woken = Wake(self._watch, wake)
+        self._native = native
+        self._go_on(handed)
+        self._loop(woken)
+
+    def _loop(self, wake: Wake) -> None:
         while not (self._alone and self._part is None and not self._terminals):
             if not self._alone and not self._starter.flush():
                 self._starter_gone()

@@ -18,7 +18,7 @@ from agent.starter.process.ends import EncodedEnd, encode_end
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Ended, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
-from agent.starter.system import kernel, proctree
+from agent.starter.system import kernel
 from agent.starter.system.stdio import append
 
 RESERVE = 1 << 20
@@ -28,8 +28,8 @@ FILLED = 256 << 10
 without a transaction of the file system."""
 
 
-class FormerShepherd(NamedTuple):
-    """A shepherd of a former starter; its process may still run."""
+class RecordedShepherd(NamedTuple):
+    """A shepherd as the journal has it; that of a former starter may still run."""
 
     number: int
     pid: int
@@ -45,7 +45,7 @@ class FormerState:
         self.boot = ""
         self.seq = 0
         self.parts: dict[str, Part] = {}
-        self.shepherds: list[FormerShepherd] = []
+        self.shepherds: list[RecordedShepherd] = []
 
 
 class Journal:
@@ -137,8 +137,8 @@ class Journal:
         for name in os.listdir(self.ends):
             os.unlink(os.path.join(self.ends, name))
 
-    def _write(self, entry: Json) -> None:
-        self._write_lines([*self._unwritten, text(entry)])
+    def _write(self, *entries: Json) -> None:
+        self._write_lines([*self._unwritten, *map(text, entries)])
         self._unsafe = self._unsafe or bool(self._unwritten)
         self._unwritten.clear()
 
@@ -158,9 +158,9 @@ class Journal:
         with contextlib.suppress(OSError):
             self._filled += os.pwrite(self._fd, bytes(end - self._filled + FILLED), self._filled)
 
-    def _append(self, entry: Json) -> None:
+    def _append(self, *entries: Json) -> None:
         try:
-            self._write(entry)
+            self._write(*entries)
         except OSError:
             self.incomplete = True
 
@@ -186,9 +186,10 @@ class Journal:
             except OSError:
                 self.incomplete = True
 
-    def add_shepherd(self, number: int, pid: int, uid: int) -> None:
-        """Write that a shepherd was forked, for a user."""
-        self._append({"lane": number, "pid": pid, "start": proctree.starttime(pid), "user": uid})
+    def add_shepherds(self, shepherds: list[RecordedShepherd]) -> None:
+        """Write that these were forked."""
+        if shepherds:
+            self._append(*map(_shepherd, shepherds))
 
     def lost(self, part: Part) -> None:
         """Write that a part was lost, which no end file says."""
@@ -220,6 +221,10 @@ def _entry_of(part: Part) -> Json:
     return {"keep": _fields(part), "end": end, "state": part.state.value, "why": _why(part), "wrote": part.wrote}
 
 
+def _shepherd(one: RecordedShepherd) -> Json:
+    return {"lane": one.number, "pid": one.pid, "start": one.starttime, "user": one.uid}
+
+
 def _fields(part: Part) -> list[object]:
     return [part.uid, part.key, part.attempt, part.shepherd]
 
@@ -244,7 +249,7 @@ def _apply(former: FormerState, entry: Any) -> None:
             part = _part(fields)
             former.parts[part.uid] = part
     elif "lane" in entry:
-        shepherd = FormerShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"]), int(entry.get("user", -1)))
+        shepherd = RecordedShepherd(int(entry["lane"]), int(entry["pid"]), int(entry["start"]), int(entry.get("user", -1)))
         former.shepherds.append(shepherd)
     elif "over" in entry:
         _set_outcome(former.parts[entry["over"]], entry)

@@ -12,7 +12,7 @@ import time
 from functools import partial
 
 from agent.starter.protocol.reports import End, Lost, PartState
-from agent.starter.supervisor.journal import FormerShepherd, FormerState
+from agent.starter.supervisor.journal import FormerState, RecordedShepherd
 from agent.starter.system import proctree
 
 LOST_REASON = "the starter was restarted"
@@ -45,12 +45,12 @@ def _cut_down(end: End) -> bool:
     return end.status & 0x7F == signal.SIGKILL
 
 
-def _alive(shepherd: FormerShepherd) -> bool:
+def _alive(shepherd: RecordedShepherd) -> bool:
     fields = proctree.stat_fields(shepherd.pid)
     return len(fields) > 19 and int(fields[19]) == shepherd.starttime and fields[0] not in (b"Z", b"X")
 
 
-def _kill_what_is_left(shepherds: list[FormerShepherd], marks: set[bytes], host: str) -> None:
+def _kill_what_is_left(shepherds: list[RecordedShepherd], marks: set[bytes], host: str) -> None:
     uids = {shepherd.uid for shepherd in shepherds}
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:

@@ -5,17 +5,19 @@ Rule: a shepherd gets a part only after it has reported that nothing of its last
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agent.starter.process import ends
 from agent.starter.protocol.orders import write_order
 from agent.starter.supervisor import shepherd_handle
+from agent.starter.supervisor.forker import Forked, Forker, ToFork
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
 from agent.starter.system import proctree
@@ -28,6 +30,7 @@ IDLE_SECONDS = 60.0
 MAX_IDLE = 64
 MAX_END_FILE = 1 << 20
 MAX_ASKED = 32
+ForkAll = Callable[[Sequence[ToFork]], list[Forked | OSError]]
 
 
 class Home(NamedTuple):
@@ -40,6 +43,8 @@ class Home(NamedTuple):
     """At least their oom_score_adj."""
     fenced: bool = False
     """The former starter was in a cgroup, which has been cleared: nothing of its parts is left."""
+    forker: Forker | None = None
+    """Who forks shepherds, None: the starter itself."""
 
 
 class _Ends(NamedTuple):
@@ -70,6 +75,11 @@ class Pool:
         self.by_pid: dict[int, ShepherdHandle] = {}
         self.to_flush: set[ShepherdHandle] = set()
         self._shared: dict[ShepherdKey, ShepherdHandle] = {}
+
+    def children(self) -> set[int]:
+        """The children of the starter that are no orphans."""
+        forker = self._home.forker
+        return {*self.by_pid, forker.pid} if forker else {*self.by_pid}
 
     def reserve(self, key: ShepherdKey) -> ShepherdHandle:
         """An idle shepherd with this key, or a new one that ``ensure`` is to fork.
@@ -115,28 +125,48 @@ class Pool:
 
         One fork comes right after the other: each memory page that is written to between two of them is copied once more.
         """
+        wanted = [shepherd for shepherd in shepherds if not shepherd.pid]
+        forker = self._home.forker
+        if forker is not None and all(forker.serves(shepherd.key) for shepherd in wanted):
+            with contextlib.suppress(EOFError):
+                return self._fork(wanted, forker.fork)
+        return self._fork(wanted, self._fork_here)
+
+    def _fork(self, wanted: list[ShepherdHandle], by: ForkAll) -> dict[ShepherdHandle, OSError]:
         failed: dict[ShepherdHandle, OSError] = {}
         made: list[tuple[ShepherdHandle, _Ends]] = []
-        for shepherd in shepherds:
-            if not shepherd.pid:
-                try:
-                    made.append((shepherd, self._make_ends(shepherd)))
-                except OSError as e:
-                    failed[shepherd] = e
-        forked: list[tuple[ShepherdHandle, _Ends, int]] = []
-        for shepherd, one in made:
+        for shepherd in wanted:
+            try:
+                made.append((shepherd, self._make_ends(shepherd)))
+            except OSError as e:
+                failed[shepherd] = e
+        try:
+            processes = by([ToFork(shepherd.key, one.theirs.fileno(), one.end_file.fd) for shepherd, one in made])
+        except EOFError:
+            for _, one in made:
+                one.close()
+            raise
+        for (shepherd, one), process in zip(made, processes, strict=True):
+            if isinstance(process, OSError):
+                one.close()
+                failed[shepherd] = process
+            else:
+                self._forked(shepherd, one, process)
+        self._journal.add_shepherds([shepherd.record() for shepherd in wanted if shepherd.pid])
+        return failed
+
+    def _fork_here(self, asked: Sequence[ToFork]) -> list[Forked | OSError]:
+        found: list[int | OSError] = []
+        for key, sock, end_file in asked:
             try:
                 pid = os.fork()
             except OSError as e:
-                one.close()
-                failed[shepherd] = e
+                found.append(e)
                 continue
             if pid == 0:
-                shepherd_handle.run(one.theirs, one.end_file.fd, shepherd.key, self._home.host, self._home.oom_score)
-            forked.append((shepherd, one, pid))
-        for shepherd, one, pid in forked:
-            self._forked(shepherd, one, pid)
-        return failed
+                shepherd_handle.run(sock, end_file, key, self._home.host, self._home.oom_score)
+            found.append(pid)
+        return [Forked(one, proctree.starttime(one)) if isinstance(one, int) else one for one in found]
 
     def _make_ends(self, shepherd: ShepherdHandle) -> _Ends:
         ours, theirs = socket.socketpair()
@@ -147,16 +177,16 @@ class Pool:
             theirs.close()
             raise
 
-    def _forked(self, shepherd: ShepherdHandle, made: _Ends, pid: int) -> None:
+    def _forked(self, shepherd: ShepherdHandle, made: _Ends, process: Forked) -> None:
         ours = made.ours
         made.theirs.close()
-        shepherd.pid, shepherd.end_file = pid, made.end_file
-        shepherd.groups = Groups(self._home.places, shepherd.number, pid)
+        shepherd.pid, shepherd.starttime = process
+        shepherd.end_file = made.end_file
+        shepherd.groups = Groups(self._home.places, shepherd.number, process.pid)
         shepherd.pipe = FramePipe(ours, self._watch)
         self.shepherds[shepherd.number] = shepherd
-        self.by_pid[pid] = shepherd
+        self.by_pid[process.pid] = shepherd
         self._watch.add(ours.fileno(), lambda _: self._on_readable(shepherd))
-        self._journal.add_shepherd(shepherd.number, pid, shepherd.key.uid)
 
     def release(self, shepherd: ShepherdHandle) -> None:
         """Nothing of its part is left: make it idle."""
@@ -190,6 +220,11 @@ class Pool:
         self._remove_idle(shepherd)
         if shepherd.pid in self.by_pid:  # not reaped: its number is still its own
             proctree.send(shepherd.pid, signal.SIGKILL)
+
+    def reaped(self, pid: int) -> None:
+        """A child that is no shepherd has ended."""
+        if self._home.forker:
+            self._home.forker.reaped(pid)
 
     def died(self, shepherd: ShepherdHandle) -> None:
         """A shepherd has ended and was reaped."""

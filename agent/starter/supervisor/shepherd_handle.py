@@ -17,6 +17,7 @@ from agent.starter.part import shepherd
 from agent.starter.process.ends import EndFile
 from agent.starter.protocol.codec import Json, text
 from agent.starter.protocol.orders import Begin, Look, ToShepherd, Write, write_order
+from agent.starter.supervisor.journal import RecordedShepherd
 from agent.starter.system import apart, kernel
 from agent.starter.system.cgroup import Groups
 from agent.starter.system.stdio import one_line
@@ -29,8 +30,9 @@ Asked = Look | Write
 KEPT_TEMPLATES = 16
 KEPT_TEMPLATE_BYTES = 4 << 20
 """What a shepherd keeps of templates for the next part of its user."""
-_SOCK = 3
-_END = 4
+SOCK = 3
+END = 4
+"""The files of a shepherd."""
 _HANDLED = [
     int(getattr(signal, f"SIG{name}"))
     for name in ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "XCPU", "TSTP", "TTOU", "TTIN")
@@ -67,6 +69,7 @@ class ShepherdHandle:
         "number",
         "pid",
         "pipe",
+        "starttime",
         "templates",
     )
 
@@ -74,6 +77,8 @@ class ShepherdHandle:
         self.number = number
         self.key = key
         self.pid = 0
+        self.starttime = 0
+        """In clock ticks since boot."""
         self.pipe: FramePipe | None = None
         self.groups: Groups | None = None
         self.busy: str | None = None
@@ -87,6 +92,10 @@ class ShepherdHandle:
         self.end_bytes = 0
         """Written into it since its beginning."""
         self.doomed = False
+
+    def record(self) -> RecordedShepherd:
+        """Its entry in the journal."""
+        return RecordedShepherd(self.number, self.pid, self.starttime, self.key.uid)
 
     def send(self, order: ToShepherd) -> None:
         """Queue an order for the next flush; ignored when the shepherd is gone."""
@@ -118,22 +127,22 @@ class ShepherdHandle:
         return text(dropped)
 
 
-def run(sock: socket.socket, end_fd: int, key: ShepherdKey, host: str, oom_score: int) -> NoReturn:
+def run(sock: int, end_fd: int, key: ShepherdKey, host: str, oom_score: int) -> NoReturn:
     """Run a shepherd in a forked child; ends the process. ``oom_score``: at least the oom_score_adj of its jobs."""
     code = 70
     try:
         kernel.become_subreaper()
         kernel.set_name("lava-shepherd")
         os.setsid()
-        _reset_signals()
-        mine = _keep_only(sock.detach(), end_fd)
+        reset_signals()
+        mine = _keep_only(sock, end_fd)
         if key.tls:
             # Before the change of user: the user may not be able to read the daemon's Python.
             import ssl  # noqa: F401
         leave_daemon(oom_score)
         become(key)
         os.chdir("/")
-        shepherd.Shepherd(mine, _END, host).run()
+        shepherd.Shepherd(mine, END, host).run()
         code = 0
     except BaseException:
         sys.stderr.write(f"lava-shepherd {os.getpid()} failed: {one_line(traceback.format_exc())}\n")
@@ -160,23 +169,24 @@ def become(key: ShepherdKey) -> None:
 
 def _keep_only(sock_fd: int, end_fd: int) -> socket.socket:
     high_sock, high_end = os.dup(sock_fd), os.dup(end_fd)
-    base = max(high_sock, high_end, _END) + 1
+    base = max(high_sock, high_end, END) + 1
     moved_sock, moved_end = _dup_above(high_sock, base), _dup_above(high_end, base)
-    os.dup2(moved_sock, _SOCK, inheritable=False)
-    os.dup2(moved_end, _END, inheritable=False)
-    os.closerange(_END + 1, 1 << 20)
+    os.dup2(moved_sock, SOCK, inheritable=False)
+    os.dup2(moved_end, END, inheritable=False)
+    os.closerange(END + 1, 1 << 20)
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     os.dup2(null, 0)
     os.dup2(null, 1)
     os.close(null)
-    return socket.socket(fileno=_SOCK)
+    return socket.socket(fileno=SOCK)
 
 
 def _dup_above(fd: int, base: int) -> int:
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, base)
 
 
-def _reset_signals() -> None:
+def reset_signals() -> None:
+    """The handlers of a shepherd."""
     # A handler, unlike "ignore", is not inherited through exec: the job's processes get the defaults.
     signal.set_wakeup_fd(-1)
     for sig in _HANDLED:

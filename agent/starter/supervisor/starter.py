@@ -47,7 +47,7 @@ from agent.starter.protocol.reports import (
     Wrote,
 )
 from agent.starter.protocol.version import PROTOCOL
-from agent.starter.supervisor import leftovers
+from agent.starter.supervisor import forker, leftovers
 from agent.starter.supervisor.agentside import AgentSide
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
@@ -104,6 +104,7 @@ class Starter:
         prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
         why = native_parts.load()
         log(f"parts of one process are run by Python: {why}" if why else "parts of one process are run by native code")
+        self._forker = forker.begin(home.host, home.oom_score)
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, home.host, home.fenced)
@@ -122,6 +123,7 @@ class Starter:
         self._bare = self._template({})
         self._wake_on_signals()
         self._agent = AgentSide(socket_path, self._watch, self._obey, log)
+        home = home._replace(forker=self._forker)
         self._supervisor = Supervisor(home, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
 
     def run(self) -> None:
@@ -139,6 +141,8 @@ class Starter:
         notify.tell("STOPPING=1")
         self._agent.close()
         self._supervisor.stop()
+        if self._forker:
+            self._forker.close(wait=True)
         self._journal.sync()
 
     def _turn(self, longest: float) -> None:
@@ -146,6 +150,9 @@ class Starter:
         self._watch.wait(longest if pause is None else min(pause, longest))
         if self._wake.was_signalled():
             self._supervisor.reap()
+            if self._forker and self._forker.pid < 0:
+                log("the process that forked shepherds has ended: the starter forks them")
+                self._forker = None
         self._supervisor.on_time()
         self._supervisor.pool.flush()
         self._journal.sync()
@@ -176,8 +183,7 @@ class Starter:
 
     def _rewrite_journal(self) -> None:
         self._journal.rewrite(self._boot, self._seq, self._parts.values())
-        for one in self._supervisor.pool.by_pid.values():
-            self._journal.add_shepherd(one.number, one.pid, one.key.uid)
+        self._journal.add_shepherds([one.record() for one in self._supervisor.pool.by_pid.values()])
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -205,7 +211,7 @@ class Starter:
         match order:
             case orders.Kill(uids, posts):
                 for part in self._known(uids):
-                    self._supervisor.kill(part, posts)
+                    self._supervisor.kill(part, posts, len(uids))
             case orders.Renew():
                 self._renew(order)
             case orders.Signal(uids, sig):

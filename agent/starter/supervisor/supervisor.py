@@ -52,6 +52,8 @@ from agent.starter.wire.frames import FrameError
 from agent.starter.wire.pipe import FramePipe
 
 ACK_SECONDS = 2.0
+ACK_SECONDS_EACH = 0.02
+MOST_ACK_SECONDS = 30.0
 KILL_AGAIN = 5.0
 SWEEP_PAUSE = 0.02
 BYTES_OF_END = 600
@@ -220,15 +222,19 @@ class Supervisor:
             shepherd.send(order._replace(uids=(part.uid,)) if isinstance(order, AboutMany) else order)
             self.pool.to_flush.add(shepherd)
 
-    def kill(self, part: Part, posts: bool = False) -> None:
-        """Kill a part (``posts``: post-execution follows), and its shepherd if it does not confirm within ACK_SECONDS."""
+    def kill(self, part: Part, posts: bool = False, among: int = 1) -> None:
+        """Kill a part (``posts``: post-execution follows), and its shepherd if it does not confirm that in time.
+
+        Where it is one ``among`` many, each has as much more time as all of them take on a busy machine.
+        """
         shepherd = self.pool.shepherds.get(part.shepherd)
         if part.state.over or shepherd is None or shepherd.busy != part.uid or part.kill_asked:
             return
         self._count += 1
         part.kill_asked = self._count
         self.order(part, orders.Kill((part.uid,), posts))
-        self._arm(ACK_SECONDS, Due.CONFIRMED, part.uid, part.kill_asked)
+        seconds = min(ACK_SECONDS + ACK_SECONDS_EACH * max(among, len(self._timers)), MOST_ACK_SECONDS)
+        self._arm(seconds, Due.CONFIRMED, part.uid, part.kill_asked)
 
     def watch_lease(self, part: Part) -> None:
         """Check at the part's deadline that its shepherd has acted."""
@@ -255,7 +261,7 @@ class Supervisor:
 
     def _arm(self, seconds: float, what: Due, uid: str, kill: int = 0) -> None:
         self._count += 1
-        heapq.heappush(self._timers, (time.monotonic() + max(0.0, min(seconds, 5.0)), self._count, what, uid, kill))
+        heapq.heappush(self._timers, (time.monotonic() + seconds, self._count, what, uid, kill))
 
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
@@ -294,6 +300,8 @@ class Supervisor:
             shepherd = self.pool.by_pid.get(pid)
             if shepherd is not None:
                 self._died(shepherd, status)
+            else:
+                self.pool.reaped(pid)
 
     def _died(self, shepherd: ShepherdHandle, status: int) -> None:
         while shepherd.pipe is not None and not shepherd.pipe.closed and self._read_reports(shepherd, shepherd.pipe):
@@ -316,7 +324,7 @@ class Supervisor:
     def _end_orphans(self) -> None:
         """Kill the processes inherited from dead shepherds; when none is left, settle their parts."""
         own = os.getpid()
-        shepherds = self.pool.by_pid.keys()
+        shepherds = self.pool.children()
 
         def orphans() -> set[int]:
             found = set(proctree.children(own, sure=True)) - shepherds

@@ -38,8 +38,13 @@ def new_session_keyring() -> None:
     _Keyring.own = True
 
 
+def keyring_is_own() -> None:
+    """Native code does the same in each shepherd that this process forks."""
+    _Keyring.own = True
+
+
 def has_own_keyring() -> bool:
-    """Whether ``new_session_keyring`` was called."""
+    """Whether this process has, or is to have, a session keyring of its own."""
     return _Keyring.own
 
 

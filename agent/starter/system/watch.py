@@ -46,13 +46,17 @@ class Watch:
 
 
 class Wake:
-    """Wakes up a Watch when a signal arrives that this process has a handler for; none is lost."""
+    """Wakes up a Watch when a signal arrives that this process has a handler for; none is lost.
 
-    def __init__(self, watch: Watch) -> None:
+    ``fd``: can be read then, where this process has such a pipe already.
+    """
+
+    def __init__(self, watch: Watch, fd: int = -1) -> None:
         self._signalled = False
-        self.fd, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        """Can be read then."""
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        if fd < 0:
+            fd, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        self.fd = fd
         watch.add(self.fd, self._woken)
 
     def _woken(self, _: int) -> None:

@@ -38,6 +38,13 @@ def children(pid: int) -> list[int]:
     return [c for c in map(int, text.split()) if alive(c)]
 
 
+def is_shepherd(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text() == "lava-shepherd\n"
+    except OSError:
+        return False
+
+
 def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -111,7 +118,11 @@ class Rig:
         return self.process.wait(30 * SLOW)
 
     def shepherds(self) -> list[int]:
-        return children(self.pid)
+        return [pid for pid in children(self.pid) if is_shepherd(pid)]
+
+    def forker(self) -> int | None:
+        """Who forks shepherds for the starter."""
+        return next((pid for pid in children(self.pid) if not is_shepherd(pid)), None)
 
     def log(self) -> str:
         return (self.folder / f"{self.host}.log").read_text()

@@ -120,6 +120,12 @@ bool tell(struct shepherd *one, char *frame, size_t size);
 bool tell_started(struct shepherd *one);
 bool write_end(struct shepherd *one, const struct ended *seen);
 
+/* serve.c: its loop */
+struct handed;
+long new_keyring(void);
+struct shepherd *lava_shepherd(int starter, int wake, int end_file, int own_keyring, char *title, size_t title_size, long long open_files);
+void lava_run(struct shepherd *one, struct handed *handed);
+
 /* What is left to the shepherd in Python */
 struct handed {
     int state; /* of the part: NONE, RUNNING or ENDED */

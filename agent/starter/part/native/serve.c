@@ -19,9 +19,15 @@
 #define CHUNK ((size_t)64 << 10)
 #define STARTED_AFTER 10 /* milliseconds, as partrun.py */
 #define IDLE_TITLE_AFTER 50
-#define CLEAR_KEYRING 7
 #define JOIN_KEYRING 1
+#define CLEAR_KEYRING 7
 #define SESSION_KEYRING -3
+
+/* A new, empty session keyring for this process; below 0: errno says why not. */
+long new_keyring(void)
+{
+    return syscall(SYS_keyctl, JOIN_KEYRING, 0, 0, 0, 0);
+}
 
 static int64_t milliseconds(void)
 {
@@ -159,7 +165,7 @@ static bool finish(struct shepherd *one)
     if (one->spec.jobfile && one->spec.jobfile_goes)
         unlink(one->spec.jobfile);
     if (one->own_keyring && syscall(SYS_keyctl, CLEAR_KEYRING, SESSION_KEYRING, 0, 0, 0) < 0)
-        syscall(SYS_keyctl, JOIN_KEYRING, 0, 0, 0, 0);
+        new_keyring();
     one->pid = 0;
     one->template = NULL;
     one->idle_at = milliseconds() + IDLE_TITLE_AFTER;

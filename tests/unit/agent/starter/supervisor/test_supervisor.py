@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,31 @@ from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import pack
 from agent.starter.wire.pipe import FramePipe
 from tests.support.wait import wait_until
+
+
+def test_many_that_are_killed_at_once_have_more_time_to_confirm_it(tmp_path: Path) -> None:
+    """Each has to be woken up for it, on a machine that may have more to do."""
+    journal = Journal(str(tmp_path))
+    journal.rewrite("boot", 0, ())
+    parts = {str(number): Part(str(number), number, 1, number) for number in range(1, 401)}
+    watch = Watch()
+    supervisor = Supervisor(Home("h1"), journal, watch, parts, lambda _: None, lambda _: None)
+    for number in range(1, 401):
+        handle = ShepherdHandle(number, ShepherdKey(0, 0, (), False))
+        handle.busy = str(number)
+        supervisor.pool.shepherds[number] = handle
+    begin = time.monotonic()
+    supervisor.kill(parts["1"])
+    for part in list(parts.values())[1:200]:
+        supervisor.kill(part)
+    supervisor.kill(parts["200"], among=200)
+    due = [at - begin for at, *_ in sorted(supervisor._timers, key=lambda timer: timer[1])]
+    assert due[0] >= 2
+    assert due[-1] - due[0] > 3
+    assert due[-2] - due[0] > 3
+    supervisor.kill(parts["400"], among=100_000)
+    assert max(supervisor._timers)[0] < time.monotonic() + 31
+
 
 NONSENSE: list[dict[str, Any]] = [
     {"uid": "a", "is": "ended"},

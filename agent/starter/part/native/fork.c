@@ -1,0 +1,130 @@
+/* Forks shepherds for the starter, whose children they are. Each becomes its user and runs parts; Python has to do with it only
+   when something comes that is for Python. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "native.h"
+
+#define MOST_GROUPS 1024 /* as supervisor/forker.py */
+#define LAST_FILE 32     /* what forks has fewer files open */
+#define FAILED 70
+
+/* What a shepherd is asked for, with two files: its socket and its end file */
+struct asked {
+    uint32_t uid, gid, count, groups[MOST_GROUPS];
+};
+struct made {
+    int64_t pid; /* or minus the error's number */
+    uint64_t start;
+};
+
+static bool received(int control, struct asked *asked, int files[2])
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } passed;
+    struct iovec into = {asked, sizeof *asked};
+    struct msghdr message = {.msg_iov = &into, .msg_iovlen = 1, .msg_control = &passed, .msg_controllen = sizeof passed};
+    ssize_t size;
+    while ((size = recvmsg(control, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        ;
+    struct cmsghdr *head = size > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+        return false;
+    memcpy(files, CMSG_DATA(head), 2 * sizeof(int));
+    size_t fixed = offsetof(struct asked, groups);
+    return (size_t)size >= fixed && asked->count <= MOST_GROUPS && (size_t)size == fixed + asked->count * sizeof(uint32_t);
+}
+
+/* Its files are then those of the first shepherd but for these: socket, end file and both ends of the pipe of signals, from ``first``
+   on. */
+static bool keep_only(int first, const int files[2])
+{
+    int wake[2];
+    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0 || dup3(files[0], first, O_CLOEXEC) < 0 || dup3(files[1], first + 1, O_CLOEXEC) < 0
+        || dup3(wake[0], first + 2, O_CLOEXEC) < 0 || dup3(wake[1], first + 3, O_CLOEXEC) < 0)
+        return false;
+    for (int fd = first + 4; fd < LAST_FILE; fd++)
+        close(fd);
+    return true;
+}
+
+/* As apart.py: a session keyring of its own, and no more protection from the OOM killer than jobs have. */
+static bool leave_daemon(int score)
+{
+    char text[16] = "";
+    if (new_keyring() < 0 && errno != ENOSYS)
+        return false;
+    int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return true;
+    if (read(fd, text, sizeof text - 1) > 0 && atoi(text) < score) {
+        int size = snprintf(text, sizeof text, "%d", score);
+        (void)!write(fd, text, (size_t)size);
+    }
+    close(fd);
+    return true;
+}
+
+static bool become(const struct asked *asked, bool root)
+{
+    uid_t real, effective, saved;
+    if (root && (setgroups(asked->count, asked->groups) != 0 || setresgid(asked->gid, asked->gid, asked->gid) != 0
+            || setresuid(asked->uid, asked->uid, asked->uid) != 0))
+        return false;
+    return getresuid(&real, &effective, &saved) == 0 && real == asked->uid && effective == asked->uid && saved == asked->uid;
+}
+
+static pid_t forked(void)
+{
+#ifdef __s390__
+    return (pid_t)syscall(SYS_clone, 0, CLONE_PARENT | SIGCHLD, 0, 0, 0);
+#else
+    return (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+#endif
+}
+
+/* Fork a shepherd for each request until the starter is gone, which ends this process. Returns in a shepherd alone: when something
+   has come that is for Python. ``control``: the socket of the starter, the last of the files that are open. */
+struct shepherd *lava_forks(
+    int control, int first, int score, int own_keyring, char *title, size_t title_size, long long open_files, struct handed *handed)
+{
+    struct asked asked;
+    int files[2];
+    bool root = geteuid() == 0;
+    while (received(control, &asked, files)) {
+        pid_t pid = forked();
+        if (pid == 0) {
+            prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+            prctl(PR_SET_NAME, "lava-shepherd", 0, 0, 0);
+            setsid();
+            struct shepherd *one = NULL;
+            if (keep_only(first, files) && (!root || leave_daemon(score)) && become(&asked, root) && chdir("/") == 0)
+                one = lava_shepherd(first, first + 2, first + 1, own_keyring, title, title_size, open_files);
+            if (!one) {
+                dprintf(2, "lava-shepherd %d failed: %s\n", getpid(), strerror(errno));
+                _exit(FAILED);
+            }
+            lava_run(one, handed);
+            return one;
+        }
+        struct made made = {pid < 0 ? -errno : pid, pid < 0 ? 0 : start_time(pid)};
+        close(files[0]);
+        close(files[1]);
+        if (send(control, &made, sizeof made, MSG_NOSIGNAL) != sizeof made)
+            break;
+    }
+    _exit(0);
+}
