@@ -9,8 +9,8 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
-.PHONY: install run test test-plain test-gpu test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs reference \
-	stubs clean
+.PHONY: install run test test-plain test-gpu test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs pictures \
+	reference stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -85,6 +85,10 @@ coverage: install
 docs: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# docs/pictures of the page, in a Chromium, of a cluster with jobs of all kinds: a minute.
+pictures: install
+	@$(BIN)/python -m tests.browser.pictures
 
 # docs/reference, made of the code's own tables; tests/unit/test_architecture.py says when it is out of date.
 reference: install

@@ -18,10 +18,17 @@ function InWords({ blocks }) {
     <tbody>${[...blocks].sort((a, b) => b.begin - a.begin).map((b) => html`<tr key=${b.id + b.host + b.begin}><th scope="row">${b.kind === "reservation" ? b.id : html`<a href=${jobPath(b.id)}>${b.id}</a>`}</th><td>${SAID[b.kind]}</td><td>${b.host}</td><td class="n">${b.slots}</td><td>${b.user}</td><td>${time(b.begin)}</td><td>${until(b)}</td></tr>`)}</tbody><//>`}</details>`;
 }
 
-// Bars of one host that overlap get lanes below each other.
-function lanes(blocks) {
-  const ends = [];
-  return blocks.map((block) => { let lane = ends.findIndex((end) => end <= block.begin); if (lane < 0) lane = ends.length; ends[lane] = block.end; return [block, lane, ends]; });
+// Where each bar of a host lies: as high as its share of the slots, on the first of them that are free when it begins.
+function placed(blocks, slots) {
+  const most = Math.max(slots, 1), ends = new Array(most).fill(-Infinity);
+  return [...blocks].sort((a, b) => a.begin - b.begin).map((block) => {
+    const high = Math.min(Math.max(block.slots, 1), most);
+    let first = 0, free = 0;
+    for (let at = 0; at < most && free < high; at += 1) { if (ends[at] <= block.begin + 1) { free += 1; } else { free = 0; first = at + 1; } }
+    if (free < high) first = 0;
+    ends.fill(block.end, first, first + high);
+    return [block, first / most, high / most];
+  });
 }
 
 function Drawn({ chart }) {
@@ -33,22 +40,21 @@ function Drawn({ chart }) {
   const ticks = Array.from({ length: 7 }, (_, n) => chart.begin + (chart.end - chart.begin) * n / 6);
   return html`<div ref=${box} class="scroll" tabindex="0"><svg class="chart" width=${width} height=${TOP + ROW * chart.hosts.length + 6} role="group" aria-label=${`${chart.blocks.length} bars on ${chart.hosts.length} hosts from ${time(chart.begin)} to ${time(chart.end)}`}>
     ${ticks.map((at) => html`<line class="axis" x1=${x(at)} x2=${x(at)} y1=${TOP - 4} y2=${TOP + ROW * chart.hosts.length} /><text x=${x(at)} y="13" text-anchor=${at === chart.end ? "end" : "middle"}>${time(at).slice(-8, -3)}</text>`)}
-    ${chart.hosts.map((h, n) => { const rows = lanes(of.get(h.host)); const count = Math.max(1, ...rows.map(([, , ends]) => ends.length)); const high = (ROW - 4) / count;
-      return html`<g role="group" aria-label=${h.host}><text x="4" aria-hidden="true" y=${TOP + n * ROW + ROW / 2 + 4}>${h.host.slice(0, 14)}</text><line class="axis" x1="0" x2=${width} y1=${TOP + (n + 1) * ROW - 1} y2=${TOP + (n + 1) * ROW - 1} />
-        ${rows.map(([b, lane]) => html`<a href=${b.kind === "reservation" ? "#/chart" : jobPath(b.id)} tabindex=${b.kind === "past" ? -1 : undefined} aria-label=${words(b)}><rect aria-hidden="true" class=${b.kind} x=${x(b.begin)} width=${Math.max(2, x(b.end) - x(b.begin) - 1)} y=${TOP + n * ROW + 1 + lane * high} height=${Math.max(1.5, high - 1)} rx="2">
+    ${chart.hosts.map((h, n) => html`<g role="group" aria-label=${h.host}><text x="4" aria-hidden="true" y=${TOP + n * ROW + ROW / 2 + 4}>${h.host.slice(0, 14)}</text><line class="axis" x1="0" x2=${width} y1=${TOP + (n + 1) * ROW - 1} y2=${TOP + (n + 1) * ROW - 1} />
+        ${placed(of.get(h.host), h.slots).map(([b, top, part]) => { const y = TOP + n * ROW + 1 + top * (ROW - 4), high = part * (ROW - 4), from = b.kind === "run" ? Math.max(b.begin, chart.now) : b.begin; return html`<a href=${b.kind === "reservation" ? "#/chart" : jobPath(b.id)} tabindex=${b.kind === "past" ? -1 : undefined} aria-label=${words(b)}><rect aria-hidden="true" class=${b.kind} x=${x(b.begin)} width=${Math.max(2, x(b.end) - x(b.begin) - 1)} y=${y} height=${Math.max(1.5, high - 1)} rx="2">
           <title>${words(b)}</title></rect>
-          ${high >= 15 && x(b.end) - x(b.begin) > 9 * b.id.length + 8 && html`<text class=${"in " + b.kind} aria-hidden="true" x=${x(b.begin) + 5} y=${TOP + n * ROW + lane * high + high / 2 + 4}>${b.id}</text>`}</a>`)}</g>`; })}
+          ${high >= 15 && x(b.end) - x(from) > 9 * b.id.length + 8 && html`<text class=${"in " + b.kind} aria-hidden="true" x=${x(from) + 5} y=${y + high / 2 + 4}>${b.id}</text>`}</a>`; })}</g>`)}
     <line class="now" x1=${x(chart.now)} x2=${x(chart.now)} y1=${TOP - 4} y2=${TOP + ROW * chart.hosts.length} /></svg></div>`;
 }
 
-export function Chart() {
-  const [span, setSpan] = useState(3600), [search, setSearch] = useState(""), [cursors, setCursors] = useState([""]), [now, setNow] = useState(Math.floor(Date.now() / 1000));
+export function Chart({ search: given }) {
+  const [span, setSpan] = useState(+given.past || 3600), [search, setSearch] = useState(""), [cursors, setCursors] = useState([""]), [now, setNow] = useState(Math.floor(Date.now() / 1000));
   useEffect(() => { const beat = setInterval(() => setNow(Math.floor(Date.now() / 1000)), 15000); return () => clearInterval(beat); }, []);
-  const path = "/chart" + query({ from: now - span, to: now + span / 2, search, limit: 50, cursor: cursors[cursors.length - 1] });
+  const path = "/chart" + query({ from: now - span, to: now + span, search, limit: 50, cursor: cursors[cursors.length - 1] });
   const found = useRecord(path, 60), kept = useRef(null);
   if (found.value) kept.current = found.value;
   return html`<${Title} text="Chart of hosts" /><form class="bar" role="search" onSubmit=${(e) => e.preventDefault()}>
-    <label>Past<select value=${span} onChange=${(e) => setSpan(+e.target.value)}>${SPANS.map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label>
+    <label>Past, and future<select value=${span} onChange=${(e) => setSpan(+e.target.value)}>${SPANS.map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label>
     <label class="grow">Hosts: part of a name<input type="search" value=${search} onInput=${(e) => { setSearch(e.target.value); setCursors([""]); }} /></label></form>
     <div class="card"><${Shown} of=${{ ...found, value: found.value || kept.current }}>${(chart) => html`<${Drawn} chart=${chart} />
       <ul class="legend">${LEGEND.map(([kind, text]) => html`<li><svg width="18" height="12" aria-hidden="true"><rect class=${kind} x="1" y="1" width="16" height="10" rx="2" /></svg> ${text}</li>`)}</ul>

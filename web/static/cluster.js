@@ -49,11 +49,11 @@ export function Cluster() {
         <thead><tr><th class="n" scope="col">Jobs</th><th scope="col">Reason</th></tr></thead>
         <tbody>${o.reasons.map((r) => html`<tr><td class="n">${number(r.jobs)}</td><th class="text" scope="row">${r.text}</th></tr>`)}</tbody><//>`}
         <p><a href="#/jobs?state=waiting">Waiting jobs</a></p></section>
-      <section class="card"><h2>Queues</h2><${QueueTable} queues=${o.queues} /></section>
+      <section class="card"><h2>Queues <span class="soft">in slots</span></h2><${QueueTable} queues=${o.queues} /></section>
     </div>`}<//>`;
 }
 
-export const QueueTable = ({ queues }) => html`<${Table} name="Queues">
-  <thead><tr><th scope="col">Queue</th><th class="n" scope="col">Priority</th><th scope="col">Status</th><th class="n" scope="col">Slots waiting</th><th class="n" scope="col">Running</th><th class="n" scope="col">Suspended</th></tr></thead>
+export const QueueTable = ({ queues }) => html`<${Table} name="Queues, in slots">
+  <thead><tr><th scope="col">Queue</th><th class="n" scope="col">Priority</th><th scope="col">Status</th><th class="n" scope="col">Waiting</th><th class="n" scope="col">Running</th><th class="n" scope="col">Suspended</th></tr></thead>
   <tbody>${queues.map((q) => html`<tr key=${q.name}><th scope="row"><a href=${queuePath(q.name)}>${q.name}</a></th><td class="n">${q.priority}</td><td>${q.status}</td>
     <td class="n">${number(q.pend)}</td><td class="n">${number(q.run)}</td><td class="n">${number(q.susp)}</td></tr>`)}</tbody><//>`;

@@ -4,7 +4,7 @@ import { QueueTable } from "./cluster.js";
 
 export function Queues() {
   const found = useRecord("/queues", 10);
-  return html`<${Title} text="Queues" /><${Shown} of=${found}>${(q) => html`<div class="card"><${QueueTable} queues=${q.queues} /></div>`}<//>`;
+  return html`<${Title} text="Queues" /><${Shown} of=${found}>${(q) => html`<div class="card"><p class="soft">In slots.</p><${QueueTable} queues=${q.queues} /></div>`}<//>`;
 }
 
 export function Queue({ one }) {

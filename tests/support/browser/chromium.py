@@ -185,8 +185,9 @@ class Chromium:
         return [json.dumps(event["params"])[:600] for event in thrown + refused]
 
     def picture(self, path: Path) -> None:
-        """What is seen now, as PNG."""
-        path.write_bytes(base64.b64decode(self._send("Page.captureScreenshot", format="png")["data"]))
+        """What is seen now, as PNG or, by its name, as WebP."""
+        form = {"format": "webp", "quality": 80} if path.suffix == ".webp" else {"format": "png"}
+        path.write_bytes(base64.b64decode(self._send("Page.captureScreenshot", **form)["data"]))
 
     def settle(self) -> None:
         """Until the page has shown what it was given."""
