@@ -3,6 +3,8 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q
 LIVE := $(wildcard tests/integration tests/compat tests/browser)
+# A file's tests share a cluster; the longest files begin (tests/conftest.py).
+BY_FILE := --dist loadfile --no-loadscope-reorder
 
 # The system's Python first: one below a user's home folder cannot be executed by the other users that jobs run as.
 PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 python3.13; do \
@@ -35,12 +37,12 @@ test: install
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
-	$(PYTEST) -n 2 --dist loadfile $(LIVE) || \
+	LAVA_TEST_SLOW=$${LAVA_TEST_SLOW:-2} $(PYTEST) -n 4 $(BY_FILE) $(LIVE) || \
 	{ echo "once more, alone, what failed:"; $(PYTEST) -n 0 -x --last-failed --last-failed-no-failures none $(LIVE); }
 
 # What runs commands and jobs, all in Python where it is native otherwise (docs/native.md).
 test-plain: install
-	LAVA_NATIVE=N $(PYTEST) -n 2 --dist loadfile tests/integration/commands tests/integration/starter tests/integration/agent tests/compat
+	LAVA_NATIVE=N $(PYTEST) -n 2 $(BY_FILE) tests/integration/commands tests/integration/starter tests/integration/agent tests/compat
 
 # The page in a real Chromium, with axe, and REST by schemathesis; what `make test` finds of these, it runs too.
 test-web: install

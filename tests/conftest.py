@@ -10,6 +10,8 @@ Under nohup, or in the background of a shell, a process is started with signals 
 The folders of a run are in one of its own, which every user may pass through: pytest's is closed to others again whenever another
 run begins. It goes with the run; where a test has failed, it stays for a day.
 
+Files of tests that take longest come first, so that no process is alone with one at the end.
+
 What was imported for thousands of tests is looked at for garbage once, and what a test makes when there is more of it.
 """
 
@@ -34,6 +36,37 @@ for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 settings.register_profile("lava", deadline=None)
 settings.load_profile("lava")
 
+TESTS = Path(__file__).parent
+FIRST = (
+    "integration/site/test_outages.py",
+    "integration/parallel/test_example_jobs.py",
+    "integration/site/test_host_loss.py",
+    "integration/site/test_restore_drill.py",
+    "compat/test_captures_live.py",
+    "integration/jobs/test_interactive.py",
+    "integration/site/test_random_kills.py",
+    "integration/site/test_databases_users_and_strangers.py",
+    "integration/store/test_prune.py",
+    "compat/test_older_stores.py",
+    "integration/site/test_installation.py",
+    "integration/store/test_fold.py",
+    "integration/store/test_backup.py",
+    "integration/site/test_queue_while_jobs_run.py",
+    "integration/parallel/test_launchers.py",
+    "integration/agent/test_faults.py",
+    "integration/site/test_versions.py",
+    "integration/jobs/test_hangs.py",
+    "integration/jobs/test_checkpoint_methods.py",
+    "compat/test_reference_live.py",
+    "integration/site/test_hostile_agents.py",
+    "integration/site/test_fence.py",
+    "integration/site/test_gpu_driver.py",
+    "integration/jobs/test_gpu_use.py",
+    "integration/commands/test_replay.py",
+    "integration/store/test_commit.py",
+    "integration/starter/test_parts.py",
+    "integration/starter/test_faults.py",
+)
 FOLDERS = "lava-tests."
 DAY = 86400.0
 
@@ -52,6 +85,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     session.config._tmp_path_factory.getbasetemp().chmod(0o755)  # type: ignore[attr-defined]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get(item.path.relative_to(TESTS).as_posix(), len(FIRST)))
 
 
 def pytest_collection_finish() -> None:

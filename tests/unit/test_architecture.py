@@ -23,6 +23,7 @@ from proto import agent_pb2
 from proto.commands import COMMANDS
 from proto.options import BY_NAME
 from proto.version import PROTOCOL, VERSION
+from tests.conftest import FIRST
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("lavad", "agent", "cli", "config", "proto", "client/lava_client", "web")
@@ -223,6 +224,10 @@ def test_generated_code_is_as_the_compiler_writes_it(tmp_path: Path) -> None:
 
 def test_the_reference_says_what_the_code_says() -> None:
     assert outdated() == [], "docs/reference is out of date: make reference, and commit it"
+
+
+def test_the_files_of_tests_that_begin_are_there() -> None:
+    assert [name for name in FIRST if not (ROOT / "tests" / name).is_file()] == []
 
 
 def test_no_path_of_one_machine() -> None:

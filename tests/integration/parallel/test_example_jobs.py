@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
-from tests.support.wait import wait_until
+from tests.support.wait import SLOW, wait_until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-PLATE = "--size 40 --steps 600"
+PAUSE = 0.05
+PLATE = f"--size 40 --steps {int(4 * max(SLOW, 2) / PAUSE)}"
+"""It is not at its end before its host is lost: some seconds, more where deadlines are stretched."""
 
 
 pytestmark = pytest.mark.cluster(hosts=3)
@@ -45,7 +47,7 @@ def test_heat_survives_the_loss_of_a_host(tmp_path: Path, which: int) -> None:
     program = EXAMPLES / "heat" / "heat.py"
     with Cluster(tmp_path / "cluster", hosts=3, slots=2) as cluster:
         cluster.run(f"python {program} reference --reference {PLATE}", cwd=tmp_path)
-        words = f'-a mpi -n 4 -R "span[ptile=2]" -k "ck method=app" -o out python {program} result {PLATE} --pause 0.02'
+        words = f'-a mpi -n 4 -R "span[ptile=2]" -k "ck method=app" -o out python {program} result {PLATE} --pause {PAUSE}'
         job = cluster.submit(words, cwd=tmp_path)
         out = tmp_path / "out"
         wait_until(lambda: out.exists() and "steps 0 to" in out.read_text(), 30, "the first step")
