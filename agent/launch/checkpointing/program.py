@@ -39,6 +39,7 @@ def main(words: list[str]) -> int:
             method.run(asked, rest)
         elif what in ("make", "stage"):
             if what == "stage":
+                folder = asked.stage
                 # what it has written goes away with it
                 signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
             number, size = method.write(asked) if what == "make" else staging.stage(asked)

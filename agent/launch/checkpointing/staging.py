@@ -187,10 +187,11 @@ def _held(folder: str, number: int) -> Iterator[str]:
 
 
 class _Hashed:
-    """A file whose bytes are counted and hashed as they are read or written."""
+    """A file whose bytes are counted and hashed as they are read or written. An error of reading names it."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], path: str = "") -> None:
         self._file = file
+        self._path = path
         self.digest = hashlib.sha256()
         self.size = 0
 
@@ -205,7 +206,10 @@ class _Hashed:
 
     def read(self, size: int = -1) -> bytes:
         """At most so many bytes."""
-        data = self._file.read(size)
+        try:
+            data = self._file.read(size)
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, self._path) from None
         self._seen(data)
         return data
 
@@ -240,7 +244,7 @@ def _add_all(archive: tarfile.TarFile, source: str) -> dict[str, tuple[int, str]
                     archive.addfile(info)
                 continue
             with os.fdopen(os.open(path, _READ), "rb", buffering=0) as file:
-                seen = _Hashed(file)
+                seen = _Hashed(file, path)
                 info.type, info.linkname, info.size = tarfile.REGTYPE, "", os.fstat(file.fileno()).st_size
                 archive.addfile(info, seen)
                 found[info.name] = seen.size, seen.digest.hexdigest()
@@ -251,7 +255,7 @@ def _unpack(path: str, folder: str) -> str:
     """Files, folders and links of an archive into an empty folder, and the archive's SHA-256. Nothing gets out of the folder."""
     links: list[tuple[str, str]] = []
     with os.fdopen(os.open(path, _READ), "rb", buffering=0) as file:
-        seen = _Hashed(file)
+        seen = _Hashed(file, path)
         with gzip.GzipFile(fileobj=seen, mode="rb") as packed, tarfile.open(fileobj=packed, mode="r|") as archive:
             for member in archive:
                 if member.name.startswith("/") or ".." in member.name.split("/"):

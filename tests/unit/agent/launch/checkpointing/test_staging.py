@@ -250,3 +250,15 @@ def test_a_copy_that_is_ended_leaves_nothing(job: Job) -> None:
     copying.terminate()
     assert copying.wait(30 * SLOW) == 1
     assert (job.staged(), job.has("h1")) == ([], ["gen-1"])
+
+
+def test_a_write_that_fails_names_the_folder_of_the_copies(job: Job) -> None:
+    """As on a full disk: the error of a write has no name of a file."""
+    data = os.urandom(2 << 20)
+    (job.make(1) / "b").write_bytes(data)
+    (job.folder / "h1" / "gen-1" / "MANIFEST").write_text(json.dumps({"files": {"b": {"size": len(data)}}}))
+    fields = {"folder": str(job.folder / "h1"), "method": "", "stage": str(job.stage), "stamp": "a", "generation": 1}
+    words = ["sh", "-c", 'ulimit -f 1000; exec "$@"', "sh", *checkpoints.words("stage", json.dumps(fields))]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"{job.stage}: File too large\n")
+    assert (job.staged(), job.has("h1")) == ([], ["gen-1"])
