@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 def text_bytes(text: JobText) -> int:
     """About what a text takes in memory and on the wire."""
-    roles = sum(len(role.command) + env_bytes(role.env) for role in text.roles)
+    roles = sum([len(role.command) + env_bytes(role.env) for role in text.roles]) if text.roles else 0
     return OVERHEAD + len(text.command) + len(text.script) + len(text.input_data) + roles
 
 

@@ -67,7 +67,7 @@ class StoreGrowth:
 
     def _level(self, user: str, now: float) -> float:
         level, at = self._levels.get(user, (0.0, now))
-        return max(0.0, level - max(0.0, now - at) * self._mb_an_hour() * MB / HOUR)
+        return level if now <= at else max(0.0, level - (now - at) * self._mb_an_hour() * MB / HOUR)
 
     def _add(self, user: str, size: int, now: float) -> None:
         self._levels[user] = (self._level(user, now) + size, now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import overload
@@ -185,24 +186,35 @@ class _Drafts:
         self._made: list[_Draft] = []
         self._first = 0
         """The place of the first of those that are kept."""
+        self._envs: Counter[int] = Counter()
+        """How many of those have an environment, by its identity."""
+        self._size = 0
+        """Bytes of these environments."""
 
     def take(self, first: int, most: int) -> list[_Draft]:
         """``most`` of them from ``first`` on, fewer at the end and where their environments are large; none before it is kept."""
+        for gone in self._made[: first - self._first]:
+            self._count(gone, -1)
         passed = first - self._first - len(self._made)
         del self._made[: first - self._first]
         self._first = first
         for _ in islice(self._source, max(0, passed)):
             """Told of by a stored answer."""
-        envs = {id(draft[1]): len(draft[1][1]) for draft in self._made if not isinstance(draft, Refused)}
-        size = sum(envs.values())
-        while len(self._made) < most and size < ENVIRONMENTS_AT_ONCE:
+        while len(self._made) < most and self._size < ENVIRONMENTS_AT_ONCE:
             draft = next(self._source, None)
             if draft is None:
                 break
             self._made.append(draft)
-            if not isinstance(draft, Refused) and id(draft[1]) not in envs:
-                size += envs.setdefault(id(draft[1]), len(draft[1][1]))
+            self._count(draft, 1)
         return self._made[:most]
+
+    def _count(self, draft: _Draft, by: int) -> None:
+        if isinstance(draft, Refused):
+            return
+        env = draft[1]
+        self._envs[id(env)] += by
+        if self._envs[id(env)] == max(0, by):
+            self._size += by * len(env[1])
 
 
 class _Decisions(Sequence[Decide]):
