@@ -42,8 +42,16 @@ def _behind_mark(line: str) -> str | None:
     return rest.strip() if not rest or rest[0].isspace() or rest[0] == "-" else None
 
 
+_MEANT = frozenset("\\'\"#")
+"""Characters that are not always themselves."""
+
+
 def words_of(text: str) -> list[str]:
     """A directive's words; ValueError for a quote that is not closed."""
+    return text.split() if _MEANT.isdisjoint(text) else _parsed(text)
+
+
+def _parsed(text: str) -> list[str]:
     words: list[str] = []
     word: str | None = None
     quote = ""

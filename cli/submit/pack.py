@@ -8,7 +8,7 @@ from cli.client.options import HELP, read_command_options
 from cli.submit.bulk import MOST, submit_many
 from cli.submit.job_file import pack_lines
 from cli.submit.prepare import Prepared, prepared
-from cli.submit.submission import not_done, tell
+from cli.submit.submission import esub_folder, not_done, tell
 from cli.submit.submit_options import bsub_table
 
 TYPE_CHECKING = False
@@ -26,11 +26,11 @@ def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) ->
     context.need_own_process()
     lines = pack_lines(context, name)
     conf = read_conf(context)
-    table = bsub_table()
+    table, esubs = bsub_table(), esub_folder(context, conf)
     waiting: list[Prepared | Fail] = []
     status = 0
     for words in lines:
-        made = _prepared(context, conf, table, words)
+        made = _prepared(context, conf, table, words, esubs)
         if made is not None:
             waiting.append(made)
         if made is None or len(waiting) == MOST:
@@ -42,13 +42,13 @@ def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) ->
     return _send(context, conf, waiting) or status
 
 
-def _prepared(context: Context, conf: dict[str, str], table: Table, words: list[str]) -> Prepared | Fail | None:
+def _prepared(context: Context, conf: dict[str, str], table: Table, words: list[str], esubs: str) -> Prepared | Fail | None:
     """What a line submits, or why it does not; None: bsub has more to do for it."""
     try:
         given, command = read_command_options(table, words)
         if given.keys() & {*HELP}:
             return None
-        made = prepared(context, conf, given, command)
+        made = prepared(context, conf, given, command, esubs)
         return None if made.stays else made
     except Fail as fail:
         return fail

@@ -30,8 +30,8 @@ class Prepared:
         self.stays = stays
 
 
-def prepared(context: Context, conf: dict[str, str], given: Options, words: list[str]) -> Prepared:
-    """Reads what the options and words name, and runs the esubs. Raises Fail."""
+def prepared(context: Context, conf: dict[str, str], given: Options, words: list[str], esubs: str | None = None) -> Prepared:
+    """Reads what the options and words name, and runs the esubs (in the folder ``esubs``, if that is known). Raises Fail."""
     described: Options = {}
     if any(BY_NAME[name].options_file for name in given):
         from cli.submit.job_file import read_job_file
@@ -45,7 +45,7 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
 
         inside = read_directives(work.directives, bsub_table())
     options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
-    site = site_of(context, conf, "bsub")
+    site = site_of(context, conf, "bsub", esubs)
     if site is not None or not options.keys().isdisjoint((*INTERACTIVE, "K")):
         context.need_own_process()
     env = passed_environment(context, options)

@@ -145,16 +145,20 @@ def check_launch(work: Work, options: Options) -> None:
         )
 
 
-def site_of(context: Context, conf: dict[str, str], command: str) -> Site | None:
-    """The site's esubs, where LSF_SERVERDIR has any."""
-    folder = conf.get("LSF_SERVERDIR") or context.environ.get("LSF_SERVERDIR")
-    if not folder:
-        return None
+def esub_folder(context: Context, conf: dict[str, str]) -> str:
+    """The folder with the site's esubs; "" where there are none."""
+    folder = conf.get("LSF_SERVERDIR") or context.environ.get("LSF_SERVERDIR") or ""
     try:
-        names = os.listdir(folder)
+        names = os.listdir(folder) if folder else []
     except OSError:
-        return None
-    if not any(name.startswith(("esub", "epsub")) for name in names):
+        return ""
+    return folder if any(name.startswith(("esub", "epsub")) for name in names) else ""
+
+
+def site_of(context: Context, conf: dict[str, str], command: str, esubs: str | None = None) -> Site | None:
+    """The site's esubs, where it has any; ``esubs``: their folder as ``esub_folder`` has found it."""
+    folder = esub_folder(context, conf) if esubs is None else esubs
+    if not folder:
         return None
     from cli.submit.esub import Site
 
