@@ -57,11 +57,14 @@ class Submissions:
         env = self._kept(ask.env, ask.options.get("secret"))
         ask = replace(ask, env={}, env_hash=env[0])
         await self._probes.look_for((ask,), caller.user, caller.host)
-        return await self._lookups.held(self._submit(ask, caller, env))
+        if ask.restart_of:
+            return await self._lookups.held(self._restart(ask, caller, env))
+        return await self._submit(ask, caller, env)
 
-    async def _submit(self, ask: asks.Submit, caller: Caller, env: Environment) -> Answer:
-        source = await self._restart_source(ask, caller) if ask.restart_of else None
+    async def _restart(self, ask: asks.Submit, caller: Caller, env: Environment) -> Answer:
+        return await self._submit(ask, caller, env, await self._restart_source(ask, caller))
 
+    async def _submit(self, ask: asks.Submit, caller: Caller, env: Environment, source: RestartSource | None = None) -> Answer:
         async def decided(known: StoredJobs) -> Answer:
             return await self._engine.ask(self._decision(ask, caller, env, known, source), ask.uuid, caller.user)
 

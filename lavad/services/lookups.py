@@ -54,16 +54,20 @@ class Lookups:
 
     async def tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
         """The answer of ``decided``, called with all jobs that it needs from the store; raises Refused."""
-        return await self.held(self._tried(decided, caller))
+        try:
+            return await decided(StoredJobs())
+        except NeedsLookup as missing:
+            return await self.held(self._tried(decided, caller, missing))
 
-    async def _tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller) -> Answer:
+    async def _tried(self, decided: Callable[[StoredJobs], Awaitable[Answer]], caller: Caller, missing: NeedsLookup) -> Answer:
         known = StoredJobs()
         for _ in range(TRIES):
+            await self._reads.run(self._read, missing, caller, known, who=caller.user)
             try:
                 return await decided(known)
-            except NeedsLookup as missing:
-                await self._reads.run(self._read, missing, caller, known, who=caller.user)
-        return await decided(known)
+            except NeedsLookup as more:
+                missing = more
+        raise missing
 
     async def finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
         """Finished jobs that ids or filters select (by filters only those that ended within CLEAN_PERIOD)."""
