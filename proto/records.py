@@ -18,13 +18,21 @@ class Counts(Record, frozen=True):
     """Elements or jobs by state."""
 
     pend: int = 0
+    """Waiting."""
     psusp: int = 0
+    """Held before they started."""
     run: int = 0
+    """Running."""
     ssusp: int = 0
+    """Suspended by the system."""
     ususp: int = 0
+    """Suspended by a user."""
     unknown: int = 0
+    """On hosts that are silent."""
     done: int = 0
+    """Ended with 0."""
     exit: int = 0
+    """Failed or killed."""
 
 
 class OnHost(Record, frozen=True):
@@ -43,20 +51,27 @@ class JobRow(Record, frozen=True):
     """``job``, ``element`` or ``array``."""
     name: str
     user: str
+    """Its owner."""
     queue: str
     project: str
     state: str
     """LSF's: PEND, PSUSP, RUN, USUSP, SSUSP, DONE, EXIT, UNKWN, ZOMBI; of an array what most of its elements do."""
     slots: int
     gpus: int
+    """GPUs that it asked for, or has; of all its hosts."""
     hosts: list[OnHost]
     """At most the first eight."""
     host_count: int
+    """How many hosts it has."""
     submitted: float
+    """When it was submitted."""
     started: float | None
+    """When it started; None: it has not."""
     ended: float | None
+    """When it ended; None: it has not."""
     run_limit: float | None
     exit_code: int | None
+    """128 and the number of the signal where one ended it; None: it has not ended, or well."""
     why: str
     """Why it waits, is suspended or ended; "" where there is nothing to say."""
     elements: Counts | None
@@ -74,11 +89,15 @@ class Task(Record, frozen=True):
     """A process tree of a job on a host; rank -1 is the job's own process."""
 
     rank: int
+    """Of MPI and roles; -1: the job's own process."""
     pid: int
+    """On its host."""
     cpu: float
     mem: int
     state: str
+    """Of the process, as ps has it (R, S, D …), or how it ended."""
     gpu_util: int
+    """Percent of its GPUs."""
     gpu_mem: int
     """MB."""
 
@@ -89,6 +108,7 @@ class JobPart(Record, frozen=True):
     host: str
     slots: int
     state: str
+    """Of this part: STARTING, RUNNING, GONE …"""
     gpus: list[str]
     """``0``, ``1``: indices on the host, or UUIDs where the host no longer has them."""
     cpus: str
@@ -99,6 +119,7 @@ class JobPart(Record, frozen=True):
     mem: int
     max_mem: int
     tasks: list[Task]
+    """Its process trees, where they are known."""
 
 
 class Told(Record, frozen=True):
@@ -113,8 +134,10 @@ class Sample(Record, frozen=True):
 
     at: float
     cpus: float
+    """CPUs in use."""
     mem: int
     gpu: float
+    """Mean use of its GPUs in percent; -1: it has none."""
 
 
 class Job(Record, frozen=True):
@@ -122,22 +145,35 @@ class Job(Record, frozen=True):
 
     row: JobRow
     command: str
+    """The command, or the whole script."""
     cwd: str
     output: str
+    """File of -o."""
     error: str
+    """File of -e."""
     input: str
+    """File of -i."""
     resreq: str
+    """Requirement (-R)."""
     dependency: str
+    """Condition (-w)."""
     description: str
     application: str
+    """Application profile (-app)."""
     group: str
+    """Job group (-g)."""
     user_group: str
+    """User group (-G)."""
     from_host: str
+    """Where it was submitted."""
     mem_limit: int | None
+    """Memory limit (-M); None: there is none."""
     parts: list[JobPart]
+    """What it has on each of its hosts."""
     reasons: list[str]
     """Why it waits or is suspended, most important first."""
     story: list[Told]
+    """What happened to it, oldest first."""
     seconds: dict[str, int]
     """Seconds in each state."""
     cpu_time: float
@@ -147,6 +183,7 @@ class Job(Record, frozen=True):
     mem_efficiency: float | None
     """Percent of the memory that it reserves."""
     samples: list[Sample]
+    """What it used over time, while it runs."""
     may_change: bool
     """Whether the caller may kill, stop or change it."""
 
@@ -155,6 +192,7 @@ class Change(Record, frozen=True):
     """A change that would start a job now."""
 
     text: str
+    """The change in words, with the option that makes it."""
 
 
 class Why(Record, frozen=True):
@@ -163,14 +201,19 @@ class Why(Record, frozen=True):
     id: str
     state: str
     reasons: list[str]
+    """Most important first."""
     position: int | None
     """Its place in its queue, from 1; None: it is not in line."""
     waiting: int | None
     """Jobs in that line."""
     starts_now: bool
+    """Nothing keeps it: it starts with the next cycle."""
     changes: list[Change]
+    """Smallest first."""
     soonest: float | None
+    """When it may start at the earliest; None: not known."""
     latest: float | None
+    """When it will have started, by the run limits of those before it; None: not known."""
 
 
 class Elements(Record, frozen=True):
@@ -183,16 +226,19 @@ class Elements(Record, frozen=True):
     limit: int
     counts: Counts
     runs: list[tuple[int, int, str]]
+    """First index, last index, state."""
 
 
 class Happened(Record, frozen=True):
     """An event of a job, host or queue. ``state``: the job's after it, "" of others."""
 
     version: int
+    """Number of the event."""
     at: float
     kind: str
     """``JobSubmitted``, ``JobDispatched``, ``JobFinished``, ``HostUp`` …"""
     id: str = ""
+    """Of the job; empty of others."""
     user: str = ""
     queue: str = ""
     host: str = ""
@@ -204,4 +250,6 @@ class News(Record, frozen=True):
 
     version: int
     events: list[Happened]
+    """Oldest first."""
     more: int = 0
+    """How many more there were."""

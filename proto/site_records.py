@@ -9,16 +9,25 @@ class GpuRow(Record, frozen=True):
     """A GPU of a host. Percent, MB, degrees Celsius and W; None where its driver does not tell."""
 
     index: int
+    """On its host."""
     uuid: str
+    """As its driver names it."""
     model: str
+    """As its driver names it."""
     memory: int
+    """MB."""
     used: int | None
+    """MB in use."""
     util: int | None
+    """Percent in use."""
     temperature: int | None
+    """Degrees Celsius."""
     power: float | None
+    """W."""
     closed: str
     """Why no job gets it, "" where jobs may."""
     jobs: list[str]
+    """Ids of those that have it."""
 
 
 class HostRow(Record, frozen=True):
@@ -28,11 +37,14 @@ class HostRow(Record, frozen=True):
     status: str
     """As bhosts has it: ok, closed_Full, closed_Adm, unavail, unreach …"""
     comment: str
+    """Why it is closed."""
     slots: int
     used: int
     reserved: int
     mem: float | None
+    """Free memory in MB; None: not known."""
     max_mem: int
+    """Memory in MB."""
     cpu: float | None
     """Percent."""
     load: float | None
@@ -40,6 +52,7 @@ class HostRow(Record, frozen=True):
     gpus: int
     gpus_used: int
     gpus_closed: int
+    """GPUs that no job gets."""
     power: float | None = None
     """W, of its GPUs whose driver tells."""
 
@@ -64,13 +77,19 @@ class Host(Record, frozen=True):
 
     row: HostRow
     type: str
+    """Host type."""
     model: str
+    """Host model."""
     cpus: int
+    """Processors, as LSF counts them."""
     resources: list[str]
+    """Boolean resources."""
     since: float | None
     """Since when its state is as it is."""
     failures: int
+    """How often it fell silent."""
     version: str
+    """Of lava there."""
     jobs: list[JobRow]
     gpus: list[GpuRow]
     may_change: bool
@@ -82,13 +101,16 @@ class Share(Record, frozen=True):
     """A user or group in a share tree, with the sums that its priority follows from."""
 
     path: str
+    """From the root of the tree."""
     shares: int
     priority: float
     slots: int
     reserved: int
     cpu_time: float
     run_time: float
+    """Seconds of running, faded."""
     gpu_time: float
+    """Seconds of GPUs, faded."""
 
 
 class QueueRow(Record, frozen=True):
@@ -98,6 +120,7 @@ class QueueRow(Record, frozen=True):
     description: str
     priority: int
     status: str
+    """As bqueues has it: Open:Active …"""
     pend: int
     run: int
     susp: int
@@ -113,14 +136,17 @@ class Queue(Record, frozen=True):
     row: QueueRow
     users: list[str]
     hosts: list[str]
+    """Hosts; empty: all."""
     run_limit: float | None
     shares: list[Share]
+    """Its share tree, level by level; empty: it has no fair share."""
 
 
 class Queues(Record, frozen=True):
     """All queues, by priority."""
 
     queues: list[QueueRow]
+    """The highest priority first."""
 
 
 class UserRow(Record, frozen=True):
@@ -137,6 +163,7 @@ class Users(Record, frozen=True):
     """All of them."""
 
     users: list[UserRow]
+    """By name."""
 
 
 class Use(Record, frozen=True):
@@ -144,12 +171,17 @@ class Use(Record, frozen=True):
 
     name: str
     jobs: int
+    """How many ended."""
     slot_hours: float
+    """Slots times hours."""
     slot_waste_hours: float
     """Of each job what it held without CPU time."""
     cpu_hours: float
+    """CPU time."""
     gpu_hours: float
+    """GPUs times hours."""
     gpu_used_hours: float
+    """The same times their use."""
 
 
 class UseStep(Record, frozen=True):
@@ -164,6 +196,7 @@ class UsePage(Record, frozen=True):
     """Use by user, project or queue."""
 
     by: str
+    """``user``, ``project`` or ``queue``."""
     begin: float
     end: float
     rows: list[Use]
@@ -178,6 +211,7 @@ class Reason(Record, frozen=True):
 
     text: str
     jobs: int
+    """How many wait for it."""
 
 
 class Overview(Record, frozen=True):
@@ -189,19 +223,25 @@ class Overview(Record, frozen=True):
     now: float
     counts: Counts
     slots: int
+    """Of hosts that are up."""
     used: int
+    """Slots in use, of hosts that are up."""
     mem: float
     """MB, of hosts that are up."""
     mem_free: float
+    """MB that are free, of hosts that are up."""
     gpus: int
     gpus_used: int
     hosts: list[HostRow]
     """At most 2,000; ``/hosts`` pages all."""
     host_count: int
+    """All hosts."""
     hosts_by_status: dict[str, int]
+    """How many hosts have which status."""
     reasons: list[Reason]
     """Most jobs first, at most ten."""
     queues: list[QueueRow]
+    """The highest priority first."""
 
 
 class Block(Record, frozen=True):
@@ -209,6 +249,7 @@ class Block(Record, frozen=True):
 
     host: str
     id: str
+    """Of the job or reservation."""
     kind: str
     """``past``, ``run``, ``held`` (a waiting job's reserved start) or ``reservation`` (brsvadd)."""
     user: str
@@ -228,6 +269,7 @@ class Chart(Record, frozen=True):
     hosts: list[OnHost]
     """The hosts of this page, and their slots."""
     blocks: list[Block]
+    """The bars."""
     more: bool
     """There were more blocks than are shown."""
     next: str | None
@@ -237,15 +279,20 @@ class Notice(Record, frozen=True):
     """Something that is wrong, as ``lava status`` has it."""
 
     text: str
+    """What is wrong."""
     what_to_do: str
+    """What helps."""
 
 
 class Health(Record, frozen=True):
     """The administrator's view."""
 
     master: str
+    """Host of the master."""
     since: float | None
+    """Since when it is the master."""
     epoch: int
+    """How many masters there were up to this one."""
     is_admin: bool
     notices: list[Notice]
     """The gravest first."""

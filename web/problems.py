@@ -31,9 +31,13 @@ class ProblemDetails(msgspec.Struct, frozen=True):
     """A problem."""
 
     type: str
+    """A URI of the kind of problem."""
     title: str
+    """The kind in words."""
     status: int
+    """Of HTTP."""
     detail: str
+    """What went wrong, in a sentence."""
 
 
 class Problem(Exception):

@@ -19,10 +19,12 @@ class Taken(msgspec.Struct, frozen=True):
     """One of several submissions: a job, or why there is none, and the seconds after which to ask again (0: it is final)."""
 
     id: str
+    """Of the new job; empty: it was refused."""
     queue: str
     notices: list[str]
     why: str = ""
     retry: float = 0.0
+    """Seconds after which to ask again; 0: the refusal is final."""
 
 
 class SubmittedMany(msgspec.Struct, frozen=True):
@@ -35,6 +37,7 @@ class Listed(msgspec.Struct, frozen=True):
     """What bjobs shows of jobs: for each a record of text by the name of the field, in capitals; ERROR where there is none."""
 
     records: list[dict[str, str]]
+    """One for each job: text by the name of the field."""
 
 
 class End(msgspec.Struct, frozen=True):
@@ -42,7 +45,9 @@ class End(msgspec.Struct, frozen=True):
 
     state: str
     status: int = 0
+    """Its wait status."""
     host: str = ""
+    """The first that it ran on."""
     why: str = ""
 
 
@@ -54,12 +59,17 @@ class JobChange(msgspec.Struct, frozen=True):
     """
 
     job: str
+    """Id of the job, or elements of an array: ``12[3-9]``."""
     state: str
     host: str = ""
+    """The first of its hosts."""
     status: int | None = None
+    """Its wait status; None: it has not ended, or is an array as a whole."""
     why: str = ""
     reason: str = ""
+    """LSF's name of the reason: TERM_MEMLIMIT …"""
     by: str = ""
+    """Who ended it."""
 
 
 class JobChanges(msgspec.Struct, frozen=True):
@@ -70,6 +80,7 @@ class JobChanges(msgspec.Struct, frozen=True):
 
     after: str
     lost: bool
+    """There were others: the states of jobs are to be read anew."""
     changes: list[JobChange]
 
 
@@ -77,8 +88,10 @@ class Changed(msgspec.Struct, frozen=True):
     """One job, host or queue: whether it was done, else why not."""
 
     id: str
+    """Of the job, host, queue or token."""
     ok: bool
     why: str = ""
+    """Why it was not done."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -100,6 +113,7 @@ class Tokens(msgspec.Struct, frozen=True):
     """Tokens that have not ended, the first to end first."""
 
     tokens: list[TokenRow]
+    """The first to end first."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -109,4 +123,6 @@ class Session(msgspec.Struct, frozen=True):
     cluster: str
     is_admin: bool
     queues: list[str]
+    """Queues that the caller may submit to."""
     csrf: str
+    """For the header X-CSRF-Token; empty with a bearer's token."""

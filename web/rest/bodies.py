@@ -26,6 +26,7 @@ class Submit(Body, frozen=True):
     """A job: ``command`` is a line of the shell, or the words of a command; ``options`` are bsub's, without their dash."""
 
     command: str | list[str]
+    """A line of the shell, or the words of a command."""
     options: dict[str, Value] = {}
     script: str = ""
     """The job's script, in place of the command, which then only names it."""
@@ -38,9 +39,11 @@ class SubmitMany(Body, frozen=True):
     """Jobs that have all but their command in common; at most 5,000."""
 
     commands: Annotated[list[str | list[str]], Meta(min_length=1, max_length=MOST_AT_ONCE)]
+    """Each a line of the shell, or words."""
     options: dict[str, Value] = {}
     env: dict[str, str] = {}
     cwd: Text = ""
+    """An absolute folder; empty: the user's home."""
 
 
 class Modify(Body, frozen=True):
@@ -48,20 +51,24 @@ class Modify(Body, frozen=True):
 
     options: dict[str, Value] = {}
     command: str = ""
+    """The new command; empty: as it was."""
 
 
 class Kill(Body, frozen=True):
     """``signal`` 0 is the usual end; ``forget``: without waiting for the host (bkill -r)."""
 
     signal: Annotated[int, Meta(ge=0, le=64)] = 0
+    """Number; 0: the usual end."""
     reason: Text = ""
     forget: bool = False
+    """Without waiting for the host (bkill -r)."""
 
 
 class KillMany(Body, frozen=True):
     """Jobs to end, as ``bkill ID…``."""
 
     ids: Ids
+    """Jobs, elements or arrays."""
     reason: Text = ""
 
 
@@ -69,7 +76,9 @@ class Listing(Body, frozen=True):
     """Jobs, and the fields that ``bjobs -o`` shows of them."""
 
     ids: Ids
+    """Jobs, elements or arrays."""
     fields: Annotated[str, Meta(min_length=1, max_length=511)]
+    """Names of ``bjobs -o``, with spaces between them."""
 
 
 class Because(Body, frozen=True):
@@ -83,7 +92,9 @@ class Requeue(Body, frozen=True):
 
     reason: Text = ""
     hold: bool = False
+    """It waits until it is resumed."""
     ended: bool = False
+    """Also one that has ended."""
 
 
 class Switch(Body, frozen=True):
@@ -96,13 +107,16 @@ class Move(Body, frozen=True):
     """To the top or the bottom of its queue."""
 
     top: bool
+    """To the top; else to the bottom."""
     place: Annotated[int, Meta(ge=1, le=2**31 - 1)] = 1
+    """From there, from 1."""
 
 
 class Comment(Body, frozen=True):
     """Why, as badmin -C has it."""
 
     comment: Text = ""
+    """Why, as badmin -C has it."""
 
 
 class MakeToken(Body, frozen=True):

@@ -8,10 +8,17 @@ import msgspec
 
 from proto.version import VERSION
 from web import problems
+from web.rest.described import describe
 from web.rest.routes import ROOT, TABLE, Route
 
 _REF = "#/components/schemas/{name}"
 _ID: dict[str, object] = {"type": "string", "minLength": 1, "maxLength": 511, "pattern": "^[^/]+$"}
+_IDS = {
+    "jobs": "id of a job or an array (`12`), or of an element (`12[3]`)",
+    "hosts": "name of a host",
+    "queues": "name of a queue",
+    "tokens": "id of a token",
+}
 _WHAT = (
     "Everything that the page does, for programs. Times are seconds since the epoch, memory KB unless a field says else. "
     "A request acts as the user of its token (`lava token`), with that user's rights."
@@ -22,6 +29,7 @@ def document() -> dict[str, object]:
     """The whole."""
     kinds = [kind for route in TABLE for kind in (route.body, route.answer) if kind is not None]
     _, components = msgspec.json.schema_components([*dict.fromkeys(kinds), problems.ProblemDetails], ref_template=_REF)
+    describe(components)
     paths: dict[str, dict[str, object]] = {}
     for route in TABLE:
         paths.setdefault(ROOT + route.path, {})[route.method.lower()] = _operation(route)
@@ -44,7 +52,8 @@ def document() -> dict[str, object]:
 def _operation(route: Route) -> dict[str, object]:
     parameters: list[dict[str, object]] = []
     if "{id}" in route.path:
-        parameters.append({"name": "id", "in": "path", "required": True, "schema": _ID})
+        what = _IDS[route.path.split("/")[1]]
+        parameters.append({"name": "id", "in": "path", "required": True, "description": what, "schema": _ID})
     parameters += [
         {"name": param.name, "in": "query", "description": param.text, "schema": param.schema} for param in route.params
     ]

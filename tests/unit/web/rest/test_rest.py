@@ -16,6 +16,7 @@ from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 from web import app as pages
 from web.app import HEADERS, make_app
 from web.master import Master
+from web.rest.described import COMMON
 from web.rest.routes import ROOT, TABLE
 from web.rest.submit import options_of
 from web.signin import SignIn
@@ -179,6 +180,24 @@ def test_openapi_names_every_route_and_resolves(world: PageWorld) -> None:
     text = msgspec.json.encode(document).decode()
     for piece in text.split('"$ref":"#/components/schemas/')[1:]:
         assert piece.partition('"')[0] in schemas
+
+
+def test_openapi_says_what_every_field_and_parameter_is(world: PageWorld) -> None:
+    document = world.client.get("/api/openapi.json").json()
+    operations = [(path, one) for path, methods in document["paths"].items() for one in methods.values()]
+    mute = [(path, one["name"]) for path, row in operations for one in row["parameters"] if not one.get("description")]
+    mute += [
+        (name, field)
+        for name, schema in document["components"]["schemas"].items()
+        for field, one in schema.get("properties", {}).items()
+        if not one.get("description")
+    ]
+    assert mute == []
+    said = document["components"]["schemas"]
+    assert said["JobRow"]["properties"]["id"]["description"] == "`123` or `123[4]`."
+    assert said["JobRow"]["properties"]["queue"]["description"] == COMMON["queue"]
+    used = {field for schema in said.values() for field in schema.get("properties", {})}
+    assert set(COMMON) <= used
 
 
 def test_who_is_not_signed_in_may_ask_whether_it_lives(world: PageWorld) -> None:
