@@ -43,8 +43,8 @@ KEPT_ANSWERS = 2_000
 KEPT_BYTES = 16 << 20
 SLICE = 0.025
 """Seconds for which requests of one user are decided in one turn; what is left then waits for the next, behind other users."""
-SLICE_OF_MASTER = 0.05
-"""The same of the master itself: of all reports of hosts, and plans. A user's ask waits for two turns at most."""
+SLICE_OF_MASTER = SLICE_OF_USERS = 0.05
+"""The same of the master itself, which asks for reports of hosts and plans; and of all users together."""
 SETTLED = 5_000
 """Maximum of events about dependency conditions in one turn, so that callers do not wait long."""
 _json = msgspec.json.Encoder()
@@ -227,19 +227,23 @@ class Engine:
         return not why
 
     def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[Request, _Decision]]:
-        """Decide the requests, those of each user for their slice of the turn; the others wait on."""
+        """Decide requests, of the master, each user and all users as many as their slices have time for; the others wait on."""
         spent: defaultdict[str, float] = defaultdict(float)
+        of_users = 0.0
         left: list[Request] = []
         answers: list[tuple[Request, _Decision]] = []
         for request in requests:
-            if spent[request.user] > (SLICE if request.user else SLICE_OF_MASTER):
+            user = request.user
+            if spent[user] > (SLICE if user else SLICE_OF_MASTER) or (user and of_users > SLICE_OF_USERS):
                 left.append(request)
                 continue
             begun = time.perf_counter()
             uuid = request.uuid
             before = (known.get(uuid) or self._answers.get(uuid) or turn.answers.get(uuid)) if uuid else None
             answers.append((request, self._decide(request, turn) if before is None else [msgspec.json.decode(before)]))
-            spent[request.user] += time.perf_counter() - begun
+            took = time.perf_counter() - begun
+            spent[user] += took
+            of_users += took if user else 0.0
         self._waiting.put_back(left)
         return answers
 

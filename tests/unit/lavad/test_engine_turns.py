@@ -78,6 +78,20 @@ def test_a_flood_of_reports_keeps_no_user_waiting(office: Office, monkeypatch: p
     office.check()
 
 
+def test_many_users_keep_no_report_waiting(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "SLICE_OF_USERS", 0.0)
+
+    async def work(engine: Engine) -> list[Any]:
+        asked = [engine.hand_in([bsub], user=f"user{number}") for number in range(8)]
+        reports = [await engine.hand_in([bsub]) for _ in range(2)]
+        return [*await gather(*asked), *reports]
+
+    jobs = [answer["job"] for [answer] in office.serve(work)]
+    assert jobs[-1] < jobs[7]
+    assert jobs[:8] == sorted(jobs[:8])
+    office.check()
+
+
 def test_what_waits_on_behind_a_turn_that_fails_is_decided_once(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     batches = iter([ValueError("no batch of these")])
 
