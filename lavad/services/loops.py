@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from lavad.boottime import boottime
@@ -37,7 +37,7 @@ OVERDUE_PAUSE = 10.0
 NOTE_PAUSE = 30.0
 TOKENS_PAUSE = 600.0
 TOGETHER = 50
-"""Hosts that are checked for overdue orders before other tasks get their turn."""
+"""Hosts that are checked for overdue orders, or given up, before other tasks get their turn."""
 
 
 class Loops:
@@ -74,12 +74,21 @@ class Loops:
             for name in [name for name in cluster.hosts.rows if departing(cluster, name, self._clock())]:
                 await self._depart(name)
             found = self._leases.look(cluster, boottime())
-            for name, seconds in found.silent:
+            await self._silent([name for name, _ in found.silent])
+            for at in range(0, len(found.expired), TOGETHER):
+                some = found.expired[at : at + TOGETHER]
+                await asyncio.gather(*(self._tried(_expired(name, keys)) for name, keys in some))
+
+    async def _silent(self, hosts: Sequence[str]) -> None:
+        """Give them up, many in a commit: all may have gone at once. One that was heard since they were found is left alone."""
+        timeout = self._engine.cluster.conf.params.lava_host_timeout
+        for at in range(0, len(hosts), TOGETHER):
+            now = boottime()
+            gone = {name: seconds for name in hosts[at : at + TOGETHER] if (seconds := self._leases.silence(name, now)) > timeout}
+            for name, seconds in gone.items():
                 log.warning("host %s: silent for %.0f s", name, seconds)
                 self._sessions.hang_up(name)
-                await self._tried(_silent(name))
-            for name, keys in found.expired:
-                await self._tried(_expired(name, keys))
+            await asyncio.gather(*(self._tried(_silent(name)) for name in gone))
 
     async def _depart(self, host: str) -> None:
         await self._engine.ask(lambda cluster, now: Decided(events=depart(cluster, host, now)))
