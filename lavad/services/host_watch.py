@@ -118,7 +118,8 @@ class HostWatch:
     async def turn(self) -> None:
         """Close and open what is due."""
         for host, health in list(self._health.items()):
-            await self._check_health(host, health)
+            if health or self._told.get(host) or self._is_closed(host):
+                await self._check_health(host, health)
         for host, faults in list(self._faults.items()):
             await self._check_faults(host, faults)
         now = self._clock()

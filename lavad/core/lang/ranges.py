@@ -87,6 +87,8 @@ class Ranges(msgspec.Struct, frozen=True):
 
     @classmethod
     def span(cls, first: int, last: int, step: int = 1) -> Ranges:
+        if first == last:  # as at each start of an element
+            return cls(((first, first, 1),))
         return _union([range(first, last + 1, step)]) if first <= last else EMPTY
 
     @classmethod
