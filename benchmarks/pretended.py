@@ -3,13 +3,14 @@
     python -m benchmarks.pretended SOCKET FIRST COUNT SLOTS SECONDS
 
 A part starts at once and ends after SECONDS with exit status 0; a kill ends it with signal 9. Heartbeats and load are sent as the
-master asks for them.
+master asks for them. A stream that ends is opened again, with what the host has and what of it was not acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+import random
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -36,6 +37,10 @@ LOAD = {
 }
 GATHER = 0.002
 """Seconds for which reports are gathered into one message, as an agent does."""
+AGAIN = 3.0
+"""Seconds at most until a stream that has ended is opened again."""
+ONE_CHANNEL = 50
+"""Hosts that share a connection; each agent has one of its own."""
 
 
 class Host:
@@ -46,7 +51,11 @@ class Host:
         self._slots = slots
         self._seconds = seconds
         self._serial = 0
+        self._sequence = 0
+        self._streams = 0
         self._reports: list[pb.Report] = []
+        self._untold: list[pb.Report] = []
+        """Those that are sent and not acknowledged."""
         self._running: dict[str, tuple[int, int, float]] = {}
         self._ends: list[tuple[float, str]] = []
         self._prepared: dict[str, tuple[int, int]] = {}
@@ -54,22 +63,54 @@ class Host:
         self._heartbeat = 10.0
 
     async def live(self, stub: pb_grpc.AgentsStub) -> None:
-        """Its stream, until the master ends it."""
-        stream = stub.Session(self._messages(), metadata=(("lava-host", self.name),), wait_for_ready=True)
-        async for message in stream:
-            kind = message.WhichOneof("kind")
-            if kind == "welcome":
-                self._heartbeat = message.welcome.heartbeat
-            elif kind == "orders":
-                for order in message.orders.orders:
-                    self._order(order)
+        """Its streams, for ever."""
+        while True:
+            try:
+                await self._stream(stub)
+            except grpc.aio.AioRpcError as error:
+                print(f"{self.name}: {error.code().name}: {error.details()}", file=sys.stderr, flush=True)
+            await asyncio.sleep(AGAIN * random.random())
 
-    async def _messages(self) -> AsyncIterator[pb.FromAgent]:
+    async def _stream(self, stub: pb_grpc.AgentsStub) -> None:
+        stream = stub.Session(self.messages(), metadata=(("lava-host", self.name),), wait_for_ready=True)
+        async for message in stream:
+            self.take(message)
+
+    def take(self, message: pb.ToAgent) -> None:
+        """What the master says."""
+        kind = message.WhichOneof("kind")
+        if kind == "welcome":
+            self._heartbeat = message.welcome.heartbeat
+        elif kind == "orders":
+            for order in message.orders.orders:
+                self._order(order)
+        elif kind == "acks":
+            self._untold = [report for report in self._untold if report.serial > message.acks.serial]
+
+    def _hello(self) -> pb.Hello:
+        """What it has; its reports that were not acknowledged are sent again, with numbers of this stream."""
+        self._serial, self._reports, self._untold = 0, [*self._untold, *self._reports], []
+        for report in self._reports:
+            self._serial += 1
+            report.serial = self._serial
+        running = [("running", uid, key, attempt) for uid, (key, attempt, _) in self._running.items()]
+        prepared = [("prepared", uid, key, attempt) for uid, (key, attempt) in self._prepared.items()]
+        ended = [("ended", one.uid, one.key, one.attempt) for one in self._reports if one.WhichOneof("what") == "ended"]
+        parts = [
+            pb.PartStatus(state=state, uid=uid, key=key, attempt=attempt)
+            for state, uid, key, attempt in (*running, *prepared, *ended)
+        ]
         facts = pb.Facts(ncpus=self._slots, max_mem=64_000, max_swap=8_000, max_tmp=100_000, type="X86_64", model="pretended",
                          cpu_factor=1.0, boot_id=self.name, nprocs=1, ncores=self._slots, nthreads=1, starter=2)  # fmt: skip
-        yield pb.FromAgent(hello=pb.Hello(host=self.name, facts=facts, protocol=PROTOCOL))
+        return pb.Hello(host=self.name, facts=facts, protocol=PROTOCOL, sequence=self._sequence, parts=parts)
+
+    async def messages(self) -> AsyncIterator[pb.FromAgent]:
+        """What it says in a new stream, after which an older one says nothing."""
+        self._streams += 1
+        stream = self._streams
+        yield pb.FromAgent(hello=self._hello())
         beat = 0.0
-        while True:
+        while stream == self._streams:
             now = time.monotonic()
             while self._ends and self._ends[0][0] <= now:
                 self._end(heapq.heappop(self._ends)[1], 0)
@@ -78,6 +119,7 @@ class Host:
                 yield pb.FromAgent(heartbeat=pb.Heartbeat(sent=time.clock_gettime(time.CLOCK_BOOTTIME), load=LOAD))
             if self._reports:
                 reports, self._reports = self._reports, []
+                self._untold += reports
                 yield pb.FromAgent(reports=pb.Reports(reports=reports))
             soonest = min(beat, self._ends[0][0]) if self._ends else beat
             self._told.clear()
@@ -91,6 +133,7 @@ class Host:
     def _order(self, order: pb.Order) -> None:
         what = order.WhichOneof("what")
         if what == "start" and order.uid not in self._running:
+            self._sequence = max(self._sequence, order.start.sequence)
             if order.start.two_phase:
                 self._prepared[order.uid] = (order.key, order.attempt)
                 self._report(
@@ -128,21 +171,22 @@ class Host:
 
 
 async def _all(target: str, hosts: list[Host]) -> None:
+    await asyncio.gather(*(_few(target, hosts[at : at + ONE_CHANNEL]) for at in range(0, len(hosts), ONE_CHANNEL)))
+
+
+async def _few(target: str, hosts: list[Host]) -> None:
     _folder, through = localsocket.reach(target)
-    async with grpc.aio.insecure_channel(through, options=[("grpc.max_receive_message_length", 128 << 20)]) as channel:
+    options = [("grpc.max_receive_message_length", 128 << 20), ("grpc.use_local_subchannel_pool", 1)]
+    async with grpc.aio.insecure_channel(through, options=options) as channel:
         stub = pb_grpc.AgentsStub(channel)  # type: ignore[no-untyped-call]
         await asyncio.gather(*(host.live(stub) for host in hosts))
 
 
 def main(argv: list[str]) -> int:
-    """Until the master ends the streams."""
+    """Until it is ended."""
     target, first, count, slots, seconds = argv
     hosts = [Host(f"host{number}", int(slots), float(seconds)) for number in range(int(first), int(first) + int(count))]
-    try:
-        asyncio.run(_all(target, hosts))
-    except grpc.aio.AioRpcError as error:
-        print(f"{error.code().name}: {error.details()}", file=sys.stderr)
-        return 1
+    asyncio.run(_all(target, hosts))
     return 0
 
 

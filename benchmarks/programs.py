@@ -32,10 +32,10 @@ def rate_of_loops(words: tuple[str, ...], env: dict[str, str], each: int) -> flo
     return LOOPS * each / seconds(all_of_them)
 
 
-def wait(done: Callable[[], bool], what: str, pause: float = 0.005) -> None:
-    """Until ``done``, asked every ``pause`` seconds; raises TimeoutError after four minutes."""
-    deadline = time.monotonic() + PATIENCE
+def wait(done: Callable[[], bool], what: str, pause: float = 0.005, patience: float = PATIENCE) -> None:
+    """Until ``done``, asked every ``pause`` seconds; raises TimeoutError after so many seconds of ``patience``."""
+    deadline = time.monotonic() + patience
     while not done():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}")
+            raise TimeoutError(f"waited {patience:.0f} s for {what}")
         time.sleep(pause)
