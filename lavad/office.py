@@ -76,6 +76,7 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         hang=float(params.lava_hang_time),
         audit=_audit(params.lava_audit, params.lsf_logdir, params.lava_spooldir),
         metrics=_metrics(params.lava_metrics_address, params.lava_tls_dir),
+        traces=bool(params.lava_traces),
         lease=params.masters_lease,
     )
 

@@ -306,6 +306,8 @@ class SiteParams(Params, frozen=True):
     lava_heartbeat: int = 10
     lava_sample_period: int = 10
     lava_metrics_address: str = ""
+    lava_traces: str = ""
+    """``Y``, or the address of a collector."""
     lava_web_address: str = ""
     """``[HOST:]PORT`` of the page."""
     lava_web_url: str = ""

@@ -122,6 +122,15 @@ def mail_pattern(value: str, _: v.Scope) -> str:
     return value
 
 
+def traces(value: str, _: v.Scope) -> str:
+    """Y, N, or the address of a collector; "" for N."""
+    if value.upper() in ("Y", "N"):
+        return "" if value.upper() == "N" else "Y"
+    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
+        raise ValueError(f"'{value[:50]}' is none of Y, N, and an address such as http://collector:4318")
+    return value
+
+
 def memory_size(value: str, scope: v.Scope) -> int:
     """KB, at least 64 MB."""
     kb = v.size(value, scope)
@@ -236,6 +245,7 @@ LSF_CONF: Table = {
     "LAVA_HEALTH_PERIOD": v.positive_seconds,
     "LAVA_HEALTH_TIMEOUT": v.positive_seconds,
     "LAVA_METRICS_ADDRESS": v.text,
+    "LAVA_TRACES": traces,
     "LAVA_WEB_ADDRESS": v.text,
     "LAVA_WEB_URL": v.text,
     "LAVA_WEB_CERT": v.text,

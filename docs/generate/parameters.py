@@ -78,6 +78,7 @@ _FORMS: dict[Callable[..., object], str] = {
     v.shares: "[name, n] …",
     read.pack_weights: "slots=n mem=n gpus=n",
     read.mail_pattern: "address",
+    read.traces: "Y, N, or an address",
     read.memory_size: "size",
     read.checkpoint_method: "name",
     read.host_hours: "hours, or minutes with m",

@@ -62,6 +62,7 @@ from proto.workers import Workers
 
 if TYPE_CHECKING:
     from lavad.services.metrics import Metrics, Server
+    from lavad.services.traces import Traces
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,8 @@ class MasterSettings(msgspec.Struct):
     """Path of the audit file, or ``syslog``; "": none."""
     metrics: str = ""
     """Prometheus listen address, "": none."""
+    traces: bool = False
+    """Whether the life of jobs goes to a collector of OpenTelemetry."""
     lease: float = 20.0
     """Seconds of the masters' lease."""
 
@@ -134,6 +137,7 @@ class Master:
         answering = ReplicaProcess(QUERY, cluster, self._soft_now, facts, output, quiet, lazy=True)
         self.queries = QueryProcess(answering, time.time)
         self._facts, self._output = facts, output
+        self.traces = self._traces() if site.traces else None
         self.publisher = Publisher([self.scheduler, self.queries.process])
         self.peeks = PeekRequests()
         outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
@@ -216,6 +220,11 @@ class Master:
         gpus = partial(gpus_of_running_jobs, self.soft)
         return Metrics(cluster, self.held.gpu_held_idle_seconds, ends, lambda: self.set_aside.count, gpus)
 
+    def _traces(self) -> Traces:
+        from lavad.services.traces import Traces
+
+        return Traces(self._facts, self.soft, self._output)
+
     def _soft_now(self) -> SoftUpdate:
         return all_of(self.soft)
 
@@ -242,6 +251,8 @@ class Master:
         """Soft news from an agent or the scheduler."""
         update(self.soft, news)
         self.publisher.soft(news)
+        if self.traces is not None:
+            self.traces.take(news)
         self.hangs.take(news)
         self.gpu_watch.take(news)
 
@@ -278,6 +289,8 @@ class Master:
             group.create_task(self.queries.run())
             if self.site.lsf.get("LSB_SHAREDIR"):
                 group.create_task(self._write_event_log())
+            if self.traces is not None:
+                group.create_task(self.traces.run())
             agents = Agents(
                 self.engine,
                 self.sessions,

@@ -221,10 +221,14 @@ class Reader:
 
     def params(self) -> Params:
         """The parameters of the configuration in force."""
+        return self.conf().params
+
+    def conf(self) -> Conf:
+        """The configuration in force."""
         seq = self._one(sa.select(schema.meta.c.value).where(schema.meta.c.name == "configured"))
         rows = self._history(_events.seq == int(seq)) if seq is not None else []
         event = rows[0][1] if rows else None
-        return event.conf.params if isinstance(event, Configured) else Conf().params
+        return event.conf if isinstance(event, Configured) else Conf()
 
     def kept_since(self) -> float:
         """The time up to which history may be gone; 0.0: all is there."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
+from tests.support.live.collector import Collector, values
 from tests.support.live.inside import pids_in
 from tests.support.wait import wait_until
 
@@ -57,8 +58,8 @@ def test_a_stopped_rank_and_one_that_waits_are_named_and_balanced_ranks_are_not(
         cluster.wait_end(job)
 
 
-def test_a_prometheus_counts_good_and_bad_jobs(cluster: Cluster, tmp_path: Path) -> None:
-    """Three good and two bad jobs of a kind; the page survives a new master."""
+def test_a_prometheus_counts_good_and_bad_jobs_and_a_collector_gets_traces(cluster: Cluster, tmp_path: Path) -> None:
+    """Three good and two bad jobs of a kind; the page survives a new master, which sends the life of a job as spans."""
     words = '-a mpi -n 2 -R "span[ptile=1]" -o /dev/null'
     jobs = [cluster.submit(f"{words} {command}", cwd=tmp_path) for command in ("true", "true", "true", "false", "false")]
 
@@ -76,6 +77,14 @@ def test_a_prometheus_counts_good_and_bad_jobs(cluster: Cluster, tmp_path: Path)
     assert 'lava_jobs_submitted_total{kind="mpi",queue="normal"} 5.0' in text
     assert 'lava_gang_prepare_seconds_count{kind="mpi",queue="normal"} 5.0' in text
     assert 'lava_launch_seconds_count{kind="mpi",queue="normal"} 5.0' in text
-    cluster.kill("lavad")
-    cluster.up()
-    assert 'lava_hosts{state="ok"} 2.0' in page()
+    with Collector() as collector:
+        with (cluster.folder.conf / "lsf.conf").open("a") as conf:
+            conf.write(f"LAVA_TRACES={collector.address}\n")
+        cluster.kill("lavad")
+        cluster.up()
+        assert 'lava_hosts{state="ok"} 2.0' in page()
+        job = cluster.submit(f"{words} true", cwd=tmp_path)
+        wait_until(lambda: collector.spans, 30, "spans of a job")
+    roots = [values(span)["lava.job_id"] for span in collector.spans if span.name == "job"]
+    hosts = {values(span)["lava.host"] for span in collector.spans if span.name == "part"}
+    assert (roots, hosts) == ([str(job)], {"host1", "host2"})
