@@ -42,6 +42,10 @@ def show(context: Context, command: str) -> int:
     columns = context.environ.get(row.form)
     if columns:
         options[row.form] = columns
+    if options.pop("-watch", False):
+        from cli.live.again import watch
+
+        return watch(context, _query(command, options, words), options)
     return client.query(_query(command, options, words))
 
 

@@ -79,10 +79,11 @@ _ROWS = (
         "bjobs",
         "show jobs",
         "a A d p p0 p1 p2 p3 pe pei pi r s ss l w W WL WP WF UF X x fwd noheader json hms sum psum aff gpu prio plan"
-        " script env hostfile cname aps data bucket",
+        " script env hostfile cname aps data bucket -watch",
         "u q m J P N g G app o sla U Lp Jd rusage",
         _LISTED,
         "cname bucket",
+        here="-watch",
         loose="p o",
         form="LSB_BJOBS_FORMAT",
     ),

@@ -342,7 +342,8 @@ class Dispatch:
 
     @_answer.register
     async def _changes(self, ask: asks.Changes, caller: Caller) -> Answer:
-        return await self.changes.since(caller.user, ask.after, ask.wait)
+        tell = self.changes.every if ask.every else self.changes.since
+        return await tell(caller.user, ask.after, ask.wait)
 
     @_answer.register
     async def _reconfigure(self, ask: asks.Reconfig, caller: Caller) -> Answer:

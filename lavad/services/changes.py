@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from itertools import islice
 
 from lavad.core.cluster.cluster import Cluster
@@ -16,6 +17,7 @@ from lavad.core.events import (
     JobFinished,
     JobRequeued,
     JobResumed,
+    JobSubmitted,
     JobSuspended,
     PartStarted,
     SpecAdded,
@@ -50,15 +52,27 @@ class _Kept:
         """Of all that there were."""
         self.asked = 0.0
         self.waiting: set[asyncio.Future[None]] = set()
+        self.watched = False
+        """Whether somebody asked for every event of the user's jobs; ``touched`` counts these, ``watching`` wait for one."""
+        self.touched = 0
+        self.watching: set[asyncio.Future[None]] = set()
 
     def add(self, row: Change) -> None:
         self.rows.append(row)
         self.count += 1
 
     def wake(self) -> None:
-        for waiting in self.waiting:
-            if not waiting.done():
-                waiting.set_result(None)
+        _wake(self.waiting)
+
+    def touch(self) -> None:
+        self.touched += 1
+        _wake(self.watching)
+
+
+def _wake(waiting: Iterable[asyncio.Future[None]]) -> None:
+    for one in waiting:
+        if not one.done():
+            one.set_result(None)
 
 
 class Changes:
@@ -86,6 +100,10 @@ class Changes:
                 news.add(kept)
         for kept in news:
             kept.wake()
+        if any(kept.watched for kept in self._users.values()):
+            specs = {self._spec_of(event, ended, arrays) for event in committed.events}
+            for kept in {self._specs[spec] for spec in specs if spec in self._specs}:
+                kept.touch()
         if len(self._specs) > 2 * len(self._cluster.specs.rows) + SPARE_SPECS:
             self._specs = {spec: kept for spec, kept in self._specs.items() if spec in self._cluster.specs.rows}
 
@@ -106,24 +124,35 @@ class Changes:
                 return self._specs.get(job.spec), _row(job, event)
         return None, None
 
+    def _spec_of(self, event: Event, ended: dict[int, Job], arrays: dict[int, Array]) -> int:
+        """The spec of the job that an event is about; 0: of none."""
+        if isinstance(event, JobSubmitted):
+            return event.spec
+        if not isinstance(event, JobEvent):
+            return 0
+        job = ended.get(event.key) or self._cluster.find_job(event.key)
+        array = arrays.get(event.key) or self._cluster.arrays.rows.get(event.key)
+        return job.spec if job is not None else array.spec if array is not None else 0
+
+    async def every(self, user: str, cursor: str, wait: float) -> Answer:
+        """A cursor that differs from this one after any event of the user's jobs; waits for one ``wait`` seconds at most."""
+        kept = self._remembered(user, wait)
+        kept.watched = True
+        if cursor == f"{self._name(kept)}.{kept.touched}" and wait:
+            await _one(kept.watching, wait)
+            kept.asked = asyncio.get_running_loop().time()
+        return {"after": f"{self._name(kept)}.{kept.touched}", "lost": False, "changes": []}
+
     async def since(self, user: str, cursor: str, wait: float) -> Answer:
         """The changes after a cursor ("": from now on), with the next cursor; waits for one ``wait`` seconds at most."""
-        if not 0 <= wait <= LONGEST:
-            raise Refused(f"{wait:g}: a wait for changes is at most {LONGEST:g} seconds")
-        loop = asyncio.get_running_loop()
-        kept = self._remembered(user, loop.time())
+        kept = self._remembered(user, wait)
         number, _, place = cursor.rpartition(".")
         first = kept.count - len(kept.rows)
         if number != self._name(kept) or not place.isdecimal() or not first <= int(place) <= kept.count:
             return {"after": f"{self._name(kept)}.{kept.count}", "lost": bool(cursor), "changes": []}
         if int(place) == kept.count and wait:
-            news: asyncio.Future[None] = loop.create_future()
-            kept.waiting.add(news)
-            try:
-                await asyncio.wait([news], timeout=wait)
-            finally:
-                kept.waiting.discard(news)
-            kept.asked = loop.time()
+            await _one(kept.waiting, wait)
+            kept.asked = asyncio.get_running_loop().time()
             first = kept.count - len(kept.rows)
             if int(place) < first:
                 return {"after": f"{self._name(kept)}.{kept.count}", "lost": True, "changes": []}
@@ -134,10 +163,13 @@ class Changes:
     def _name(self, kept: _Kept) -> str:
         return f"{self._cluster.epoch}.{kept.number}"
 
-    def _remembered(self, user: str, now: float) -> _Kept:
+    def _remembered(self, user: str, wait: float) -> _Kept:
         """The user's memory, which begins now if there is none; those of users who ask no more end."""
+        if not 0 <= wait <= LONGEST:
+            raise Refused(f"{wait:g}: a wait for changes is at most {LONGEST:g} seconds")
+        now = asyncio.get_running_loop().time()
         for name, kept in list(self._users.items()):
-            if not kept.waiting and now - kept.asked > FORGOTTEN:
+            if not kept.waiting and not kept.watching and now - kept.asked > FORGOTTEN:
                 del self._users[name]
                 self._specs = {spec: one for spec, one in self._specs.items() if one is not kept}
         found = self._users.get(user)
@@ -149,6 +181,16 @@ class Changes:
             self._specs.update({number: found for number, spec in self._cluster.specs.rows.items() if spec.user == user})
         found.asked = now
         return found
+
+
+async def _one(waiting: set[asyncio.Future[None]], seconds: float) -> None:
+    """Wait with the others."""
+    news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    waiting.add(news)
+    try:
+        await asyncio.wait([news], timeout=seconds)
+    finally:
+        waiting.discard(news)
 
 
 def _is_first(job: Job, event: PartStarted) -> bool:

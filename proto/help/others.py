@@ -31,6 +31,7 @@ alloc                     -
 
 COMMANDS = {
     "bjobs": """\
+-watch                    again whenever something has changed, until Ctrl-C
 a                         those that have ended lately (CLEAN_PERIOD), too
 A                         a line for each array: its elements by state
 d                         those that have ended lately

@@ -86,7 +86,6 @@ class Submit(Ask, frozen=True):
 
 class Bulk(Ask, frozen=True):
     """Several submissions, as bsub -pack has them, made in order: ``jobs``, and what these have in common.
-
     ``results`` of the answer has a row for each: ``ok``, ``job``, ``queue``, ``default`` and ``notices``, or ``why`` with
     ``exit`` and ``retry`` where that one alone is refused. Sent again, each is made once, however far the first try came.
     """
@@ -372,10 +371,11 @@ class Wait(Ask, frozen=True):
 
 
 class Changes(Ask, frozen=True):
-    """What became of the caller's jobs after a cursor ("": from now on); answered when there is something, or after ``wait``."""
+    """What became of the caller's jobs after a cursor ("": from now on), waited for; ``every``: that something has happened."""
 
     after: b.Word = ""
     wait: b.Seconds = 0.0
+    every: bool = False
 
 
 class Attach(Ask, frozen=True):

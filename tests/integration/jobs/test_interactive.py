@@ -252,3 +252,14 @@ def test_top_and_watch_show_the_cluster_and_a_job_live(cluster: Cluster, tmp_pat
     assert f"Job {job} DONE   watched" in cluster.run(f"lava watch {job}").stdout
     assert cluster.run("lava watch 4711", ok=False).stderr == "Job <4711> is not found\n"
     assert cluster.run("lava top").stdout.splitlines()[2].startswith("HOST ")
+    with Screen("bjobs --watch -J again", cluster.environ, tmp_path, columns=120) as screen:
+        screen.wait("is not found")
+        seen = cluster.submit("-J again sleep 60")
+        screen.wait(f"{seen}  ")
+        screen.wait(" RUN ")
+        cluster.run(f"bkill {seen}")
+        screen.wait("is not found")
+        screen.type("\x03")
+        assert screen.process.wait(30) == 130
+    refused = cluster.run("bjobs --watch 4711", ok=False)
+    assert (refused.returncode, refused.stderr) == (255, "Job <4711> is not found\n")

@@ -134,3 +134,29 @@ def test_who_asks_no_more_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (await told.ask(cursor))[2], "its changes were not kept meanwhile"
 
     asyncio.run(story())
+
+
+def test_who_watches_is_woken_by_any_event_of_own_jobs() -> None:
+    async def story() -> None:
+        told = Told()
+        first = await told.changes.every("alice", "", 60.0)
+        waiting = asyncio.create_task(told.changes.every("alice", first["after"], 60.0))
+        await asyncio.sleep(0)
+        told.world.apply(ev.SpecAdded(at=1.0, spec=90, value=Spec(user="bob", queue="normal")))
+        told.commit(ev.JobSubmitted(at=1.0, key=70, spec=90, name="other"))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        told.commit(
+            ev.SpecAdded(at=1.0, spec=91, value=Spec(user="alice", queue="normal")),
+            ev.JobSubmitted(at=1.0, key=71, spec=91, name="own"),
+        )
+        second = await asyncio.wait_for(waiting, 10)
+        assert second["after"] != first["after"]
+        told.commit(ev.JobHeld(at=2.0, key=71, by="alice"))
+        third = await asyncio.wait_for(told.changes.every("alice", second["after"], 60.0), 10)
+        told.finish(71)
+        fourth = await asyncio.wait_for(told.changes.every("alice", third["after"], 60.0), 10)
+        assert len({one["after"] for one in (first, second, third, fourth)}) == 4
+        assert (await told.changes.every("alice", fourth["after"], 0.01))["after"] == fourth["after"]
+
+    asyncio.run(story())
