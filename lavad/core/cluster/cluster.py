@@ -251,7 +251,7 @@ class Cluster:
         spec = self.specs.rows[job.spec]
         self.use.job(job, spec, 1)
         if job.state is JobState.PEND and not job.blocked:
-            self._queue_up(job.key, job.spec, job.position == 0.0 == job.queue_time)
+            self._queue_up(job.key, job, job.position == 0.0 == job.queue_time)
         if job.run is not None:
             self.started[job.key] = None
             if job.preempted_for or job.state is JobState.SSUSP:
@@ -315,7 +315,7 @@ class Cluster:
             spec = self.specs.rows[new.spec]
             self.use.array(new, spec, 1)
             if new.may_start:
-                self._queue_up(new.job, new.spec, new.position == 0.0 == new.queue_time)
+                self._queue_up(new.job, new, new.position == 0.0 == new.queue_time)
             self.by_user.setdefault(spec.user, {})[new.job] = None
         if old is None or new is None or old.spec != new.spec:
             self._retain(None if old is None else old.spec, None if new is None else new.spec)
@@ -341,17 +341,17 @@ class Cluster:
         if not keys:
             del self.by_user[user]
 
-    def _queue_up(self, key: int, spec: int, in_order: bool) -> None:
-        pending = self.pending.get(spec)
+    def _queue_up(self, key: int, row: Job | Array, in_order: bool) -> None:
+        pending = self.pending.get(row.spec)
         if pending is None:
-            pending = self.pending[spec] = Pending()
-        if key in pending.keys:
+            pending = self.pending[row.spec] = Pending()
+        elif key in pending.keys:
             pending.touched += 1
             return
-        last = next(reversed(pending.keys), None)
-        pending.add(
-            key, in_order and (last is None or submission_order(self.get(last), last) < submission_order(self.get(key), key))
-        )
+        elif in_order:
+            last = next(reversed(pending.keys))
+            in_order = submission_order(self.get(last), last) < submission_order(row, key)
+        pending.add(key, in_order)
 
     def _leave(self, key: int, spec: int) -> None:
         pending = self.pending.get(spec)

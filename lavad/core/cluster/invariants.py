@@ -1,4 +1,4 @@
-"""Invariants of every cluster state, checked by tests, by the simulator and when a master starts.
+"""Invariants of every cluster state, checked by tests, by the simulator, by ``lava db`` and after a fold that failed midway.
 
 Rule: it changes nothing, and raises at the first violation. The cost grows with the number of live jobs, so the engine does not
 call it in a batch.

@@ -61,9 +61,12 @@ class JobRows(MutableMapping[int, Job]):
         return default if row is None else row
 
     def __setitem__(self, key: int, job: Job) -> None:
-        if key not in self._rows:
-            self._shared.share(job, "name", "spec", "submitted", "since")
-        self._rows[key] = _kept(key, job)
+        kept = _kept(key, job)
+        if isinstance(kept, _Plain):
+            self._shared.share(kept, "name", "spec", "submitted")
+        elif key not in self._rows:
+            self._shared.share(kept, "name", "spec", "submitted", "since")
+        self._rows[key] = kept
 
     def __delitem__(self, key: int) -> None:
         del self._rows[key]
