@@ -15,6 +15,7 @@ from typing import Any
 from benchmarks.cycle import LOCAL, NOW, make, submit
 from benchmarks.line import Line, line
 from cli.local.folder import ROOT
+from lavad.collector import look_rarely
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
@@ -134,4 +135,5 @@ MARKS = {
 }
 
 if __name__ == "__main__":
+    look_rarely()  # as the process that schedules
     print(json.dumps({"million": million, "elements": elements, "classes": classes}[sys.argv[1]]()))

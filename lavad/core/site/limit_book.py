@@ -26,6 +26,7 @@ class LimitBook:
         self._sections = {section.name: section for section in conf.users}
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
+        self._host_limits: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def queues(self) -> dict[str, QueueConfig]:
@@ -104,12 +105,19 @@ class LimitBook:
 
     def has_host_limits(self, spec: Spec) -> bool:
         """Whether any limit on single hosts applies to jobs of this spec."""
-        queue = self.queues.get(spec.queue)
+        key = spec.queue, spec.user
+        found = self._host_limits.get(key)
+        if found is None:
+            found = self._host_limits[key] = self._has_host_limits(*key)
+        return found
+
+    def _has_host_limits(self, name: str, user: str) -> bool:
+        queue = self.queues.get(name)
         if queue is not None and (queue.hjob_limit is not None or queue.pjob_limit is not None):
             return True
         if self.host_users or self.per_host:
             return True
-        return any(section.slots_per_processor is not None for section, _ in self.of_user(spec.user))
+        return any(section.slots_per_processor is not None for section, _ in self.of_user(user))
 
     def applies(self, at: int, spec: Spec) -> bool:
         """Whether the ``at``-th limit of lsb.resources applies to jobs of this spec."""

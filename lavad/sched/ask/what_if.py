@@ -83,7 +83,7 @@ def _memory(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Chang
     queue = cluster.queue_conf.get(spec.queue)
     if queue is None or len(_MEM.findall(spec.resreq)) != 1:
         return
-    need = Need(0, spec, queue, cluster.conf)
+    need = Need.of(0, spec, queue, cluster.conf)
     asked = dict((*need.per_host, *need.per_slot)).get("mem", 0.0)
 
     def with_mem(amount: int) -> Spec:

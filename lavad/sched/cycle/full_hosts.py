@@ -42,26 +42,21 @@ def find_why_no_room(state: CycleState, need: Need, entry: PendingClass) -> WhyC
 
 def _is_one_job(state: CycleState, need: Need, entry: PendingClass) -> bool:
     """Whether exactly one job waits in a class, and nothing of its own keeps it."""
-    pending = entry.pending
+    pending, cluster = entry.pending, state.cluster
     if pending is None or len(pending.keys) != 1 or need.queue.new_job_sched_delay:
         return False
     (key,) = pending.keys
-    job = None if key >> 32 else state.cluster.jobs.rows.get(key)
-    return job is not None and not (job.not_before or job.promised or job.avoid)
+    return not key >> 32 and key in cluster.jobs.rows and key not in cluster.held_back and key not in cluster.promised
 
 
 def _is_plain(state: CycleState, need: Need) -> bool:
-    """Whether it asks for one slot, and an amount of at most one resource, on any host."""
-    spec = need.spec
-    special = need.gpu or need.affinity or spec.exclusive or spec.roles or need.shared or need.accept_gap or need.first
-    if special or not need.one_slot or not need.is_plain or len(need.per_host) + len(need.per_slot) > 1:
-        return False
+    """Whether slots and one amount on any host are all that counts for it."""
     amounts = need.per_host or need.per_slot
-    if amounts and state.ledger.is_shared(amounts[0][0]):
+    if not need.is_simple or need.ways or (amounts and state.ledger.is_shared(amounts[0][0])):
         return False
     rules = state.cache.rules
-    makes_room = rules.has_guarantees or spec.queue in rules.preempts or reserves(need)
-    return not makes_room and not state.limits.has_host_limits(spec)
+    makes_room = rules.has_guarantees or need.spec.queue in rules.preempts or reserves(need)
+    return not makes_room and not state.limits.has_host_limits(need.spec)
 
 
 def _most_room(state: CycleState, eligible: Eligibility, name: str) -> float:

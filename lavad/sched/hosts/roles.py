@@ -30,7 +30,7 @@ def needs_of(state: CycleState, need: Need) -> tuple[Need, ...]:
     known = state.cache.role_needs.get(need.number)
     if known is None or known[0] is not need:
         conf = state.cluster.conf
-        found = tuple(Need(need.number, spec_of(need.spec, role), need.queue, conf) for role in need.spec.roles)
+        found = tuple(Need.of(need.number, spec_of(need.spec, role), need.queue, conf) for role in need.spec.roles)
         known = state.cache.role_needs[need.number] = (need, found)
     return known[1]
 

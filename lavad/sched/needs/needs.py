@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
@@ -49,69 +50,75 @@ class Shape:
 PLAIN = Shape()
 
 
-class Need:
+class Need(msgspec.Struct, eq=False):
     """A class's needs; ``per_host``, ``per_slot`` and ``shared`` (reserved once a job) are (resource, amount; memory in MB).
 
     ``slots`` and ``most``: minimum and maximum of slots. ``ways``: itself and the needs of the other alternatives of its
     requirement (`{..}||{..}`), none if there is only one; ``terms``: those of a compound requirement (`2*{..}+4*{..}`).
     """
 
-    __slots__ = (
-        "accept_gap",
-        "affinity",
-        "decays",
-        "delay",
-        "depends_on_load",
-        "eligible_key",
-        "first",
-        "gpu",
-        "gpu_per_task",
-        "job_select",
-        "most",
-        "number",
-        "one_host",
-        "one_slot",
-        "order",
-        "order_key",
-        "packing",
-        "per_host",
-        "per_slot",
-        "ptile",
-        "queue",
-        "queue_rusage",
-        "queue_select",
-        "shape",
-        "shared",
-        "slots",
-        "spec",
-        "terms",
-        "type_free",
-        "way",
-        "ways",
-    )
+    number: int
+    spec: Spec
+    queue: QueueConfig
+    way: int = 0
+    delay: int = 0
+    slots: int = 1
+    most: int = 1
+    one_slot: bool = True
+    one_host: bool = False
+    ptile: int = 0
+    shape: Shape = PLAIN
+    per_host: tuple[tuple[str, float], ...] = ()
+    per_slot: tuple[tuple[str, float], ...] = ()
+    shared: tuple[tuple[str, float], ...] = ()
+    decays: tuple[RusageDecay, ...] = ()
+    affinity: Affinity | None = None
+    gpu: GpuReq | None = None
+    gpu_per_task: bool = False
+    terms: tuple[Need, ...] = ()
+    ways: tuple[Need, ...] = ()
+    queue_rusage: frozenset[str] = frozenset()
+    accept_gap: int = 0
+    """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
+    order: tuple[tuple[str, bool], ...] = ()
+    order_key: tuple[tuple[tuple[str, bool], ...], tuple[str, ...]] = ((), ())
+    packing: str = ""
+    """binpack, spread; ``gpus`` for a job with GPUs that has no order[]; "": by rank."""
+    first: bool = False
+    queue_select: Expr | None = None
+    job_select: Expr | None = None
+    type_free: bool = False
+    eligible_key: tuple[object, ...] = ()
+    depends_on_load: bool = False
+    """Whether it depends on load which hosts the class may use at all."""
+    is_simple: bool = False
+    """Whether it asks for one slot, and an amount of at most one resource, on any host."""
 
-    def __init__(self, number: int, spec: Spec, queue: QueueConfig, conf: Conf, way: Way | None = None) -> None:
-        self.number, self.spec, self.queue = number, spec, queue
+    @classmethod
+    def of(cls, number: int, spec: Spec, queue: QueueConfig, conf: Conf, way: Way | None = None) -> Need:
+        """What a spec in a queue needs, by one of the alternatives of its requirement (the first)."""
+        self = cls(number, spec, queue)
         way = way or ways_of(spec, queue, conf)[0]
         outer, own, both = _sections(way)
-        self.delay, self.way = way.delay, 0
-        self.ways: tuple[Need, ...] = ()
+        self.delay = way.delay
         span = both.span or _NO_SPAN
         self._read_size(spec, span)
-        self.shape = PLAIN
         self._read_rusage(both.rusage[0] if both.rusage else Rusage(), conf)
         self._read_shape(both, span)
-        self.affinity: Affinity | None = both.affinity
-        self.gpu: GpuReq | None = spec.gpu
+        self.affinity = both.affinity
+        self.gpu = spec.gpu
         self.gpu_per_task = spec.gpu is not None and per_task(spec.gpu)
-        self.terms: tuple[Need, ...] = _terms(self, way, conf) if way.compound else ()
+        self.terms = _terms(self, way, conf) if way.compound else ()
         asked = {use.name for req in own.rusage for use in req.uses}
         self.queue_rusage = frozenset(use.name for req in outer.rusage for use in req.uses if use.name not in asked)
         interval = queue.job_accept_interval
         self.accept_gap = (conf.params.job_accept_interval if interval is None else interval) * conf.params.mbd_sleep_time
-        """Seconds between two starts on one host (JOB_ACCEPT_INTERVAL)."""
         self._read_order(both, conf)
         self._read_selection(outer.select, own.select, both.select, conf)
+        special = self.gpu or self.affinity or spec.exclusive or spec.roles or self.shared or self.accept_gap or self.first
+        amounts = len(self.per_host) + len(self.per_slot)
+        self.is_simple = self.one_slot and self.is_plain and not special and amounts <= 1
+        return self
 
     def _read_size(self, spec: Spec, span: Span) -> None:
         self.slots = spec.slots
@@ -123,7 +130,6 @@ class Need:
     def _read_order(self, both: ResReq, conf: Conf) -> None:
         self.order = both.order
         self.packing = next((name for name, _ in both.order if name in PACKING), "")
-        """binpack, spread; ``gpus`` for a job with GPUs that has no order[]; "": by rank."""
         if self.gpu is not None and not both.order and dict(conf.params.lava_pack_weights).get("gpus", 1.0):
             self.packing = "gpus"
         self.order_key = (self.order, _preferred(self.spec, self.queue))
@@ -139,7 +145,6 @@ class Need:
         reads = frozenset((*names_in(queue), *names_in(job)))
         thresholds = bool(self.queue.thresholds.sched) or any(host.thresholds.sched for host in conf.hosts)
         self.depends_on_load = bool(reads & dynamic_names(conf)) or thresholds
-        """Whether it depends on load which hosts the class may use at all."""
 
     def _read_rusage(self, rusage: Rusage, conf: Conf) -> None:
         shared = {resource.name for resource in conf.resources if resource.locations}
@@ -176,8 +181,7 @@ class Need:
     @property
     def preferred(self) -> tuple[str, ...]:
         """The host list whose preferences (`host+n`, `host!`) count: that of ``-m``, else the queue's HOSTS if it has any."""
-        hosts: tuple[str, ...] = self.order_key[1]
-        return hosts
+        return self.order_key[1]
 
     @property
     def reserves(self) -> tuple[str, ...]:
@@ -219,8 +223,8 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
         return None
     every = ways_of(spec, queue, cluster.conf)
     if len(every) == 1 and not every[0].delay:
-        return Need(number, spec, queue, cluster.conf, every[0])
-    found = tuple(Need(number, spec, queue, cluster.conf, way) for way in every)
+        return Need.of(number, spec, queue, cluster.conf, every[0])
+    found = tuple(Need.of(number, spec, queue, cluster.conf, way) for way in every)
     for at, need in enumerate(found):
         need.way = at
     found[0].ways = found
@@ -279,14 +283,9 @@ def _has_one(need: Need, name: str, amount: float) -> bool:
 
 
 def _with_amount(like: Need, number: int, spec: Spec, amount: float) -> Need:
-    need = Need.__new__(Need)
-    for field in Need.__slots__:
-        setattr(need, field, getattr(like, field))
-    need.number, need.spec = number, spec
-    for place in ("per_host", "per_slot", "shared"):
-        for name, _ in getattr(like, place):
-            setattr(need, place, ((name, amount),))
-    return need
+    place = "per_host" if like.per_host else "per_slot" if like.per_slot else "shared"
+    [(name, _)] = getattr(like, place)
+    return replace(like, number=number, spec=spec, **{place: ((name, amount),)})
 
 
 def ways_of(spec: Spec, queue: QueueConfig, conf: Conf) -> tuple[Way, ...]:
@@ -308,7 +307,7 @@ def _terms(need: Need, way: Way, conf: Conf) -> tuple[Need, ...]:
     for term in way.terms:
         least, most = term.count or need.slots - fixed, term.count or need.most - fixed
         spec = replace(need.spec, slots=least, max_slots=most)
-        found.append(Need(need.number, spec, need.queue, conf, Way((Term(0, term.outer, term.own, term.both),))))
+        found.append(Need.of(need.number, spec, need.queue, conf, Way((Term(0, term.outer, term.own, term.both),))))
     return tuple(found)
 
 

@@ -33,7 +33,7 @@ def test_amounts_of_jobs_and_queues_count_in_the_sites_unit(tmp_path: Path, lsf_
     def reserved(**options: str) -> float:
         spec = bench.spec_of(**options)
         queue = next(queue for queue in conf.queues if queue.name == spec.queue)
-        return dict(Need(0, spec, queue, bench.cluster.conf).per_host)["mem"]
+        return dict(Need.of(0, spec, queue, bench.cluster.conf).per_host)["mem"]
 
     assert reserved(q="plain", R="rusage[mem=3]") == 3 * mb
     assert reserved(q="plain", R="rusage[mem=3M]") == 3
