@@ -1,7 +1,7 @@
 """Native code for the most common parts: one process, with files, limits and a job file, and nothing around it (``native/*.c``).
 
 It runs such a part from the order to the report of its end, and hands over to Python whatever it does not know: another kind of
-part, before it has done anything for it; any other order; a task that failed or left processes behind.
+part, before it has done anything for it; any other order; a task that left processes or shared memory behind.
 
 Rule: optional. Where the library was not made, or LAVA_NATIVE=N is in the environment, every part runs by Python, and the same.
 """
@@ -37,6 +37,8 @@ class TakenTask(NamedTuple):
     began: float
     told: bool
     """That it runs was reported."""
+    killing: bool
+    """It was killed, and so is what is left of it."""
     status: int
     end: bytes
     """The encoded report of its end, which is in the end file; b"": it has not ended."""
@@ -57,7 +59,7 @@ class Handed(NamedTuple):
 
 class _Handed(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told")),
+        *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told", "killing")),
         ("began", ctypes.c_double),
         *((name, _Text) for name in ("input", "unsent", "template", "own", "end")),
     )
@@ -67,7 +69,7 @@ class _Handed(ctypes.Structure):
         if self.state != _NONE:
             told, end = bool(self.told), self.end.copy()
             template, own = self.template.copy(), self.own.copy()
-            task = TakenTask(template, own, self.pid, self.began, told, self.status, end)
+            task = TakenTask(template, own, self.pid, self.began, told, bool(self.killing), self.status, end)
         return Handed(bool(self.closed), task, self.input.copy(), self.unsent.copy())
 
 

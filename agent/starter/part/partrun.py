@@ -102,7 +102,7 @@ class PartRun:
         self._ended = EncodedEnd(task.end) if task.end else None
         if not task.told:
             self._timers[Timer.STARTED] = time.monotonic() + STARTED_AFTER
-        self.look()
+        (self.kill if task.killing else self.look)()
 
     def _or_refuse(self, step: Callable[[], None]) -> None:
         try:

@@ -111,6 +111,7 @@ struct shepherd {
     double began;
     int64_t started_at;
     bool told, over;
+    int64_t killed_at; /* when it was killed, 0: it was not */
     struct text unsent;
 };
 
@@ -118,7 +119,12 @@ struct shepherd {
 #define HEAD 4 /* bytes of a frame before its report */
 bool tell(struct shepherd *one, char *frame, size_t size);
 bool tell_started(struct shepherd *one);
+bool tell_killing(struct shepherd *one);
 bool write_end(struct shepherd *one, const struct ended *seen);
+
+/* kill.c */
+bool kill_below(pid_t child);
+bool left_memory(double since);
 
 /* serve.c: its loop */
 struct handed;
@@ -132,6 +138,7 @@ struct handed {
     int closed; /* the starter is gone */
     int pid, status;
     int told; /* its start was reported */
+    int killing;
     double began;
     struct text input; /* from the starter, not read yet */
     struct text unsent; /* for the starter */

@@ -30,6 +30,16 @@ bool tell_started(struct shepherd *one)
     return tell(one, frame, (size_t)size);
 }
 
+bool tell_killing(struct shepherd *one)
+{
+    size_t room = 64 + one->spec.uid.size;
+    char *frame = some(&one->memory, HEAD + room);
+    if (!frame)
+        return false;
+    int size = snprintf(frame + HEAD, room, "{\"is\":\"killing\",\"uid\":\"%.*s\"}", (int)one->spec.uid.size, one->spec.uid.at);
+    return tell(one, frame, (size_t)size);
+}
+
 static uint32_t sum(struct text text)
 {
     uint32_t found = 0xFFFFFFFFu;

@@ -19,6 +19,7 @@
 #define CHUNK ((size_t)64 << 10)
 #define STARTED_AFTER 10 /* milliseconds, as partrun.py */
 #define IDLE_TITLE_AFTER 50
+#define KILLED_WITHIN 100
 #define JOIN_KEYRING 1
 #define CLEAR_KEYRING 7
 #define SESSION_KEYRING -3
@@ -125,17 +126,29 @@ static bool begin(struct shepherd *one, long long number, struct text own)
     one->template = template;
     one->started_at = milliseconds();
     one->told = one->over = false;
+    one->killed_at = 0;
     return true;
+}
+
+/* Kill the part that runs, if it is this one; false: it is for Python, whatever has been killed of it. */
+static bool kill_part(struct shepherd *one, struct text uids)
+{
+    size_t size = one->spec.uid.size;
+    if (!one->pid || uids.size != size + 4 || memcmp(uids.at, "[\"", 2) != 0 || memcmp(uids.at + 2, one->spec.uid.at, size) != 0
+        || memcmp(uids.at + 2 + size, "\"]", 2) != 0 || !kill_below(one->pid))
+        return false;
+    one->killed_at = milliseconds();
+    return tell_killing(one);
 }
 
 /* One frame; false: it is for Python. */
 static bool obey(struct shepherd *one, struct text frame)
 {
     struct json json = json_of(frame);
-    struct text key, kind = {0}, drop = {0}, fields = {0}, own = {0};
+    struct text key, kind = {0}, drop = {0}, fields = {0}, own = {0}, uids = {0};
     long long number = -1;
-    bool first = true;
-    if (one->pid || !json_begins(&json, '{'))
+    bool first = true, posts;
+    if (!json_begins(&json, '{'))
         return false;
     while (json_next(&json, '}', &first)) {
         if (!json_key(&json, &key))
@@ -144,10 +157,16 @@ static bool obey(struct shepherd *one, struct text frame)
             : is(key, "t") ? !json_number(&json, &number)
             : is(key, "drop") ? !json_any(&json, &drop)
             : is(key, "fields") ? !json_any(&json, &fields)
+            : is(key, "uids") ? !json_any(&json, &uids)
+            : is(key, "posts") ? !json_true(&json, &posts) /* a part with a command after it is not handled here */
             : !is(key, "p") || !json_any(&json, &own))
             return false;
     }
-    if (!json_ended(&json) || number < 0)
+    if (!json_ended(&json))
+        return false;
+    if (is(kind, "kill"))
+        return kill_part(one, uids);
+    if (one->pid || number < 0)
         return false;
     if (is(kind, "template"))
         return drop.size && fields.size && add_template(one, number, drop, fields);
@@ -178,9 +197,9 @@ static bool see_ended(struct shepherd *one)
     for (;;) {
         struct ended seen = look();
         if (seen.pid == 0)
-            return !one->over; /* the task has ended and left others behind */
-        if (seen.pid < 0) /* after a failure there is more to be done */
-            return one->over && one->status == 0 && finish(one);
+            return !one->over || one->killed_at; /* the task has ended and left others behind */
+        if (seen.pid < 0) /* after a failure there may be more to be done */
+            return one->over && ((one->status == 0 && !one->killed_at) || !left_memory(one->began)) && finish(one);
         if (seen.pid == one->pid && !one->over && !write_end(one, &seen))
             return false;
         waitpid(seen.pid, NULL, 0);
@@ -232,6 +251,8 @@ static bool receive(struct shepherd *one, struct handed *handed)
 static int pause_for(const struct shepherd *one)
 {
     int64_t due = one->pid ? (one->told ? 0 : one->started_at + STARTED_AFTER) : one->idle_at;
+    if (one->pid && one->killed_at && (!due || one->killed_at + KILLED_WITHIN < due))
+        due = one->killed_at + KILLED_WITHIN;
     if (!due)
         return -1;
     int64_t left = due - milliseconds();
@@ -242,6 +263,8 @@ static int pause_for(const struct shepherd *one)
 static bool on_time(struct shepherd *one)
 {
     int64_t time = milliseconds();
+    if (one->pid && one->killed_at && time >= one->killed_at + KILLED_WITHIN)
+        return false; /* something of it is left */
     if (one->pid)
         return one->told || time < one->started_at + STARTED_AFTER || tell_started(one);
     if (one->idle_at && time >= one->idle_at) {
@@ -283,6 +306,7 @@ void lava_run(struct shepherd *one, struct handed *handed)
     handed->pid = one->pid;
     handed->status = one->status;
     handed->told = one->told;
+    handed->killing = one->killed_at != 0;
     handed->began = one->began;
     handed->template = one->template->fields;
     handed->own = one->own;

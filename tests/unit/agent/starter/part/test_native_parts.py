@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from agent.starter.wire.frames import pack
 from cli.install_commands import make_library
 from cli.native.build import LIBRARY, built_library, is_current
 from tests.support.daemons.shepherds import SHOW, Shepherd
+from tests.support.daemons.starters import alive
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -185,19 +187,65 @@ def test_what_native_code_does_not_do_python_does_as_ever(both: tuple[Shepherd, 
     assert told[0] == told[1]
 
 
-def test_a_task_that_failed_or_left_something_behind_is_taken_over(native: Shepherd) -> None:
+def test_a_task_that_left_something_behind_is_taken_over(native: Shepherd) -> None:
     failed = native.run(native.template(argv=["/bin/sh", "-c", "exit 3"]), native.part())
     assert (os.waitstatus_to_exitcode(failed["end"]["status"]), failed["gone"]) == (3, True)
+    killed = native.run(native.template(argv=["/bin/sh", "-c", "kill -9 $$"]), native.part())
+    assert killed["end"]["status"] == signal.SIGKILL
+    assert native.noted() == []
     left = native.run(native.template(argv=["/bin/sh", "-c", "sleep 1000 & echo $! >&1"], grace=0.1), native.part())
     assert "gone" not in left
     native.report("gone")
     pid = int(native.out.read_text())
     assert not os.path.exists(f"/proc/{pid}")
-    killed = native.run(native.template(argv=["/bin/sh", "-c", "kill -9 $$"]), native.part())
-    assert killed["end"]["status"] == signal.SIGKILL
-    assert native.noted() == ["take_over u1", "take_over u2", "take_over u3"]
+    file = f"/dev/shm/mpich_shm_{os.getpid()}"
+    shared = native.run(native.template(argv=["/bin/sh", "-c", f"sleep 0.05; echo > {file}; exit 4"]), native.part())
+    assert (os.waitstatus_to_exitcode(shared["end"]["status"]), os.path.exists(file)) == (4, False)
+    assert native.noted() == ["take_over u3", "take_over u4"]
     assert native.run(native.template(), native.part())["gone"]
-    assert len(native.noted()) == 3
+    assert len(native.noted()) == 2
+
+
+TREE = "sleep 1000 & (sleep 1000 & setsid sleep 1000 & wait) & setsid sh -c 'trap \"\" TERM; sleep 1000; :' & echo ready; wait"
+
+
+def below(pid: int) -> list[int]:
+    children = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    return children + [one for child in children for one in below(child)]
+
+
+def _has_below(pid: int, count: int) -> bool:
+    return len(below(pid)) == count
+
+
+@pytest.mark.parametrize(("program", "count"), [("exec sleep 1000", 1), (TREE, 7)], ids=["one", "tree"])
+def test_a_kill_ends_all_of_a_part(both: tuple[Shepherd, Shepherd], program: str, count: int) -> None:
+    for one in both:
+        noted = len(one.noted())
+        one.send(one.template(argv=["/bin/sh", "-c", program]), one.part())
+        uid = one.report("started")["uid"]
+        root = one.process.pid
+        wait_until(partial(_has_below, root, count), 20, "its processes")
+        pids = below(root)
+        one.send(pack({"do": "kill", "uids": ["another"]}), pack({"do": "kill", "uids": [uid], "posts": True}))
+        assert one.next() == {"is": "killing", "uid": uid}
+        assert one.outcome() == (signal.SIGKILL, None)
+        assert not any(map(alive, pids))
+        assert one.run(one.template(), one.part())["gone"]
+        assert len(one.noted()) > noted or one is both[0]
+
+
+def test_a_kill_of_more_than_native_code_takes_is_python_s(native: Shepherd) -> None:
+    many = "for i in $(seq 70); do sleep 1000 & done; wait"
+    native.send(native.template(argv=["/bin/sh", "-c", many]), native.part())
+    wait_until(lambda: len(below(native.process.pid)) == 71, 20, "its processes")
+    pids = below(native.process.pid)
+    native.send(pack({"do": "kill", "uids": ["u1"]}))
+    assert native.report("killing")["uid"] == "u1"
+    assert native.outcome() == (signal.SIGKILL, None)
+    assert not any(map(alive, pids))
+    assert native.run(native.part(argv=["true"]))["gone"]
+    assert native.noted() == ["take_over u1"]
 
 
 def test_an_order_to_a_running_task_is_python_s(native: Shepherd) -> None:

@@ -1,0 +1,154 @@
+/* SIGKILL of everything that is below this process, as system/proctree.py: all of it is stopped before any of it is killed, so that none
+   can fork away meanwhile, and signalled through a pidfd, as a number may be another process's by then. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "native.h"
+
+#define MOST 64 /* processes; more are for Python */
+#define MOST_LOOKS 40
+
+struct found {
+    pid_t pids[MOST];
+    int count;
+};
+
+static bool has(const struct found *found, pid_t pid)
+{
+    for (int at = 0; at < found->count; at++)
+        if (found->pids[at] == pid)
+            return true;
+    return false;
+}
+
+/* Add the children of one thread; false: there are too many, or it is not known which. A thread that is gone has none. */
+static bool add_children(const char *path, struct found *found)
+{
+    char text[4096];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT;
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (size < 0)
+        return errno == ESRCH;
+    if (size == sizeof text - 1)
+        return false;
+    text[size] = 0;
+    char *at = text, *end;
+    for (long pid; (pid = strtol(at, &end, 10)), end != at; at = end) {
+        if (has(found, (pid_t)pid))
+            continue;
+        if (found->count == MOST)
+            return false;
+        found->pids[found->count++] = (pid_t)pid;
+    }
+    return true;
+}
+
+static bool add_below(pid_t pid, struct found *found)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *threads = opendir(path);
+    if (!threads)
+        return errno == ENOENT;
+    bool done = true;
+    for (struct dirent *thread; done && (thread = readdir(threads));)
+        if (*thread->d_name != '.') {
+            snprintf(path, sizeof path, "/proc/%d/task/%s/children", pid, thread->d_name);
+            done = add_children(path, found);
+        }
+    closedir(threads);
+    return done;
+}
+
+/* All descendants of this process; false as ``add_children``. */
+static bool find(struct found *found)
+{
+    found->count = 0;
+    bool done = add_below(getpid(), found);
+    for (int at = 0; done && at < found->count; at++)
+        done = add_below(found->pids[at], found);
+    return done;
+}
+
+static bool send_to(int pidfd, int number)
+{
+    return syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0) == 0 || errno == ESRCH;
+}
+
+/* Stop what has not been stopped; 0: there is nothing of that, below 0: it cannot be done. */
+static int stop_new(struct found *stopped, int *pidfds)
+{
+    struct found found, again;
+    int opened[MOST], count = 0, before = stopped->count;
+    pid_t pids[MOST];
+    bool done = find(&found);
+    for (int at = 0; done && at < found.count; at++) {
+        if (has(stopped, found.pids[at]))
+            continue;
+        int pidfd = (int)syscall(SYS_pidfd_open, found.pids[at], 0);
+        if (pidfd >= 0) {
+            opened[count] = pidfd;
+            pids[count++] = found.pids[at];
+        } else
+            done = errno == ESRCH;
+    }
+    done = done && (!count || find(&again));
+    for (int at = 0; at < count; at++) {
+        if (done && has(&again, pids[at]) && stopped->count < MOST) {
+            done = send_to(opened[at], SIGSTOP);
+            pidfds[stopped->count] = opened[at];
+            stopped->pids[stopped->count++] = pids[at];
+        } else
+            close(opened[at]);
+    }
+    return done ? stopped->count - before : -1;
+}
+
+/* ``child``: one that is there. False: some of them, or all, are left to be killed by Python. */
+bool kill_below(pid_t child)
+{
+    struct found stopped = {.count = 0};
+    int pidfds[MOST], more = 1;
+    for (int look = 0; more > 0 && look < MOST_LOOKS; look++)
+        more = stop_new(&stopped, pidfds);
+    bool done = more == 0 && has(&stopped, child); /* else the kernel does not tell of children */
+    for (int at = 0; at < stopped.count; at++) {
+        done = send_to(pidfds[at], SIGKILL) && done;
+        close(pidfds[at]);
+    }
+    return done;
+}
+
+static bool is_of(const struct stat *file, double since)
+{
+    double changed = (double)file->st_ctim.tv_sec + (double)file->st_ctim.tv_nsec / 1e9;
+    double written = (double)file->st_mtim.tv_sec + (double)file->st_mtim.tv_nsec / 1e9;
+    return S_ISREG(file->st_mode) && file->st_uid == getuid() && (changed < written ? changed : written) >= since;
+}
+
+/* Whether there is something that system/shm.py may have to remove after a part that failed. */
+bool left_memory(double since)
+{
+    DIR *folder = opendir("/dev/shm");
+    bool found = false;
+    struct stat file;
+    if (!folder)
+        return false;
+    for (struct dirent *entry; !found && (entry = readdir(folder));)
+        if (strncmp(entry->d_name, "mpich_shm_", 10) == 0 || strncmp(entry->d_name, "ucx_shm_", 8) == 0)
+            found = fstatat(dirfd(folder), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 && is_of(&file, since);
+    closedir(folder);
+    return found;
+}
