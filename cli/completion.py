@@ -20,6 +20,7 @@ _ASKS = {
     "queues": "bqueues -noheader -o queue_name",
     "hosts": "bhosts -noheader -o host_name",
     "users": "busers -noheader -o user_name all",
+    "names": "lava explain --names",
     "apps": "bapp -noheader | while read -r name rest; do echo $name; done",
 }
 """What lists them."""
@@ -76,6 +77,7 @@ _lava() {{
         [ "$COMP_CWORD" -gt 1 ] || words='{subcommands}'
         case ${{COMP_WORDS[1]}} in
             why|stats|watch|jupyter|time-left) kinds=ended ;;
+            explain) kinds=names ;;
             completion) words='{shells}' ;;
         esac
     fi
@@ -135,10 +137,12 @@ def fish() -> str:
             lines.append(f"complete -c {name} -f -a '(__lava_{kind})'")
         for option, valued in _options(name):
             value = f" -x -a '(__lava_{_VALUES[option[1:]]})'" if option[1:] in _VALUES and valued else " -r" if valued else ""
-            lines.append(f"complete -c {name} -o {option[1:]}{value}")
+            kind = f"-l {option[2:]}" if option[:2] == "--" else f"-o {option[1:]}"
+            lines.append(f"complete -c {name} {kind}{value}")
     first = "__fish_use_subcommand"
     lines += [f"complete -c lava -f -n {first} -a {word}" for word in LAVA]
     lines += ["complete -c lava -f -n '__fish_seen_subcommand_from why stats watch jupyter time-left' -a '(__lava_ended)'"]
+    lines += ["complete -c lava -f -n '__fish_seen_subcommand_from explain' -a '(__lava_names)'"]
     lines += [f"complete -c lava -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SHELLS)}'"]
     return "\n".join(lines) + "\n"
 

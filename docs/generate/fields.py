@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from config.help import queues as queue_help
+from config.help.texts import read_texts
 from config.values.parameters import QUEUE_PARAMETERS
 from docs.generate import field_texts
 from docs.generate.markdown import cell, code, table
-from docs.generate.texts import read_texts
 from lavad.queries.frame.columns import Field
 from lavad.queries.hosts import bhosts
 from lavad.queries.jobs import bjobs_custom, bjobs_values

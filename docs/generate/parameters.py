@@ -6,25 +6,22 @@ those of lava's own parameters of lsf.conf in docs/configuration.md.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from enum import Enum
 from pathlib import Path
 
 import msgspec
 
+from config.describe import default_of, form_of, why_without_effect
 from config.help import batch, queues, sections
+from config.help.texts import read_texts
 from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.read import params as read
-from config.values import share as vs
-from config.values import values as v
 from config.values import without_effect
-from config.values.fields import OTHER_NAMES, Table, field_of
+from config.values.fields import OTHER_NAMES, Table
 from config.values.parameters import APPLICATION, QUEUE
 from docs.generate.markdown import cell, code, table
-from docs.generate.texts import read_texts
 
 _OWN = Path(__file__).parents[1] / "configuration.md"
 _HEAD = """\
@@ -36,55 +33,6 @@ line ([configuration](../configuration.md)). What is in force: `bparams -a`, `bq
 """
 _NAMED = {"lsb.queues": ("QUEUE_NAME",), "lsb.applications": ("NAME",)}
 _TITLES = ("Parameter", "Value", "Default", "")
-_FORMS: dict[Callable[..., object], str] = {
-    v.text: "text",
-    v.words: "words",
-    v.gpu_req: "as of bsub -gpu",
-    v.window_list: "windows",
-    v.yes_no: "Y or N",
-    v.second_count: "seconds",
-    v.positive_seconds: "seconds",
-    v.minutes: "[hours:]minutes",
-    v.minutes_or_percent: "[hours:]minutes, or n%",
-    v.preempt_for: "words",
-    v.size: "size",
-    v.terminate_when: "LOAD PREEMPT WINDOW",
-    v.interactive: "YES, NO, ONLY",
-    v.resizable: "Y, N, AUTO",
-    v.unit: "KB … EB",
-    v.time_limit: "[default] maximum, each [hours:]minutes[/host]",
-    v.one_time: "[hours:]minutes[/host]",
-    v.size_limit: "[default] maximum",
-    v.count_limit: "[default] maximum",
-    v.task_limit: "[minimum [default]] maximum",
-    v.chkpnt: "folder [minutes]",
-    v.exit_values: "exit values",
-    v.requeue_exit: "exit values",
-    v.job_controls: "SUSPEND[…] RESUME[…] TERMINATE[…]",
-    v.fairshare: "USER_SHARES[[name, n] …]",
-    v.preemption: "PREEMPTIVE[…] PREEMPTABLE[…]",
-    v.reserve_time: "MAX_RESERVE_TIME[n]",
-    v.priority_over_time: "n/minutes",
-    v.enforce: "memory cpu gpu",
-    v.exclusive: "Y, N, CU",
-    vs.queue_names: "queues",
-    vs.weight: "n, or slots:n gpus:n",
-    vs.amounts: "n, or slots:n gpus:n",
-    vs.dominant: "slots mem gpus",
-    vs.aps_priority: "WEIGHT[…] LIMIT[…] GRACE_PERIOD[…]",
-    vs.scheduler: "name or file",
-    read.colon_list: "words",
-    v.scheduling_interval: "seconds, or n ms",
-    v.shares: "[name, n] …",
-    read.pack_weights: "slots=n mem=n gpus=n",
-    read.mail_pattern: "address",
-    read.traces: "Y, N, or an address",
-    read.memory_size: "size",
-    read.checkpoint_method: "name",
-    read.host_hours: "hours, or minutes with m",
-    read.priority_classes: "name=n …",
-    read.backfill: "EASY or CONSERVATIVE",
-}
 
 
 def page() -> str:
@@ -119,20 +67,10 @@ def _rows(
     lines = [(f"`{name}`", "name", "", "its name") for name in _NAMED.get(file, ())]
     for name, parse in known.items():
         if wanted(name):
-            words = _without_effect(file, name) or texts[name]
+            words = why_without_effect(file, name) or texts[name]
             also = f" (also {older[name]})" if name in older else ""
-            lines.append((f"`{name}`{also}", cell(_form(parse)), _default(name, parse, record), cell(words)))
+            lines.append((f"`{name}`{also}", cell(form_of(parse)), cell(default_of(name, parse, record)), cell(words)))
     return table(_TITLES, lines)
-
-
-def _without_effect(file: str, name: str) -> str:
-    """Why it changes nothing; "" for one that does something."""
-    why = without_effect.BECAUSE.get(name, "")
-    if name in without_effect.NEEDLESS.get(file, ()):
-        return f"no effect: {why or 'lava does not need it'}"
-    if name in without_effect.MISSING.get(file, ()):
-        return f"no effect: {why or 'not supported by lava'}"
-    return ""
 
 
 def _own() -> str:
@@ -143,9 +81,9 @@ def _own() -> str:
     found = _read_own()
     lines: dict[str, tuple[str, ...]] = {}
     for name in (name for name in read.LSF_CONF if name.startswith("LAVA_")):
-        idle = _without_effect("lsf.conf", name)
+        idle = why_without_effect("lsf.conf", name)
         together, default, text = ((name,), "", idle) if idle else found[name]
-        forms = dict.fromkeys(_form(read.LSF_CONF[one]) for one in together)
+        forms = dict.fromkeys(form_of(read.LSF_CONF[one]) for one in together)
         shown = ", ".join(f"`{one}`" for one in together)
         lines[shown] = (shown, cell(", ".join(forms)), default, text)
     return table(_TITLES, lines.values())
@@ -161,40 +99,6 @@ def _read_own() -> dict[str, tuple[tuple[str, ...], str, str]]:
             text = re.sub(r"\]\((?!https?:|#)", "](../", text).replace("](#", "](../configuration.md#")
             found |= dict.fromkeys(together, (together, default, text))
     return found
-
-
-def _form(parse: Callable[..., object]) -> str:
-    """What a value looks like. Raises KeyError for a parser without a word for it."""
-    if parse in _FORMS:
-        return _FORMS[parse]
-    kind = parse.__qualname__.partition(".")[0]
-    inside = inspect.getclosurevars(parse).nonlocals
-    if kind in ("choice", "choices"):
-        return (", " if kind == "choice" else " ").join(inside["known"])
-    if kind == "number":
-        most = inside["most"]
-        return f"number from {inside['least']}" + (f" to {most}" if most < v.LARGEST_INT else "")
-    if kind == "real":
-        return "number"
-    return _FORMS[parse]
-
-
-_SCALED: dict[Callable[..., object], int] = {v.minutes: 60, v.minutes_or_percent: 60, v.one_time: 60, read.host_hours: 3600}
-
-
-def _default(name: str, parse: Callable[..., object], record: type[msgspec.Struct]) -> str:
-    """The default of the record, as a file has it; "" for none."""
-    defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
-    value = defaults.get(field_of(name))
-    if isinstance(value, bool):
-        return "Y" if value else "N"
-    if isinstance(value, Enum):
-        return str(value.value).upper()
-    if isinstance(value, tuple):
-        return cell(" ".join(map(str, value)))
-    if isinstance(value, int | float):
-        return f"{value / _SCALED.get(parse, 1):.10g}"
-    return cell(value) if isinstance(value, str) else ""
 
 
 def _sections() -> Iterator[str]:

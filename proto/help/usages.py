@@ -42,7 +42,7 @@ LAVA = {
     "run": "submit a job file: lava's own, or a manifest of a training job",
     "jupyter": "JupyterLab as a job, and the address to open",
     "why": "why a job waits, and what would start it now; or why it ended",
-    "explain": "what a reason, an exit code or a refusal means, and what to do",
+    "explain": "what a reason, an exit code, a refusal, a parameter or an option means",
     "stats": "what a job or an array asked for and used, and advice",
     "report": "what users, groups, projects and queues held, used and wasted; also as a page (--html)",
     "time-left": "seconds until a running job must end; inside a job, this one",

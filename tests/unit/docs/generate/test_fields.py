@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from config.help.texts import read_texts
 from docs.generate import field_texts, fields
-from docs.generate.texts import read_texts
 from lavad.queries.frame.columns import Field
 from lavad.queries.hosts import bhosts
 from lavad.queries.jobs import bjobs_custom
