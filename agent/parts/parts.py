@@ -86,6 +86,9 @@ class Parts:
     def starter_connected(self, hello: Hello, waiting: set[str]) -> None:
         """A starter has connected: update the parts from its list. ``waiting``: uids of parts still to be sent to it."""
         listed = {status.uid: status for status in hello.parts}
+        for entry in self._table:
+            # what was asked on another connection is not answered on this one
+            entry.work.looked, entry.work.searched = 0.0, False
         for uid, status in listed.items():
             try:
                 if not is_own(uid):

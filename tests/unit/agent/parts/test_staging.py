@@ -1,0 +1,159 @@
+"""A job whose generations are staged: what its end waits for, and what ends the waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from agent.parts.job_report import STAGED
+from agent.starter.protocol import orders
+from agent.starter.protocol.answers import Generations
+from agent.starter.protocol.part import PartSpec
+from agent.starter.protocol.reports import End, Ended, Hello, PartState, PartStatus, RunningTask, Started
+from proto import agent_pb2 as pb
+from tests.unit.agent.parts.test_runner import ME, Bench
+
+TASKS = (RunningTask(0, 4711, 1),)
+
+
+class Job:
+    """It runs on a host whose starter the test is; what was ordered is taken with ``ordered``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bench = Bench(folder)
+        self.runner = self.bench.runner
+        self.copier = ""
+        self.bench.line.start = self._start  # type: ignore[method-assign]
+        self.bench.line.put = self._put  # type: ignore[method-assign]
+        self._orders: list[str] = []
+        self.greeted(())
+
+    def _start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
+        self._orders.append("Start")
+        self.copier = part.uid if part.uid.endswith(STAGED) else self.copier
+
+    def _put(self, order: orders.Order) -> None:
+        what = f" {order.sig:d}" if isinstance(order, orders.Signal) else ""
+        self._orders.append(type(order).__name__ + what)
+
+    def ordered(self) -> list[str]:
+        taken, self._orders = self._orders, []
+        return [one for one in taken if one != "Forget"]
+
+    def greeted(self, parts: tuple[PartStatus, ...]) -> None:
+        self.runner.starter_connected(cast(Any, None), Hello("boot", 1, 0, parts, 2))
+
+    async def runs(self) -> None:
+        text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp", checkpoint_folder="ck", checkpoint_method="app")
+        text.checkpoint_stage = "/all"
+        start = pb.Start(sequence=1, text=1, hosts=[pb.HostSlots(host="h", slots=1)], restart=-1)
+        order = pb.Order(key=1, attempt=1, uid="u", start=start)
+        self.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=[order])))
+        await self.bench.found()
+        self.runner.parts.reported([Started("u", TASKS, time.time())])
+        assert self.ordered() == ["Start"]
+        self.bench.said()
+
+    def ends(self, status: int, uid: str = "u", note: str = "") -> None:
+        now = time.time()
+        end = End(status, now, now, 0.0, 0.0, 0, (), None, False, note=note)
+        self.runner.parts.reported([Ended(uid, end, gone=True)])
+
+    def found(self, *whole: tuple[int, int]) -> None:
+        self.runner.from_starter(Generations("look u", whole))
+
+    def killed(self) -> None:
+        wish = pb.Signal(wish=1, kind="kill", reason="TERM_OWNER")
+        self.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[pb.Order(key=1, attempt=1, uid="u", signal=wish)])))
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    return Job(tmp_path)
+
+
+def test_an_end_is_told_when_what_was_written_last_is_copied(job: Job) -> None:
+    async def story() -> None:
+        await job.runs()
+        job.ends(1 << 8)
+        assert (job.ordered(), job.bench.said()) == (["FindGenerations"], [])
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == [], "one look is enough"
+        job.found((9, 10))
+        assert (job.ordered(), job.bench.said()) == (["Start"], ["checkpointed"])
+        job.runner.parts.look_for_checkpoints()
+        assert (job.ordered(), job.bench.said()) == ([], [])
+        job.ends(0, job.copier, "9 5")
+        assert job.bench.said() == ["checkpointed", "ended"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("status", [1 << 8, 0])
+def test_an_end_with_nothing_to_copy_is_told_at_once(job: Job, status: int) -> None:
+    async def story() -> None:
+        await job.runs()
+        job.ends(status)
+        if status:
+            job.found()
+        assert job.bench.said() == ["ended"]
+        assert "Start" not in job.ordered()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("when", ["search", "copy"])
+def test_bkill_waits_for_no_copy(job: Job, when: str) -> None:
+    async def story() -> None:
+        await job.runs()
+        job.ends(1 << 8)
+        if when == "copy":
+            job.found((9, 10))
+        job.ordered()
+        job.killed()
+        if when == "search":
+            job.found((9, 10))
+            assert "Start" not in job.ordered()
+        else:
+            assert f"Signal {signal.SIGTERM}" in job.ordered(), "it removes what it has written"
+            job.ends(1 << 8, job.copier)
+        assert job.bench.said()[-1] == "ended"
+
+    asyncio.run(story())
+
+
+def test_an_attempt_that_the_master_has_given_up_is_not_copied(job: Job) -> None:
+    async def story() -> None:
+        await job.runs()
+        kill = pb.Order(key=1, attempt=1, uid="u", kill=pb.Kill())
+        job.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[kill])))
+        job.ordered()
+        job.ends(signal.SIGKILL)
+        assert (job.ordered(), job.bench.said()[-1]) == ([], "ended")
+
+    asyncio.run(story())
+
+
+def test_a_search_that_another_connection_took_along_is_made_again(job: Job) -> None:
+    async def story() -> None:
+        await job.runs()
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == ["FindFolders"]
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == [], "it is under way"
+        running = PartStatus("u", 1, 1, PartState.RUNNING, 4711, 1, None, tasks=TASKS, at=time.time())
+        job.greeted((running,))
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == ["FindFolders"]
+        job.ends(1 << 8)
+        job.found()
+        assert job.ordered() == ["FindGenerations"], "one that was begun before the end may have missed what came last"
+        job.found()
+        assert job.bench.said()[-1] == "ended"
+
+    asyncio.run(story())
