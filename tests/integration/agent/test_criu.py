@@ -27,7 +27,7 @@ raise SystemExit(7)
 PIPELINE = """\
 #!/bin/sh
 n=0
-while [ $n -lt 1000 ]; do n=$((n+1)); echo $n | (cat; sleep 0.01) | sed 's/^/n /' >> log; done
+while [ $n -lt 1000 ]; do n=$((n+1)); echo $n | (cat; sleep 0.01) | sed 's/^/n /'; echo says $n >&3; done 3>&1 >> log
 """
 
 
@@ -94,6 +94,7 @@ def test_a_program_goes_on_where_it_was_dumped(master: FakeMaster, host: AgentHo
 
 
 def test_a_shell_pipeline_in_a_script(master: FakeMaster, host: AgentHost) -> None:
+    """While its standard output is a file of its own, that of the job goes on where this attempt's does, too."""
     job = Job(master, host, 1, -1, "", script=PIPELINE)
     for attempt in (2, 3):
         job.runs()
@@ -102,6 +103,8 @@ def test_a_shell_pipeline_in_a_script(master: FakeMaster, host: AgentHost) -> No
         job = Job(master, host, attempt, attempt - 1, "", script=PIPELINE)
     job.runs()
     assert job.lines() == [f"n {number}" for number in range(1, len(job.lines()) + 1)]
+    said = [line for line in (job.work / "out").read_text().splitlines() if line.startswith("says ")]
+    assert said == [f"says {number}" for number in range(1, len(said) + 1)]
 
 
 def test_a_damaged_image_is_a_crash_and_a_host_that_is_not_alike_refuses(master: FakeMaster, host: AgentHost) -> None:

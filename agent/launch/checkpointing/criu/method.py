@@ -46,7 +46,7 @@ def write(asked: Asked) -> tuple[int, int]:
         told: dict[str, object] = {
             "kernel": platform.release(),
             "cpu": cpu_flags(),
-            "streams": _streams(own),
+            "streams": _streams(first),
             "written": _written(_tree(own)),
         }
         copy_shm(f"/proc/{first}/root{namespaces.SHM}", os.path.join(unfinished, _SHM))
@@ -140,12 +140,12 @@ def _pid_inside(pid: int) -> int:
     return 0
 
 
-def _streams(pid: int) -> dict[str, str]:
-    """Where standard output and error go."""
+def _streams(first: int) -> dict[str, str]:
+    """Where the job's standard output and error go, as its first process has them: a script may have others (``exec > log``)."""
     found = {}
     for name in _STREAMS:
         with contextlib.suppress(OSError):
-            found[name] = os.readlink(f"/proc/{pid}/fd/{name}")
+            found[name] = os.readlink(f"/proc/{first}/fd/{name}")
     return found
 
 
