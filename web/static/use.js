@@ -26,9 +26,9 @@ export function Use() {
       const most = Math.max(...page.rows.map((r) => r.slot_hours), 0.001);
       const rows = [...page.rows].sort((a, b) => b.slot_hours - a.slot_hours);
       return html`${rows.length > 0 && page.steps.length > 1 && html`<h2>Slot hours of jobs, by when they ended</h2><${OverTime} steps=${page.steps} names=${rows.map((r) => r.name)} days=${days} />`}
-        <${Table} name="Use"><thead><tr><th scope="col">${by[0].toUpperCase() + by.slice(1)}</th><th class="n" scope="col">Jobs</th><th class="n" scope="col">Slot hours</th><th class="n" scope="col">CPU hours</th><th class="n" scope="col">Slots without CPU time</th><th class="n" scope="col">GPU hours</th><th class="n" scope="col">GPU hours used</th></tr></thead>
+        ${rows.length > 0 && html`<${Table} name="Use"><thead><tr><th scope="col">${by[0].toUpperCase() + by.slice(1)}</th><th class="n" scope="col">Jobs</th><th class="n" scope="col">Slot hours</th><th class="n" scope="col">CPU hours</th><th class="n" scope="col">Slots without CPU time</th><th class="n" scope="col">GPU hours</th><th class="n" scope="col">GPU hours used</th></tr></thead>
         <tbody>${rows.map((r) => html`<tr key=${r.name}><th scope="row">${r.name}</th><td class="n">${number(r.jobs)}</td><td class="n">${hours(r.slot_hours)}<${Meter} part=${r.slot_hours} whole=${most} /></td><td class="n">${hours(r.cpu_hours)}</td>
-          <td class="n">${r.slot_hours > 0 ? `${Math.round(100 * r.slot_waste_hours / r.slot_hours)} %` : "–"}</td><td class="n">${hours(r.gpu_hours)}</td><td class="n">${hours(r.gpu_used_hours)}</td></tr>`)}</tbody><//>
+          <td class="n">${r.slot_hours > 0 ? `${Math.round(100 * r.slot_waste_hours / r.slot_hours)} %` : "–"}</td><td class="n">${hours(r.gpu_hours)}</td><td class="n">${hours(r.gpu_used_hours)}</td></tr>`)}</tbody><//>`}
         ${page.kept_since && html`<p class="soft">Jobs that ended before ${time(page.kept_since)} are no longer kept (LAVA_HISTORY_DAYS).</p>`}
         ${rows.length === 0 && html`<p class="soft">No job ended in that time.</p>`}`; }}<//></div>`;
 }
