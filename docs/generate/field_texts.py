@@ -153,6 +153,43 @@ min_tasklimit                 the least
 default_tasklimit             what a job gets that asks for nothing
 """
 
+LSHOSTS = """\
+host_name                     its name
+type                          its type
+model                         its model
+cpuf                          its CPU factor
+ncpus                         CPUs
+nprocs                        sockets
+ncores                        cores of a socket
+nthreads                      threads of a core
+maxmem                        its memory
+maxswp                        its swap space
+maxtmp                        the space of /tmp
+server                        Yes: it runs jobs; No: it only submits
+resources                     its boolean resources
+ndisks                        0: disks are not counted
+rexpri                        0: lava has no such priority
+run_windows                   when jobs run there
+ngpus                         GPUs
+gpu_model                     their models
+"""
+
+LSLOAD = """\
+host_name                     its name
+status                        ok, busy or unavail
+r15s                          processes that run or wait for a CPU, over 15 seconds
+r1m                           the same over a minute
+r15m                          the same over 15 minutes
+ut                            use of its CPUs
+pg                            pages read and written in a second, over a minute
+io                            KB read and written in a second, over a minute
+ls                            users who are logged in
+it                            minutes since a key was pressed
+tmp                           free space of /tmp
+swp                           free swap space
+mem                           free memory
+"""
+
 BUSERS = """\
 user                          a user or user group
 jl/p                          slots for each CPU of a host

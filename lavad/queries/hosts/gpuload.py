@@ -12,7 +12,7 @@ from lavad.queries.hosts.hostgpus import known, memory
 
 Read = Callable[[str, str], object]
 
-_INDICES: tuple[tuple[str, int, Callable[[GpuRow], str]], ...] = (
+INDICES: tuple[tuple[str, int, Callable[[GpuRow], str]], ...] = (
     ("gpu_model", 16, lambda row: row.model),
     ("gpu_mode", 10, lambda row: f"{MODES[row.state.mode]:.1f}" if row.state.mode in MODES else "-"),
     ("gpu_temp", 9, lambda row: known(row.state.temperature, "C")),
@@ -32,7 +32,7 @@ def show_load(request: Request, names: Iterable[str], header: bool, wide: bool) 
     """lsload -gpuload: a line a GPU and an instance; gpu_power with -w only."""
     rows = [(name, at, row) for name in names for at, row in enumerate(gpufacts.of_host(request.view, name))]
     lead = max([15, *(len(name) + 1 for name, _, _ in rows)]) if wide else 15
-    table = [one for one in _INDICES if wide or one[0] != "gpu_power"]
+    table = [one for one in INDICES if wide or one[0] != "gpu_power"]
     widths = [max([width, *(len(text(row)) + 1 for _, _, row in rows)]) for _, width, text in table]
     if header:
         titles = "".join(f"{title:>{width}}" for (title, _, _), width in zip(table, widths, strict=True))
@@ -57,18 +57,26 @@ def show_sums(request: Request, names: Iterable[str], header: bool) -> Iterator[
         )
 
 
+COUNTS = ("ngpus", "ngpus_shared", "ngpus_excl_p", "ngpus_prohibited", "ngpus_physical")
+AVERAGES = ("gpu_shared_avg_mut", "gpu_shared_avg_ut")
+
+
 def fields(request: Request, names: Iterable[str]) -> Iterator[tuple[str, int, Read]]:
     """Of lsload -o: the sums of a host, and each index of its first GPU with a 0 behind it, of the second with a 1, and so on."""
     rows = {name: gpufacts.of_host(request.view, name) for name in names}
     if not any(rows.values()):
         return
-    for index in ("ngpus", "ngpus_shared", "ngpus_excl_p", "ngpus_prohibited", "ngpus_physical"):
+    for index in COUNTS:
         yield index, 10, _count(request, index)
-    yield "gpu_shared_avg_mut", 10, lambda name, unit: f"{gpufacts.averages(rows[name])[0]}%"
-    yield "gpu_shared_avg_ut", 10, lambda name, unit: f"{gpufacts.averages(rows[name])[1]}%"
-    for index, _, text in _INDICES:
+    for at, index in enumerate(AVERAGES):
+        yield index, 10, _average(rows, at)
+    for index, _, text in INDICES:
         for at in range(max(map(len, rows.values()))):
             yield f"{index}{at}", 10, _index(rows, at, text)
+
+
+def _average(rows: dict[str, list[GpuRow]], at: int) -> Read:
+    return lambda name, unit: f"{gpufacts.averages(rows[name])[at]}%"
 
 
 def _count(request: Request, index: str) -> Read:

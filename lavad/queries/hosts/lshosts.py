@@ -36,7 +36,7 @@ def show(request: Request) -> Iterator[Shown]:
     given = columns.find_format(request, options, DEFAULT, "l", "w")
     if given is not None:
         columns.refuse_json_without_header(options)
-        yield from columns.show_rows(options, "HOSTS", columns.row_fields(_table(request)), given, list(names))
+        yield from columns.show_rows(options, "HOSTS", columns.row_fields(table(request)), given, list(names))
         return
     if "l" in options:
         for name in names:
@@ -75,7 +75,7 @@ def _row(request: Request, name: str, wide: bool) -> str:
     )
 
 
-def _table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
+def table(request: Request) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
     """The fields of -o."""
     view = request.view
 

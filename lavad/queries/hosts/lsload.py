@@ -36,7 +36,7 @@ def show(request: Request) -> Iterator[Shown]:
     if given is not None:
         columns.refuse_json_without_header(options)
         yield from columns.show_rows(
-            options, "HOSTS", columns.row_fields([*_table(request, options), *gpuload.fields(request, names)]), given, list(names)
+            options, "HOSTS", columns.row_fields([*table(request, options), *gpuload.fields(request, names)]), given, list(names)
         )
         return
     indices = _indices(request, options)
@@ -123,7 +123,7 @@ def _text(request: Request, options: Options, name: str, index: str) -> str:
     return load_text(index, value)
 
 
-def _table(request: Request, options: Options) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
+def table(request: Request, options: Options) -> Iterator[tuple[str, int, Callable[[str, str], object]]]:
     """The fields of -o."""
     yield "HOST_NAME hname", 20, lambda name, unit: name
     yield "status", 15, lambda name, unit: _status(request, name)

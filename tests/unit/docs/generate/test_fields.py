@@ -17,6 +17,8 @@ KNOWN: dict[str, Mapping[str, Field]] = {
     "bhosts": bhosts.FIELDS,
     "bqueues": bqueues.FIELDS,
     "busers": busers.FIELDS,
+    "lshosts": fields.lshosts_fields(),
+    "lsload": fields.lsload_fields(),
 }
 
 
@@ -32,6 +34,6 @@ def test_each_field_and_other_name_has_its_place() -> None:
 
 
 def test_no_text_is_of_a_field_that_is_not_there() -> None:
-    texts = (field_texts.BJOBS, field_texts.BHOSTS, field_texts.BQUEUES, field_texts.BUSERS)
+    texts = [getattr(field_texts, command.upper()) for command in KNOWN]
     for command, block in zip(KNOWN, texts, strict=True):
         assert read_texts(block).keys() <= {field.name for field in KNOWN[command].values()}, command
