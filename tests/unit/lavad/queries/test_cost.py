@@ -16,7 +16,7 @@ def full() -> Bench:
     """Alice has an array (job 1) and very many elements of it, bob one job."""
     bench = Bench()
     bench.configure(params=Params(max_job_array_size=10**6))
-    bench.bsub(J="a[1-100000]")
+    bench.bsub(J="a[1-50000]")
     bench.bsub(BOB)
     return bench
 
