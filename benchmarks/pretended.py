@@ -54,6 +54,8 @@ class Host:
         self._sequence = 0
         self._streams = 0
         self._reports: list[pb.Report] = []
+        self._had: set[str] = set()
+        """Attempts that it was to start: a start that is sent again is none."""
         self._untold: list[pb.Report] = []
         """Those that are sent and not acknowledged."""
         self._running: dict[str, tuple[int, int, float]] = {}
@@ -86,6 +88,7 @@ class Host:
                 self._order(order)
         elif kind == "acks":
             self._untold = [report for report in self._untold if report.serial > message.acks.serial]
+            self._had.difference_update(message.acks.ended)
 
     def _hello(self) -> pb.Hello:
         """What it has; its reports that were not acknowledged are sent again, with numbers of this stream."""
@@ -132,7 +135,8 @@ class Host:
 
     def _order(self, order: pb.Order) -> None:
         what = order.WhichOneof("what")
-        if what == "start" and order.uid not in self._running:
+        if what == "start" and order.uid not in self._had:
+            self._had.add(order.uid)
             self._sequence = max(self._sequence, order.start.sequence)
             if order.start.two_phase:
                 self._prepared[order.uid] = (order.key, order.attempt)

@@ -1,4 +1,5 @@
-"""A pretended host whose stream has ended says on the next one what it has, and again what was not acknowledged."""
+"""A pretended host whose stream has ended says on the next one what it has, and again what was not acknowledged; no start
+counts twice."""
 
 from __future__ import annotations
 
@@ -24,6 +25,7 @@ def test_what_was_not_acknowledged_is_told_again_in_a_new_stream() -> None:
         assert [report.serial for report in message.reports.reports] == [1, 2]
         host.take(pb.ToAgent(acks=pb.Acks(serial=1)))
         host.take(pb.ToAgent(orders=pb.Orders(orders=[pb.Order(uid="u2", kill=pb.Kill())])))
+        host.take(pb.ToAgent(orders=pb.Orders(orders=[start("u2", 2)])))
         second = host.messages()
         hello = (await anext(second)).hello
         assert [(part.uid, part.state) for part in hello.parts] == [("u1", "running"), ("u2", "ended")]
