@@ -6,6 +6,9 @@ LIVE := $(wildcard tests/integration tests/compat tests/browser)
 # A file's tests share a cluster; the longest files begin (tests/conftest.py).
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
+# What Python has compiled is kept, whatever the environment says: tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The system's Python first: one below a user's home folder cannot be executed by the other users that jobs run as.
 PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 python3.13; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

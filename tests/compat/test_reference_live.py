@@ -31,7 +31,7 @@ def _begin(site: Captured) -> None:
     site.submit("run", f"-J run -o {outs}/run 'trap : USR1; echo begun; while :; do sleep 0.1; done'")
     site.submit("done", f"-g /risk -o {outs}/done -J done true")
     site.submit("exit", f"-o {outs}/exit 'exit 3'")
-    site.submit("wait", "-b 23:50 -J wait true")
+    site.submit("wait", f"-b {site.far}50 -J wait true")
     site.submit("held", "-H -J held true")
     site.wait_for_words(site.ids["run"], "begun")
     for name in ("done", "exit"):

@@ -67,11 +67,10 @@ Make = Callable[..., World]
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     monkeypatch.setattr("lavad.hosts.folder_probes.AGAIN", (0.0, 0.0))
-    monkeypatch.setattr("lavad.hosts.folder_probes.ANSWER", 0.1)
-
     made: list[World] = []
 
     def make(says: dict[str, str | None], **mounts: tuple[Mount, ...]) -> World:
+        monkeypatch.setattr("lavad.hosts.folder_probes.ANSWER", 0.1 if None in says.values() else 60.0)
         made.append(World(Bench(), says, mounts))
         return made[-1]
 
