@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,8 @@ from cli.local.folder import ROOT, Folder, commands_folder
 TICKS = os.sysconf("SC_CLK_TCK")
 ALONE = ("lavad", "agent", "starter")
 """Daemons whose children are counted under names of their own."""
+AGAIN = 0.05
+"""Seconds until a query that has to wait is asked again."""
 QUIET = 0.03
 """CPU seconds in 0.3 s below which daemons count as idle."""
 
@@ -62,12 +65,16 @@ class Wire:
         return found
 
     def query(self, command: str, options: dict[str, Any] | None = None, words: Iterable[str] = ()) -> str:
-        """What a listing prints."""
-        self.send([{"ask": "query", "command": command, "options": options or {}, "words": list(words)}])
+        """What a listing prints; asked again where the user has too many queries under way, as commands do."""
+        ask = {"ask": "query", "command": command, "options": options or {}, "words": list(words)}
+        self.send([ask])
         pieces: list[str] = []
         while "exit" not in (answer := self.take()):
             if "standby" in answer:
                 raise ConnectionError("lavad is not the master yet")
+            if "later" in answer:
+                time.sleep(AGAIN)
+                self.send([ask])
             pieces.append(answer.get("out") or answer.get("err") or "")
         return "".join(pieces)
 
