@@ -44,7 +44,8 @@ class Shepherded:
 
     def __exit__(self, *_: object) -> None:
         for pid in [*(pid for _, pid, _ in self.tasks), *self.strays]:
-            subprocess.run(["/bin/kill", "-9", str(pid)], check=False, capture_output=True)
+            # with what it has forked
+            subprocess.run(["/bin/kill", "-9", "--", str(pid), f"-{pid}"], check=False, capture_output=True)
         self._process.kill()
         self._process.communicate()
 
