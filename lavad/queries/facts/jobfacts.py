@@ -182,8 +182,11 @@ class Usage:
 
     def __init__(self, job: Job, view: View) -> None:
         live = view.soft.usage.get(job.key, {}) if job.outcome is None else {}
-        has = {part.host for part in parts_of(job)}
-        self.parts: dict[str, PartUsage] = {h: u for h, u in live.items() if u.attempt == job.attempt and h in has}
+        self.parts: dict[str, PartUsage] = {}
+        """Host to what it has reported, in the order of the job's hosts."""
+        for part in parts_of(job) if live else ():
+            if (found := live.get(part.host)) is not None and found.attempt == job.attempt:
+                self.parts[part.host] = found
         ended = ends(job)
         values: Iterable[PartUsage] = self.parts.values()
         gone = [end for part, end in _ended_parts(job) if part.host not in self.parts] if self.parts else ended

@@ -63,3 +63,14 @@ def test_once_it_has_ended(tmp_path: Path) -> None:
         assert "75.00%" in figures
     job = c.store.finished[1]
     assert " 1800.000000 0.000000 " in write.job_finish(job, c.store.all_specs[job.spec], c.store.kept_texts[1], 1001)
+
+
+def test_what_hosts_use_is_in_the_order_of_the_jobs_hosts_whoever_reported_first() -> None:
+    c = QueryCluster()
+    c.submit(1, slots=2)
+    c.start(1, "11:30:00", hosts="ol1:1 ol2:1")
+    for host, pid in (("ol2", 22), ("ol1", 11)):
+        report = PartUsage(key=1, attempt=1, at=at("11:39:00"), pids=(pid,), pgids=(pid,))
+        update(c.soft, SoftUpdate(usage=[(host, report)]))
+    out = c.ask("bjobs", "1", l=True)[0]
+    assert out.index("PIDs: 11 ") < out.index("PIDs: 22 ")
