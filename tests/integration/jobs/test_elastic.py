@@ -59,9 +59,11 @@ def test_a_lost_agent_makes_the_job_smaller(cluster: Cluster) -> None:
 
     wait_until(lambda: len(hosts()) == 4, 30, lambda: f"4 hosts: {hosts()}")
     lost = hosts()[-1]
+    history = lambda: cluster.run(f"bhist -l {job}").stdout  # noqa: E731
+    # one whose processes have not begun everywhere is dispatched anew
+    wait_until(lambda: "Running with execution home" in history(), 30, lambda: history() + cluster.logs())
     cluster.kill_host(lost)
     cluster.up()
-    history = lambda: cluster.run(f"bhist -l {job}").stdout  # noqa: E731
     wait_until(lambda: f"Host <{lost}> has left the job" in history(), 60, lambda: history() + cluster.logs())
     assert cluster.states(job) == ["RUN"]
     cluster.run(f"bkill {job}")

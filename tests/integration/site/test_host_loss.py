@@ -90,8 +90,7 @@ def test_a_dead_starter_takes_its_jobs_with_it_and_says_so(cluster: Cluster) -> 
 def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
     job = cluster.submit("-m host2 -o /dev/null sleep 1000")
     shepherd = shepherd_of(cluster, "host2", job)
-    starter = cluster.pid("starter-host2")
-    pids = children([starter]) - {starter}
+    pids = children([shepherd])
     os.kill(shepherd, signal.SIGKILL)
     cluster.wait_for(job, "EXIT", timeout=30)
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 10, "its processes gone")

@@ -46,7 +46,9 @@ def test_where_none_can_be_written(tmp_path: Path) -> None:
 def test_jobs_are_submitted_with_it(tmp_path: Path) -> None:
     rows: list[Frame] = [{"ok": {"results": [{"ok": True, "job": 1, "queue": "q"}, {"ok": True, "job": 2, "queue": "q"}]}}]
     environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
-    master = ScriptedMaster(tmp_path / "s", [{"ok": {"after": "1"}}], rows)
+    # what has changed is asked for on another connection, before or after
+    none = [{"ok": {"after": "1", "changes": []}}]
+    master = ScriptedMaster(tmp_path / "s", lambda asked: rows if asked.get("ask") == "bulk" else none)
     with master, Cluster(environ=environ, timeout=0.0) as cluster:
         cluster.submit_many(["a", "b"], k=f"{tmp_path}/ck 30", cwd=str(tmp_path))
     jobs = next(asked for asked in master.asks if asked.get("ask") == "bulk")["jobs"]
