@@ -20,6 +20,7 @@ from lavad.core.events.apply import apply
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import index_of, job_of, show
 from lavad.local_time import local_time
+from lavad.progress import Tell, silent
 from lavad.store import prune, schema
 from lavad.store.codec import decode_job
 from lavad.store.connect import Found, Query, connect, make_engine, one_snapshot
@@ -55,7 +56,7 @@ class _Moment(Reader):
         return self._connection.execute(query).all()
 
 
-def check(url: str) -> Checked:
+def check(url: str, tell: Tell = silent) -> Checked:
     """Check a store; raises ``StoreRefused`` where there is none of this version, ``StoreCorrupt`` where it cannot be read."""
     with _at_one_moment(url) as connection:
         name = connection.engine.url.database
@@ -66,6 +67,7 @@ def check(url: str) -> Checked:
             raise StoreRefused(f"store {name} is at version {version}, this lava checks {schema.HEAD} (lava db upgrade)")
         checked = Checked(version=version, counts={}, problems=[], notes=[])
         if connection.dialect.name == "sqlite":
+            tell("looking whether the file is sound", 0, 0)
             found = connection.exec_driver_sql(f"PRAGMA integrity_check({_SHOWN})").scalars()
             checked.problems += [f"SQLite: {line}" for line in found if line != "ok"]
         for table in _COUNTED:
@@ -73,7 +75,7 @@ def check(url: str) -> Checked:
             checked.counts[table] = int(connection.execute(counted).scalar() or 0)
         if not checked.problems:
             try:
-                _check_rows(connection, checked)
+                _check_rows(connection, checked, tell)
             except StoreCorrupt as error:
                 checked.problems.append(str(error))
         return checked
@@ -95,7 +97,8 @@ def _at_one_moment(url: str) -> Iterator[sa.Connection]:
         engine.dispose()
 
 
-def _check_rows(connection: sa.Connection, checked: Checked) -> None:
+def _check_rows(connection: sa.Connection, checked: Checked, tell: Tell) -> None:
+    tell("reading the live jobs", 0, 0)
     rows = load_rows(connection)
     try:
         check_invariants(rows)
@@ -110,7 +113,7 @@ def _check_rows(connection: sa.Connection, checked: Checked) -> None:
     if count != rows.version:
         checked.problems.append(f"events: {rows.version - count} of {rows.version} are missing")
         return
-    _compare(connection, rows, checked.problems)
+    _compare(connection, rows, checked.problems, tell)
 
 
 class _Finished:
@@ -147,16 +150,18 @@ class _Finished:
         return found + [f"{show(key)} (no row)" for key in left]
 
 
-def _compare(connection: sa.Connection, rows: Cluster, problems: list[str]) -> None:
+def _compare(connection: sa.Connection, rows: Cluster, problems: list[str], tell: Tell) -> None:
     """Fold all events, and compare what they give with the rows."""
     fold, finished, reader = Cluster(), _Finished(), _Moment(connection)
     while found := reader.events_after(fold.version, _AT_ONCE):
+        tell("events", fold.version, rows.version)
         for seq, event in found:
             try:
                 _fold(fold, event, finished)
             except (KeyError, IllegalMove) as error:
                 problems.append(f"event {seq} does not fit those before it: {error}")
                 return
+    tell("comparing the rows with the events", 0, 0)
     stored = sa.select(schema.jobs.c.data).where(schema.jobs.c.finished_at.is_not(None))
     data = connection.execution_options(yield_per=_AT_ONCE).execute(stored).scalars()
     problems += _first(finished.differing(data), "finished jobs")

@@ -12,6 +12,7 @@ import time
 from lavad.database.check import Checked, check
 from lavad.database.restore import HOLDER, Restored, Wanted, restore
 from lavad.local_time import local_time
+from lavad.progress import Progress
 from lavad.replay.history import Parser, add_source, named_store
 from lavad.store.backup import backup
 from lavad.store.errors import StoreError, StoreHeld
@@ -48,22 +49,34 @@ def main(argv: list[str] | None = None) -> int:
     """The program."""
     options = parser().parse_args(argv)
     try:
-        url = named_store(options)
-        if options.command == "check":
-            return _check(check(url))
-        if options.command == "backup":
-            backup(url, options.file)
-            _say(f"{options.file}: the store is backed up")
-        elif options.command == "restore":
-            wanted = Wanted(options.replace, not options.active, max(0, options.first_job))
-            _restored(options.file, restore(options.file, url, wanted, time.time()))
-        else:
-            _upgrade(url)
+        return _carry_out(options, named_store(options))
     except (StoreError, OSError) as error:
         sys.stderr.write(f"lava db {options.command}: {error}\n")
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _carry_out(options: argparse.Namespace, url: str) -> int:
+    progress = Progress(f"lava db {options.command}")
+    if options.command == "check":
+        with progress:
+            checked = check(url, progress.tell)
+        return _check(checked)
+    if options.command == "backup":
+        with progress:
+            backup(url, options.file, progress.tell)
+        _say(f"{options.file}: the store is backed up")
+    elif options.command == "restore":
+        wanted = Wanted(options.replace, not options.active, max(0, options.first_job))
+        with progress:
+            restored = restore(options.file, url, wanted, time.time(), progress.tell)
+        _restored(options.file, restored)
+    else:
+        with progress:
+            progress.tell("bringing the store up to date")
+            former = _upgrade(url)
+        _say(f"version {HEAD}" if former is None else f"version {former} is {HEAD} now")
     return 0
 
 
@@ -92,7 +105,8 @@ def _restored(file: str, restored: Restored) -> None:
         _say("then: badmin qact " + " ".join(restored.queues))
 
 
-def _upgrade(url: str) -> None:
+def _upgrade(url: str) -> str | None:
+    """The version that the store had; None where it was up to date."""
     store = Store.open(url, create=False)
     try:
         lease = Lease(store.engine)
@@ -101,9 +115,8 @@ def _upgrade(url: str) -> None:
             found = lease.find_holder()
             raise StoreHeld(f"the store has a master: {found[0] if found else 'it has just gone, try again'}")
         try:
-            former = store.take_over(epoch)
+            return store.take_over(epoch)
         finally:
             lease.release(epoch)
     finally:
         store.close()
-    _say(f"version {HEAD}" if former is None else f"version {former} is {HEAD} now")

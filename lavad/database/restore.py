@@ -20,6 +20,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.apply import apply
 from lavad.core.lang.states import STARTED
+from lavad.progress import Tell, silent
 from lavad.store import schema
 from lavad.store.backup import fill, settle, store_of_file, sync
 from lavad.store.batch import batch_of
@@ -57,23 +58,24 @@ class Restored(msgspec.Struct, frozen=True):
     """Where the former SQLite store is."""
 
 
-def restore(file: str, url: str, wanted: Wanted, now: float) -> Restored:
+def restore(file: str, url: str, wanted: Wanted, now: float, tell: Tell = silent) -> Restored:
     """Restore a backup into a store without a master; raises ``StoreError``, and then nothing has changed."""
     target = parse_url(url)
     store_of_file(file)
     if target.get_backend_name() == "sqlite":
-        return _into_sqlite(file, str(target.database), wanted, now)
-    return _into_postgres(file, url, wanted, now)
+        return _into_sqlite(file, str(target.database), wanted, now, tell)
+    return _into_postgres(file, url, wanted, now, tell)
 
 
-def _into_sqlite(file: str, path: str, wanted: Wanted, now: float) -> Restored:
+def _into_sqlite(file: str, path: str, wanted: Wanted, now: float, tell: Tell) -> Restored:
     with contextlib.closing(_Lock(path)):
         former = os.path.exists(path)
         if former and not wanted.replace:
             raise StoreRefused(f"store {path}: there is a store; --replace puts the backup in its place and keeps it beside")
         first = max(wanted.first_job, _find_next_job(f"sqlite:///{path}") if former else 0)
+        tell("copying the file", 0, 0)
         with _working_copy(file, os.path.dirname(os.path.abspath(path))) as copy:
-            restored = _make_new(copy, wanted, first, now)
+            restored = _make_new(copy, wanted, first, now, tell)
             _take_owner(copy, path if former else os.path.dirname(os.path.abspath(path)))
             kept = _keep_former(path) if former else ""
             os.replace(copy, path)
@@ -108,7 +110,7 @@ def _keep_former(path: str) -> str:
     return kept
 
 
-def _into_postgres(file: str, url: str, wanted: Wanted, now: float) -> Restored:
+def _into_postgres(file: str, url: str, wanted: Wanted, now: float, tell: Tell) -> Restored:
     store = Store.open(url)
     try:
         lease = Lease(store.engine)
@@ -122,9 +124,10 @@ def _into_postgres(file: str, url: str, wanted: Wanted, now: float) -> Restored:
             if former and not wanted.replace:
                 raise StoreRefused(f"the store has {former} events; --replace deletes them")
             first = max(wanted.first_job, _find_next_job(url))
+            tell("copying the file", 0, 0)
             with _working_copy(file, tempfile.gettempdir()) as copy:
-                restored = _make_new(copy, wanted, first, now)
-                fill(url, copy, epoch)
+                restored = _make_new(copy, wanted, first, now, tell)
+                fill(url, copy, epoch, tell)
         finally:
             lease.release(epoch)
     finally:
@@ -155,8 +158,9 @@ def _working_copy(file: str, folder: str) -> Iterator[str]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _make_new(copy: str, wanted: Wanted, first: int, now: float) -> Restored:
+def _make_new(copy: str, wanted: Wanted, first: int, now: float, tell: Tell) -> Restored:
     """Bring a copy of a backup up to date, and make a new incarnation of it, without a master."""
+    tell("looking whether the backup is sound, and bringing it up to date", 0, 0)
     settle(copy)
     store = Store.open(f"sqlite:///{copy}", create=False)
     try:
@@ -168,6 +172,7 @@ def _make_new(copy: str, wanted: Wanted, first: int, now: float) -> Restored:
             epoch = lease.acquire(HOLDER, SECONDS)
         assert epoch is not None
         store.take_over(epoch)
+        tell("reading the live jobs", 0, 0)
         cluster = load(store)
         with contextlib.closing(Reader.open(f"sqlite:///{copy}")) as reader:
             taken = _newest(reader)

@@ -19,6 +19,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import restore, take
 from lavad.core.site.conf import Conf
+from lavad.progress import Tell, counted, silent
 from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_conf, changed_deeds, check, new_names, pattern
 from lavad.replay.history import read_source
 from lavad.replay.measures import Measures, fields, measure, table
@@ -39,11 +40,11 @@ class Column(msgspec.Struct):
     """Jobs that never start."""
 
 
-def report(options: argparse.Namespace) -> str:
+def report(options: argparse.Namespace, tell: Tell = silent) -> str:
     """The text, or the JSON object. Raises ``ChangeError`` and what reading a history raises."""
-    past = read_past(read_source(options, options.history))
+    past = read_past(counted(read_source(options, options.history), tell, "reading events and plans"))
     variants = _variants(options, past)
-    columns = _live(past, variants) if options.live else _again(past, variants)
+    columns = _live(past, variants, tell) if options.live else _again(past, variants, tell)
     shared = set.intersection(*(set(column.runs) for column in columns.values()))
     if not shared:
         raise ChangeError("no job is live" if options.live else "no job has ended")
@@ -92,7 +93,7 @@ def _other_conf(folder: str) -> Conf | None:
     return resolve(loaded.config)
 
 
-def _again(past: Past, variants: dict[str, Changes]) -> dict[str, Column]:
+def _again(past: Past, variants: dict[str, Changes], tell: Tell) -> dict[str, Column]:
     """The whole history: as it was, and as it would have been."""
     columns = {"recorded": Column(past.runs, _slots(past.cluster, ()))}
     begin = past.asked[0].at if past.asked else 0.0
@@ -102,12 +103,12 @@ def _again(past: Past, variants: dict[str, Changes]) -> dict[str, Column]:
         guess = Guess(past, past.now)
         virtual = Virtual(Cluster(), guess.life, past.specs, begin)
         virtual.add(changed_deeds(past.asked, changes, names, like))
-        virtual.run()
+        virtual.run(tell, f"{name}: jobs simulated")
         columns[name] = _column(virtual, guess, changes)
     return columns
 
 
-def _live(past: Past, variants: dict[str, Changes]) -> dict[str, Column]:
+def _live(past: Past, variants: dict[str, Changes], tell: Tell) -> dict[str, Column]:
     """What becomes of the jobs that are there now."""
     columns = {}
     for name, changes in variants.items():
@@ -121,7 +122,7 @@ def _live(past: Past, variants: dict[str, Changes]) -> dict[str, Column]:
         virtual.add(ev.HostSwitched(at=past.now, host=host, closed=True, by="whatif") for host in changes.remove)
         if names:
             virtual.add(added_hosts(names, cluster.hosts.rows[like].facts, changes, past.now))
-        virtual.run()
+        virtual.run(tell, f"{name}: jobs simulated")
         columns[name] = _column(virtual, guess, changes)
     return columns
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 
+from lavad.progress import Progress, Tell
 from lavad.replay import compare
 from lavad.replay.changes import POLICIES as CLUSTER_POLICIES
 from lavad.replay.changes import ChangeError
@@ -80,7 +81,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         _check(options)
-        sys.stdout.write(_trace_report(options) if options.trace else compare.report(options))
+        with Progress("lava whatif") as progress:
+            text = _trace_report(options, progress.tell) if options.trace else compare.report(options, progress.tell)
+        sys.stdout.write(text)
         sys.stdout.flush()
     except (TraceError, ChangeError, HistoryError, StoreError) as error:
         sys.stderr.write(f"lava whatif: {error}\n")
@@ -108,12 +111,15 @@ def _check(options: argparse.Namespace) -> None:
             raise ChangeError(f"argument --{name.replace('_', '-')}: {which}")
 
 
-def _trace_report(options: argparse.Namespace) -> str:
+def _trace_report(options: argparse.Namespace, tell: Tell) -> str:
     options.hosts = options.hosts or 1
     trace = read_trace(options.trace)
     slots = _slots(options, trace)
     jobs, skipped = _fitting(trace, slots)
-    runs = {name: simulate(jobs, slots, name) for name in options.policy or POLICIES}
+    runs = {}
+    for name in options.policy or POLICIES:
+        tell(f"simulating {len(jobs)} jobs under {name}", 0, 0)
+        runs[name] = simulate(jobs, slots, name)
     measures = {name: measure(part, slots) for name, part in runs.items()}
     if options.plot:
         compare.write_plot(options.plot, draw(f"{os.path.basename(trace.name)} on {slots} slots", runs, slots))

@@ -12,6 +12,7 @@ import sys
 import msgspec
 
 from lavad.local_time import local_time
+from lavad.progress import Progress, counted
 from lavad.replay.again import Difference, Outcome, Replay
 from lavad.replay.history import HistoryError, Parser, add_source, read_source, write
 from lavad.store.errors import StoreError
@@ -36,11 +37,13 @@ def main(argv: list[str] | None = None) -> int:
     """The program."""
     options = parser().parse_args(argv)
     try:
+        with Progress("lava replay") as progress:
+            items = counted(read_source(options, options.file), progress.tell, "events and plans")
+            count = write(options.export, items) if options.export else 0
+            outcome = Outcome() if options.export else Replay(options.forgetful).run(items)
         if options.export:
-            count = write(options.export, read_source(options, options.file))
             sys.stdout.write(f"{options.export}: {count} lines\n")
             return 0
-        outcome = Replay(options.forgetful).run(read_source(options, options.file))
         sys.stdout.write(_json(outcome) if options.json else _text(outcome))
         sys.stdout.flush()
     except (HistoryError, StoreError, OSError) as error:

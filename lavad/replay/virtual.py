@@ -31,6 +31,7 @@ from lavad.core.site.host import Facts
 from lavad.core.site.limit_book import LimitBook
 from lavad.local_time import local_time
 from lavad.processes.site_policy import SitePolicies
+from lavad.progress import Tell, silent
 from lavad.replay.simulate import Run
 from lavad.replay.swf import TraceJob
 from lavad.sched.cycle.cycle import schedule
@@ -109,11 +110,11 @@ class Virtual:
         for event in deeds:
             heapq.heappush(self._deeds, (event.at, next(self._numbers), event))
 
-    def run(self) -> None:
-        """To the end."""
+    def run(self, tell: Tell = silent, what: str = "") -> None:
+        """To the end; ``what`` is how many jobs have ended."""
         self._plan()
         while self.step():
-            pass
+            tell(what, len(self.done), 0)
 
     @property
     def never(self) -> int:

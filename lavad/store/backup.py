@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from lavad.progress import Tell, silent
 from lavad.store.connect import connect, forever, make_engine, one_snapshot
 from lavad.store.errors import StoreCorrupt, StoreFull, StoreRefused, refusal
 from lavad.store.upgrade import find_version, make_tables
@@ -22,17 +23,19 @@ _AT_ONCE = 2_000
 _SKIPPED = ("alembic_version",)
 
 
-def backup(url: str, path: str) -> None:
+def backup(url: str, path: str, tell: Tell = silent) -> None:
     """Copy a store into a file, which only its owner can read; a file of that name is replaced. Raises ``StoreError``."""
     with whole_file(path) as new:
         engine = make_engine(url, read_only=True)
         try:
             if engine.dialect.name == "sqlite":
+                tell("copying the file", 0, 0)
                 copy_file(str(engine.url.database), new)
             else:
-                _dump(engine, new)
+                _dump(engine, new, tell)
         finally:
             engine.dispose()
+        tell("looking whether the copy is sound", 0, 0)
         settle(new)
 
 
@@ -97,7 +100,7 @@ def _named(path: str) -> Iterator[None]:
         raise (StoreFull if code == sqlite3.SQLITE_FULL else kind)(f"store {path}: {error}") from error
 
 
-def _dump(engine: sa.Engine, path: str) -> None:
+def _dump(engine: sa.Engine, path: str, tell: Tell) -> None:
     """Copy a PostgreSQL store into an empty file, within one snapshot."""
     target = make_engine(f"sqlite:///{path}")
     try:
@@ -108,14 +111,14 @@ def _dump(engine: sa.Engine, path: str) -> None:
                 raise StoreRefused(f"store {engine.url.database}: there is no store")
             with target.connect() as connection, connection.begin():
                 make_tables(connection, version)
-                copy_rows(source, connection)
+                copy_rows(source, connection, tell)
     except sa.exc.DBAPIError as error:
         raise refusal(error) from error
     finally:
         target.dispose()
 
 
-def fill(url: str, path: str, epoch: int) -> None:
+def fill(url: str, path: str, epoch: int, tell: Tell) -> None:
     """Replace everything in a PostgreSQL store, whose lease is held at ``epoch``, by what a file has; one transaction.
 
     Raises ``StoreRefused`` where another has taken the lease.
@@ -126,7 +129,7 @@ def fill(url: str, path: str, epoch: int) -> None:
             forever(target)
             if target.execute(sa.text("SELECT epoch FROM lease WHERE id = 1 FOR UPDATE")).scalar() != epoch:
                 raise StoreRefused(f"store {engine.url.database}: a master has taken the lease")
-            copy_rows(source, target)
+            copy_rows(source, target, tell)
             free = "UPDATE lease SET epoch = greatest(epoch, :epoch), holder = '', expires = 0"
             target.execute(sa.text(free), {"epoch": epoch})
     except sa.exc.DBAPIError as error:
@@ -136,7 +139,7 @@ def fill(url: str, path: str, epoch: int) -> None:
         file.dispose()
 
 
-def copy_rows(source: sa.Connection, target: sa.Connection) -> None:
+def copy_rows(source: sa.Connection, target: sa.Connection, tell: Tell = silent) -> None:
     """Replace the rows of all tables; both databases are at the same version."""
     there, here = sa.MetaData(), sa.MetaData()
     there.reflect(source)
@@ -146,8 +149,10 @@ def copy_rows(source: sa.Connection, target: sa.Connection) -> None:
             continue
         into = here.tables[name]
         target.execute(sa.delete(into))
+        of = int(source.execute(sa.select(sa.func.count()).select_from(table)).scalar() or 0)
         rows = source.execution_options(yield_per=_AT_ONCE).execute(sa.select(table))
-        for part in rows.mappings().partitions(_AT_ONCE):
+        for number, part in enumerate(rows.mappings().partitions(_AT_ONCE)):
+            tell(f"copying the rows of {name}", number * _AT_ONCE, of)
             target.execute(sa.insert(into), [dict(row) for row in part])
 
 
