@@ -17,9 +17,13 @@ CUT: Frame = {"cut": True}
 
 
 class ScriptedMaster:
-    """Answers the n-th ask (over all connections) with the n-th plan; the last plan serves all later asks."""
+    """Answers the n-th ask (over all connections) with the n-th plan; the last plan serves all later asks.
 
-    def __init__(self, path: Path, *plans: list[Frame] | Callable[[Frame], list[Frame]]) -> None:
+    Connections are served one after the other, so that a plan is for the ask that it was written for, or ``at_once``.
+    """
+
+    def __init__(self, path: Path, *plans: list[Frame] | Callable[[Frame], list[Frame]], at_once: bool = False) -> None:
+        self._at_once = at_once
         self.asks: list[Frame] = []
         self.connections = 0
         self._plans = list(plans)
@@ -44,7 +48,10 @@ class ScriptedMaster:
             except OSError:
                 return
             self.connections += 1
-            threading.Thread(target=self._serve_one, args=(link,), daemon=True).start()
+            if self._at_once:
+                threading.Thread(target=self._serve_one, args=(link,), daemon=True).start()
+            else:
+                self._serve_one(link)
 
     def _serve_one(self, link: socket.socket) -> None:
         with link:

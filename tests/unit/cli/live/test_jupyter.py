@@ -56,6 +56,6 @@ def test_the_server_is_on_the_first_host_however_hosts_are_shown(caller: Caller,
         listing = json.dumps({"RECORDS": [{name: row[name] for name in asked}]})
         return [{"out": listing if frame["ask"] == "query" else "http://127.0.0.1:9/lab\n"}, {"exit": 0}]
 
-    with ScriptedMaster(caller.socket, answer):
+    with ScriptedMaster(caller.socket, answer, at_once=True):
         assert jupyter.run(Context(["5"], "/", caller.environ)) == 0
     assert capfd.readouterr().out.startswith("JupyterLab of job 5 on node1: http://127.0.0.1:9/lab\n")
