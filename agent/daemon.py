@@ -20,7 +20,6 @@ from agent.monitor.elim import Elims, dynamic_names
 from agent.monitor.health import GpuHealth, Health
 from agent.parts import output_retention
 from agent.parts.control import now
-from agent.parts.entry import adopted
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.output_limits import OutputLimits
 from agent.parts.runner import Runner
@@ -30,6 +29,7 @@ from agent.starter.system.notify import Notify
 from agent.starter_client import starterlink
 from agent.starter_client.outgoing import Outgoing
 from agent.stream import Inbox, Measures, Stream, finish_turn, nothing, until
+from proto.large_pages import gather_soon
 from proto.workers import Workers
 
 log = logging.getLogger("lava-agent")
@@ -75,17 +75,20 @@ class Daemon:
             loop.add_signal_handler(number, self._stop.set)
         runner = self._runner
         runner.starts.poke = runner.gpu_ends.poke = self._poke
-        runner.table.adopt(adopted(self._spool.load(), self._site, now()))
+        runner.adopt(self._spool.load())
         for user in [entry.made.user for entry in runner.table if entry.made is not None]:
             self._accounts.learn(user)
             self._relay.callers.learn(user.uid, user.name)
+        await runner.holding.listen()
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._stream.run(), self._samples(), self._checkpoints()]
         work += [self._clean(), self._limit_output(), self._gpus()]
+        work += [runner.holding.run(), runner.holding.look(self._stream.to_send.set)]
         work.append(self._elims.run())
         work += [self._health.run(), self._judge_gpus()]
         work.append(self._beats())
         self._notify.tell("READY=1")
+        gather_soon()
         tasks = [asyncio.create_task(one) for one in work]
         tasks.append(asyncio.create_task(until(self._stop)))
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -214,7 +217,7 @@ class Daemon:
         while True:
             entries = list(self._runner.table)
             oldest = min((entry.received for entry in entries), default=time.time())
-            in_use = {path for entry in entries for path in entry.kept_files(self._site)}
+            in_use = {path for entry in entries for path in entry.kept_files()}
             hostfiles = self._runner.starts.hostfiles
             hostfiles.drop(await self._cleaning.run(hostfiles.old, oldest))
             old = time.time() - kept if kept else 0.0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent.starter.system import folders
 from agent.starter_client import starterlink
+from proto.cpu_precedence import precede_jobs
 
 if TYPE_CHECKING:
     from agent.launch.site import Site
@@ -36,6 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"lava-agent: {options.spool} is served by another agent already\n")
         return 1
     _set_name()
+    precede_jobs()
     socket_path = os.path.join(options.run, f"starter-{options.host}.sock")
     starter_log = os.path.join(os.path.dirname(options.log), f"starter-{options.host}.log") if options.log else ""
     if not options.await_starter and not starterlink.answers(socket_path):
@@ -47,6 +49,10 @@ def main(argv: list[str] | None = None) -> int:
 def _serve(options: argparse.Namespace, starter_log: str) -> int:
     import asyncio
     import gc
+
+    from proto import grpc_threads
+
+    grpc_threads.load()
 
     from agent.daemon import Daemon
     from agent.launch import launchers

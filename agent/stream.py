@@ -173,9 +173,13 @@ class Stream:
             messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
             self._heartbeats.clear()
             while not runner.outbox.empty:
-                messages.append(pb.FromAgent(reports=pb.Reports(reports=runner.outbox.take())))
+                message = pb.FromAgent()
+                message.reports.reports.extend(runner.outbox.take())  # a message that is given to another one is copied once more
+                messages.append(message)
             messages += [pb.FromAgent(peek=data) for data in runner.peeks.answers]
             runner.peeks.answers.clear()
+            if (held := runner.holding.take()) is not None:
+                messages.append(pb.FromAgent(copies=held))
             for message in messages:
                 if not await session.send(message):
                     return

@@ -45,13 +45,14 @@ def _asks(cluster: Cluster) -> Iterator[Line]:
         cluster.settle()
         floors.append(JOBS / seconds(_synced))
         before = cluster.cpu()["lavad"]
-        values.append(JOBS / seconds(lambda: _taken(wire.ask(**bulk(JOBS)))))
+        values.append(JOBS / seconds(lambda: taken(wire.ask(**bulk(JOBS)))))
         used.append((cluster.cpu()["lavad"] - before) * 1e6 / JOBS)
     yield line("submit_bulk_10000", "jobs/s", values, floors, "one ask of 10,000 different jobs; floor: its rows, synced")
     yield line("submit_bulk_cpu", "us", used, (), "CPU of lavad for one of them")
 
 
-def _taken(answer: dict[str, Any]) -> None:
+def taken(answer: dict[str, Any]) -> None:
+    """Ends the benchmark if one of the jobs was refused."""
     if not all(row["ok"] for row in answer["results"]):
         raise SystemExit(f"submit: {answer['results'][0]}")
 

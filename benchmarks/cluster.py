@@ -30,7 +30,7 @@ ALONE = ("lavad", "agent", "starter")
 AGAIN = 0.05
 """Seconds until a query that has to wait is asked again."""
 QUIET = 0.03
-"""CPU seconds in 0.3 s below which daemons count as idle."""
+"""CPU seconds in a pause below which daemons count as idle."""
 
 
 class Wire:
@@ -82,6 +82,11 @@ class Wire:
         """Wait until a queue has no jobs."""
         options = {"noheader": True, "o": "njobs"}
         wait(lambda: self.query("bqueues", options, [queue]).strip() == "0", "all jobs to end", pause)
+
+    def array(self, count: int) -> None:
+        """Submit an array of no-ops and wait for its end, of which lavad tells once: a look now and then would cost it CPU."""
+        job = self.ask(**submission(J=f"a[1-{count}]"))["job"]
+        self.ask(ask="wait", job=job, until="finished")
 
     def fileno(self) -> int:
         """To wait for its next answer; no answer may be left unread then."""
@@ -167,15 +172,15 @@ class Cluster:
         for wire in wires:
             wire.close()
 
-    def settle(self) -> None:
-        """Wait until the daemons are done with what came before."""
+    def settle(self, pause: float = 0.3) -> None:
+        """Wait until the daemons are done with what came before, and have used next to no CPU for ``pause`` seconds."""
         used = [-1.0]
 
         def quiet() -> bool:
             before, used[0] = used[0], sum(self.cpu().values())
             return used[0] - before < QUIET
 
-        wait(quiet, "the daemons to be idle", 0.3)
+        wait(quiet, "the daemons to be idle", pause)
 
     def pids(self) -> dict[str, int]:
         """lavad, its replicas and the process of its log of events, agent, starter."""
@@ -195,11 +200,11 @@ class Cluster:
         pids = self.pids()
         used = {name: _ticks(pid)[0] if name in ALONE else with_forks(pid) for name, pid in pids.items()}
         if "starter" in pids:
-            below = [(comm(pid), _ticks(pid)) for pid in children([pids["starter"]])]
-            used["starter"] = sum(own for name, (own, _) in below if name == "lava-starter")
-            shepherds = [ticks for name, ticks in below if name == "lava-shepherd"]
-            used["shepherds"] = sum(own for own, _ in shepherds)
-            used["jobs"] = sum(reaped for _, reaped in shepherds) + _ticks(pids["starter"])[1]
+            below = [(comm(pid), pid) for pid in children([pids["starter"]])]
+            used["starter"] = sum(_ticks(pid)[0] for name, pid in below if name == "lava-starter")
+            shepherds = [pid for name, pid in below if name == "lava-shepherd"]
+            used["shepherds"] = sum(map(_on_cpu, shepherds))
+            used["jobs"] = sum(_ticks(pid)[1] for pid in shepherds) + _ticks(pids["starter"])[1]
         return used
 
     def rss(self) -> dict[str, int]:
@@ -227,6 +232,14 @@ def comm(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
+
+
+def _on_cpu(pid: int) -> float:
+    """CPU seconds of a process; zero if it is gone. A shepherd uses less than a clock tick for many jobs."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:
+        return 0.0
 
 
 def _ticks(pid: int) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """What pending jobs cost: listings and one job's line at 0, 10,000 and 100,000 pending, and memory for each.
 
+Memory is compared with that of daemons without a query for a while, in which the query process loads what reads the store.
 Queries go through the socket in one process, so that a command's own start hides nothing. Their floor is the same query
 in a second, empty cluster in the same round: a line about one job must not grow with the others.
 """
@@ -11,6 +12,7 @@ from functools import partial
 
 from benchmarks.cluster import Cluster, Wire, submission
 from benchmarks.line import ROUNDS, Line, best_of, line
+from lavad.processes.query import SOON
 
 LEVELS = (10_000, 100_000)
 METRICS = (
@@ -50,6 +52,7 @@ def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
     wires = empty.wire(), full.wire()
     firsts = [wire.ask(**submission())["job"] for wire in wires]
     yield from _queries(0, wires, firsts)
+    full.settle(6 * SOON)  # a host's report makes it begin to wait anew
     before, there = full.rss(), 1
     for level in LEVELS:
         if not any(metric.endswith(f"_{level}") or metric == "submit_socket" for metric in wanted):

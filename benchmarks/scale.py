@@ -1,27 +1,30 @@
 """A real lavad with a thousand hosts and more that only pretend (``benchmarks/pretended.py``): starts and ends a second, what a
-job costs lavad, what submits and queries take meanwhile, memory, and a job over a thousand hosts.
+job costs lavad, what submits and queries take meanwhile, memory, a restart, and a job over a thousand hosts.
 
 There is no floor: it is what one master carries. Variables make it larger: LAVA_BENCH_HOSTS (1,000), LAVA_BENCH_PENDING (100,000
 elements of arrays), LAVA_BENCH_SINGLES (0: separate jobs that stay pending behind them), LAVA_BENCH_CLIENTS (1: callers that ask
 at once), LAVA_BENCH_SECONDS (20: for which starts are counted). From 60 seconds on the last fifth stands beside the second:
-``scale_flat``.
+``scale_flat``. A table of all fifths goes to stderr.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from benchmarks.bulk import bulk
-from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.bulk import bulk, taken
+from benchmarks.cluster import Cluster, Wire, resident, submission, with_forks
 from benchmarks.line import Line, line, seconds
 from benchmarks.programs import PATIENCE, wait
+from benchmarks.restart import restart
+from benchmarks.scale_parts import Mark, Part, machine, median, percentile, read_page, table
 from cli.local.daemons import start
 from cli.local.folder import ROOT, Shape
 from config.write.generate import write_cluster
@@ -29,14 +32,19 @@ from proto.localsocket import address
 
 METRICS = (
     "scale_connect",
+    "scale_fill",
     "scale_starts",
+    "scale_cores",
     "scale_cpu",
+    "scale_commit",
+    "scale_cycle",
     "scale_submit_p50",
     "scale_submit_p99",
     "scale_query_p50",
     "scale_query_p99",
     "scale_memory",
     "scale_flat",
+    "scale_restart",
     "scale_gang",
 )
 
@@ -58,7 +66,8 @@ PROCESSES = 2
 PAUSE = 0.05 if CLIENTS == 1 else 1.0
 """Seconds between two rounds of a caller."""
 PARTS = 5
-"""Into which the time is divided for ``scale_flat``; in the first caches fill."""
+"""Into which the time is divided; in the first caches fill."""
+MASTER = ("lavad", "sched", "query")
 
 
 class Site(Cluster):
@@ -66,25 +75,48 @@ class Site(Cluster):
 
     def __enter__(self) -> Site:
         self.folder.make()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            metrics = f"127.0.0.1:{free.getsockname()[1]}"
+        self._page = f"http://{metrics}/metrics"
         hosts = [(f"host{number}", SLOTS) for number in range(1, HOSTS + 1)]
         places = {"LAVA_RUNDIR": self.folder.run, "LAVA_SPOOLDIR": self.folder.spool, "LSF_LOGDIR": self.folder.log}
-        extra = {name: str(path) for name, path in places.items()} | {"LSF_ROOT_USER": "Y", "LAVA_HEARTBEAT": "10"}
+        extra = {name: str(path) for name, path in places.items()}
+        extra |= {"LSF_ROOT_USER": "Y", "LAVA_HEARTBEAT": "10", "LAVA_METRICS_ADDRESS": metrics}
         write_cluster(self.folder.conf, "lava", hosts, ["root"], extra)
         params = self.folder.conf / "lsb.params"
         params.write_text(params.read_text().replace("Begin Parameters\n", "Begin Parameters\nMAX_USER_RECORDS = 10000000\n"))
         self.folder.keep_shape(Shape(["host1"], SLOTS, 1, "sqlite", 0))
-        where = address(str(self.folder.run), "lavad")
-        places_of = ["--conf", str(self.folder.conf), "--run", str(self.folder.run), "--host", "host1"]
-        start(self.folder, "lavad", "lavad.main", [*places_of, "--listen", where, "--log", str(self.folder.log / "lavad.log")])
-        wait((self.folder.run / "master" / "lavad.sock").exists, "lavad to listen")
+        self._where = address(str(self.folder.run), "lavad")
+        self.up()
         each = -(-HOSTS // PROCESSES)
         self._hosts = []
         for first in range(1, HOSTS + 1, each):
-            words = [where, str(first), str(min(each, HOSTS + 1 - first)), str(SLOTS), str(RUNS)]
+            words = [self._where, str(first), str(min(each, HOSTS + 1 - first)), str(SLOTS), str(RUNS)]
             with (self.folder.log / f"pretended-{first}.log").open("w") as log:
                 words = [sys.executable, "-m", "benchmarks.pretended", *words]
                 self._hosts.append(subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         return self
+
+    def up(self) -> None:
+        """Start lavad."""
+        words = ["--conf", str(self.folder.conf), "--run", str(self.folder.run), "--host", "host1", "--listen", self._where]
+        start(self.folder, "lavad", "lavad.main", [*words, "--log", str(self.folder.log / "lavad.log")])
+        wait((self.folder.run / "master" / "lavad.sock").exists, "lavad to listen")
+
+    def mark(self, asked: tuple[int, int]) -> Mark:
+        """How far it is now."""
+        files = {path.suffix: path.stat().st_size for path in self.folder.path.rglob("lavad.sqlite*")}
+        cpu, rss = self.cpu(), self.rss()
+        cpu["hosts"] = sum(with_forks(process.pid) for process in self._hosts)
+        cpu["callers"] = time.process_time()
+        rss["hosts"] = sum(resident(process.pid) for process in self._hosts)
+        store, log = files.get(".sqlite", 0), files.get(".sqlite-wal", 0)
+        return Mark(time.perf_counter(), read_page(self._page), cpu, rss, store, log, machine(), asked)
+
+    def ended(self) -> float:
+        """Jobs."""
+        return read_page(self._page).ended
 
     def ok(self, wire: Wire) -> int:
         """Hosts that are ok."""
@@ -111,102 +143,121 @@ class Callers:
 
     submits: list[float] = field(default_factory=list)
     queries: list[float] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """Why a caller has asked no more."""
 
     def ask(self, wire: Wire, until: float) -> None:
         """One of them, until then (perf_counter)."""
-        while time.perf_counter() < until:
-            self.submits.append(1000 * seconds(lambda: wire.ask(**submission(H=True))))
-            self.queries.append(1000 * seconds(lambda: wire.query("bhosts", {}, ["host7"])))
-            time.sleep(PAUSE)
+        try:
+            while time.perf_counter() < until:
+                self.submits.append(1000 * seconds(lambda: wire.ask(**submission(H=True))))
+                self.queries.append(1000 * seconds(lambda: wire.query("bhosts", {}, ["host7"])))
+                time.sleep(PAUSE)
+        except (OSError, SystemExit) as error:
+            self.failed.append(f"{type(error).__name__}: {error}")
 
-    def figures(self) -> Iterator[tuple[str, str, float]]:
-        """Medians, and what one in a hundred waits."""
-        for name, values in (("submit", self.submits), ("query", self.queries)):
-            yield f"scale_{name}_p50", "ms", statistics.median(values)
-            yield f"scale_{name}_p99", "ms", sorted(values)[len(values) * 99 // 100]
+    @property
+    def asked(self) -> tuple[int, int]:
+        """How many submits and queries had their answers."""
+        return len(self.submits), len(self.queries)
 
-
-@dataclass(frozen=True)
-class Mark:
-    """How far it is at one moment."""
-
-    clock: float
-    done: int
-    cpu: dict[str, float]
-    rss: dict[str, int]
+    def between(self, first: Mark, last: Mark) -> Part:
+        """What came between two marks."""
+        submits, queries = zip(first.asked, last.asked, strict=True)
+        return Part(first, last, self.submits[slice(*submits)], self.queries[slice(*queries)])
 
 
 def lines(wanted: set[str]) -> Iterator[Line]:
     """All of one site."""
     with Site(HOSTS, SLOTS) as site:
         wire = site.wire()
-        took = seconds(lambda: wait(lambda: site.ok(wire) == HOSTS, f"{HOSTS} hosts to be ok", 0.2, PATIENCE + HOSTS / 50))
+        took = seconds(lambda: _connected(site, wire))
         for one in (line("scale_connect", "s", [took], (), f"{HOSTS} hosts until all are ok"), *_load(site, wire)):
             if any(one["metric"] == metric or one["metric"].startswith(f"{metric}_") for metric in wanted):
                 yield one
+        if "scale_restart" in wanted:
+            yield line("scale_restart", "s", [restart(site)], (), f"kill -9 of lavad to the first answer; {_note()}")
         if "scale_gang" in wanted:
-            yield _gang(wire)
+            yield _gang(site, site.wire())
+
+
+def _connected(site: Site, wire: Wire) -> None:
+    wait(lambda: site.ok(wire) == HOSTS, f"{HOSTS} hosts to be ok", 0.2, PATIENCE + HOSTS / 50)
+
+
+def _note() -> str:
+    pending = f"{PENDING + SINGLES} pending jobs" + (f" ({SINGLES} separate)" if SINGLES else "")
+    return f"{HOSTS} hosts of {SLOTS} slots, {pending}, each runs {RUNS:g} s"
 
 
 def _load(site: Site, wire: Wire) -> Iterator[Line]:
-    pending = f"{PENDING + SINGLES} pending jobs" + (f" ({SINGLES} separate)" if SINGLES else "")
-    note = f"{HOSTS} hosts of {SLOTS} slots, {pending}, each runs {RUNS:g} s"
     for begin in range(0, PENDING, ARRAY):
         wire.ask(**submission(J=f"a{begin}[1-{min(ARRAY, PENDING - begin)}]"))
-    for begin in range(0, SINGLES, BULK):
-        wire.ask(**bulk(min(BULK, SINGLES - begin)))
-    wait(lambda: _done(wire) > 0, "the first jobs to end", 0.2)
+    rates = [_filled(wire, min(BULK, SINGLES - at)) for at in range(0, SINGLES, BULK)]
+    if rates:
+        tenth = -(-len(rates) // 10)
+        note = f"separate jobs, the last tenth of them; floor: the first; {_note()}"
+        yield line("scale_fill", "jobs/s", rates[-tenth:], rates[:tenth], note)
+    wait(lambda: site.ended() > 0, "the first jobs to end", 0.2)
     callers = Callers()
     until = time.perf_counter() + WATCHED
     asking = [threading.Thread(target=callers.ask, args=(site.wire(), until), daemon=True) for _ in range(CLIENTS)]
     for one in asking:
         one.start()
-    marks = [_mark(site, wire)]
+    marks = [site.mark(callers.asked)]
     for part in range(1, PARTS + 1):
         time.sleep(max(0.0, until - WATCHED * (1 - part / PARTS) - time.perf_counter()))
-        marks.append(_mark(site, wire))
+        marks.append(site.mark(callers.asked))
     for one in asking:
         one.join()
-    first, last = marks[0], marks[-1]
-    yield line("scale_starts", "jobs/s", [_rate(first, last)], (), note)
-    for metric, unit, value in callers.figures():
-        yield line(metric, unit, [value], (), note + (f"; {CLIENTS} callers" if CLIENTS > 1 else ""))
-    for name in ("lavad", "sched", "query"):
-        yield line(f"scale_cpu_{name}", "ms", [_cpu(first, last, name)], (), f"a job; {note}")
-        yield line(f"scale_memory_{name}", "MB", [last.rss[name] / 1e6], (), note)
+    if callers.failed:
+        raise SystemExit(f"{len(callers.failed)} callers: {callers.failed[0]}")
+    parts = [callers.between(first, last) for first, last in pairwise(marks)]
+    whole = callers.between(marks[0], marks[-1])
+    print(f"{_note()}; {CLIENTS} callers\n{table(parts, whole)}", file=sys.stderr, flush=True)
+    yield from _figures(whole)
     if WATCHED >= 60:
-        early, late = (marks[1], marks[2]), (marks[-2], last)
-        note = f"after {last.done} ended jobs; floor: after {early[1].done}; {note}"
-        yield line("scale_flat_starts", "jobs/s", [_rate(*late)], [_rate(*early)], note)
-        for name in ("lavad", "sched", "query"):
-            yield line(f"scale_flat_cpu_{name}", "ms", [_cpu(*late, name)], [_cpu(*early, name)], note)
-            yield line(f"scale_flat_memory_{name}", "MB", [last.rss[name] / 1e6], [early[1].rss[name] / 1e6], note)
+        yield from _flat(parts[1], parts[-1])
 
 
-def _mark(site: Site, wire: Wire) -> Mark:
-    return Mark(time.perf_counter(), _done(wire), site.cpu(), site.rss())
+def _filled(wire: Wire, jobs: int) -> float:
+    """Jobs a second of one ask."""
+    return jobs / seconds(lambda: taken(wire.ask(**bulk(jobs))))
 
 
-def _rate(first: Mark, last: Mark) -> float:
-    return (last.done - first.done) / (last.clock - first.clock)
+def _figures(part: Part) -> Iterator[Line]:
+    note = _note()
+    yield line("scale_starts", "jobs/s", [part.ended / part.seconds], (), note)
+    callers = note + (f"; {CLIENTS} callers" if CLIENTS > 1 else "")
+    for name, values in (("submit", part.submits), ("query", part.queries)):
+        yield line(f"scale_{name}_p50", "ms", [median(values)], (), callers)
+        yield line(f"scale_{name}_p99", "ms", [percentile(values, 0.99)], (), callers)
+    for name in MASTER:
+        yield line(f"scale_cpu_{name}", "ms", [part.cpu(name)], (), f"a job; {note}")
+        yield line(f"scale_memory_{name}", "MB", [part.last.rss[name] / 1e6], (), note)
+    for name in (*MASTER, "hosts", "callers"):
+        yield line(f"scale_cores_{name}", "cores", [part.cores(name)], (), note)
+    yield line("scale_cores_busy", "cores", [part.busy() * len(os.sched_getaffinity(0))], (), f"of the machine; {note}")
+    for name, spread in (("commit", part.commits()), ("cycle", part.cycles())):
+        said = f"{spread.count / part.seconds:.0f} a second, the longest within {spread.most():g} ms; {note}"
+        yield line(f"scale_{name}", "ms", [spread.mean()], (), said)
 
 
-def _cpu(first: Mark, last: Mark, name: str) -> float:
-    """Milliseconds for a job."""
-    return (last.cpu[name] - first.cpu[name]) / max(1, last.done - first.done) * 1000
+def _flat(early: Part, late: Part) -> Iterator[Line]:
+    """The last part of the time beside the second."""
+    note = f"after {late.last.page.ended:.0f} ended jobs; floor: after {early.first.page.ended:.0f}; {_note()}"
+    yield line("scale_flat_starts", "jobs/s", [late.ended / late.seconds], [early.ended / early.seconds], note)
+    for name in MASTER:
+        yield line(f"scale_flat_cpu_{name}", "ms", [late.cpu(name)], [early.cpu(name)], note)
+        yield line(f"scale_flat_memory_{name}", "MB", [late.last.rss[name] / 1e6], [early.first.rss[name] / 1e6], note)
 
 
-def _done(wire: Wire) -> int:
-    """Elements of the arrays that are done."""
-    text = wire.query("bjobs", {"A": True, "a": True, "noheader": True})
-    return sum(int(row.split()[5]) for row in text.splitlines())
-
-
-def _gang(wire: Wire) -> Line:
+def _gang(site: Site, wire: Wire) -> Line:
     """One job over as many hosts as ``GANG``, once they are free."""
     hosts = min(HOSTS, GANG)
     wire.ask(ask="kill", jobs={"ids": ["0"]})
     wire.drained(pause=0.2)
+    _connected(site, wire)
     values = []
     for _ in range(GANGS):
         begin = time.perf_counter()

@@ -35,18 +35,22 @@ _SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--hi
 """Options of whatif and replay that say what they read."""
 
 
+def _number(text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and least <= int(text[:9]) <= most):
+        raise argparse.ArgumentTypeError(f"{text} is no number between {least} and {most}")
+    return int(text)
+
+
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
-    return number
+    return _number(text, 1, 1000)
+
+
+def _gpus(text: str) -> int:
+    return _number(text, 0, 64)
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is no port")
-    return number
+    return _number(text, 0, 65535)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,13 +61,13 @@ def parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=LAVA[name])
         command.add_argument("--dir", default="", help="the cluster's folder (default: under the state directory)")
         if name == "up":
-            command.add_argument("--hosts", type=_count, default=1, help="how many hosts (default: 1)")
+            command.add_argument("--hosts", type=_count, default=0, help="how many hosts (default: 1)")
             command.add_argument("--slots", type=_count, default=0, help="slots of each host (default: cores)")
             command.add_argument("--database", default="", help="an SQLAlchemy URL, or 'postgres' for a private one")
-            command.add_argument("--masters", type=_count, default=1, help="masters, of which all but one stand by (default: 1)")
+            command.add_argument("--masters", type=_count, default=0, help="masters, of which all but one stand by (default: 1)")
             command.add_argument("--conf", default="", help="a site's LSF configuration folder")
             command.add_argument("--web", type=_port, nargs="?", const=0, default=-1, metavar="PORT", help="also serve the page")
-            command.add_argument("--gpus", type=int, default=0, help="simulated GPUs on each host")
+            command.add_argument("--gpus", type=_gpus, default=-1, help="simulated GPUs on each host")
     certs = commands.add_parser("certs", help=LAVA["certs"])
     certs.add_argument("--out", required=True, help="folder for the authority, keys and certificates")
     certs.add_argument("--cluster", default="lava", help="the cluster's name (default: lava)")
@@ -116,8 +120,12 @@ def main(argv: list[str] | None = None) -> int:
     except (CannotUp, OSError, ValueError) as error:
         if options.command == "up":
             print("false")
-        print(f"lava {options.command}: {error}", file=sys.stderr)
+        print(f"lava {options.command}: {_words(error)}", file=sys.stderr)
         return 1
+
+
+def _words(error: Exception) -> str:
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
 
 
 def _meant(words: list[str]) -> str:
@@ -172,7 +180,7 @@ def _certs(options: argparse.Namespace) -> int:
         made = certs.renew(folder, options.cluster, options.renew) if options.renew is not None else []
         made += certs.make(folder, options.cluster, options.master, options.hosts)
     except (OSError, ValueError) as error:
-        print(f"lava certs: {error}", file=sys.stderr)
+        print(f"lava certs: {_words(error)}", file=sys.stderr)
         return 1
     for name in made:
         print(f"{options.out}/{name}.crt")
@@ -181,12 +189,14 @@ def _certs(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, folder: Folder) -> int:
     if options.command == "up":
-        wanted = Wanted(
-            options.hosts, options.slots, options.database, options.masters, options.conf, max(0, options.gpus), options.web
+        up(
+            folder,
+            Wanted(options.hosts, options.slots, options.database, options.masters, options.conf, options.gpus, options.web),
         )
-        up(folder, wanted)
         print(folder.exports(), end="")
     elif options.command == "down":
+        if not folder.path.is_dir():
+            print(f"lava down: {folder.path}: no cluster was made here", file=sys.stderr)
         down(folder)
     elif folder.find_shape() is None:
         raise CannotUp(f"{folder.path}: no cluster was made here (lava up makes one)")

@@ -45,7 +45,7 @@ def show(context: Context, command: str) -> int:
     if options.pop("-watch", False):
         from cli.live.again import watch
 
-        return watch(context, _query(command, options, words), options)
+        return watch(context, _query(command, options, words), options, words)
     return client.query(_query(command, options, words))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 
+from cli.client import lsf_file
 from cli.client.context import Context, Fail, start
 from cli.client.options import read_letters, show_help, table_of
 
@@ -43,7 +44,7 @@ def run(context: Context) -> int:
 def _lines(context: Context, name: str) -> list[tuple[int, bytes]]:
     try:
         with open(context.path(name), "rb") as file:
-            found = [line if line.endswith(b"\n") else line + b"\n" for line in file]
+            found = list(lsf_file.lines(name, file))
     except OSError as error:
         raise Fail(f"{name}: {error.strerror}") from None
     try:

@@ -22,7 +22,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
-from lavad.core.events.apply import apply
+from lavad.core.events.apply import apply_all
 from lavad.core.events.base import IllegalMove
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
@@ -34,20 +34,24 @@ from lavad.requests import Decide, Join, Request, Waiting, key_of
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreRefused
 from lavad.store.refusals import Refusals, for_users
+from lavad.store.rows import StoredText
 from lavad.store.writer import Store
 from proto.answers import Answer
 from proto.workers import Workers
 
-KEPT_ANSWERS = 2_000
-"""Recent answers kept in memory; a retry that is not found here is looked up in the store."""
-KEPT_BYTES = 16 << 20
+KEPT_ANSWERS, KEPT_BYTES = 2_000, 16 << 20
+"""Recent answers kept in memory, and their bytes; a retry that is not found here is looked up in the store."""
 SLICE = 0.025
 """Seconds for which requests of one user are decided in one turn; what is left then waits for the next, behind other users."""
 SLICE_OF_MASTER = SLICE_OF_USERS = 0.05
 """The same of the master itself, which asks for reports of hosts and plans; and of all users together."""
+QUICK, MOST_STRETCH = 0.05, 10.0
+"""Seconds of a commit up to which slices are as long as that. Behind one that took longer they are longer in proportion, at most
+so many times: each turn waits for its commit, so that with few decisions in a turn most of the time would pass with waiting."""
 SETTLED = 5_000
 """Maximum of events about dependency conditions in one turn, so that callers do not wait long."""
 _json = msgspec.json.Encoder()
+_decode: Callable[[bytes], Answer] = msgspec.json.Decoder().decode
 log = logging.getLogger(__name__)
 
 
@@ -60,12 +64,32 @@ class Committed(msgspec.Struct):
     finished: Sequence[Job]
     arrays: Sequence[Array] = ()
     """The last records of arrays whose last element finished in this batch."""
+    took: float = 0.0
+    """Seconds that the store took for it."""
+    kinds: frozenset[type[Event]] = frozenset()
+    """Of its events, so that who asks for others need not look at each."""
+
+    def __post_init__(self) -> None:
+        self.kinds = frozenset(map(type, self.events))
 
 
 class Listener(Protocol):
     """Called with each committed batch, in order; must not block."""
 
     def __call__(self, committed: Committed, /) -> None: ...
+
+
+class Ahead(Protocol):
+    """Hears of a batch while it is being committed, for what nobody sees before the commit."""
+
+    def begun(self, events: Sequence[Event], /) -> None:
+        """They are to be committed. Raises UnicodeEncodeError, OverflowError: one of them cannot be encoded."""
+
+    def under_way(self) -> None:
+        """The store has the batch that began last: what is told now does not hold up the commit."""
+
+    def undone(self) -> None:
+        """The batch that began last was not committed."""
 
 
 class _Remainder:
@@ -114,15 +138,18 @@ class Engine:
         """Held during a turn; its holder sees a cluster with committed changes only."""
         self._answers: OrderedDict[str, bytes] = OrderedDict(answers)
         self._answer_bytes = sum(map(len, answers.values()))
+        self._stretch = 1.0
+        """How many times longer slices are, after the commit before."""
         self._listeners: list[Listener] = []
-        self._texts_seen: Callable[[int, JobText], None] | None = None
+        self.ahead: Ahead | None = None
+        self._texts_seen: Callable[[int, bytes], None] | None = None
 
     def listen(self, listener: Listener) -> None:
         """Call ``listener`` with every batch that is committed from now on."""
         self._listeners.append(listener)
 
-    def on_text(self, seen: Callable[[int, JobText], None]) -> None:
-        """Call ``seen`` with (job id or key, text) of each committed job text, to cache it for the start."""
+    def on_text(self, seen: Callable[[int, bytes], None]) -> None:
+        """Call ``seen`` with (job id or key, text as the store has it) of each committed job text, to cache it for the start."""
         self._texts_seen = seen
 
     async def ask(self, decide: Decide, uuid: str = "", user: str = "") -> Answer:
@@ -132,8 +159,7 @@ class Engine:
         """
         known = self._answers.get(key_of(user, uuid)) if uuid else None
         if known is not None:
-            answer: Answer = msgspec.json.decode(known)
-            return answer
+            return _decode(known)
         return (await self.hand_in([decide], uuid, user))[0]
 
     def hand_in(
@@ -171,8 +197,7 @@ class Engine:
         for key in dict.fromkeys((key_of(user, uuid), uuid)):
             known = self._answers.get(key) or await self._answering.run(self._store.find_answer, key)
             if known is not None:
-                answer: Answer = msgspec.json.decode(known)
-                return answer
+                return _decode(known)
         return None
 
     async def run(self) -> None:
@@ -184,6 +209,7 @@ class Engine:
             while self._waiting or (committed and self._conditions):
                 async with self.quiet:
                     committed = await self._turn(self._waiting.take())
+                await asyncio.sleep(0)  # who was answered hears of it before the next turn
 
     async def _turn(self, requests: list[Request], known: Mapping[str, bytes] = _NONE) -> bool:
         """Decide and commit; False if nothing could be written. ``known``: answers that the store has to repeated requests."""
@@ -202,13 +228,14 @@ class Engine:
         if turn.events:
             batch.cycles, batch.attached = turn.cycles, turn.attached
             batch.texts, batch.envs, batch.answers = turn.texts, [*turn.envs.items()], [*turn.answers.items()]
+            begun = time.perf_counter()
             try:
-                why = await self._commit(batch)
+                why, texts = await self._commit(batch)
             except AnsweredBefore as error:
-                self.cluster.undo_changes()
+                self._undo()
                 return await self._turn(requests, {**known, **error.answers})
             except RecordRefused as error:
-                self.cluster.undo_changes()
+                self._undo()
                 why = for_users(error)
                 if len(requests) > 1:
                     return await self._by_halves(requests, known)
@@ -217,13 +244,15 @@ class Engine:
                 refusal = Faulty(why) if fault else Refused(why)
                 answers = [(request, answer if isinstance(answer, Refused) else refusal) for request, answer in answers]
             else:
-                self._tell(batch)
+                took = time.perf_counter() - begun
+                self._stretch = min(MOST_STRETCH, max(1.0, took / QUICK))
+                self._tell(batch, texts, took)
         for request, answer in answers:
             if isinstance(answer, _Remainder):
                 request.answered, request.decides = answer.answered, answer.decides
                 self._waiting.add(request)
             else:
-                _resolve(request, answer)
+                request.end(answer)
         return not why
 
     def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[Request, _Decision]]:
@@ -234,13 +263,14 @@ class Engine:
         answers: list[tuple[Request, _Decision]] = []
         for request in requests:
             user = request.user
-            if spent[user] > (SLICE if user else SLICE_OF_MASTER) or (user and of_users > SLICE_OF_USERS):
+            most = (SLICE if user else SLICE_OF_MASTER) * self._stretch
+            if spent[user] > most or (user and of_users > SLICE_OF_USERS * self._stretch):
                 left.append(request)
                 continue
             begun = time.perf_counter()
             uuid = request.uuid
             before = (known.get(uuid) or self._answers.get(uuid) or turn.answers.get(uuid)) if uuid else None
-            answers.append((request, self._decide(request, turn) if before is None else [msgspec.json.decode(before)]))
+            answers.append((request, self._decide(request, turn) if before is None else [_decode(before)]))
             took = time.perf_counter() - begun
             spent[user] += took
             of_users += took if user else 0.0
@@ -263,7 +293,7 @@ class Engine:
         if len(requests) > 1:
             return await self._by_halves(requests, known)
         log.error("an ask of %s could not be applied", requests[0].user or "the master", exc_info=error)
-        _resolve(requests[0], Faulty(_INTERNAL.format(type(error).__name__)))
+        requests[0].end(Faulty(_INTERNAL.format(type(error).__name__)))
         return False
 
     def _settle(self, turn: _Turn) -> None:
@@ -272,21 +302,20 @@ class Engine:
         while self._conditions and left > 0:
             now = self.clock()
             events = self._conditions.settle(self.cluster, now, local_of(local_time(now)), left)
-            for event in events:
-                apply(self.cluster, event)
+            apply_all(self.cluster, events)
             turn.events += events
             left -= len(events)
 
-    def _tell(self, batch: Batch) -> None:
+    def _tell(self, batch: Batch, texts: Sequence[StoredText], took: float) -> None:
         for uuid, stored in batch.answers:
             self._answers[uuid] = stored
             self._answer_bytes += len(stored)
             while len(self._answers) > 1 and (len(self._answers) > KEPT_ANSWERS or self._answer_bytes > KEPT_BYTES):
                 self._answer_bytes -= len(self._answers.popitem(last=False)[1])
         if self._texts_seen is not None:
-            for job, text in batch.texts:
+            for job, text, _ in texts:
                 self._texts_seen(job, text)
-        committed = Committed(self.cluster.version, batch.events, batch.jobs, batch.finished, batch.dropped_arrays)
+        committed = Committed(self.cluster.version, batch.events, batch.jobs, batch.finished, batch.dropped_arrays, took)
         for listener in self._listeners:
             listener(committed)
 
@@ -298,7 +327,7 @@ class Engine:
         now = self.clock()
         begun = len(turn.events)
         answered = list(request.answered)
-        until = time.perf_counter() + SLICE
+        until = time.perf_counter() + SLICE * self._stretch
         for at, decide in enumerate(request.decides):
             part = request.join is not None and bool(answered)
             if part and time.perf_counter() > until:
@@ -317,11 +346,11 @@ class Engine:
                 # a decision changes nothing, so an error in it fails only its own caller
                 log.exception("an ask could not be decided")
                 return Faulty(_INTERNAL.format(type(error).__name__))
-            for event in decided.events:
-                apply(self.cluster, event)
+            apply_all(self.cluster, decided.events)
             turn.events += decided.events
             turn.texts += decided.texts
-            turn.envs.update(decided.envs)
+            if decided.envs:
+                turn.envs.update(decided.envs)
             turn.attached += decided.attached
             turn.cycles += decided.cycles
             if decided.more is not None:
@@ -333,19 +362,33 @@ class Engine:
             turn.answers[request.uuid] = _json.encode(answered[0])
         return answered
 
-    async def _commit(self, batch: Batch) -> str:
-        """Commit the batch; returns why nothing was written, or "" after success."""
+    async def _commit(self, batch: Batch) -> tuple[str, Sequence[StoredText]]:
+        """Commit the batch; returns why nothing was written, or "" after success, and the texts that were."""
+        if self.ahead is not None:
+            try:
+                self.ahead.begun(batch.events)
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise RecordRefused(f"store: a record cannot be written: {error}") from error
+        committing = self._committing.begin(self._store.commit, batch)
+        if self.ahead is not None:
+            self.ahead.under_way()
         try:
-            await self._committing.run(self._store.commit, batch)
+            texts = await committing
         except (Fenced, RecordRefused, AnsweredBefore):
             raise
         except StoreRefused as error:
             self._refusals.failed(error)
-            self.cluster.undo_changes()
-            return for_users(error)
+            self._undo()
+            return for_users(error), ()
         self._refusals.worked()
         self.cluster.forget_changes()
-        return ""
+        return "", texts
+
+    def _undo(self) -> None:
+        """The batch was not committed."""
+        self.cluster.undo_changes()
+        if self.ahead is not None:
+            self.ahead.undone()
 
 
 def _nothing() -> None:
@@ -354,12 +397,3 @@ def _nothing() -> None:
 
 def _has_failed(earlier: asyncio.Future[list[Answer]]) -> bool:
     return earlier.done() and (earlier.cancelled() or earlier.exception() is not None)
-
-
-def _resolve(request: Request, answer: list[Answer] | Refused) -> None:
-    if request.answer.done():
-        return  # the caller went away
-    if isinstance(answer, Refused):
-        request.answer.set_exception(answer)
-    else:
-        request.answer.set_result(answer)

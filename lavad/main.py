@@ -14,6 +14,7 @@ from config.read.load import load as load_files
 from lavad.collector import look_rarely
 from lavad.replica.spawn import AHEAD, end_ahead, set_title, spawn_ahead
 from proto import logfile
+from proto.cpu_precedence import precede_jobs
 from proto.logs import log_as, log_to
 
 log = logging.getLogger("lavad")
@@ -45,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     """Entry point; exit 1 with one line where the daemon cannot start."""
     options = arguments(argv)
     set_title("lavad")
+    precede_jobs()
     look_rarely()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

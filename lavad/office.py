@@ -143,6 +143,7 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, st
             if held is not None:
                 await _hold_office(_serve(site, resolve(loaded.config), store, lease, leasing, held, office), ended)
                 office.clear()
+                local.break_off()
                 if ended.is_set():
                     await leasing.run(lease.release, held.epoch)
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.lang.asks import Refused
 from proto.answers import Answer
 
 Decide = Callable[[Cluster, float], Decided]
@@ -48,6 +49,15 @@ class Request:
         self.answered: list[Answer] = []
         """Answers of decisions made in earlier turns."""
         self.answer: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+
+    def end(self, answer: list[Answer] | Refused) -> None:
+        """Answer the caller, who may have gone away."""
+        if self.answer.done():
+            return
+        if isinstance(answer, Refused):
+            self.answer.set_exception(answer)
+        else:
+            self.answer.set_result(answer)
 
 
 class Waiting:

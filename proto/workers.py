@@ -26,6 +26,17 @@ class _Call(NamedTuple, Generic[T]):
     who: str
 
 
+class _Idle:
+    """A thread without work. ``told``: released with the call that it gets."""
+
+    __slots__ = ("call", "told")
+
+    def __init__(self) -> None:
+        self.call: _Call[object] | None = None
+        self.told = threading.Lock()
+        self.told.acquire()
+
+
 class Workers:
     """``most`` threads for one kind of call; of one user (``who``) at most ``each`` calls run at a time, 0: any number."""
 
@@ -33,64 +44,79 @@ class Workers:
         self._name = name
         self._most = most
         self._each = each
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._waiting: deque[_Call[object]] = deque()
         self._running: Counter[str] = Counter()
         self._threads = 0
-        self._idle = 0
+        self._idle: list[_Idle] = []
 
     async def run(self, call: Callable[..., T], *arguments: object, who: str = "") -> T:
         """The result of the call, made in one of the threads; a caller who gives up leaves it to end by itself."""
+        return await self.begin(call, *arguments, who=who)
+
+    def begin(self, call: Callable[..., T], *arguments: object, who: str = "") -> asyncio.Future[T]:
+        """As ``run``; does not wait."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        with self._changed:
-            self._waiting.append(_Call(loop, answer, partial(call, *arguments), who))  # type: ignore[arg-type]
-            if self._idle:
-                self._changed.notify()
-            if self._idle < len(self._waiting) and self._threads < self._most:
+        one: _Call[object] = _Call(loop, answer, partial(call, *arguments), who)  # type: ignore[arg-type]
+        with self._lock:
+            if self._idle and self._has_room(one):
+                # given to one thread: what is looked for under a lock that others want takes twice as long
+                self._running[who] += 1
+                thread = self._idle.pop()
+                thread.call = one
+                thread.told.release()
+                return answer
+            self._waiting.append(one)
+            if len(self._idle) < len(self._waiting) and self._threads < self._most:
                 self._threads += 1
                 threading.Thread(target=self._work, name=self._name, daemon=True).start()
-        return await answer
+        return answer
 
     def _work(self) -> None:
-        while (call := self._next()) is not None:
+        me = _Idle()
+        while (call := self._next(me)) is not None:
             found, error = None, None
             try:
                 found = call.call()
             except BaseException as raised:
                 error = raised
-            with self._changed:
+            with self._lock:
                 self._running[call.who] -= 1
                 if not self._running[call.who]:
                     del self._running[call.who]
-                if self._each and self._waiting:
-                    self._changed.notify()
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 call.loop.call_soon_threadsafe(_answer, call.answer, found, error)
             del call, found, error
 
-    def _next(self) -> _Call[object] | None:
-        with self._changed:
-            while True:
-                if (call := self._take()) is not None:
-                    self._running[call.who] += 1
-                    return call
-                self._idle += 1
-                told = self._changed.wait(IDLE)
-                self._idle -= 1
-                if not told and not self._waiting:
+    def _next(self, me: _Idle) -> _Call[object] | None:
+        with self._lock:
+            if (call := self._take()) is not None:
+                self._running[call.who] += 1
+                return call
+            self._idle.append(me)
+        if not me.told.acquire(timeout=IDLE):
+            with self._lock:
+                if me in self._idle:
+                    self._idle.remove(me)
                     self._threads -= 1
                     return None
+            me.told.acquire()  # a call came at the last moment
+        call, me.call = me.call, None
+        return call
 
     def _take(self) -> _Call[object] | None:
         """The first call whose user has not too many under way; those that nobody waits for any more are dropped."""
         for call in tuple(self._waiting):
             if call.answer.cancelled():
                 self._waiting.remove(call)
-            elif not self._each or not call.who or self._running[call.who] < self._each:
+            elif self._has_room(call):
                 self._waiting.remove(call)
                 return call
         return None
+
+    def _has_room(self, call: _Call[object]) -> bool:
+        return not self._each or not call.who or self._running[call.who] < self._each
 
 
 def _answer(answer: asyncio.Future[object], found: object, error: BaseException | None) -> None:

@@ -10,13 +10,14 @@ import asyncio
 import ctypes
 import logging
 import os
+import resource
 import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from config.lsfconf import find_envdir, level_of, read_lsf_conf
 from proto import logfile
@@ -29,7 +30,7 @@ from web.streams import most_connections
 
 _PR_SET_NAME = 15
 SILENT = 20.0
-"""Seconds after which a connection is closed that has brought no request."""
+"""Seconds after which a connection is closed that has brought no whole request; after an answer, twice as many at most."""
 
 
 class Patient(H11Protocol):
@@ -37,11 +38,15 @@ class Patient(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.loop.call_later(SILENT, self._close_silent)
+        self.loop.call_later(SILENT, self._look, (True, None))
 
-    def _close_silent(self) -> None:
-        if self.cycle is None:
+    def _look(self, before: tuple[bool, RequestResponseCycle | None]) -> None:
+        """``before``: whether the last request had its answer at the last look, and which it was; None: there was none."""
+        now = self.cycle is None or self.cycle.response_complete, self.cycle
+        if now == before and now[0]:
             self.transport.close()
+        elif not self.transport.is_closing():
+            self.loop.call_later(SILENT, self._look, now)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -60,6 +65,8 @@ def main(argv: list[str] | None = None) -> int:
     except (BadSettings, OSError) as error:
         sys.stderr.write(f"lava-web: {error}\n")
         return 1
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     settings = settings._replace(port=listening.getsockname()[1])
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"lava-web", 0, 0, 0)
     if options.address_file:

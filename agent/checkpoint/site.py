@@ -9,13 +9,12 @@ import os
 
 from agent.launch import checkpoints, environ, report
 from agent.launch.build import Compiled
+from agent.launch.checkpointing.program import HOLDER_FAILED
 from agent.launch.site import Site
 from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import End
 from proto import agent_pb2 as pb
-
-LEAST = 19
-"""The niceness of what runs beside jobs."""
+from proto.cpu_precedence import LEAST
 
 
 def part(
@@ -31,12 +30,20 @@ def part(
     return found._replace(argv=argv, notes=True, stderr=None, deadline=deadline)
 
 
-def copier(uid: str, order: pb.Order, made: Compiled, site: Site, generation: int, deadline: float | None) -> PartSpec:
-    """The part that copies a generation to the shared folder, with the least claim to processors and disks."""
-    found = report.command_part(uid, order, made, "checkpoint copy", "/", "", {"LAVA_HOST": site.host})
+def copier(
+    uid: str, order: pb.Order, made: Compiled, site: Site, generation: int, holder: pb.Holder | None, deadline: float | None
+) -> PartSpec:
+    """The part that copies a generation to the shared folder or ``holder``, with the least claim to processors and disks."""
+    env = {"LAVA_HOST": site.host} | checkpoints.holders([holder] if holder is not None else [])
+    found = report.command_part(uid, order, made, "checkpoint copy", "/", "", env)
     argv = checkpoints.staging(made.text, site, made.user.name, order.key, generation)
     # the kernel gives a process of this niceness the lowest priority on disks, too
     return found._replace(argv=argv, notes=True, stderr=None, nice=LEAST, deadline=deadline)
+
+
+def is_holders_fault(end: End | None) -> bool:
+    """Whether a copy has failed for the host that it went to."""
+    return end is not None and os.waitstatus_to_exitcode(end.status) == HOLDER_FAILED
 
 
 def outcome(end: End | None, reason: str, what: str = "checkpoint") -> tuple[int, int, str]:

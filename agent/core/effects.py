@@ -78,18 +78,19 @@ class Save(Effect, frozen=True):
 
 
 class StageGeneration(Effect, frozen=True):
-    """Copy a checkpoint generation to the shared folder."""
+    """Copy a checkpoint generation to the shared folder, or to the host that holds the job's."""
 
     generation: int
 
 
 class ReportStaged(Effect, frozen=True):
-    """Report to the master that a generation is whole in the shared folder, or ``why`` it is not.
+    """Report to the master that a generation is whole in the shared folder or on ``host``, or ``why`` it is not.
 
-    ``seconds``: that it took; ``size``: bytes there.
+    ``seconds``: that it took; ``size``: bytes there. ``host`` with ``why``: it is that host which has failed.
     """
 
     generation: int
     seconds: float
     size: int = 0
     why: str = ""
+    host: str = ""

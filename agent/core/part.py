@@ -74,7 +74,10 @@ class RequestKind(Enum):
     @classmethod
     def named(cls, name: str) -> RequestKind:
         """The kind by its name on the wire; one that is not known is a signal."""
-        return cls(name) if name in {kind.value for kind in cls} else cls.SIGNAL
+        return _KINDS.get(name, cls.SIGNAL)
+
+
+_KINDS = {kind.value: kind for kind in RequestKind}
 
 
 class Request(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

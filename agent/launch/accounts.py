@@ -10,6 +10,7 @@ import contextlib
 import grp
 import logging
 import os
+import time
 
 from agent.launch.site import User
 from proto.names import NoAnswer, find_user
@@ -37,13 +38,13 @@ class Accounts:
     def find_known(self, name: str) -> User | None:
         """The user, if kept a short time ago."""
         found = self._known.get(name)
-        if found is None or found[0] < asyncio.get_running_loop().time():
+        if found is None or found[0] < time.monotonic():
             return None
         return found[1]
 
     def keep(self, user: User) -> None:
         """Remember a user for KEPT seconds, so that jobs start without another look-up."""
-        self._known[user.name] = (asyncio.get_running_loop().time() + KEPT, user)
+        self._known[user.name] = (time.monotonic() + KEPT, user)
 
     def learn(self, user: User) -> None:
         """Remember a user for a time when the directory gives no answer."""

@@ -6,10 +6,12 @@ who is the user, opens it.
 
 from __future__ import annotations
 
+import copy
 import os
 import socket
 from collections.abc import Sequence
 
+from agent.core.part import Rules
 from agent.launch import (
     affinity,
     checkpoints,
@@ -18,6 +20,7 @@ from agent.launch import (
     frameworks,
     gpus,
     launchers,
+    limits,
     livefiles,
     mpi,
     prepost,
@@ -33,11 +36,11 @@ from agent.launch.outputs import (
     NOWHERE,
     OutputPaths,
     checkpoint_folder,
-    error_file,
     expand,
     job_stem,
     job_values,
-    output_file,
+    opened,
+    output_paths,
     show,
 )
 from agent.launch.site import Site, User
@@ -55,19 +58,82 @@ from proto import agent_pb2 as pb
 
 CHECKPOINT_SIGNAL = "USR1"
 FALLBACK_FOLDER = "/tmp"
+ONE_TASK = (TaskSpec(NO_RANK, {}),)
+MOST_ALONE = 16
 
 
 class Compiled:
-    """A job text made ready: the template of its parts, sent once in each batch."""
+    """A job text made ready: the template of its parts, sent once in each batch. ``folder``: the user's own in the agent's.
 
-    __slots__ = ("gang", "path", "template", "text", "user")
+    ``is_bare``: its parts on one slot of one host differ by their variables and command alone, and by the GPUs that are kept from
+    them. ``where``: what ``output_paths`` gives for each of its elements; None: it depends on the element.
+    ``argv``: of its own, in the place of the template's, which is that of all texts like it.
+    """
+
+    __slots__ = ("_alone", "_rules", "_stem", "argv", "folder", "is_bare", "path", "template", "text", "user", "where")
 
     def __init__(self, text: pb.JobText, user: User, site: Site) -> None:
         self.text = text
         self.user = user
         env = {**launchers.shared(site, user.uid, text.launch), **environ.shared(text, user, site)}
         self.path = env["PATH"]
+        self.folder = os.path.join(site.output_dir, user.name)
         self.template = _template(text, user, site, env)
+        self.argv = self.template.argv
+        self.is_bare = not (text.roles or self.template.script or text.launch or text.checkpoint_folder or text.interactive)
+        self.is_bare &= not (text.resizable or text.gpu_mps or "%" in text.cwd or site.yes("LSB_SET_TMPDIR"))
+        self.is_bare &= not text.input or bool(text.input_data)
+        one, other = (output_paths(text, key, user, site) for key in (1, 2 << 32 | 2))
+        self.where = one if one == other else None
+        self._stem = f"{self.folder}/{int(text.submitted)}."
+        self._alone: dict[tuple[object, ...], PartSpec] = {}
+        self._rules: dict[tuple[bool, bool], Rules] = {}
+
+    def like(self, text: pb.JobText) -> Compiled:
+        """The same of a text that is of its kind (``starter_client.starts``)."""
+        made = copy.copy(self)
+        made.text = text
+        made._stem = f"{self.folder}/{int(text.submitted)}."
+        if text.command != self.text.command:
+            made.argv = _argv(text, self.path)
+        if (text.output, text.error) != (self.text.output, self.text.error):
+            made.where = None
+        return made
+
+    def rules(self, start: pb.Start, site: Site) -> Rules:
+        """As ``limits.rules_of``."""
+        if self.text.deadline:
+            return limits.rules_of(self.text, start, site)  # by the clock of now
+        hosts = start.hosts
+        slots = hosts[0].slots if len(hosts) == 1 else sum([host.slots for host in hosts])
+        key = start.place == 0, slots > 1
+        found = self._rules.get(key)
+        if found is None:
+            found = self._rules[key] = limits.rules_of(self.text, start, site)
+        return found
+
+    def alone(self, order: pb.Order, site: Site, files: HostFiles) -> PartSpec:
+        """The template of parts on this host alone without GPUs or processors of their own: it knows of the host, too."""
+        host = order.start.hosts[0]
+        job = order.key & 0xFFFFFFFF if self.text.array_end else 0
+        key = (files.period(), job, self.where is None, host.host, host.slots, host.address)
+        found = self._alone.get(key)
+        if found is None:
+            if len(self._alone) >= MOST_ALONE:
+                self._alone.clear()
+            env = {**self.template.env, **_on_hosts(order, self, site, files)}
+            if job:
+                env |= environ.of_job(self.text, job)
+            found = self.template
+            if self.where is not None:
+                stdout, stderr = opened(env, order, self.text, self.where)
+                found = found._replace(stdout=stdout, stderr=stderr)
+            found = self._alone[key] = found._replace(env=env)
+        return found
+
+    def stem(self, key: int) -> str:
+        """What the name of an element's job file begins with."""
+        return f"{self._stem}{job_stem(key)}"
 
 
 def part(
@@ -76,30 +142,43 @@ def part(
     where: OutputPaths,
     site: Site,
     files: HostFiles,
+    ends: str,
     deadline: float | None,
     cards: Sequence[pb.Gpu] = (),
-) -> PartSpec:
-    """One part, over the template of its text.
+) -> tuple[PartSpec, PartSpec]:
+    """(A template of its text, the one part over it).
 
-    ``where``: the result of ``output_paths``; ``deadline``: of its lease; ``cards``: the GPUs of this host.
+    ``where``: what ``output_paths`` gives; ``ends``: file of its end; ``deadline``: of its lease; ``cards``: this host's GPUs.
     """
     start, text = order.start, made.text
-    env = _environment(order, made, site, files)
-    found = made.template._replace(
+    template, env = _environment(order, made, site, files, ends)
+    is_alone = template is not made.template
+    known = is_alone and where is made.where
+    stdout, stderr = (template.stdout, template.stderr) if known else opened(env, order, text, where)
+    found = template._replace(
         uid=order.uid,
         key=order.key,
         attempt=order.attempt,
         title=show(order.key),
         two_phase=start.two_phase or bool(text.interactive),
         env=env,
+        argv=made.argv,
         deadline=deadline,
+        stdout=stdout,
+        stderr=stderr,
     )
+    if is_alone and made.is_bare and start.hosts[0].slots == 1:
+        return template, gpus.apart(found, text, start, cards)
     if start.place > 0:
         found = found._replace(
+            input=None,
             pre_exec=prepost.pre_exec(text.host_pre_exec, seconds=text.pre_timeout),
             post_exec=prepost.post_exec(text.host_post_exec, seconds=text.post_timeout),
         )
-    found = _with_files(found, env, order, made, where, site)
+    elif text.input and not text.input_data:
+        values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
+        env["LSB_INPUTFILE"] = expand(text.input, values)
+        found = found._replace(stdin=env["LSB_INPUTFILE"])
     if site.yes("LSB_SET_TMPDIR"):
         folder = os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"{job_stem(order.key)}.tmpdir")
         env["TMPDIR"] = folder
@@ -112,8 +191,10 @@ def part(
     found = _with_program(found, env, order, made, site)
     found = _with_checkpoint(found, env, order, made, site)
     found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, env, order, made, site)
-    found = gpus.with_mps(gpus.apart(found, text, start, cards), text, start, cards, _mps_folder(order, site))
-    return affinity.bound(found, start)
+    found = gpus.apart(found, text, start, cards)
+    if text.gpu_mps:
+        found = gpus.with_mps(found, text, start, cards, _mps_folder(order, site))
+    return template, affinity.bound(found, start)
 
 
 def _mps_folder(order: pb.Order, site: Site) -> str:
@@ -121,26 +202,36 @@ def _mps_folder(order: pb.Order, site: Site) -> str:
     return os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"lava-{order.uid[:16]}")
 
 
-def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> dict[str, str]:
-    """The part's own variables."""
+def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles, ends: str) -> tuple[PartSpec, dict[str, str]]:
+    """(The template, the part's own variables over those of the template)."""
+    start = order.start
+    host = start.hosts[start.place]
+    if len(start.hosts) > 1 or host.gpus or host.binds or made.text.resizable:
+        template, env = made.template, environ.of_job(made.text, order.key) | _on_hosts(order, made, site, files)
+    else:
+        template = made.alone(order, site, files)
+        env = {} if made.text.array_end else environ.of_job(made.text, order.key)
+    env |= environ.of_element(made.text, order.key, start)
+    env[timeleft.VARIABLE] = ends
+    env["LSB_JOBFILENAME"] = env["LSB_CHKFILENAME"] = made.stem(order.key)
+    return template, env
+
+
+def _on_hosts(order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> dict[str, str]:
+    """The variables about its hosts, and what it has there."""
     start, text = order.start, made.text
     if text.resizable:
         stem = livefiles.stem_of(files.folder, job_stem(order.key), order.attempt)
         livefiles.write(stem, [(host.host, host.slots) for host in start.hosts])
-        env = environ.own(text, order.key, start, ("", "")) | livefiles.variables(stem)
+        env = environ.on_hosts(text, start, ("", "")) | livefiles.variables(stem)
     else:
         slots = [host.host for host in start.hosts for _ in range(host.slots)]
         names = launchers.names(start.hosts, site.address, socket.gethostname())
-        env = environ.own(text, order.key, start, files.of(slots)) | launchers.own(files.slots_of(names))
-    env[timeleft.VARIABLE] = timeleft.path_of(files.folder, order.uid)
+        env = environ.on_hosts(text, start, files.of(slots)) | launchers.own(files.slots_of(names))
     return env | affinity.environment(start, files)
 
 
 def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> PartSpec:
-    argv = None
-    if not text.script:
-        words = command.command_argv(text.command, env["PATH"], text.login_shell, text.job_starter)
-        argv = tuple(software.wrap(text.software, words))
     after = (text.post_exec, text.queue_post_exec, *text.host_post_exec)
     return NOTHING._replace(
         user=user.account,
@@ -157,33 +248,18 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         post_always=bool(text.host_post_exec),
         cgroup=cgroup(text.limits, text.enforce_memory, site),
         secrets=dict(text.secrets),
-        argv=argv,
-        script=_script(text, env["PATH"]),
+        argv=_argv(text, env["PATH"]),
+        script=command.script_of(text, env["PATH"]),
         input=text.input_data or None,
+        tasks=ONE_TASK,
     )
 
 
-def _script(text: pb.JobText, path: str) -> str:
-    """What is written into a file to be run: the job's script, or a command that a JOB_STARTER is to execute."""
-    if text.script or not command.needs_file(text.command, path, text.job_starter):
-        return text.script
-    return f"#!/bin/sh\n{text.command}\n"
-
-
-def _with_files(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, where: OutputPaths, site: Site) -> PartSpec:
-    text = made.text
-    if order.start.place:
-        # Standard error is kept apart on the way to the first host.
-        return part._replace(input=None, stdout=DISCARDED, stderr=DISCARDED if where.error or text.interactive else None)
-    for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
-        if value:
-            env[name] = value
-    part = part._replace(stdout=output_file(text, where, order.attempt), stderr=error_file(text, where))
-    if text.input and not text.input_data:
-        values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
-        env["LSB_INPUTFILE"] = expand(text.input, values)
-        return part._replace(stdin=env["LSB_INPUTFILE"])
-    return part
+def _argv(text: pb.JobText, path: str) -> tuple[str, ...] | None:
+    """Of a command; None: a script has another for each part."""
+    if text.script:
+        return None
+    return tuple(software.wrap(text.software, command.command_argv(text.command, path, text.login_shell, text.job_starter)))
 
 
 def _with_terminal(
@@ -208,23 +284,20 @@ def _with_terminal(
 
 def _with_program(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
     """The script of the template lies in a job file of the user's: ``LSB_JOBFILENAME.shell``."""
-    text, user = made.text, made.user
-    name = f"{int(text.submitted)}.{job_stem(order.key)}"
-    env["LSB_JOBFILENAME"] = env["LSB_CHKFILENAME"] = os.path.join(site.output_dir, user.name, name)
+    text = made.text
     if not part.script or not (order.start.place == 0 or frameworks.on_every_host(text.launch)):
         return part
     stays = checkpoints.is_criu(text, site)
     # a restored shell reads on in its script, by its path then
-    path = os.path.join(checkpoint_folder(text, order.key), "job.shell") if stays else jobfile(order, made, site)
+    path = os.path.join(checkpoint_folder(text, order.key), "job.shell") if stays else jobfile(order, made)
     env["LSB_JOBFILENAME"] = path.removesuffix(".shell")
     argv = software.wrap(text.software, command.script_argv(part.script, path, text.login_shell, text.job_starter))
     return part._replace(argv=tuple(argv), jobfile=JobFile(path, remove=not stays))
 
 
-def jobfile(order: pb.Order, made: Compiled, site: Site) -> str:
+def jobfile(order: pb.Order, made: Compiled) -> str:
     """Where the script of a part lies, if it has one."""
-    name = f"{int(made.text.submitted)}.{job_stem(order.key)}.{order.attempt}.{order.start.place}.shell"
-    return os.path.join(site.output_dir, made.user.name, name)
+    return f"{made.stem(order.key)}.{order.attempt}.{order.start.place}.shell"
 
 
 def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
@@ -242,6 +315,7 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, made:
     again = bool(order.start.restart_count or order.start.restart >= 0)
     most = (order.start.restart if order.start.go_back else -1) if again else None
     fetch = "" if most is None else checkpoints.fetching(text, site, user, order.key, most)
+    env |= checkpoints.holders(order.start.holders) if fetch else {}
     first = (fetch, checkpoints.before(text, site, order.key, again), *_before(text))
     found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
     slots = sum(host.slots for host in order.start.hosts)
@@ -277,10 +351,11 @@ def _with_tasks(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
     if launch := frameworks.parse(text.launch):
         return _with_framework(part, launch, order, made, site)
     if text.launch != "mpi" or checkpoints.is_criu(text, site):
-        tasks = (TaskSpec(NO_RANK, {}),) if start.place == 0 else ()
+        if start.place == 0 and not text.resizable and sum([host.slots for host in start.hosts]) == 1:
+            return part
         serve = launchers.serve(start, text.resizable, gpus.by_task(text, start))
         link = mpi.link(start, site.address, text.resizable, ranks=False) if serve else None
-        return part._replace(tasks=tasks, serve=serve, link=link)
+        return part._replace(tasks=part.tasks if start.place == 0 else (), serve=serve, link=link)
     ranks = tuple(
         TaskSpec(rank, {"LSF_PM_TASKID": str(rank + 1)} | gpus.of_rank(text, start, local))
         for local, rank in enumerate(mpi.ranks_of(start.hosts, start.place))

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from agent.launch.checkpointing import program
 from agent.launch.command import quote
 from agent.launch.outputs import checkpoint_folder, job_stem
 from agent.launch.site import Site, is_yes
+from agent.starter.part.generations import HOLDERS
 from config.model.values import CHKPNT_DEFAULTS, why_not_method
 from proto import agent_pb2 as pb
 
@@ -25,6 +26,8 @@ CRIU = "criu"
 """Its processes are dumped and restored."""
 KEPT = 2
 """LAVA_CHKPNT_KEEP where it is not set."""
+WAIT = 300
+"""LAVA_CHKPNT_COPY_WAIT where it is not set, in seconds."""
 TIMEOUT = 600
 """LAVA_CHKPNT_TIMEOUT where it is not set, in seconds."""
 _ROOT = os.path.abspath(os.path.join(os.path.dirname(program.__file__), *[os.pardir] * 3))
@@ -86,18 +89,37 @@ def making(text: pb.JobText, site: Site, key: int, group: int, kill: bool) -> tu
 
 
 def staging(text: pb.JobText, site: Site, user: str, key: int, generation: int) -> tuple[str, ...]:
-    """The command that copies a generation to the shared folder."""
+    """The command that copies a generation to the shared folder, or to the host that ``holders`` names."""
     return words("stage", json.dumps(_staged(text, site, user, key) | {"generation": generation}))
 
 
 def fetching(text: pb.JobText, site: Site, user: str, key: int, most: int) -> str:
-    """The shell command that brings the newest generation before a job starts again, "" where none is copied.
+    """The shell command that brings the newest generation before a job starts again, "" where none is to be copied.
 
     ``most``: the newest that it may go on from; -1: any.
     """
-    if not text.checkpoint_stage:
+    if not text.checkpoint_stage and not text.checkpoint_to_hosts:
         return ""
-    return " ".join(map(quote, words("fetch", json.dumps(_staged(text, site, user, key) | {"most": most}))))
+    asked = _staged(text, site, user, key) | {"most": most}
+    if text.checkpoint_to_hosts:
+        asked["patience"] = _number(site, "LAVA_CHKPNT_COPY_WAIT") if site.conf.get("LAVA_CHKPNT_COPY_WAIT") else WAIT
+    return " ".join(map(quote, words("fetch", json.dumps(asked))))
+
+
+def holders(found: Iterable[pb.Holder]) -> dict[str, str]:
+    """The variable that tells the program of hosts with copies of the job's generations; a command line would show the tokens."""
+    told = [
+        {
+            "host": one.host,
+            "address": one.address,
+            "port": one.port,
+            "print": one.print,
+            "token": one.token,
+            "generations": list(one.generations),
+        }
+        for one in found
+    ]
+    return {HOLDERS: json.dumps(told)} if told else {}
 
 
 def stage_folder(text: pb.JobText, user: str, key: int) -> str:

@@ -1,11 +1,13 @@
 """The command line of a job: what is executed, and whether a shell is needed for it.
 
-Rule: a command of plain words is executed directly, and then does and prints what ``/bin/sh -c`` would.
+Rule: a command of plain words, also behind ``exec``, is executed directly, and then does and prints what ``/bin/sh -c`` would.
 """
 
 from __future__ import annotations
 
 import re
+
+from proto import agent_pb2 as pb
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%-][A-Za-z0-9_./:,+@%=-]*(?: +[A-Za-z0-9_./:,+@%=-]+)*")
 _WORDS = (
@@ -24,9 +26,14 @@ def plain_words(command: str, path: str) -> list[str] | None:
     if len(command) > 4096 or not _PLAIN.fullmatch(command):
         return None
     words = command.split()
+    execs = words[0] == "exec" and len(words) > 1 and words[1][0] != "-"
+    if execs:
+        del words[0]
     first = words[0]
     if "=" in first or first in _SHELL_WORDS:
         return None
+    if execs:
+        return words  # a program, whatever a shell has built in
     if first in ("true", "false", "echo"):
         options = first == "echo" and any(word.startswith("-") for word in words[1:])
         if options or not any(folder in _SAME_OUTSIDE for folder in path.split(":")):
@@ -37,6 +44,13 @@ def plain_words(command: str, path: str) -> list[str] | None:
 def needs_file(command: str, path: str, starter: str) -> bool:
     """Whether a command must be written to a file: a JOB_STARTER executes its argument, and this needs a shell."""
     return bool(starter and command) and plain_words(command, path) is None
+
+
+def script_of(text: pb.JobText, path: str) -> str:
+    """What is written into a file to be run: the job's script, or a command that a JOB_STARTER is to execute."""
+    if text.script or not needs_file(text.command, path, text.job_starter):
+        return text.script
+    return f"#!/bin/sh\n{text.command}\n"
 
 
 def _with_starter(line: str, starter: str) -> str:

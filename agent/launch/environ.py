@@ -1,6 +1,7 @@
 """The environment of a job: the submitter's, without what other launchers left in it, with LSF's variables.
 
-Rule: ``shared`` is equal for all elements of an array on this host, ``own`` is what differs; both are pure.
+Rule: ``shared`` is equal for all jobs of a kind on this host, ``on_hosts`` for those with the same slots, ``of_job`` for the
+elements of an array, ``of_element`` is what differs; all are pure.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.launch import frameworks, gpus
+from agent.launch.outputs import show
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
 
@@ -16,7 +18,7 @@ MAX_HOSTS = 4096
 
 _LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "PRTE_", "HYDI_", "SLURM_")
 _NAMES = (
-    "TERM TERMCAP OLDPWD MPI_LOCALRANKID MPI_LOCALNRANKS LAVA_SOCKET LAVA_ATTEMPT LAVA_TOKEN LAVA_TASKS LAVA_MPI"
+    "TERM TERMCAP OLDPWD MPI_LOCALRANKID MPI_LOCALNRANKS LAVA_SOCKET LAVA_ATTEMPT LAVA_TOKEN LAVA_TASKS LAVA_MPI LAVA_COPIES"
     " LSB_JOBID LSB_JOBINDEX"
     " LSB_JOBINDEX_END LSB_JOBINDEX_STEP LSB_JOBNAME LSB_HOSTS LSB_MCPU_HOSTS LSB_DJOB_HOSTFILE LSB_DJOB_RANKFILE"
     " LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS LSB_OUTPUTFILE LSB_ERRORFILE LSB_INPUTFILE LSB_JOBFILENAME"
@@ -111,30 +113,47 @@ def _optional(text: pb.JobText) -> dict[str, str]:
 
 def own(text: pb.JobText, key: int, start: pb.Start, files: tuple[str, str]) -> dict[str, str]:
     """The variables of one element. ``files``: its host file and its rank file."""
-    job, index = key & 0xFFFFFFFF, key >> 32
+    return of_job(text, key) | on_hosts(text, start, files) | of_element(text, key, start)
+
+
+def of_job(text: pb.JobText, key: int) -> dict[str, str]:
+    """Those that are equal for all elements of a job."""
+    job = key & 0xFFFFFFFF
+    return {"LSB_JOBID": str(job), "LSB_ACCT_FILE": f"/tmp/.{int(text.submitted)}.{job}.acct"}
+
+
+def on_hosts(text: pb.JobText, start: pb.Start, files: tuple[str, str]) -> dict[str, str]:
+    """Those that are equal on the same slots and GPUs of the same hosts."""
     slots = sum(host.slots for host in start.hosts)
-    name = text.name if "[" in text.name else start.name or text.name or text.command
     env = {
-        "LSB_JOBID": str(job),
-        "LSB_BATCH_JID": f"{job}[{index}]" if index else str(job),
-        "LSB_JOBINDEX": str(index),
-        "LSB_JOBNAME": name[:4094],
         "LSB_MCPU_HOSTS": "".join(f"{host.host} {host.slots} " for host in start.hosts),
         "LSB_DJOB_HOSTFILE": files[0],
         "LSB_DJOB_RANKFILE": files[1],
         "LSB_DJOB_NUMPROC": str(slots),
         "LSB_MAX_NUM_PROCESSORS": str(slots),
-        "LSB_ACCT_FILE": f"/tmp/.{int(text.submitted)}.{job}.acct",
     }
     hosts = " ".join(host.host for host in start.hosts for _ in range(host.slots))
     if len(hosts) <= MAX_HOSTS:
         env["LSB_HOSTS"] = hosts
-    if start.token:
-        env["LAVA_TOKEN"] = start.token
+    return env | gpus.of_part(text, start)
+
+
+def of_element(text: pb.JobText, key: int, start: pb.Start) -> dict[str, str]:
+    """Those of this element and attempt alone."""
+    index, name = key >> 32, text.name
+    if "[" not in name:
+        name = start.name or name or text.command
+    env = {
+        "LSB_BATCH_JID": show(key),
+        "LSB_JOBINDEX": str(index),
+        "LSB_JOBNAME": name[:4094],
+    }
+    if token := start.token:
+        env["LAVA_TOKEN"] = token
     if start.restart_count or start.restart >= 0:
         env["LSB_RESTART"] = "Y"
         env["LSB_RESTART_COUNT"] = str(start.restart_count)
-    return env | gpus.of_part(text, start)
+    return env
 
 
 def checkpoint(folder: str, start: pb.Start, signal_name: str) -> dict[str, str]:

@@ -30,10 +30,10 @@ _LEFT = (
     "MASTER_ADDR MASTER_PORT WORLD_SIZE RANK LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK GROUP_WORLD_SIZE"
     " LOCAL_SIZE CROSS_RANK CROSS_SIZE TF_CONFIG LAVA_PEERS LAVA_LAUNCH JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES"
     " JAX_PROCESS_ID ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME LAVA_ROLE LAVA_INDEX LAVA_RANK LAVA_SIZE LAVA_PORT LAVA_RESTARTS"
-    " LAVA_HOSTFILE VC_TASK_INDEX VK_TASK_INDEX"
+    " LAVA_HOSTFILE VC_TASK_INDEX VK_TASK_INDEX COORDINATOR_ADDRESS COORDINATOR_PORT NUM_PROCESSES PROCESS_ID MX_CONFIG POD_IP"
 )
 _LEFT_BY_RANKS = frozenset(_LEFT.split())
-_LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_", "LAVA_PEER_", "LAVA_COUNT_")
+_LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_", "LAVA_PEER_", "LAVA_COUNT_", "PADDLE_", "DMLC_")
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -41,6 +41,10 @@ class Launch(msgspec.Struct, frozen=True):
 
     kind: str
     words: frozenset[str] = frozenset()
+
+    def value(self, name: str) -> str:
+        """N of the word ``name=N``, "" without one."""
+        return next((word.partition("=")[2] for word in self.words if word.startswith(f"{name}=")), "")
 
 
 def parse(launch: str) -> Launch | None:

@@ -67,8 +67,10 @@ def apart(part: PartSpec, text: pb.JobText, start: pb.Start, cards: Sequence[pb.
 
     ``cards``: all GPUs of this host. Where the number of a GPU that was given is not known there is no rule: it would be shut.
     """
+    if not text.enforce_gpu or not cards:
+        return part
     minors = {_minor(uuid, cards) for uuid in start.hosts[start.place].gpus}
-    if not text.enforce_gpu or not cards or -1 in minors:
+    if -1 in minors:
         return part
     rule = DeviceRule(_MAJOR, tuple(sorted(minors)), _CONTROL)
     return part._replace(cgroup=(part.cgroup or CgroupLimits())._replace(devices=(rule,)))

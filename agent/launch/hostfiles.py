@@ -31,6 +31,10 @@ class HostFiles:
         """Where they are."""
         return self._folder
 
+    def period(self) -> int:
+        """A number that changes when files that were given out before are to be asked for again."""
+        return int(time.time() // FRESH)
+
     def of(self, slots: Sequence[str]) -> tuple[str, str]:
         """(LSB_DJOB_HOSTFILE, LSB_DJOB_RANKFILE) for a list with one host name a slot.
 

@@ -66,7 +66,7 @@ def output_paths(text: pb.JobText, key: int, user: User, site: Site) -> OutputPa
     if text.output_dir:
         folder = expand(text.output_dir, values)
         output, error = (os.path.join(folder, path) if path else "" for path in (output, error))
-    keep = os.path.join(site.output_dir, user.name, stem)
+    keep = f"{site.output_dir}/{user.name}/{stem}"
     if text.interactive:
         return OutputPaths(output, error, "", "", expand(text.cwd, values) or user.home)
     direct = text.direct_output or output == NOWHERE
@@ -100,6 +100,17 @@ def error_file(text: pb.JobText, where: OutputPaths) -> OutputFile | None:
     if where.error and where.error != where.stdout:
         return OutputFile(where.error, append=not text.error_overwrite, mkdir=bool(text.output_dir))
     return None
+
+
+def opened(env: dict[str, str], order: pb.Order, text: pb.JobText, where: OutputPaths) -> tuple[OutputFile, OutputFile | None]:
+    """Where standard output and error of a part go, None: along with standard output. ``env`` gets the variables about it."""
+    if order.start.place:
+        # Standard error is kept apart on the way to the first host.
+        return DISCARDED, DISCARDED if where.error or text.interactive else None
+    for name, value in (("LSB_OUTPUTFILE", where.output), ("LSB_ERRORFILE", where.error)):
+        if value:
+            env[name] = value
+    return output_file(text, where, order.attempt), error_file(text, where)
 
 
 def checkpoint_folder(text: pb.JobText, key: int) -> str:

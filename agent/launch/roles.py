@@ -6,62 +6,26 @@ every task has one of its own.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from agent.launch import command, frameworks, gpus, launchers, mpi, software
-from agent.launch.frameworks import FIRST_PORT, PORTS, address_of, mark
+from agent.launch import command, gpus, launchers, mpi, software
+from agent.launch.frameworks import FIRST_PORT, PORTS
 from agent.launch.limits import rlimits
+from agent.launch.role_env import Hosts, Peer, own, peers_of, shared
 from agent.starter.protocol.part import BlaunchSpec, LinkSpec, PortsSpec, TaskSpec
 from proto import agent_pb2 as pb
 
-KIND = "roles"
 SCRATCH = "scratch"
 MPI = ("mpi", "mpich", "intelmpi")
 COLONS = ("mpich", "intelmpi")
 """Their launchers read a host file of ``host:slots``, Open MPI's one of ``host slots=N``."""
 LAUNCHED = (*MPI, "volcano")
-MOST_PEERS = 1000
-"""Tasks beyond these are in no LAVA_PEER_ variable: an environment has an end."""
-Hosts = Sequence[pb.HostSlots]
 Files = tuple[str, str, str, str]
 Write = Callable[[Sequence[str]], Files]
 """Of a list with one host name a slot: its host file, its rank file, Open MPI's, and MPICH's."""
-
-
-class Peer(msgspec.Struct, frozen=True):
-    """One task of the job, wherever it is; ``port`` is its mark."""
-
-    role: int
-    index: int
-    place: int
-    rank: int
-    address: str
-    port: str
-
-    @property
-    def at(self) -> str:
-        """``address:port``."""
-        return f"{_literal(self.address)}:{self.port}"
-
-
-def peers_of(hosts: Hosts) -> list[Peer]:
-    """All tasks by rank: role by role, and in a role by index. Ports are counted along each host's own list."""
-    found: list[tuple[int, int, int, int]] = []
-    for place, host in enumerate(hosts):
-        count = 0
-        for part in host.roles:
-            for step in range(part.count):
-                found.append((part.role, part.first + step, place, count))
-                count += 1
-    found.sort()
-    return [
-        Peer(role, index, place, rank, address_of(hosts, place), mark(place, count))
-        for rank, (role, index, place, count) in enumerate(found)
-    ]
 
 
 class RolePart(msgspec.Struct, frozen=True):
@@ -167,94 +131,6 @@ def memory_limit(text: pb.JobText, hosts: Hosts, rank: int) -> int:
     return 0
 
 
-# -- environments --------------------------------------------------------------------------------------------------------
-
-
-def shared(peers: list[Peer], text: pb.JobText, start: pb.Start) -> dict[str, str]:
-    """What all tasks have: who is where, by role and index."""
-    env = {"LAVA_SIZE": str(len(peers)), "LAVA_PEERS": frameworks.peers(start.hosts), "LAVA_LAUNCH": text.framework or KIND}
-    for number, role in enumerate(text.roles):
-        env[f"LAVA_COUNT_{variable(role.name)}"] = str(sum(peer.role == number for peer in peers))
-    for peer in peers[:MOST_PEERS]:
-        env[f"LAVA_PEER_{variable(text.roles[peer.role].name)}_{peer.index}"] = peer.at
-    return env
-
-
-def own(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -> dict[str, str]:
-    """What one task has: its role, index and rank, and its framework's words for these."""
-    env = {
-        "LAVA_ROLE": text.roles[peer.role].name,
-        "LAVA_INDEX": str(peer.index),
-        "LAVA_RANK": str(peer.rank),
-        "LAVA_PORT": peer.port,
-        "LSF_PM_TASKID": str(peer.rank + 1),
-    }
-    framework = _FRAMEWORKS.get(text.framework)
-    return env | framework(peer, peers, text, order) if framework else env
-
-
-def variable(name: str) -> str:
-    """A role's name in the name of a variable."""
-    return name.upper().replace("-", "_")
-
-
-def _pytorch(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -> dict[str, str]:
-    """Each task is a node of its own. With ``nproc`` it starts its processes itself (torchrun reads PET_), else it is one."""
-    master, size, rank = peers[0], len(peers), peer.rank
-    env = {
-        "MASTER_ADDR": master.address,
-        "MASTER_PORT": master.port,
-        "WORLD_SIZE": str(size),
-        "RANK": str(rank),
-        "GROUP_RANK": str(rank),
-        "NODE_RANK": str(rank),
-        "GROUP_WORLD_SIZE": str(size),
-        "PET_NNODES": str(size),
-        "PET_NPROC_PER_NODE": str(text.nproc or 1),
-        "PET_NODE_RANK": str(rank),
-    }
-    if not text.nproc:
-        env |= {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "PET_MASTER_ADDR": master.address, "PET_MASTER_PORT": master.port}
-        return env
-    job = f"{order.key & 0xFFFFFFFF}" + (f".{order.key >> 32}" if order.key >> 32 else "")
-    if any(role.least < role.count for role in text.roles):
-        return env | {
-            "PET_RDZV_BACKEND": "c10d",
-            "PET_RDZV_ENDPOINT": master.at,
-            "PET_RDZV_ID": f"lava-{job}-{order.attempt}",
-            "PET_RDZV_CONF": f"is_host={1 if rank == 0 else 0}",
-        }
-    return env | {"PET_MASTER_ADDR": master.address, "PET_MASTER_PORT": master.port}
-
-
-def _tensorflow(peer: Peer, peers: list[Peer], text: pb.JobText, _: pb.Order) -> dict[str, str]:
-    """TF_CONFIG; an evaluator is no member of the cluster that trains."""
-    cluster: dict[str, list[str]] = {}
-    for one in peers:
-        name = text.roles[one.role].name.lower()
-        if name != "evaluator":
-            cluster.setdefault(name, []).append(one.at)
-    task = {"type": text.roles[peer.role].name.lower(), "index": peer.index}
-    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
-
-
-def _volcano(peer: Peer, peers: list[Peer], text: pb.JobText, _: pb.Order) -> dict[str, str]:
-    """What the plugins svc and env give."""
-    env = {"VC_TASK_INDEX": str(peer.index), "VK_TASK_INDEX": str(peer.index)}
-    for number, role in enumerate(text.roles):
-        hosts = [one.address for one in peers if one.role == number]
-        env[f"VC_{variable(role.name)}_HOSTS"] = ",".join(hosts)
-        env[f"VC_{variable(role.name)}_NUM"] = str(len(hosts))
-    return env
-
-
-_FRAMEWORKS: dict[str, Callable[[Peer, list[Peer], pb.JobText, pb.Order], dict[str, str]]] = {
-    "pytorch": _pytorch,
-    "tensorflow": _tensorflow,
-    "volcano": _volcano,
-}
-
-
 # -- MPI launchers -------------------------------------------------------------------------------------------------------
 
 
@@ -280,7 +156,3 @@ def _mpi(names: list[str], files: Files, hosts: Hosts, address: str) -> dict[str
         "LAVA_HOSTFILE": files[2],
     }
     return found | launchers.own(files[2])
-
-
-def _literal(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

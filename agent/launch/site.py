@@ -48,7 +48,7 @@ class Site(msgspec.Struct, frozen=True):
     @property
     def output_dir(self) -> str:
         """Where output without ``-o`` and scripts of jobs are kept, a folder for each user; best on a file system of its own."""
-        return self.conf.get("LAVA_OUTPUTDIR") or os.path.join(self.spool, "output")
+        return self.conf.get("LAVA_OUTPUTDIR") or f"{self.spool}/output"
 
     @property
     def hostfile_dir(self) -> str:

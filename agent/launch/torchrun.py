@@ -30,7 +30,12 @@ _SETTINGS = re.compile(r"(?:\w+=\S*\s+)*")
 
 def options(launch: Launch, start: pb.Start, job: str, attempt: int) -> dict[str, str]:
     """The options of this host's torchrun, by name."""
-    found = {"nnodes": str(len(start.hosts)), "nproc-per-node": str(start.hosts[start.place].slots)}
+    found = {
+        "nnodes": str(len(start.hosts)),
+        "nproc-per-node": launch.value("nproc") or str(start.hosts[start.place].slots),
+    }
+    if restarts := launch.value("restarts"):
+        found["max-restarts"] = restarts
     address = address_of(start.hosts, 0)
     if "static" in launch.words:
         return found | {
@@ -57,7 +62,7 @@ def elastic(found: dict[str, str], start: pb.Start, least: int, most: int) -> di
     fewest = max(1, -(-least // widest))
     return {
         "nnodes": f"{fewest}:{max(len(start.hosts), fewest, -(-most // narrowest))}",
-        "max-restarts": str(RESTARTS),
+        "max-restarts": found.get("max-restarts", str(RESTARTS)),
         "rdzv-conf": found["rdzv-conf"] + f",last_call_timeout={LAST_CALL}",
     }
 

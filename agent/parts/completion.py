@@ -88,11 +88,13 @@ class Completion:
             self.forget_if_done(entry)
             return
         self.say(entry)
-        log.debug("job %s attempt %d has ended: status %s", outputs.show(entry.key), entry.part.attempt, _status_of(entry))
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("job %s attempt %d has ended: status %s", outputs.show(entry.key), entry.part.attempt, _status_of(entry))
 
     def say(self, entry: Entry) -> None:
         """Send the report of the end, if need be again."""
-        self._reporter.put(messages.ended(entry, self._kept(entry)), entry)
+        entry.told = messages.ended(entry, self._kept(entry))
+        self._reporter.put(entry.told, entry)
 
     def _kept(self, entry: Entry) -> str:
         """Where the output is kept that was not delivered; "": nowhere."""
@@ -104,7 +106,11 @@ class Completion:
         if not (entry.over and entry.reported and (entry.acked or entry.orphan)):
             return
         if not entry.orphan and (entry.end is not None or entry.lost):
-            self._spool.ends.keep(messages.ended(entry, self._kept(entry)), time.time())
+            told = entry.told
+            # what was told while something of it was left is not all that there is to tell
+            if told is None or not told.ended.gone:
+                told = messages.ended(entry, self._kept(entry))
+            self._spool.ends.keep(told, time.time())
         self._table.remove(entry)
         self._spool.forget(entry.uid)
         self._time_left.over(entry.uid)

@@ -13,7 +13,7 @@ from agent.core import checkpoint, decide
 from agent.core.checkpoint import Checkpoints
 from agent.core.part import Part, Stage
 from agent.core.staging import Staging
-from agent.launch import checkpoints, frameworks, limits, outputs, roles
+from agent.launch import checkpoints, frameworks, outputs, roles
 from agent.launch.build import FALLBACK_FOLDER, Compiled, jobfile
 from agent.launch.outputs import OutputPaths, checkpoint_folder, show
 from agent.launch.report import Use
@@ -43,28 +43,30 @@ class GpuEnd(NamedTuple):
     told: str = ""
 
 
+_NO_ENDPOINT, _NO_GPU_END, _NO_USE, _NOTHING_NOTED = pb.Endpoint(), GpuEnd(), Use(), HostUse()
+
+
 class CheckpointWork:
-    """What is going on for the checkpoints of a part; mutable as its entry is."""
+    """What is going on for the checkpoints of a part; mutable as its entry is. Most parts have no such thing."""
 
-    __slots__ = ("copied", "copying", "deadline", "ending", "looked", "making", "period", "searched")
-
-    def __init__(self) -> None:
-        self.looked = 0.0
-        """When the look into its folder began that is still unanswered; 0: there is none."""
-        self.searched = False
-        """Its folder was looked into after its end."""
-        self.making = ""
-        """The uid of the part that writes one now."""
-        self.copying = ""
-        """The uid of the part that copies one to the shared folder now."""
-        self.ending = 0.0
-        """When that was asked to end (CLOCK_BOOTTIME); 0: it was not."""
-        self.copied: Staging | None = None
-        """What is copied; None: nothing is to be."""
-        self.deadline: float | None = None
-        """When the lease of the job ends (CLOCK_BOOTTIME); None: not known, or it has none."""
-        self.period: float | None = None
-        """The period that was asked for (bchkpnt -p) before the job's command runs."""
+    looked = 0.0
+    """When the look into its folder began that is still unanswered; 0: there is none."""
+    searched = False
+    """Its folder was looked into after its end."""
+    making = ""
+    """The uid of the part that writes one now."""
+    copying = ""
+    """The uid of the part that copies one now."""
+    holder: pb.Holder | None = None
+    """The host to which copies go; None: to the shared folder, or the master has named none."""
+    ending = 0.0
+    """When that was asked to end (CLOCK_BOOTTIME); 0: it was not."""
+    copied: Staging | None = None
+    """What is copied; None: nothing is to be."""
+    deadline: float | None = None
+    """When the lease of the job ends (CLOCK_BOOTTIME); None: not known, or it has none."""
+    period: float | None = None
+    """The period that was asked for (bchkpnt -p) before the job's command runs."""
 
 
 class Entry:
@@ -79,6 +81,7 @@ class Entry:
         "end",
         "endpoint",
         "gpu_end",
+        "gpus",
         "key",
         "limit",
         "live_hosts",
@@ -97,6 +100,8 @@ class Entry:
         "shepherd",
         "started_at",
         "tasks",
+        "told",
+        "uid",
         "use",
         "user",
         "wake",
@@ -106,16 +111,15 @@ class Entry:
     )
 
     def __init__(self, part: Part, order: pb.Order, made: Compiled | None, where: OutputPaths, received: float) -> None:
-        self.part = part
-        self.order = order
-        self.key = part.key
-        self.made = made
-        self.where = where
-        self.received = received
+        self.part, self.order = part, order
+        self.gpus = _gpus_of(order.start)
+        """UUIDs of the GPUs that it holds on this host."""
+        self.uid, self.key = part.uid, part.key
+        self.made, self.where, self.received = made, where, received
         self.wake = 0.0
         self.tasks: tuple[RunningTask, ...] = ()
         self.shepherd = 0
-        self.endpoint = pb.Endpoint()
+        self.endpoint = _NO_ENDPOINT
         self.post = 0
         """The wait status of its post-execution command."""
         self.cwd = self.door = ""
@@ -123,9 +127,9 @@ class Entry:
         self.started_at = 0.0
         self.end: End | None = None
         self.lost = self.limit = ""
-        self.gpu_end = GpuEnd()
-        self.use = Use()
-        self.noted = HostUse()
+        self.gpu_end = _NO_GPU_END
+        self.use = _NO_USE
+        self.noted = _NOTHING_NOTED
         """The usage of its ranks that its shepherd was told last."""
         self.live_hosts: list[tuple[str, int]] | None = None
         """What the host files of a resizable job say."""
@@ -137,6 +141,8 @@ class Entry:
         self.over = False
         self.reported = False
         """The master was told how it ended (or that it was refused)."""
+        self.told: pb.Report | None = None
+        """How it ended, as the master was told last."""
         self.acked = False
         self.dropped = ""
         """Why it is ended on behalf of the master or of a newer attempt."""
@@ -144,11 +150,6 @@ class Entry:
         """It belongs to another store: to be killed and forgotten without a report."""
         self.writing = Writing.NOT_BEGUN
         self.checkpoint: Checkpoints | None = None
-
-    @property
-    def uid(self) -> str:
-        """The attempt's random id."""
-        return self.part.uid
 
     @property
     def text(self) -> pb.JobText | None:
@@ -183,12 +184,6 @@ class Entry:
             state = _STATES[min(self.part.stage, Stage.RUNNING)]
         return pb.PartStatus(key=self.key, attempt=self.part.attempt, uid=self.uid, state=state.value, pid=self.pid)
 
-    @property
-    def gpus(self) -> tuple[str, ...]:
-        """UUIDs of the GPUs that it holds on this host."""
-        start = self.order.start
-        return tuple(start.hosts[start.place].gpus) if start.hosts else ()
-
     def folder(self) -> str:
         """Where it runs. The shepherd enters only the folder asked for or the one to fall back to."""
         asked, real = self.where.cwd, (self.end.cwd if self.end else "") or self.cwd
@@ -201,8 +196,9 @@ class Entry:
             known, period = self.order.start.restart, float(text.checkpoint_period)
             method, wait = checkpoints.method(text, site), float(checkpoints.timeout(site))
             self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now, method, wait)
-            if text.checkpoint_stage:
-                self.work.copied = Staging(self.uid)
+            if text.checkpoint_stage or text.checkpoint_to_hosts:
+                holder = self.work.holder.host if self.work.holder is not None else ""
+                self.work.copied = Staging(self.uid, away=not text.checkpoint_stage, holder=holder)
             if self.work.period is not None:
                 self.set_checkpoint_period(self.work.period, now)
 
@@ -255,10 +251,10 @@ class Entry:
         """The uids of what runs for it under its lease."""
         return [uid for uid in (self.uid, self.work.making, self.work.copying) if uid]
 
-    def kept_files(self, site: Site) -> list[str]:
+    def kept_files(self) -> list[str]:
         """What it may have in the agent's own folder for its user."""
         files = [path for path in (self.where.kept, self.where.kept_error) if path]
-        return [*files, jobfile(self.order, self.made, site)] if self.made is not None else files
+        return [*files, jobfile(self.order, self.made)] if self.made is not None else files
 
     def checkpoint_folder(self) -> str:
         """Where the job writes its checkpoints; "" if it writes none."""
@@ -271,6 +267,10 @@ class Entry:
         if text is None:
             return show(self.key)
         return self.order.start.name or text.name or text.command
+
+
+def _gpus_of(start: pb.Start) -> tuple[str, ...]:
+    return tuple(start.hosts[start.place].gpus) if start.hosts else ()
 
 
 _STATES = {Stage.SENT: PartState.PREPARING, Stage.PREPARED: PartState.PREPARED, Stage.RUNNING: PartState.RUNNING}
@@ -290,7 +290,7 @@ def adopted(saved: dict[str, Saved], site: Site, now: float) -> list[Entry]:
         if one.text not in made:
             made[one.text] = Compiled(pb.JobText.FromString(one.text), one.user, site)
         compiled = made[one.text]
-        rules = limits.rules_of(compiled.text, order.start, site)
+        rules = compiled.rules(order.start, site)
         part = decide.resumed(one.part, now) if one.part else Part(uid, order.key, order.attempt, rules)
         where = outputs.output_paths(compiled.text, order.key, one.user, site)
         found.append(Entry(part, order, compiled, where, one.received))

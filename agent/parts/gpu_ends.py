@@ -50,7 +50,7 @@ class GpuEnds:
 
     def take(self, entry: Entry, report: PartReport) -> bool:
         """Whether this report has to wait for a look at the part's GPUs; then ``done`` gives it later, in order."""
-        if not isinstance(report, EndedReport | Gone | Lost) or not entry.gpus or entry.orphan:
+        if not entry.gpus or not isinstance(report, EndedReport | Gone | Lost) or entry.orphan:
             return False
         self._waiting.append((entry, report))
         if not isinstance(report, EndedReport) or report.gone:

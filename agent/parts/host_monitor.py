@@ -47,6 +47,9 @@ class Final(NamedTuple):
     gpus: tuple[pb.GpuUse, ...] = ()
 
 
+NOT_SEEN = Final()
+
+
 class HostMonitor:
     """Samples in threads of its own; remembers the newest sample of each part until the part is over.
 
@@ -186,6 +189,9 @@ class HostMonitor:
         uid, end = entry.uid, entry.end
         self._unsent.pop(uid, None)
         newest = self._newest.pop(uid, None)
+        if newest is None and not self._sampling and not entry.gpus:
+            self._usage.forget(uid)
+            return NOT_SEEN
         gpus: list[pb.GpuUse] = []
         if end is not None and end.started and entry.gpus:
             gpus = self._meter.close(uid, Held(entry.gpus, end.started), end.at)

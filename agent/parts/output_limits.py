@@ -57,7 +57,7 @@ class OutputLimits:
 
     def _in_use(self, entries: Iterable[Entry]) -> set[tuple[str, str]]:
         """Users and names of the files of jobs that are not over."""
-        paths = {path for entry in entries for path in entry.kept_files(self._site)}
+        paths = {path for entry in entries for path in entry.kept_files()}
         return {(os.path.basename(os.path.dirname(path)), os.path.basename(path)) for path in paths}
 
     def _look(self, running: Iterable[tuple[Running, list[str]]], in_use: Callable[[], set[tuple[str, str]]]) -> Decision:

@@ -269,7 +269,9 @@ class Parts:
 
     def _ended(self, entry: Entry, end: End) -> None:
         if entry.end is None:
-            end = entry.end = end._replace(status=decide.status_of_end(entry.part, end.status))
+            if (status := decide.status_of_end(entry.part, end.status)) != end.status:
+                end = end._replace(status=status)
+            entry.end = end
             entry.use = messages.use_of(end, self._monitor.final(entry))
             entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem)
             entry.part = decide.ended(entry.part)

@@ -14,7 +14,7 @@ from agent.launch.report import Story, Use
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import Final
 from agent.starter.protocol.orders import Scope, Signal
-from agent.starter.protocol.reports import End, EndedTask, HostEnd, HostUse, TaskEnded, TaskStarted
+from agent.starter.protocol.reports import End, HostEnd, HostUse, TaskEnded, TaskStarted
 from proto import agent_pb2 as pb
 
 
@@ -75,47 +75,30 @@ def ended(entry: Entry, output: str) -> pb.Report:
             entry,
             ended=pb.Ended(lost=entry.lost or "its end is not known", first_rank=-1, gone=True, gpu_faults=entry.gpu_end.faults),
         )
-    end = entry.end
-    use = entry.use
-    first = end.first
-    return about(
-        entry,
-        ended=pb.Ended(
-            status=end.status,
-            at=end.at,
-            started=end.started,
-            utime=end.utime,
-            stime=end.stime,
-            max_mem=use.max_mem,
-            max_swap=use.max_swap,
-            max_processes=use.processes,
-            max_threads=use.threads,
-            avg_mem=use.avg_mem,
-            cpu_peak=use.cpu_peak,
-            cpu_peak_after=use.cpu_peak_after,
-            tasks=[_task_end(task) for task in end.tasks],
-            first_rank=first.rank if first else -1,
-            first_reason=(first.reason if first else "") or ("lease" if end.lease else ""),
-            limit=entry.limit,
-            output=output,
-            gone=entry.over,
-            post=entry.post,
-            note=end.note,
-            gpus=use.gpus,
-            gpu_faults=entry.gpu_end.faults,
-        ),
-    )
-
-
-def _task_end(task: EndedTask) -> pb.TaskEnd:
-    return pb.TaskEnd(
-        rank=task.rank,
-        pid=task.pid,
-        status=task.status or 0,
-        utime=task.utime,
-        stime=task.stime,
-        maxrss=task.maxrss_kb,
-    )
+    end, use, first = entry.end, entry.use, entry.end.first
+    report = about(entry)
+    told = report.ended  # filled in place: a message that is given to another one is copied
+    told.status, told.at, told.started = end.status, end.at, end.started
+    told.utime, told.stime = end.utime, end.stime
+    told.max_mem, told.max_swap, told.avg_mem = use.max_mem, use.max_swap, use.avg_mem
+    told.max_processes, told.max_threads = use.processes, use.threads
+    told.cpu_peak, told.cpu_peak_after = use.cpu_peak, use.cpu_peak_after
+    for task in end.tasks:
+        told.tasks.add(
+            rank=task.rank,
+            pid=task.pid,
+            status=task.status or 0,
+            utime=task.utime,
+            stime=task.stime,
+            maxrss=task.maxrss_kb,
+        )
+    told.first_rank = first.rank if first else -1
+    told.first_reason = (first.reason if first else "") or ("lease" if end.lease else "")
+    told.limit, told.output, told.note = entry.limit, output, end.note
+    told.gone, told.post = entry.over, entry.post
+    told.gpus.extend(use.gpus)
+    told.gpu_faults.extend(entry.gpu_end.faults)
+    return report
 
 
 def use_of(end: End, seen: Final) -> Use:

@@ -12,10 +12,11 @@ from collections.abc import Coroutine
 
 import msgspec
 
+from agent.checkpoint.holding import Holding
 from agent.core import decide
 from agent.core.lease import Granted
 from agent.core.part import Part, Request, RequestKind, Stage
-from agent.launch import build, gpus, limits, outputs
+from agent.launch import build, gpus, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
 from agent.launch.site import Site
@@ -24,7 +25,7 @@ from agent.master.link import Outbox
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.control import PartControl, now
-from agent.parts.entry import Entry
+from agent.parts.entry import Entry, adopted
 from agent.parts.gpu_ends import GpuEnds
 from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
@@ -32,7 +33,7 @@ from agent.parts.job_report import JobReports
 from agent.parts.parts import Parts
 from agent.parts.peeks import Peeks
 from agent.parts.resizing import Resizing
-from agent.parts.spool import Obeyed, Spool
+from agent.parts.spool import Obeyed, Saved, Spool
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import answers, orders, reports
 from agent.starter.protocol.reports import FirstFailure, Hello, Refused, Report
@@ -42,6 +43,8 @@ from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
 from proto.version import PROTOCOL, why_not_protocol
 
+STARTED_AT_ONCE = 32
+"""Parts in a frame to the starter."""
 log = logging.getLogger("lava-agent")
 
 
@@ -73,11 +76,17 @@ class Runner:
         """Attempts whose user is being looked up or whose GPUs are made ready, with the orders that came for them meanwhile."""
         self._lookups: set[asyncio.Task[None]] = set()
         self.peeks = Peeks(self.table, starter, accounts, self._look_after, self._poke)
+        self.holding = Holding(site)
         self._texts: dict[int, pb.JobText] = {}
         self._retold: dict[str, pb.Report] = {}
         """Ends that a restored store does not have yet."""
         if self._obeyed.retell:
             self._retold = spool.ends.since(self._obeyed.retell)
+
+    def adopt(self, saved: dict[str, Saved]) -> None:
+        """After a restart of the agent: what its notes tell of parts."""
+        self.table.adopt(adopted(saved, self._site, now()))
+        self._time_left.adopt({uid: one.ends for uid, one in saved.items()})
 
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
@@ -105,8 +114,10 @@ class Runner:
         """The end of a turn: what is due, starts to the starter in one frame, notes to the system."""
         self.parts.looked_at(self.gpu_ends.done())
         self.control.on_time()
-        for start in self.starts.ready():
+        for number, start in enumerate(self.starts.ready(), 1):
             self._start(start)
+            if not number % STARTED_AT_ONCE:
+                self.starter.flush()  # it begins with these while the next are described
         if self._modes.changed and self._starter_seen:
             self._modes.keep({*self._held, *(entry.uid for entry in self.table if not entry.over)})
         self.starter.flush()
@@ -119,6 +130,7 @@ class Runner:
     def hello(self, facts: pb.Facts) -> pb.Hello:
         """The greeting: everything that is here."""
         facts.starter = self.starter.protocol
+        facts.copies_port = self.holding.port
         past = [uid for uid in self._retold if uid not in self.table]
         ended = [
             pb.PartStatus(key=one.key, attempt=one.attempt, uid=uid, state="ended") for uid in past if (one := self._retold[uid])
@@ -157,6 +169,7 @@ class Runner:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
             self._held.clear()
             self.parts.end_all()
+        self.holding.welcomed(welcome)
         self._granted = self._granted.greeted(greeted)
         self._texts.clear()
         self.parts.new_stream()
@@ -206,6 +219,8 @@ class Runner:
             self._echo(message.echo)
         elif kind == "peek":
             self.peeks.look(message.peek)
+        elif kind == "copies":
+            self.holding.unneeded(message.copies.jobs, now())
 
     def _echo(self, echo: pb.Echo) -> None:
         self._granted = self._granted.answered(echo.sent, echo.extended)
@@ -233,16 +248,16 @@ class Runner:
         self.starts.poke()
 
     def _order(self, order: pb.Order) -> None:
-        what = order.WhichOneof("what")
-        entry = self.table.find(order.uid)
+        what, uid = order.WhichOneof("what"), order.uid
+        entry = self.table.find(uid)
         if what == "start":
-            self._order_start(order, entry)
+            self._order_start(order, uid, entry)
         elif what == "kill":
             self._order_kill(order, entry)
-        elif entry is None and order.uid in self._held:
-            self._held[order.uid].append(order)
+        elif entry is None and uid in self._held:
+            self._held[uid].append(order)
         elif entry is None or entry.orphan:
-            log.info("an order for attempt %s, which is not here: %s", order.uid, what)
+            log.info("an order for attempt %s, which is not here: %s", uid, what)
         else:
             self._order_part(order, entry, what)
 
@@ -264,6 +279,8 @@ class Runner:
             entry.amend(order.amend, self._site, now())
         elif what == "stop":
             self.control.stop(entry, order.stop.stopped)
+        elif what == "copy_to":
+            self.control.staging.to_host(entry, order.copy_to)
         elif what == "signal":
             asked = order.signal
             kind = RequestKind.named(asked.kind)
@@ -287,24 +304,25 @@ class Runner:
         else:
             self.parts.end(entry)
 
-    def _order_start(self, order: pb.Order, entry: Entry | None) -> None:
+    def _order_start(self, order: pb.Order, uid: str, entry: Entry | None) -> None:
         if entry is not None:
             self.parts.report_stage_again(entry)
             return
-        if self.outbox.repeat_final(order.uid) or order.uid in self._held:
+        if self.outbox.repeat_final(uid) or uid in self._held:
             return
-        self._held[order.uid] = []
-        text = self._texts.get(order.start.text)
-        self.starts.take(order, text, self._granted.deadline(order.start.lease), time.time())
+        self._held[uid] = []
+        start = order.start
+        self.starts.take(order, self._texts.get(start.text), self._granted.deadline(start.lease), time.time())
 
     def _start(self, start: Ready) -> None:
         """An order whose user is known now goes to the starter, or is refused."""
         order, made = start.order, start.made
+        uid = order.uid
         if made is not None and not start.modes_set and (cards := gpus.alone(made.text, order.start)):
             self._look_after(self._take_gpus(start, cards))
             return
-        held = self._held.pop(order.uid, None)
-        if held is None or order.uid in self.outbox.final or order.uid in self.table:
+        held = self._held.pop(uid, None)
+        if held is None or uid in self.outbox.final or uid in self.table:
             return
         if made is None:
             entry = Entry(Part(order.uid, order.key, order.attempt), order, None, outputs.OutputPaths(), time.time())
@@ -312,21 +330,22 @@ class Runner:
             log.info("job %s is refused: %s: %s", outputs.show(order.key), start.code, start.why)
             return
         try:
-            where = outputs.output_paths(made.text, order.key, made.user, self._site)
+            where = made.where or outputs.output_paths(made.text, order.key, made.user, self._site)
             here = self._monitor.gpus.facts()[0]
-            part = build.part(order, made, where, self._site, self.starts.hostfiles, start.deadline, here)
-            rules = limits.rules_of(made.text, order.start, self._site)
-            entry = Entry(Part(order.uid, order.key, order.attempt, rules), order, made, where, time.time())
-            self._time_left.begin(entry.uid, decide.ends_at(entry.part, now()))
-            self._spool.began(order.uid, _saved(order), made.text, made.user, entry.received)
+            rules = made.rules(order.start, self._site)
+            entry = Entry(Part(uid, order.key, order.attempt, rules), order, made, where, time.time())
+            ends = self._time_left.begin(uid, decide.ends_at(entry.part, now()))
+            template, part = build.part(order, made, where, self._site, self.starts.hostfiles, ends, start.deadline, here)
+            self._spool.began(uid, _saved(order), made.text, made.user, entry.received, ends)
         except Exception as e:
+            self._time_left.over(uid)
             if not isinstance(e, OSError | ValueError):
                 log.exception("job %s: its part could not be described", outputs.show(order.key))
             self._cannot_start(order, held, e)
             return
         entry.work.deadline = start.deadline
         self.parts.add(entry)
-        self.starter.start(order.start.sequence, made.template, part)
+        self.starter.start(order.start.sequence, template, part)
         for one in held:
             self._obey(one)
 
@@ -358,7 +377,9 @@ def _saved(order: pb.Order) -> bytes:
     """The order without the keys of the job, which the starter has."""
     copy = pb.Order()
     copy.CopyFrom(order)
-    copy.start.ClearField("key_pem")
-    copy.start.ClearField("cert_pem")
-    copy.start.ClearField("token")
+    start = copy.start
+    start.ClearField("key_pem")
+    start.ClearField("cert_pem")
+    start.ClearField("token")
+    start.ClearField("holders")
     return copy.SerializeToString()

@@ -42,6 +42,8 @@ class Saved(msgspec.Struct):
     received: float
     part: Part | None = None
     ended: bool = False
+    ends: str = ""
+    """Its file that says when it must end; "": that of its uid."""
 
 
 class _Text(msgspec.Struct, frozen=True, tag="t", array_like=True):
@@ -55,6 +57,7 @@ class _Began(msgspec.Struct, frozen=True, tag="b", array_like=True):
     order: bytes
     user: User | None
     received: float
+    ends: str = ""
 
 
 class _Kept(msgspec.Struct, frozen=True, tag="k", array_like=True):
@@ -124,9 +127,9 @@ class Spool:
         self._begin(saved)
         return saved
 
-    def began(self, uid: str, order: bytes, text: pb.JobText, user: User | None, received: float) -> None:
-        """A part that is about to start. Many parts share a ``text``."""
-        self._put(_Began(uid, self._number_of(text), order, user, received))
+    def began(self, uid: str, order: bytes, text: pb.JobText, user: User | None, received: float, ends: str) -> None:
+        """A part that is about to start. Many parts share a ``text``; ``ends``: its file that says when it must end."""
+        self._put(_Began(uid, self._number_of(text), order, user, received, ends))
 
     def keep(self, part: Part) -> None:
         """The agent's own notes about a part."""
@@ -180,7 +183,7 @@ class Spool:
                     self._last_text += 1
                     numbers[one.text] = self._last_text
                     file.write(_framed(_Text(self._last_text, one.text)))
-                file.write(_framed(_Began(uid, numbers[one.text], one.order, one.user, one.received)))
+                file.write(_framed(_Began(uid, numbers[one.text], one.order, one.user, one.received, one.ends)))
                 if one.part is not None:
                     file.write(_framed(_Kept(one.part)))
             self.size = file.tell()
@@ -218,7 +221,7 @@ def _read(path: str) -> dict[str, Saved]:
         if isinstance(entry, _Text):
             texts[entry.number] = entry.text
         elif isinstance(entry, _Began):
-            saved[entry.uid] = Saved(entry.order, texts.get(entry.text, b""), entry.user, entry.received)
+            saved[entry.uid] = Saved(entry.order, texts.get(entry.text, b""), entry.user, entry.received, ends=entry.ends)
         elif isinstance(entry, _Kept):
             if one := saved.get(entry.part.uid):
                 one.part = entry.part

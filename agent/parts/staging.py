@@ -1,4 +1,4 @@
-"""Copies of checkpoint generations in the shared folder (``bsub -k "DIR stage"``), made by parts of the agent's own.
+"""Copies of checkpoint generations (``bsub -k "DIR stage"``) in the shared folder or on a host, made by parts of the agent's own.
 
 Rule: the job waits for none of them. An end after which the job may start elsewhere is told when its newest generation is there.
 """
@@ -62,7 +62,13 @@ class Stager:
             return
         entry.work.copying, entry.work.ending = "", 0.0
         _, size, why = site_method.outcome(end, reason, "copy")
-        self._apply(entry, *staging.done(now, entry.work.copied, size, why))
+        self._apply(entry, *staging.done(now, entry.work.copied, size, why, site_method.is_holders_fault(end)))
+
+    def to_host(self, entry: Entry, holder: pb.Holder) -> None:
+        """The master names the host to which copies go from now on."""
+        entry.work.holder = holder
+        if entry.work.copied is not None:
+            entry.work.copied = staging.to_host(entry.work.copied, holder.host)
 
     def waits(self, entry: Entry, now: float) -> bool:
         """A part has ended: whether its end is told only when a copy is whole. A copy that nobody needs is given up."""
@@ -114,7 +120,12 @@ class Stager:
                 self._begin(entry, effect.generation)
             elif isinstance(effect, ReportStaged):
                 said = pb.Checkpointed(
-                    generation=effect.generation, seconds=effect.seconds, size=effect.size, why=effect.why, staged=True
+                    generation=effect.generation,
+                    seconds=effect.seconds,
+                    size=effect.size,
+                    why=effect.why,
+                    staged=True,
+                    holder=effect.host,
                 )
                 self._reporter.put(messages.about(entry, checkpointed=said), entry)
 
@@ -124,7 +135,8 @@ class Stager:
             return
         uid = f"{entry.uid}.{time.time_ns() // 1_000_000}.{generation}{STAGED}"
         entry.work.copying = uid
-        self._starter.start(0, made.template, site_method.copier(uid, order, made, self._site, generation, deadline))
+        part = site_method.copier(uid, order, made, self._site, generation, entry.work.holder, deadline)
+        self._starter.start(0, made.template, part)
 
 
 def _is_over(work: CheckpointWork, now: float, timeout: int) -> bool:

@@ -16,7 +16,7 @@ from agent.starter.protocol.codec import Json, ProtocolError, text
 from agent.starter.protocol.orders import Greet, Order, write_order
 from agent.starter.protocol.reports import Report, find_report
 from agent.starter.protocol.version import PROTOCOL
-from agent.starter.wire.frames import FrameError, FrameReader, frame
+from agent.starter.wire.frames import FrameError, FrameReader, frame, parsed
 from proto.unixpath import reachable
 
 CONNECT_WAIT = 10.0
@@ -54,6 +54,17 @@ def encode(order: Json) -> bytes:
         return text(order)
 
 
+def decode(body: bytes) -> Json:
+    """As ``frames.parsed``, several times faster; that one reads what is not valid Unicode, and raises FrameError."""
+    import msgspec
+
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return parsed(body)
+    return found if isinstance(found, dict) else parsed(body)
+
+
 class StarterLink:
     """A connection to the starter."""
 
@@ -78,7 +89,7 @@ class StarterLink:
         while True:
             try:
                 data = await self._reader.read(1 << 18)
-                found = [report for frame in self._frames.feed(data) if (report := find_report(frame)) is not None]
+                found = [report for body in self._frames.bodies(data) if (report := find_report(decode(body))) is not None]
             except (OSError, FrameError, ProtocolError):
                 return
             if not data:

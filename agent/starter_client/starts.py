@@ -21,6 +21,11 @@ SEQUENCE_BITS = 20
 ROOT = "root"
 KEPT_TEXTS = 1024
 KEPT_BYTES = 64 << 20
+KEPT_KINDS = 64
+LARGE = 64 << 10
+"""Bytes from which a text is compiled for itself."""
+OF_ITS_OWN = ("id", "job", "name", "submitted", "command", "output", "error", "description")
+"""Fields in which texts of one kind differ (``Compiled.like``)."""
 log = logging.getLogger("lava-agent")
 
 
@@ -50,6 +55,8 @@ class Starts:
         self._lookups: set[asyncio.Task[None]] = set()
         self._made: dict[int, tuple[pb.JobText, User, Compiled]] = {}
         self._made_bytes = 0
+        self._kinds: dict[tuple[User, bytes], Compiled] = {}
+        """One of each kind of texts that were taken lately."""
 
     def take(self, order: pb.Order, text: pb.JobText | None, deadline: float | None, at: float) -> None:
         """An order; ``text`` is None when this stream never brought it. ``at``: seconds since the epoch."""
@@ -83,16 +90,28 @@ class Starts:
 
     def _compiled(self, text: pb.JobText, user: User) -> Compiled:
         found = self._made.get(id(text))
-        if found is not None and found[0] is text and found[1] == user:
+        if found is not None and found[0] is text and (found[1] is user or found[1] == user):
             return found[2]
         size = text.ByteSize()
         if len(self._made) >= KEPT_TEXTS or self._made_bytes + size > KEPT_BYTES:
             self._made.clear()
             self._made_bytes = 0
         self._made_bytes += size
-        made = Compiled(text, user, self._site)
+        made = self._like_another(text, user)
         self._made[id(text)] = (text, user, made)
         return made
+
+    def _like_another(self, text: pb.JobText, user: User) -> Compiled:
+        """Jobs submitted one by one often differ in their command, name and output alone."""
+        kind = _kind_of(text)
+        if kind is None:
+            return Compiled(text, user, self._site)
+        known = self._kinds.pop((user, kind), None)
+        # the one used last is the last
+        self._kinds[user, kind] = known = known or Compiled(text, user, self._site)
+        if len(self._kinds) > KEPT_KINDS:
+            del self._kinds[next(iter(self._kinds))]
+        return known if known.text is text else known.like(text)
 
     def put_back(self, start: Ready) -> None:
         """An order for which something else was to be made ready."""
@@ -134,6 +153,17 @@ class Starts:
             else:
                 self._add_ready(order, text, user, deadline)
         self.poke()
+
+
+def _kind_of(text: pb.JobText) -> bytes | None:
+    """What a text has in common with the others of its kind; None: there are none."""
+    if text.job_starter or text.roles or text.ByteSize() > LARGE:
+        return None
+    kind = pb.JobText()
+    kind.CopyFrom(text)
+    for name in OF_ITS_OWN:
+        kind.ClearField(name)
+    return kind.SerializeToString(deterministic=True)
 
 
 def why_not(site: Site, user: User, name: str) -> str:

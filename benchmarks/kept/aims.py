@@ -40,6 +40,7 @@ AIMS = (
     Aim("restart with 10,000 pending jobs, to the first answer", "restart_10000", 0.7),
     Aim("64 ranks, beside mpiexec.hydra", "beside_ranks_64_hydra", 1, "ratio", more=True),
     Aim("first cycle over 100,000 classes", "mark_classes_first", 1000),
+    Aim("starts and ends a second on 1,000 hosts", "scale_starts", 1000, more=True),
     Aim("a commit for 1 caller, PostgreSQL beside SQLite", "store_commit_postgresql_1", 1.5, "to_sqlite"),
     Aim("a commit for 16 callers", "store_commit_postgresql_16", 1.5, "to_sqlite"),
     Aim("a commit for 256 callers", "store_commit_postgresql_256", 1.5, "to_sqlite"),

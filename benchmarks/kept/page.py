@@ -28,6 +28,10 @@ STEPS = {
     "jobs": "forked, and the job",
 }
 
+OF_MASTER = {"lavad": "lavad", "sched": "its scheduler", "query": "its query process"}
+USED_UP = 0.9
+"""Cores from which on a process of one thread does no more."""
+
 Plots = dict[str, str]
 
 
@@ -195,7 +199,16 @@ def _many_hosts(figures: Mapping[str, Line], plots: Plots) -> str:
         "starts and ends, jobs/s": "scale_starts",
         "CPU of lavad for a job, ms": "scale_cpu_lavad",
         "memory of lavad, MB": "scale_memory_lavad",
+        "cores that lavad has": "scale_cores_lavad",
+        "cores that its scheduler has": "scale_cores_sched",
+        "cores that its query process has": "scale_cores_query",
+        "cores that the pretended hosts have": "scale_cores_hosts",
+        "cores of the machine at work": "scale_cores_busy",
+        "a commit, ms": "scale_commit",
+        "a cycle of the scheduler, ms": "scale_cycle",
+        "kill -9 of lavad to the first answer, s": "scale_restart",
     }
+    wanted = {what: metric for what, metric in wanted.items() if any(f"{metric}{end}" in figures for end in ends)}
     rows = [(what, *(_value(figures, f"{metric}{end}") for end in ends)) for what, metric in wanted.items()]
     rows += [(f"{name}, ms", *(_value(figures, f"{metric}{end}") for end in ends)) for name, metric in ours.items()]
     rows.append(("a job on all hosts, ms", *(_value(figures, f"scale_gang{end}") for end in ends)))
@@ -205,8 +218,23 @@ A real lavad with hosts that speak the agents' protocol and only pretend to run:
 for each host. Two jobs a second for each host are the most that its slots allow. Callers ask at the same time.
 
 {_table(("hosts", *(f"{HOSTS[end]:,}" for end in ends)), rows)}
-
+{_limit(figures)}
 {_image("hosts", "milliseconds of submits, queries and a job on all hosts, by number of hosts")}"""
+
+
+def _limit(figures: Mapping[str, Line]) -> str:
+    """Which resource is used up at the largest site; "" if none is, or none was measured."""
+    cores = {name: figures[f"scale_cores_{name}"]["value"] for name in (*OF_MASTER, "busy") if f"scale_cores_{name}" in figures}
+    if "busy" not in cores:
+        return ""
+    there = cores.pop("busy")
+    name = max(cores, key=cores.__getitem__)
+    if cores[name] >= USED_UP:
+        return f"At 1,000 hosts the limit is {OF_MASTER[name]}, which is one thread: it has {short(cores[name])} of a core.\n"
+    return (
+        f"At 1,000 hosts {OF_MASTER[name]} is busiest of lava, with {short(cores[name])} of a core; all that runs, the\n"
+        f"pretended hosts and the callers included, has {short(there)} cores.\n"
+    )
 
 
 def _value(figures: Mapping[str, Line], metric: str) -> str:
@@ -256,9 +284,10 @@ def _flat(figures: Mapping[str, Line]) -> str:
     ]
     disk = figures.get("flat_store")
     said = f"A finished job takes {short(disk['value'])} bytes on disk, log of events included." if disk else ""
+    many, _, begin = str(found[0]["note"]).partition("; floor: after ")
     return f"""## After many jobs
 
-On one host, {str(found[0]["note"]).partition("; ")[0]}, beside after the first 1,000.
+On one host, {many}, beside after the first {begin}.
 
 {_table(("", "at the begin", "at the end", "times"), rows)}
 

@@ -39,7 +39,7 @@ class Lava:
         self._cluster.up()
         self._cluster.command("badmin", "qinact", "night")
         self._wire = self._cluster.wire()
-        self._array(200)  # shepherds are made once
+        self._wire.array(200)  # shepherds are made once
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -54,7 +54,7 @@ class Lava:
             "submit_command": Measure(lambda: each_ms(self._bsub(), self._environ), "bsub, on disk"),
             "submit_rate_4": Measure(lambda: rate_of_loops(self._bsub(), self._environ, COMMANDS), "bsub", self._clear),
             "array_submit_10000": Measure(lambda: each_ms(self._bsub(*many), self._environ, 5), "bsub", self._clear),
-            "throughput_array": Measure(lambda: NO_OPS / seconds(lambda: self._array(NO_OPS)), f"{NO_OPS} elements"),
+            "throughput_array": Measure(lambda: NO_OPS / seconds(lambda: self._wire.array(NO_OPS)), f"{NO_OPS} elements"),
             "throughput_single": Measure(lambda: SINGLES / seconds(self._singles), f"asks over {LINKS} connections"),
             "turnaround": Measure(self._turnaround, "ask and wait over one connection"),
             "turnaround_command": Measure(self._waited, "bsub -K"),
@@ -84,10 +84,6 @@ class Lava:
         for queue in ("night", "normal"):
             self._wire.drained(queue)
 
-    def _array(self, count: int) -> None:
-        self._wire.ask(**submission(J=f"a[1-{count}]"))
-        self._wire.drained()
-
     def _singles(self) -> None:
         self._cluster.submit_many(SINGLES, LINKS)
         self._wire.drained()
@@ -112,6 +108,7 @@ class Lava:
         """In a cluster of its own, with a slot for each."""
         self._sleepers = Cluster(slots=SLEEPS)
         self._sleepers.up()
+        self._sleepers.settle()
         return seconds(partial(start_sleeps, self._sleepers, self._sleepers.wire(), SLEEPS))
 
     def _kill(self) -> float:

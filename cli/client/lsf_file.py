@@ -9,7 +9,8 @@ from cli.client.context import Context, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
 
     from cli.client.options import Options
 
@@ -18,6 +19,8 @@ ANY = "*"
 """In place of kinds: lines of any form."""
 LARGEST = 15 << 20
 """Bytes of an ask, as the master takes them."""
+LONGEST = 16 << 20
+"""Bytes of a line: more than any record has."""
 
 
 def send(context: Context, options: Options, jobs: list[str], kinds: str = "", stdin: bool = False) -> None:
@@ -55,7 +58,9 @@ def _packed(context: Context, name: str, wanted: Callable[[bytes], bool], stdin:
     size = 0
     try:
         with open(context.stdin if stdin and name == STDIN else context.path(name), "rb", closefd=name != STDIN) as file:
-            for line in _lines(file, wanted):
+            for line in lines(name, file):
+                if not wanted(line):
+                    continue
                 pieces.append(deflate.compress(line))
                 size += len(pieces[-1])
                 if size * 4 // 3 > LARGEST:
@@ -65,7 +70,9 @@ def _packed(context: Context, name: str, wanted: Callable[[bytes], bool], stdin:
     return base64.b64encode(b"".join(pieces) + deflate.flush()).decode()
 
 
-def _lines(file: Iterable[bytes], wanted: Callable[[bytes], bool]) -> Iterable[bytes]:
-    for line in file:
-        if wanted(line):
-            yield line if line.endswith(b"\n") else line + b"\n"
+def lines(name: str, file: BinaryIO) -> Iterator[bytes]:
+    """Its lines, each with its end. Raises Fail where one is longer than any record."""
+    while line := file.readline(LONGEST):
+        if len(line) == LONGEST:
+            raise Fail(f"{name}: a line of it is longer than {LONGEST >> 20} MB")
+        yield line if line.endswith(b"\n") else line + b"\n"

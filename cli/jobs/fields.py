@@ -61,6 +61,8 @@ class Fields:
         value = self.any(name)
         if value is None or isinstance(value, bool):
             return bool(value)
+        if value in ("true", "false"):
+            return value == "true"
         raise self.fail(name, "this is neither true nor false")
 
     def part(self, name: str) -> Fields:

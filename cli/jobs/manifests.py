@@ -1,4 +1,4 @@
-"""Kubernetes' manifests of training jobs: MPIJob, PyTorchJob and TFJob of kubeflow.org, and Volcano's Job.
+"""Kubernetes' manifests of training jobs: those of kubeflow.org, and Volcano's Job.
 
 Rule: a job runs as its manifest says, without containers; a field that means nothing here is named, one that is wrong refused.
 """
@@ -8,22 +8,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from cli.client.context import Fail
 from cli.jobs import pods
 from cli.jobs.fields import Fields
-from cli.jobs.model import Action, JobFile, Policy, Role
+from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.volcano import read_volcano
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Json
 
-KINDS = ("MPIJob", "PyTorchJob", "TFJob")
-_VERSIONS = {"MPIJob": ("v1", "v2beta1", "v1alpha2", "v1alpha1"), "PyTorchJob": ("v1", "v1beta2"), "TFJob": ("v1", "v1beta2")}
+_VERSIONS = {
+    "MPIJob": ("v1", "v2beta1", "v1alpha2", "v1alpha1"),
+    "PyTorchJob": ("v1", "v1beta2"),
+    "TFJob": ("v1", "v1beta2"),
+    "JAXJob": ("v1",),
+    "XGBoostJob": ("v1", "v1alpha1"),
+    "PaddleJob": ("v1",),
+    "MXJob": ("v1", "v1beta1"),
+}
+KINDS = tuple(_VERSIONS)
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
 _LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 """What `kubectl get -o yaml` adds to what was asked for."""
-_ORDER = ("Launcher", "Chief", "Master", "PS", "Worker", "Evaluator")
+_ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
 def read_manifest(value: Json, name: str) -> JobFile:
@@ -48,7 +56,7 @@ def read_manifest(value: Json, name: str) -> JobFile:
             raise top.fail("apiVersion", f"{group[:64]}/{version[:64]}: a {kind} is read of {known}")
         _READERS[kind](spec, job)
         if job.together:
-            _spread_least(job.together, job)
+            job.start_together(job.together)
     top.any("status")
     job.ignore(*spec.others(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
     return job
@@ -84,6 +92,8 @@ def _replicas(spec: Fields, field: str, job: JobFile, known: tuple[str, ...], re
         job.ignore(*one.others())
         job.roles.append(role)
         found[name.lower()] = one
+    if not found:
+        raise spec.fail(field, "no role has a replica")
     return found
 
 
@@ -109,12 +119,14 @@ def _run_policy(spec: Fields, job: JobFile) -> None:
 
 
 def _scheduling(policy: Fields, job: JobFile) -> None:
-    """schedulingPolicy: the queue, the priority class and how many tasks start together at least."""
+    """schedulingPolicy: queue, priority class, how many tasks start together at least, how long they should wait."""
     if queue := policy.text("queue"):
         job.options["q"] = queue
     job.priority_class = policy.text("priorityClass")
     if "minAvailable" in policy:
         job.together = policy.number("minAvailable", 1)
+    if seconds := policy.number("scheduleTimeoutSeconds", 0):
+        job.options["ptl"] = str(max(1, math.ceil(seconds / 60)))
     job.ignore(*(f"schedulingPolicy.{name}" for name in policy.others()))
 
 
@@ -155,16 +167,22 @@ def _pytorch(spec: Fields, job: JobFile) -> None:
         job.policy.nproc = _nproc(spec, text, job)
     if elastic.names():
         job.policy.nproc = job.policy.nproc or 1
-        worker = next((role for role in job.roles if role.name == "worker"), job.roles[0])
-        others = sum(role.count for role in job.roles) - worker.count
-        worker.least = max(1, elastic.number("minReplicas", worker.count + others) - others)
-        worker.count = max(worker.least, elastic.number("maxReplicas", worker.count + others) - others)
         if "maxRestarts" in elastic:
             job.env["PET_MAX_RESTARTS"] = str(elastic.number("maxRestarts", 0))
         for field in ("rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId"):
             elastic.any(field)  # the rendezvous is lava's: c10d at the first task, on a port that is free there
-        job.ignore(*(f"elasticPolicy.{name}" for name in elastic.others()))
+        _elastic(elastic, job)
     job.policy.success = "master" if "master" in found else "worker[0]"
+
+
+def _elastic(elastic: Fields, job: JobFile) -> None:
+    """elasticPolicy: how many replicas there are at least and at most; the workers are those that may be missing."""
+    worker = next((role for role in job.roles if role.name == "worker"), job.roles[0])
+    others = sum(role.count for role in job.roles) - worker.count
+    worker.least = max(1, elastic.number("minReplicas", worker.count + others) - others)
+    worker.count = max(worker.least, elastic.number("maxReplicas", worker.count + others) - others)
+    job.elastic = worker.least < worker.count
+    job.ignore(*(f"elasticPolicy.{name}" for name in elastic.others()))
 
 
 def _nproc(spec: Fields, text: str, job: JobFile) -> int:
@@ -194,97 +212,51 @@ def _tensorflow(spec: Fields, job: JobFile) -> None:
         job.policy.success = lead or "all"
 
 
-_READERS: dict[str, Callable[[Fields, JobFile], None]] = {"MPIJob": _mpi, "PyTorchJob": _pytorch, "TFJob": _tensorflow}
+def _jax(spec: Fields, job: JobFile) -> None:
+    job.policy = Policy(framework="jax", success="worker")
+    _run_policy(spec, job)
+    _replicas(spec, "jaxReplicaSpecs", job, ("Worker",), "Never")
 
 
-# -- batch.volcano.sh --------------------------------------------------------------------------------------------------------
+def _xgboost(spec: Fields, job: JobFile) -> None:
+    """XGBoost and LightGBM: the master has rank 0, and decides."""
+    job.policy = Policy(framework="xgboost", success="master")
+    _run_policy(spec, job)
+    found = _replicas(spec, "xgbReplicaSpecs", job, ("Master", "Worker"), "Never")
+    if "master" not in found:
+        raise spec.fail("xgbReplicaSpecs", "there is no Master")
 
-_EVENTS = {
-    "TaskFailed": "TaskFailed",
-    "PodFailed": "TaskFailed",
-    "TaskCompleted": "TaskCompleted",
-    "AnyEvent": "Any",
-    "*": "Any",
+
+def _paddle(spec: Fields, job: JobFile) -> None:
+    """With masters, which are parameter servers, or workers alone (collective)."""
+    job.policy = Policy(framework="paddle")
+    _run_policy(spec, job)
+    found = _replicas(spec, "paddleReplicaSpecs", job, ("Master", "Worker"), "OnFailure")
+    elastic = spec.part("elasticPolicy")
+    if elastic.names():
+        if "maxRestarts" in elastic:
+            job.env["PADDLE_MAX_RESTART"] = str(elastic.number("maxRestarts", 0))
+        _elastic(elastic, job)
+    job.policy.success = "master" if "master" in found else "worker"
+
+
+def _mxnet(spec: Fields, job: JobFile) -> None:
+    job.policy = Policy(framework="mxnet", success="worker")
+    _run_policy(spec, job)
+    mode = spec.text("jobMode", "MXTrain")
+    if mode != "MXTrain":
+        raise spec.fail("jobMode", f"{mode[:40]}: lava runs MXTrain")
+    found = _replicas(spec, "mxReplicaSpecs", job, ("Scheduler", "Server", "Worker"), "Never")
+    if "worker" not in found:
+        raise spec.fail("mxReplicaSpecs", "there is no Worker")
+
+
+_READERS: dict[str, Callable[[Fields, JobFile], None]] = {
+    "MPIJob": _mpi,
+    "PyTorchJob": _pytorch,
+    "TFJob": _tensorflow,
+    "JAXJob": _jax,
+    "XGBoostJob": _xgboost,
+    "PaddleJob": _paddle,
+    "MXJob": _mxnet,
 }
-_ACTIONS = {
-    "RestartJob": "RestartJob",
-    "RestartTask": "RestartTask",
-    "RestartPod": "RestartTask",
-    "AbortJob": "AbortJob",
-    "TerminateJob": "AbortJob",
-    "CompleteJob": "CompleteJob",
-}
-
-
-def read_volcano(spec: Fields, job: JobFile) -> None:
-    """A Job of batch.volcano.sh/v1alpha1."""
-    job.policy = Policy(framework="volcano", success="all", backoff=spec.number("maxRetry", 3))
-    queue = spec.text("queue")
-    if queue and queue != "default":
-        job.options["q"] = queue
-    job.priority_class = spec.text("priorityClassName")
-    plugins = spec.part("plugins")
-    for name in plugins.names():
-        plugins.any(name)
-        if name not in ("ssh", "svc", "env"):
-            job.ignore(f"plugins.{name}")
-    job.policy.actions = _policies(spec, job)
-    for at, row in enumerate(spec.rows("tasks")):
-        _task(Fields(row, f"{spec.where}.tasks[{at}]"), job)
-    if not job.roles:
-        raise spec.fail("tasks", "there is none")
-    if any(role.kind == "hold" for role in job.roles):
-        for role in job.roles:
-            role.kind = role.kind or "launcher"
-    _spread_least(spec.number("minAvailable", sum(role.least or role.count for role in job.roles)), job)
-
-
-def _task(task: Fields, job: JobFile) -> None:
-    role = Role(task.text("name") or "task", count=task.number("replicas", 1))
-    role.least = task.number("minAvailable", 0)
-    template = task.part("template")
-    pods.read_template(template, role, job)
-    role.restart = template.part("spec").text("restartPolicy", "Never")
-    role.actions = _policies(task, job)
-    pods.hold(role, only_sshd=True)
-    if task.part("dependsOn").names():
-        task.any("dependsOn")
-        role.kind = role.kind or "launcher"
-    job.ignore(*(f"tasks.{name}" for name in task.others()))
-    job.roles.append(role)
-
-
-def _spread_least(together: int, job: JobFile) -> None:
-    """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first."""
-    spare = max(0, sum(role.least or role.count for role in job.roles) - together)
-    for role in reversed(job.roles):
-        least = role.least or role.count
-        less = min(spare, least - 1)
-        if less:
-            role.least, spare = least - less, spare - less
-
-
-def _policies(fields: Fields, job: JobFile) -> list[Action]:
-    found: list[Action] = []
-    for at, row in enumerate(fields.rows("policies")):
-        one = Fields(row, f"{fields.where}.policies[{at}]")
-        action = one.text("action")
-        events = [*one.words("events"), *([one.text("event")] if "event" in one else [])]
-        code = one.number("exitCode", -1)
-        if not action or not (events or code >= 0):
-            raise Fail(f"{one.where}: a policy is an action and an event or exit code")
-        if "PodEvicted" in events and action == "RestartJob":
-            job.options["r"] = True  # whoever loses its host runs again
-            events.remove("PodEvicted")
-        elif action not in _ACTIONS:
-            job.ignore(f"policies.{action[:64]}")
-            continue
-        if code >= 0 and not events:
-            events = ["TaskFailed"]
-        for event in events:
-            if event in _EVENTS:
-                found.append((_EVENTS[event], _ACTIONS[action], code))
-            else:
-                job.ignore(f"policies.{event[:64]}")
-        job.ignore(*(f"policies.{name}" for name in one.others(("event", "events", "exitCode"))))
-    return found

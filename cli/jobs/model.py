@@ -76,6 +76,8 @@ class JobFile:
     """The name of a manifest's priority class, or a number."""
     together: int = field(default=0, compare=False)
     """How many tasks start together at least, of a manifest (0: all that the roles say)."""
+    elastic: bool = field(default=False, compare=False)
+    """Whether a manifest asks for a job that grows and shrinks while it runs."""
     secrets: list[str] = field(default_factory=list, compare=False)
     """Variables whose values a manifest takes from a Secret."""
     ignored: list[str] = field(default_factory=list)
@@ -83,6 +85,15 @@ class JobFile:
     def ignore(self, *names: str) -> None:
         """Note fields that mean nothing here, each once."""
         self.ignored += [name for name in names if name not in self.ignored]
+
+    def start_together(self, together: int) -> None:
+        """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first."""
+        spare = max(0, sum(role.least or role.count for role in self.roles) - together)
+        for role in reversed(self.roles):
+            least = role.least or role.count
+            less = min(spare, least - 1)
+            if less:
+                role.least, spare = least - less, spare - less
 
     def shown_command(self) -> str:
         """What bjobs shows: the command of the role that leads."""

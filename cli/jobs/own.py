@@ -62,7 +62,8 @@ def _read_options(options: Fields, job: JobFile, table: Table, roles: bool) -> N
         if value is None or value is False:
             continue
         if not table.valued[option]:
-            table.keep(job.options, option, options.flag(name))
+            if options.flag(name):
+                table.keep(job.options, option, True)
             continue
         for word in options.words(name) if isinstance(value, list) else [options.text(name)]:
             table.keep(job.options, option, word)

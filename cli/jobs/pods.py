@@ -17,7 +17,7 @@ _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "
 _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _GPU = "nvidia.com/gpu"
 _OTHER_GPUS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
-_MAIN = ("tensorflow", "pytorch", "mpi", "launcher", "worker", "main")
+_MAIN = ("tensorflow", "pytorch", "jax", "xgboost", "paddle", "mxnet", "mpi", "launcher", "worker", "main")
 _PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
 _OF_THE_JOB = ("name", "namespace", "creationTimestamp")
 """Metadata that a pod has from its job."""
@@ -95,7 +95,10 @@ def _word(word: str, env: dict[str, str]) -> str:
     return "".join(pieces) or "''"
 
 
-_OURS = ("LAVA_", "PET_", "VC_", "VK_", "LSB_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TF_CONFIG")
+_OURS = (
+    *("LAVA_", "PET_", "VC_", "VK_", "LSB_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TF_CONFIG", "PADDLE_", "DMLC_"),
+    *("MX_CONFIG", "WORKER_ADDRS", "WORKER_PORT", "COORDINATOR_", "NUM_PROCESSES", "PROCESS_ID", "JAX_"),
+)
 
 
 def _is_ours(name: str) -> bool:

@@ -1,11 +1,13 @@
 """``lava run [bsub options] FILE… | -``: submit job files, of lava's own layout or Kubernetes manifests of training jobs.
 
+``--set name=value`` gives variables of the files their values.
 ``--dry-run`` prints what it means instead: the bsub line where there is one, else the file in lava's own layout.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from shutil import which
 from typing import TYPE_CHECKING
@@ -14,8 +16,10 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused, start
 from cli.client.options import read_command_options, show_help
 from cli.jobs import manifests, own
+from cli.jobs.elastic import make_resizable
 from cli.jobs.local import use_images, use_priority_class, use_secrets
 from cli.jobs.model import JobFile
+from cli.jobs.variables import Variables
 from cli.submit.bulk import submit_many
 from cli.submit.job_file import read_text
 from cli.submit.local_inputs import add_local_inputs
@@ -31,9 +35,9 @@ if TYPE_CHECKING:
     from cli.client.options import Options, Table
 
 
-def read_jobs(context: Context, name: str) -> list[JobFile]:
+def read_jobs(context: Context, name: str, variables: Variables) -> list[JobFile]:
     """The jobs of a file, one of each document; ``-`` is standard input."""
-    return jobs_of(read_yaml(name, read_text(context, name, stdin=name == "-")), name)
+    return jobs_of(read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name)), name)
 
 
 def jobs_of(documents: list[Json], name: str) -> list[JobFile]:
@@ -64,7 +68,11 @@ def bsub_line(job: JobFile) -> str:
             words += [f"-{name}"] if one is True else [f"-{name}", str(one)]
     if job.env:
         words += ["-env", ", ".join(["all", *(f"{name}={_quoted(value)}" for name, value in job.env.items())])]
-    return f"{shlex.join(words)} {job.command}"
+    return f"{shlex.join(words)} {job.command if _PLAIN.fullmatch(job.command) else shlex.quote(job.command)}"
+
+
+_PLAIN = re.compile(r"[\w@%+:,./][\w@%+=:,./-]*( [\w@%+=:,./-]+)*", re.ASCII)
+"""A command that a shell gives to bsub as it is; any other is one word, which bsub takes for the whole command."""
 
 
 def _quoted(value: str) -> str:
@@ -92,7 +100,7 @@ def run(context: Context) -> int:
     """
     table = bsub_table("lava run")
     try:
-        given, names, dry = _words(context, table)
+        given, names, dry, variables = _words(context, table)
         helped = show_help(context, table, given)
         if helped is not None:
             return helped
@@ -100,7 +108,8 @@ def run(context: Context) -> int:
             raise Fail("lava run: give a job file, or - for standard input")
         if names.count("-") > 1:
             raise Fail("lava run: standard input can be read once")
-        jobs = [(name, _complete(context, job, given)) for name in names for job in read_jobs(context, name)]
+        jobs = [(name, _complete(context, name, job, given)) for name in names for job in read_jobs(context, name, variables)]
+        variables.refuse_unknown(names)
     except Fail as fail:
         raise not_done(context, fail, "lava run", "Job not submitted.") from None
     for name, job in jobs:
@@ -112,13 +121,14 @@ def run(context: Context) -> int:
     return _submit_all(context, jobs)
 
 
-def _complete(context: Context, job: JobFile, given: Options) -> JobFile:
+def _complete(context: Context, name: str, job: JobFile, given: Options) -> JobFile:
     """A job with the options of the command line, and with what depends on this host, its user and the site."""
     job.options = merged(job.options, last_rival(given))
-    use_images(job, lambda name: which(name, path=context.environ.get("PATH")) is not None)
+    use_images(job, lambda program: which(program, path=context.environ.get("PATH")) is not None)
     kept = os.path.join(home_of(context), SECRETS_FOLDER)
-    use_secrets(job, lambda name: name.isidentifier() and os.path.exists(os.path.join(kept, name)))
+    use_secrets(job, lambda secret: secret.isidentifier() and os.path.exists(os.path.join(kept, secret)))
     use_priority_class(job, lambda: read_conf(context).get("LAVA_PRIORITY_CLASSES", ""))
+    make_resizable(job, name)
     return job
 
 
@@ -148,9 +158,17 @@ def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
     return status
 
 
-def _words(context: Context, table: Table) -> tuple[Options, list[str], bool]:
-    """(options, files, whether only to show): options may stand before, between and behind the files."""
-    left = [word for word in context.argv if word != "--dry-run"]
+def _words(context: Context, table: Table) -> tuple[Options, list[str], bool, Variables]:
+    """(options, files, whether only to show, what --set says): options may stand before, between and behind the files."""
+    left, settings, dry = [], [], False
+    words = iter(context.argv)
+    for word in words:
+        if word == "--set":
+            settings.append(next(words, ""))
+        elif word == "--dry-run":
+            dry = True
+        else:
+            left.append(word)
     given: Options = {}
     names: list[str] = []
     while left:
@@ -159,7 +177,7 @@ def _words(context: Context, table: Table) -> tuple[Options, list[str], bool]:
         names += rest[:1]
         left = rest[1:]
     refuse_left_out("lava run", given)
-    return given, names, "--dry-run" in context.argv
+    return given, names, dry, Variables(settings)
 
 
 def _prepared(context: Context, conf: dict[str, str], job: JobFile) -> Prepared:

@@ -20,7 +20,6 @@ from cli.local.page import start_page, write_url
 from cli.local.probe import query
 from cli.local.shells import write_profiles
 from config.lsfconf import read_lsf_conf
-from config.read.load import load, lsb_folder
 from config.write.generate import write_cluster
 from proto.localsocket import address
 
@@ -28,14 +27,14 @@ READY_WITHIN = 60.0
 
 
 class Wanted(NamedTuple):
-    """The options of ``lava up``."""
+    """The options of ``lava up``; 0, "" and -1 stand for those that were not given."""
 
-    hosts: int
-    slots: int
-    database: str
-    masters: int
-    confdir: str
-    gpus: int
+    hosts: int = 0
+    slots: int = 0
+    database: str = ""
+    masters: int = 0
+    confdir: str = ""
+    gpus: int = -1
     web: int = -1
     """The port of the page, 0 for any; -1: none."""
 
@@ -45,17 +44,33 @@ class CannotUp(Exception):
 
 
 def up(folder: Folder, wanted: Wanted) -> None:
-    """Start what is not running; returns when all hosts are ok. Raises CannotUp, OSError."""
+    """Start what is not running; returns when all hosts are ok. Raises CannotUp, OSError.
+
+    Where a new cluster's first master does not start, what was written for it is removed: the next ``up`` begins anew.
+    """
     folder.make()
-    shape = folder.find_shape() or _make(folder, wanted)
-    if wanted.confdir:
-        copy_conf(Path(wanted.confdir), folder)
-    write_profiles(folder.conf, folder.places())
-    _check(folder)
-    database = _database(folder, shape.database)
+    shape = folder.find_shape()
+    for words in without_effect(shape, wanted) if shape else ():
+        print(f"lava up: {words}", file=sys.stderr)
+    before = None if shape else set(folder.conf.rglob("*"))
     try:
+        shape = shape or _make(folder, wanted)
+        if wanted.confdir:
+            copy_conf(Path(wanted.confdir), folder)
+        write_profiles(folder.conf, folder.places())
+        database = _database(folder, shape.database)
         names = folder.master_names(shape.masters)
-        for number, name in enumerate(names, 1):
+        _start_master(folder, 1, names[0], shape.hosts[0], database)
+    except BaseException as error:
+        if before is not None and not find_pid(folder, "lavad"):
+            _unmake(folder, before)
+        if isinstance(error, DaemonFailed):
+            if before is None:
+                _check(folder)
+            raise CannotUp(str(error)) from None
+        raise
+    try:
+        for number, name in enumerate(names[1:], 2):
             _start_master(folder, number, name, shape.hosts[0], database)
         masters = ",".join(address(str(folder.run), name) for name in names)
         for host in shape.hosts:
@@ -65,9 +80,41 @@ def up(folder: Folder, wanted: Wanted) -> None:
     except DaemonFailed as failed:
         raise CannotUp(str(failed)) from None
     _wait_ok(folder, shape.hosts)
+    _check(folder)  # last: lavad, if it was to be started, has read it too
     if wanted.web >= 0 or shape.web >= 0:
         write_url(folder)
         print(f"lava: the page is served; its address, signed in as you, is in {folder.run / 'web.url'}", file=sys.stderr)
+
+
+def without_effect(shape: Shape, wanted: Wanted) -> list[str]:
+    """What was asked for that a cluster is not, which was made before, a line each."""
+    asked: list[tuple[str, int | str, int | str]] = []
+    if wanted.hosts:
+        asked.append(("--hosts", wanted.hosts, len(shape.hosts)))
+    if wanted.slots:
+        asked.append(("--slots", wanted.slots, shape.slots))
+    if wanted.masters:
+        asked.append(("--masters", wanted.masters, shape.masters))
+    if wanted.gpus >= 0:
+        asked.append(("--gpus", wanted.gpus, shape.gpus))
+    found = [
+        f"{name} {given} changes nothing: this cluster was made with {is_so}" for name, given, is_so in asked if given != is_so
+    ]
+    if wanted.database not in ("", shape.database):
+        found.append("--database changes nothing: this cluster keeps the one that it was made with")
+    return [f"{words} (lava down and another --dir make another)" for words in found]
+
+
+def _unmake(folder: Folder, before: set[Path]) -> None:
+    """Remove the shape and what has come into the configuration since."""
+    folder.shape_file.unlink(missing_ok=True)
+    for path in sorted(set(folder.conf.rglob("*")) - before, reverse=True):
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
+    if (folder.path / "postgres").exists():
+        _store(folder, "stop")
 
 
 def _make(folder: Folder, wanted: Wanted) -> Shape:
@@ -77,7 +124,7 @@ def _make(folder: Folder, wanted: Wanted) -> Shape:
         raise CannotUp("several masters need PostgreSQL: SQLite takes one writer")
     if wanted.confdir:
         copy_conf(Path(wanted.confdir), folder)
-    hosts = _host_names(folder, wanted.hosts)
+    hosts = _host_names(folder, wanted.hosts or 1)
     user = _user()
     extra = {
         "LAVA_RUNDIR": str(folder.run),
@@ -91,7 +138,7 @@ def _make(folder: Folder, wanted: Wanted) -> Shape:
         # short, so that a lost host is noticed within seconds; a site keeps the defaults
         "LAVA_HEARTBEAT": "1",
         "LAVA_HOST_TIMEOUT": "4",
-        "LAVA_LEASE": "8",
+        "LAVA_LEASE": "7",
         "LAVA_LEASE_MARGIN": "11",
         "LAVA_SAMPLE_PERIOD": "1",
     }
@@ -110,7 +157,8 @@ def _make(folder: Folder, wanted: Wanted) -> Shape:
     slots = wanted.slots or os.cpu_count() or 1
     _add_parameters(folder, extra)
     write_cluster(folder.conf, _cluster_name(folder), [(host, slots) for host in hosts], [user], extra)
-    shape = Shape(hosts, slots, wanted.masters, database, wanted.gpus)
+    shape = Shape(hosts, slots, wanted.masters or 1, database, max(0, wanted.gpus))
+    _check(folder)
     folder.keep_shape(shape)
     return shape
 
@@ -133,6 +181,8 @@ def _host_names(folder: Folder, count: int) -> list[str]:
     names = [f"host{number}" for number in range(1, count + 1)]
     if not list(folder.conf.glob("lsf.cluster.*")):
         return names
+    from config.read.load import load
+
     listed = [host.name for host in load(str(folder.conf)).config.hosts if host.server]
     return names if not listed or set(names) <= set(listed) else listed[:count]
 
@@ -151,6 +201,8 @@ def copy_conf(source: Path, folder: Folder) -> None:
 
 def _lsb_files(source: Path) -> list[Path]:
     """The lsb.* files where LSF has them: LSB_CONFDIR/NAME/configdir."""
+    from config.read.load import lsb_folder
+
     names = [file.name.removeprefix("lsf.cluster.") for file in source.glob("lsf.cluster.*")]
     folder = lsb_folder(str(source), str(source), names[0], read_lsf_conf(str(source / "lsf.conf"))) if len(names) == 1 else ""
     return sorted(Path(folder).glob("lsb.*")) if folder and Path(folder) != source else []
@@ -170,6 +222,8 @@ def _add_parameters(folder: Folder, extra: dict[str, str]) -> None:
 
 
 def _check(folder: Folder) -> None:
+    from config.read.load import load
+
     wrong = [problem for problem in load(str(folder.conf)).problems if problem.fatal]
     if wrong:
         first = wrong[0]

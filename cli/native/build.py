@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -28,13 +29,20 @@ def built(folder: str = os.path.dirname(os.path.abspath(__file__)), ways: tuple[
 
 
 def built_library(root: str) -> bytes | None:
-    """The library of the starter (agent/starter/part/native_parts.py) in a folder with lava's packages; None as for ``built``."""
+    """The library of the starter (agent/starter/part/native_parts.py) in a folder with lava's packages; None as for ``built``.
+
+    Behind it, which does not matter to those that load it, lies the same as a program, where one can be made.
+    """
     folder = os.path.dirname(os.path.join(root, LIBRARY))
     names = sorted(name for name in os.listdir(folder) if name.endswith(".c")) if os.path.isdir(folder) else []
     if not names:
         return None
-    way = ("-fPIC", "-shared", f'-DSOURCES="{_sources(folder)}"')
-    return _compiled([os.path.join(folder, name) for name in names], way, _loads)
+    paths, sources = [os.path.join(folder, name) for name in names], f'-DSOURCES="{_sources(folder)}"'
+    library = _compiled(paths, ("-fPIC", "-shared", sources), _loads)
+    programs = (_compiled(paths, (*way, sources), _says_no) for way in WAYS)
+    if library is None or (program := next(filter(None, programs), None)) is None:
+        return library
+    return library + program + struct.pack("=Q12s", len(program), b"lava-program")
 
 
 def is_current(root: str) -> bool:
@@ -76,6 +84,14 @@ def _starts(program: str) -> bool:
     """Whether it runs on this machine: alone in a folder it finds no plain command."""
     try:
         return subprocess.run([program], env={"LAVA_NATIVE": "N"}, capture_output=True, check=False).returncode == 127
+    except OSError:
+        return False
+
+
+def _says_no(program: str) -> bool:
+    """Whether it runs on this machine: without words it is for nothing."""
+    try:
+        return subprocess.run([program], capture_output=True, check=False).returncode == 70
     except OSError:
         return False
 

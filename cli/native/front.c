@@ -176,8 +176,11 @@ static int served(int folder, const char *socket_name, char **argv)
         note_signals(&before);
         if (send_request(link, argv) == 0)
             status = answer(link, &before);
-        if (status < 0)
+        if (status < 0) {
             sigprocmask(SIG_SETMASK, &before, NULL); /* handlers end with exec */
+            if (caught) /* one came with the answer */
+                end_by_signal(link, &before);
+        }
     }
     if (silent)
         pass_by(folder, socket_name);

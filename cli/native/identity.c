@@ -81,7 +81,7 @@ uint64_t identity(void)
     static const char *const namespaces[] = {"mnt", "user", "net", "pid", "ipc", "uts", "cgroup", "time"};
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct caps[2] = {{0, 0, 0}, {0, 0, 0}};
-    gid_t groups[NGROUPS_MAX];
+    static gid_t groups[NGROUPS_MAX]; /* 256 KB: more than `ulimit -s` may leave for the stack */
     unsigned char cpus[512] = {0};
     struct rlimit limit;
     char path[64];

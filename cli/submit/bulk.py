@@ -59,7 +59,8 @@ def _until_settled(context: Context, client: Client, frames: list[Frame]) -> Ite
                 told += 1
             if waiting:
                 pause = max(one.retry for _, one in waiting)
-                context.err(f"{waiting[0][1]}. Retrying in {pause} seconds...\n")
+                many = f": {len(waiting)} jobs wait" if len(waiting) > 1 else ""
+                context.err(f"{waiting[0][1]}{many}. Retrying in {pause} seconds...\n")
                 time.sleep(pause)
             left = [at for at, _ in waiting]
     except (Fail, KeyboardInterrupt):

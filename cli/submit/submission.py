@@ -9,6 +9,7 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused
 from cli.client.options import HELP
 from cli.submit.submit_options import propagated
+from cli.submit.texts import is_text, printable
 from proto.options import OPTIONS
 
 TYPE_CHECKING = False
@@ -45,22 +46,6 @@ def passed_environment(context: Context, options: Options) -> dict[str, str]:
         context.err(f"bsub: the variable {printable(name)} holds bytes that are not UTF-8 and is not passed on\n")
         del env[name]
     return env
-
-
-def is_text(value: str) -> bool:
-    """Whether a string of the system's is valid Unicode."""
-    if value.isascii():
-        return True
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def printable(value: str) -> str:
-    """A string of the system's with its bad bytes made visible."""
-    return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def home_of(context: Context) -> str:
@@ -104,7 +89,7 @@ def submission(context: Context, work: Work, options: Options, env: dict[str, st
 def checkpoint_folder(given: object, context: Context) -> str:
     """The folder of ``-k`` that all hosts must see, without links, so that the master can tell where it is; "" for none.
 
-    That is the one with copies, where generations are staged.
+    That is the one with copies, where generations are staged; where they are copied to hosts there is none.
     """
     words = str(given[-1] if isinstance(given, list) and given else given or "").split()
     folder = words[0] if words else ""
@@ -112,7 +97,7 @@ def checkpoint_folder(given: object, context: Context) -> str:
         if word.startswith("stage="):
             folder = word.removeprefix("stage=") or folder
         elif word == "stage":
-            folder = read_conf(context).get("LAVA_CHKPNT_STAGE_DIR") or folder
+            folder = read_conf(context).get("LAVA_CHKPNT_STAGE_DIR", "")
     found = os.path.realpath(os.path.join(context.cwd, folder)) if folder else ""
     return found if is_text(found) else ""
 

@@ -6,14 +6,19 @@ Rule: a value means what it looks like: ``22:22``, ``2026-11-20``, ``on`` and ``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cli.client.context import Fail
+from cli.submit.texts import is_text, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from yaml import Node, SafeLoader
+
     from cli.client.frames import Json
+
+    Fill = Callable[[Node, SafeLoader], Node | None]
 
 LARGEST = 1 << 18
 MOST_NODES = 50_000
@@ -22,8 +27,11 @@ MOST_DOCUMENTS = 16
 _OWN = ("timestamp", "int", "float", "bool")
 
 
-def read_yaml(name: str, text: str) -> list[Json]:
-    """The documents of a file."""
+def read_yaml(name: str, text: str, fill: Fill | None = None) -> list[Json]:
+    """The documents of a file.
+
+    ``fill``: changes the node of each before values are made of it, given PyYAML's resolver of plain scalars; None: drop it.
+    """
     try:
         import yaml
     except ImportError:
@@ -32,19 +40,34 @@ def read_yaml(name: str, text: str) -> list[Json]:
         raise Fail(f"{name}: larger than {LARGEST} characters")
     try:
         _check_depth(name, yaml.parse(text, yaml.SafeLoader))
-        found = [document for document in yaml.load_all(text, _loader(yaml)) if document is not None]
+        found: list[Json] = [document for document in _documents(_loader(yaml)(text), fill) if document is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise Fail(f"{name}: {where}{_line(error.problem or error.context or 'no YAML')}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise Fail(f"{name}: no YAML: {_line(str(error))}") from None
+    except (AttributeError, LookupError, TypeError, OverflowError):
+        # PyYAML's own constructors raise what their code runs into
+        raise Fail(f"{name}: a value is not of the kind that its tag (!!) names") from None
     if len(found) > MOST_DOCUMENTS:
         raise Fail(f"{name}: more than {MOST_DOCUMENTS} documents")
     left = MOST_NODES
     for document in found:
         left = _count(name, document, left)
     return found
+
+
+def _documents(loader: SafeLoader, fill: Fill | None) -> Iterator[Json]:
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if fill is not None:
+                node = fill(node, loader)
+            if node is not None:
+                yield loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _line(text: str) -> str:
@@ -69,11 +92,14 @@ def _count(name: str, value: Json, left: int) -> int:
     to_do = [value]
     while to_do:
         one = to_do.pop()
+        if isinstance(one, str) and not is_text(one):
+            raise Fail(f"{name}: {_line(printable(one))}: not a text in UTF-8")
         left -= 1
         if left < 0:
             raise Fail(f"{name}: more than {MOST_NODES} values")
         if isinstance(one, dict):
-            to_do += one.values()
+            to_do += [*one, *one.values()]
+            left += len(one)
         elif isinstance(one, list):
             to_do += one
     return left

@@ -54,13 +54,20 @@ def slots_of(text: str) -> list[tuple[str, int]]:
         raise Fail(f"LSB_MCPU_HOSTS is not a list of hosts and slots: {text[:80]}") from None
 
 
+LONGEST = 1 << 20
+"""Characters of a host file."""
+
+
 def read_hostfile(path: str) -> list[str]:
     """The hosts of a host file: the first word of each line; ``#`` begins a comment. Raises Fail."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().splitlines()
+            text = file.read(LONGEST + 1)
     except OSError as error:
         raise Fail(f"{path}: {error.strerror}") from None
+    if len(text) > LONGEST:
+        raise Fail(f"{path}: larger than {LONGEST} characters")
+    lines = text.splitlines()
     hosts = [words[0] for line in lines if (words := line.partition("#")[0].split())]
     if not hosts:
         raise Fail(f"{path}: no host is in it")

@@ -41,13 +41,13 @@ def probed(frame: Mapping[str, Any], conf: Mapping[str, str]) -> Iterator[dict[s
 
 
 def folder_of(given: object, cwd: str, conf: Mapping[str, str]) -> str:
-    """The folder of ``-k`` that all hosts must see, without links: that of the copies where there are any. "": none is named."""
+    """The folder of ``-k`` that all hosts must see, without links: that of the copies where there are any. "": there is none."""
     folder, *words = str(given[-1] if isinstance(given, list) and given else given or "").split() or [""]
     for word in words:
         if word.startswith("stage="):
             folder = word[len("stage=") :] or folder
         elif word == "stage":
-            folder = conf.get("LAVA_CHKPNT_STAGE_DIR") or folder
+            folder = conf.get("LAVA_CHKPNT_STAGE_DIR", "")
     found = os.path.realpath(os.path.join(cwd, folder)) if folder else ""
     return found if is_text(found) else ""
 

@@ -343,6 +343,12 @@ class SiteParams(Params, frozen=True):
     """For how long output that no file was named for is kept; 0: for good."""
     lava_job_pids: int = 16384
     """Processes and threads of a job on a host; 0: no limit."""
+    lava_chkpnt_copy_dir: str = ""
+    """Where agents hold checkpoints of jobs of other hosts; "": they hold none."""
+    lava_chkpnt_copy_max: int = 0
+    """MB of these for each user on a host; 0: as much as the disk has."""
+    lava_chkpnt_copy_wait: int = 300
+    """Seconds for which a start waits for a host that holds the newest one."""
     lava_chkpnt_keep: int = 2
     """Checkpoint generations that lava keeps where it writes them itself."""
     lava_chkpnt_timeout: int = 600

@@ -52,7 +52,7 @@ def page() -> str:
 
 def _asked(command: str) -> Request:
     """A query of a cluster that has no host and no resource of its own."""
-    view = View(Cluster(), Soft(), Reader(sa.create_engine("sqlite://")))
+    view = View(Cluster(), Soft(), lambda: Reader(sa.create_engine("sqlite://")))
     return Request(view, Query(command=command), Caller(user="", uid=0, host=""), 0.0)
 
 

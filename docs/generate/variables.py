@@ -116,6 +116,11 @@ LAVA_PORT: a port of its own
 LAVA_SCRATCH: a folder of its own, with scratch
 LAVA_PEER_ROLE_N LAVA_COUNT_ROLE: address:port of a task, by its role and number; how many the role has
 LAVA_HOSTFILE: the list of the workers' slots
+COORDINATOR_ADDRESS COORDINATOR_PORT NUM_PROCESSES PROCESS_ID: jax, beside the JAX_ ones above
+PADDLE_MASTER PADDLE_NNODES PADDLE_RANK PADDLE_JOB_ID POD_IP: paddle: what paddle.distributed.launch reads
+PADDLE_SERVER_NUM PADDLE_TRAINER_NUM: paddle with a role master: 1 in its tasks, in those of the others
+MX_CONFIG DMLC_ROLE DMLC_WORKER_ID DMLC_NODE_HOST: mxnet: all tasks, and this one
+DMLC_PS_ROOT_URI DMLC_PS_ROOT_PORT DMLC_NUM_SERVER DMLC_NUM_WORKER: mxnet: the scheduler, and how many serve and train
 VC_TASK_INDEX VK_TASK_INDEX: volcano: the number in the role; VC_TASK_HOSTS and VC_TASK_NUM for each task's name
 """,
     "Commands around a job": """\

@@ -13,7 +13,7 @@ from lavad.database.check import Checked, check
 from lavad.database.restore import HOLDER, Restored, Wanted, restore
 from lavad.local_time import local_time
 from lavad.progress import Progress
-from lavad.replay.history import Parser, add_source, named_store
+from lavad.replay.history import HistoryError, Parser, add_source, named_store
 from lavad.store.backup import backup
 from lavad.store.errors import StoreError, StoreHeld
 from lavad.store.lease import Lease
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         return _carry_out(options, named_store(options))
-    except (StoreError, OSError) as error:
+    except (HistoryError, StoreError, OSError) as error:
         sys.stderr.write(f"lava db {options.command}: {error}\n")
         return 1
     except KeyboardInterrupt:

@@ -63,6 +63,8 @@ class FolderProbes:
     async def look_for(self, asked: Iterable[Submit | BulkJob], user: str, host: str) -> None:
         """The user's command on a host has written their ``checkpoint_probe``: have those looked for that are not known yet."""
         written = dict.fromkeys((ask.checkpoint_probe, ask.checkpoint_mount) for ask in asked if ask.checkpoint_probe)
+        if not written:
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WITHIN):
                 for path, mount in itertools.islice(written, MOST_FILES):

@@ -20,6 +20,7 @@ OVERHEAD = 1024
 """Bytes of an entry beside its long fields."""
 _ENCODED = 128
 """The same of a text that is kept as the store has it."""
+Encoded = bytes
 Key = TypeVar("Key")
 Kept = TypeVar("Kept")
 log = logging.getLogger(__name__)
@@ -84,16 +85,16 @@ class JobTextCache:
         """What is kept of both."""
         return self._texts.bytes + self._envs.bytes
 
-    def seen(self, job: int, text: JobText) -> None:
-        """Keep a text that the store has."""
-        data = codec.encode(text)
+    def seen(self, job: int, data: Encoded) -> None:
+        """Keep a text as the store has it."""
         if data != self._last:  # the next one is often the same
             self._last = data
         self._texts.keep(job, self._last)
 
     def seen_env(self, name: str, env: dict[str, str]) -> None:
-        """Keep an environment that is about to be committed."""
-        self._envs.keep(name, env)
+        """Keep an environment that is about to be committed, if it is not here."""
+        if self._envs.find(name) is None:
+            self._envs.keep(name, env)
 
     async def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         """The texts of these jobs; one that the store does not have, or cannot read, is left out."""
@@ -104,7 +105,7 @@ class JobTextCache:
             async with self._busy:
                 read = await self._reads.run(self._read, missing)
             for job, text in read.items():
-                self.seen(job, text)
+                self.seen(job, codec.encode(text))
             found |= read
         return found
 

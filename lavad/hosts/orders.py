@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
+from lavad.core.job.checkpoints import holds
 from lavad.core.job.job import Array, Attempt, Job
-from lavad.core.job.spec import JobText
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
+from lavad.core.rules.copy_hosts import name_of
 from lavad.core.rules.effects import ChangeLimits, Effect, KillPart, StartPart
 from lavad.core.rules.run_settings import leave_grace, limits_on, run_settings
-from lavad.hosts.joblink import credentials, token
+from lavad.core.site.host import Facts
+from lavad.hosts.joblink import credentials, holder_print, holder_token, token
 from lavad.hosts.sessions import Session
 from lavad.wire import encode
 from lavad.wire.encode import OrderMessage, Placement, TextMessage
-from lavad.wire.records import KillOrder, StartOrder, TextOrder
+from lavad.wire.records import Holder, KillOrder, StartOrder, TextOrder
 
 START_EXPIRES = 60.0
 """Seconds after which an agent ignores a start order."""
@@ -71,10 +74,27 @@ def placement(cluster: Cluster, run: Attempt) -> Placement:
     )
 
 
+def holder(cluster: Cluster, secret: bytes, host: str, name: str, generations: Sequence[int] = ()) -> Holder:
+    """How a job reaches a host that holds copies of checkpoints of this name; port 0 where the host is gone."""
+    facts = cluster.hosts.rows[host].facts if host in cluster.hosts.rows else Facts(address="")
+    token = holder_token(secret, host, name)
+    return Holder(host, facts.address, facts.copies_port, holder_print(secret, host), token, tuple(generations))
+
+
+def holders(cluster: Cluster, secret: bytes, job: Job, spec: Spec) -> tuple[Holder, ...]:
+    """Hosts with copies of the job's checkpoints, and with those of the one that it restarts (brestart)."""
+    if spec.checkpoint is None and job.checkpoints is None:
+        return ()
+    own = name_of(job, spec.user)
+    of = (spec.checkpoint.of_copies, spec.checkpoint.of_held) if spec.checkpoint is not None else ("", ())
+    found = [(name, host, numbers) for name, held in ((own, holds(job.checkpoints).items()), of) for host, numbers in held]
+    return tuple(holder(cluster, secret, host, name, numbers) for name, host, numbers in found)
+
+
 def start_order(
-    cluster: Cluster, session: Session, effect: StartPart, job: Job, hosts: Placement, secret: bytes, now: float
+    cluster: Cluster, session: Session, effect: StartPart, job: Job, text: int, hosts: Placement, secret: bytes, now: float
 ) -> OrderMessage:
-    """The order to start (or prepare) a part; ``hosts`` is the attempt's ``placement``."""
+    """The order to start (or prepare) a part; ``text``: the number of its text there; ``hosts``: the attempt's ``placement``."""
     run = job.run
     assert run is not None
     session.sequence += 1
@@ -86,7 +106,7 @@ def start_order(
         attempt=effect.attempt,
         uid=effect.uid,
         sequence=session.sequence,
-        text=session.texts[text_key(cluster, job)].number,
+        text=text,
         two_phase=effect.two_phase,
         place=hosts.places[effect.host],
         expires=now + START_EXPIRES,
@@ -98,6 +118,7 @@ def start_order(
         token=token(secret, run.uid),
         key_pem=key,
         cert_pem=cert,
+        holders=holders(cluster, secret, job, spec),
     )
     return encode.start(order, hosts)
 

@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobModified, PartLeft
-from lavad.core.job.job import Attempt, Job
+from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.reports import UNSENDABLE, RefusedReport
-from lavad.core.job.resize import is_part
+from lavad.core.job.resize import uid_of
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import PartState
-from lavad.core.rules.effects import Effect, KillPart, StartPart, effects_due
+from lavad.core.rules.copy_hosts import name_of
+from lavad.core.rules.effects import CopyTo, Effect, KillPart, StartPart, effects_due
 from lavad.engine import Committed
 from lavad.hosts.job_text_cache import JobTextCache
-from lavad.hosts.orders import other_order, placement, start_order, text_key
+from lavad.hosts.joblink import holder_identity
+from lavad.hosts.orders import holder, other_order, placement, start_order, text_key
 from lavad.hosts.sessions import Session, Sessions
 from lavad.hosts.text_sender import FULL_MESSAGE, NOTHING, TextSender
 from lavad.wire import encode
@@ -45,12 +47,14 @@ class Outbox:
         self._secret = secret
         self._clock = clock
         self._placed: tuple[str, Placement] = ("", Placement(b"", {}))
+        self._alike: tuple[tuple[Part, ...], Placement] | None = None
+        """The part that the last order of a message is about, which elements that were folded together share."""
 
     def committed(self, committed: Committed) -> None:
         """After a commit: offer due effects, and forget attempts that are over."""
         self._sessions.offer(job for job in committed.changed if job.run is not None)
         self._sessions.end_attempts(committed.finished)
-        for event in committed.events:
+        for event in () if committed.kinds.isdisjoint((JobModified, PartLeft)) else committed.events:
             if isinstance(event, JobModified):
                 self._sessions.text_changed(event.key)
             elif isinstance(event, PartLeft):
@@ -89,7 +93,7 @@ class Outbox:
         starts = [job for effect in due if isinstance(effect, StartPart) and (job := self._job(effect)) is not None]
         texts, size, failed = await self._texts_sent.send_missing(session, starts) if starts else NOTHING
         await session.room()
-        now = self._clock()
+        now, self._alike = self._clock(), None
         orders: list[OrderMessage] = []
         for effect in due:
             try:
@@ -99,7 +103,7 @@ class Outbox:
                 log.exception("host %s: the order for job %d", session.host, job_of(effect.key))
                 if isinstance(effect, StartPart):
                     self._refuse(session, effect, f"{type(error).__name__}: {error}")
-            if orders and (size := size + orders[-1].ByteSize()) > FULL_MESSAGE:
+            if orders and (size := size + len(orders[-1])) > FULL_MESSAGE:
                 session.send(encode.batch(orders, texts), size)
                 await session.room()
                 orders, texts, size = [], (), 0
@@ -117,33 +121,50 @@ class Outbox:
     def _add_order(
         self, orders: list[OrderMessage], session: Session, effect: Effect, failed: Mapping[int, str], now: float
     ) -> None:
+        if isinstance(effect, StartPart):
+            self._add_start(orders, session, effect, failed, now)
+            return
         current = self._job(effect)
         if isinstance(effect, KillPart):
             orders.append(other_order(self._cluster, effect, current))
-        elif current is None or (isinstance(effect, StartPart) and not _is_offered(current, effect.host)):
-            pass  # over, or already started by an earlier copy of the order
-        elif not isinstance(effect, StartPart) or self._has_text(session, current):
-            orders.append(self._order(session, effect, current, now))
-        elif why := failed.get(text_key(self._cluster, current)):
+        elif current is None or current.run is None:
+            pass  # over
+        elif isinstance(effect, CopyTo):
+            name = name_of(current, self._cluster.specs.rows[current.spec].user)
+            orders.append(encode.copy_to(effect, holder(self._cluster, self._secret, effect.holder, name)))
+        else:
+            orders.append(other_order(self._cluster, effect, current))
+
+    def _add_start(
+        self, orders: list[OrderMessage], session: Session, effect: StartPart, failed: Mapping[int, str], now: float
+    ) -> None:
+        job, part = self._cluster.jobs.rows.get(effect.key), self._cluster.use.part(effect.key, effect.host)
+        run = None if job is None else job.run
+        if job is None or run is None or part is None or part.state is not PartState.OFFERED or uid_of(run, part) != effect.uid:
+            return  # over, or an earlier copy of the order has started it
+        key = text_key(self._cluster, job)
+        if (text := session.texts.get(key)) is not None:
+            self._sessions.sent.setdefault(session.host, {})[effect.uid] = effect.key
+            hosts = self._placement(run)
+            orders.append(start_order(self._cluster, session, effect, job, text.number, hosts, self._secret, now))
+        elif why := failed.get(key):
             self._refuse(session, effect, why)
-        elif text_key(self._cluster, current) not in failed:
+        elif key not in failed:
             session.due.append(effect)  # bmod changed the text meanwhile: the next batch has the new one
             session.wake.set()
 
-    def _has_text(self, session: Session, job: Job) -> bool:
-        return text_key(self._cluster, job) in session.texts
-
-    def _order(self, session: Session, effect: Effect, job: Job, now: float) -> OrderMessage:
-        if isinstance(effect, StartPart) and job.run is not None:
-            self._sessions.sent.setdefault(session.host, {})[effect.uid] = effect.key
-            hosts = self._placement(job.run)
-            return start_order(self._cluster, session, effect, job, hosts, self._secret, now)
-        return other_order(self._cluster, effect, job)
+    def identity(self, host: str) -> tuple[bytes, bytes, bytes]:
+        """What a host shows that holds copies of checkpoints (``joblink.holder_identity``)."""
+        return holder_identity(self._secret, host)
 
     def _placement(self, run: Attempt) -> Placement:
-        """Cached for the newest attempt: the starts of a large job go out together."""
-        if len(run.parts) == 1 or run.elastic:
+        """Cached for the newest attempt, as the starts of a large job go out together, and for elements that started together."""
+        if run.elastic:
             return placement(self._cluster, run)
+        if len(run.parts) == 1:
+            if self._alike is None or self._alike[0] is not run.parts:
+                self._alike = (run.parts, placement(self._cluster, run))
+            return self._alike[1]
         if self._placed[0] != run.uid:
             self._placed = (run.uid, placement(self._cluster, run))
         return self._placed[1]
@@ -151,16 +172,11 @@ class Outbox:
     def _is_live_on(self, host: str) -> Callable[[int, str], bool]:
         def is_live(key: int, uid: str) -> bool:
             job = self._cluster.find_job(key)
-            return job is not None and job.run is not None and is_part(job.run, host, uid)
+            return job is not None and self._cluster.use.has_part(job, host, uid)
 
         return is_live
 
     def _job(self, effect: Effect) -> Job | None:
         """The job, if the effect's attempt is still its live one."""
         job = self._cluster.find_job(effect.key)
-        return job if job is not None and job.run is not None and is_part(job.run, effect.host, effect.uid) else None
-
-
-def _is_offered(job: Job, host: str) -> bool:
-    """Whether the part on a host is still to be started."""
-    return job.run is not None and any(part.host == host and part.state is PartState.OFFERED for part in job.run.parts)
+        return job if job is not None and self._cluster.use.has_part(job, effect.host, effect.uid) else None

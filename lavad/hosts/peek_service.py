@@ -14,13 +14,13 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
-from lavad.core.lang.states import JobState
 from lavad.core.site.rights import may_control
 from lavad.hosts.folder_probes import FolderProbes
 from lavad.hosts.peek_requests import PATIENCE, NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
 from lavad.replica.replicas import ALIVE
-from lavad.store.read import Find, Reader
+from lavad.store.asked import Find
+from lavad.store.read import Reader
 from lavad.wire import records
 from proto.answers import Piece
 from proto.workers import Workers
@@ -50,8 +50,7 @@ class PeekService:
 
     async def find_worst_element(self, array: int, user: str) -> Job | None:
         """Of a finished array: the first element that failed, else its first element."""
-        elements = await self.reads.run(self._reader.finished_elements, array, who=user)
-        return min(elements, key=lambda job: job.state is JobState.DONE, default=None)
+        return await self.reads.run(self._reader.worst_element, array, who=user)
 
     async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[Piece]:
         """Pieces of output, then the exit status."""

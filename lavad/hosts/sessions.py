@@ -92,7 +92,7 @@ class Session:
     def trim_texts(self, needed: Collection[int]) -> list[int]:
         """Drop the least recently used texts beyond MAX_TEXT_BYTES; their numbers, whose texts the host need not keep."""
         dropped: list[int] = []
-        for key in list(self.texts):
+        for key in list(self.texts) if self._text_bytes > MAX_TEXT_BYTES else ():
             if self._text_bytes <= MAX_TEXT_BYTES:
                 break
             if key not in needed:

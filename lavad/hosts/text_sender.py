@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from lavad.core.cluster.cluster import Cluster
@@ -96,7 +97,7 @@ class TextSender:
                 log.exception("host %s: the environment of job %d", session.host, job_of(key))
                 batch.fail([key], str(error) if isinstance(error, StoreCorrupt) else "")
                 continue
-            size = text_bytes(text) + env_bytes(env)
+            size = text_bytes(text) + batch.env_size(text.env, env)
             if size > LARGE or batch.size > FULL_MESSAGE:
                 batch.send()
                 await session.room()
@@ -108,13 +109,13 @@ class TextSender:
 
     def _add(self, batch: _Batch, key: int, text: JobText, env: Mapping[str, str], size: int, starts: list[Job]) -> bool:
         """Add a text to the batch; False where its job has ended meanwhile, or no message can be made of it."""
-        job = self._find_live(key, starts)
+        job = self._find_live(key, chain((batch.needed[key],), starts))
         if job is None:
             return False
         try:
             batch.session.assign_number(key, batch.needed, size)
             message = text_message(self._cluster, batch.session, job, text, env)
-            if size > LARGE and (found := message.ByteSize()) > LARGEST:
+            if size > LARGE and (found := len(message)) > LARGEST:
                 raise ValueError(f"its text has {found} bytes, at most {LARGEST}")
         except Exception as error:
             # one job must not prevent others on its host from starting
@@ -124,7 +125,7 @@ class TextSender:
         batch.add(message, size)
         return True
 
-    def _find_live(self, key: int, starts: list[Job]) -> Job | None:
+    def _find_live(self, key: int, starts: Iterable[Job]) -> Job | None:
         """One of the jobs with this text that is still live."""
         for job in starts:
             if self._cluster.find_job(job.key) is not None and text_key(self._cluster, job) == key:
@@ -141,6 +142,14 @@ class _Batch:
         self.size = 0
         self.failed: dict[int, str] = {}
         self._texts: list[TextMessage] = []
+        self._envs: dict[str, int] = {}
+
+    def env_size(self, name: str, env: Mapping[str, str]) -> int:
+        """Bytes of an environment, which many jobs have."""
+        size = self._envs.get(name)
+        if size is None:
+            size = self._envs[name] = env_bytes(env)
+        return size
 
     def add(self, text: TextMessage, size: int) -> None:
         """A text of about so many bytes."""

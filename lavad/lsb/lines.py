@@ -18,6 +18,7 @@ from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.lsb.write import (
     Field,
+    OfClass,
     asked_hosts,
     exit_info,
     job_finish,
@@ -28,7 +29,8 @@ from lavad.lsb.write import (
     record,
     signal_name,
 )
-from lavad.store.read import Find, Reader
+from lavad.store.asked import Find
+from lavad.store.read import Reader
 
 KEPT_OWNERS = 100_000
 NO_TEXT = JobText(command="")
@@ -80,6 +82,8 @@ class Lines:
         numbers = {event.spec for event in jobs if isinstance(event, (ev.JobSubmitted, ev.JobModified))}
         numbers |= {job.spec for job in self.finished.values()}
         self._specs = reader.specs(sorted(numbers))
+        self._alike: dict[tuple[int, int], OfClass] = {}
+        """Of specs and job ids."""
         for event in events:
             log = _LOGS.get(type(event))
             line = log(self, event) if log is not None else ""
@@ -97,8 +101,12 @@ class Lines:
     def account(self, job: Job | None) -> None:
         """The line of lsb.acct of a job that has finished."""
         if job is not None:
-            spec = self.spec(job.spec)
-            self.accounts.append(job_finish(job, spec, self.text(job.key), uid_of(spec.user)))
+            classed = job.spec, job_of(job.key)
+            alike = self._alike.get(classed)
+            if alike is None:
+                spec = self.spec(job.spec)
+                alike = self._alike[classed] = OfClass(spec, self.text(job.key), uid_of(spec.user))
+            self.accounts.append(job_finish(job, alike))
 
 
 Log = TypeVar("Log", bound=Callable[[Lines, Any], str])

@@ -6,13 +6,15 @@ Rule: the order of the fields is as documented by IBM; fields that lava does not
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from config.model.values import Limits
 from lavad.core.job.job import End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, SignalKind, TermReason
+from lavad.core.lang.text_cache import SHORT
 
 VERSION = "10.1"
 Field = str | int | float | None
@@ -40,19 +42,35 @@ def exit_info(reason: TermReason) -> int:
 
 def record(kind: str, at: float, fields: Sequence[Field]) -> str:
     """One line."""
-    return " ".join([f'"{kind}" "{VERSION}" {int(at)}', *map(_shown, fields)]) + "\n"
+    return " ".join([f'"{kind}" "{VERSION}" {int(at)}', *[_SHOWN.get(field.__class__, _shown)(field) for field in fields]]) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return _short(text) if len(text) <= SHORT else _quote(text)
+
+
+def _quote(text: str) -> str:
+    if '"' in text or "\n" in text:
+        text = text.replace('"', '""').replace("\n", ";")
+    return f'"{text}"'
+
+
+_short = lru_cache(maxsize=4096)(_quote)
+"""Kept, as the lines of most jobs have the same texts; a command may have a megabyte."""
 
 
 def _shown(field: Field) -> str:
-    if isinstance(field, str):
-        if '"' in field or "\n" in field:
-            field = field.replace('"', '""').replace("\n", ";")
-        return f'"{field}"'
-    if type(field) is int:
-        return str(field)
-    if field is None:
-        return '""'
-    return f"{field:.6f}" if isinstance(field, float) else str(int(field))
+    """One that is a number of a kind, or yes or no."""
+    return '""' if field is None else str(int(field))
+
+
+class _Shown(str):
+    """Fields as they are shown."""
+
+    __slots__ = ()
+
+
+_SHOWN: dict[type, Callable[..., str]] = {str: _quoted, int: str, float: "{:.6f}".format, _Shown: str}
 
 
 def options_of(spec: Spec, text: JobText, name: str, depends: bool) -> int:
@@ -81,18 +99,21 @@ def limits_of(limits: Limits) -> list[Field]:
 
 def job_status(key: int, at: float, state: int, reason: int = 0, end: End | None = None, status: int = 0, why: int = 0) -> str:
     """JOB_STATUS; with the end's usage where there is one."""
-    cpu = end.utime + end.stime if end is not None else 0.0
-    usage = _usage(end) if end is not None else []
-    fields: list[Field] = [
-        job_of(key), state, reason, 0, cpu, int(at) if end is not None else 0, int(bool(usage)), *usage, 0, status,
-        index_of(key), why, 0,
-    ]  # fmt: skip
-    return record("JOB_STATUS", at, fields)
+    when = int(at)
+    # its fields in one text: two for each job that ends
+    told = "0.000000 0 0"
+    if end is not None:
+        told = f"{end.utime + end.stime:.6f} {when} 1 {end.utime:.6f} {end.stime:.6f} {end.max_mem} {_UNKNOWN}"
+    about = f"{job_of(key)} {state} {reason:d} 0 {told} 0 {status} {index_of(key)} {why} 0"
+    return f'"JOB_STATUS" "{VERSION}" {when} {about}\n'
+
+
+_UNKNOWN = _Shown(" ".join(["-1"] * (_RUSAGE - 3)))
 
 
 def _usage(end: End) -> list[Field]:
     known: list[Field] = [float(end.utime), float(end.stime), end.max_mem]
-    return [*known, *([-1] * (_RUSAGE - len(known)))]
+    return [*known, _UNKNOWN]
 
 
 _HOST_FIELDS = 5
@@ -104,36 +125,68 @@ def _host_usage(part: Part) -> list[Field]:
     return [part.host, end.max_mem, end.max_swap, int(end.utime), int(end.stime)]
 
 
-def job_finish(job: Job, spec: Spec, text: JobText, uid: int) -> str:
+class OfClass:
+    """What the lines of lsb.acct of all jobs with this spec and this text say alike, in the pieces in which they say it."""
+
+    __slots__ = ("options", "pieces", "slots", "uid")
+
+    def __init__(self, spec: Spec, text: JobText, uid: int) -> None:
+        self.uid, self.slots = uid, spec.slots
+        self.options = options_of(spec, text, "", False)
+        asked = asked_hosts(spec)
+        pieces: tuple[list[Field], ...] = (
+            [int(spec.begin), int(spec.deadline)],
+            [spec.user, spec.queue, spec.resreq],
+            [text.pre_exec, spec.from_host, text.cwd, text.input, text.output, text.error],
+            [len(asked), *asked],
+            [text.mail_user, spec.project],
+            [spec.max_slots, text.login_shell, ""],
+            ["", "", spec.reservation, "", 0, ""],
+            [text.warn_action, text.warn_before or -1, "", "", spec.app, text.post_exec, -1, spec.group, spec.requeue, 0,
+             spec.resize_command],
+            ["", text.description, 0],
+            [0, spec.limits.run or 0],
+            [spec.resreq, "", -1, "", -1, 0, "", 0, 0, text.output_dir],
+            [text.cwd, 0, "", 0.0, 0.0, 0.0, 0.0, 0.0],
+            [text.command],
+        )  # fmt: skip
+        self.pieces = [_joined(piece) for piece in pieces]
+
+
+def _joined(fields: Sequence[Field]) -> _Shown:
+    """Fields that stand side by side, as they are shown."""
+    return _Shown(" ".join([_SHOWN.get(field.__class__, _shown)(field) for field in fields]))
+
+
+_LAST = _Shown("-1 0 0 0 0 0")
+
+
+def job_finish(job: Job, alike: OfClass) -> str:
     """JOB_FINISH of lsb.acct."""
     run, outcome = job.run, job.outcome
     ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
     hosts = [part.host for part in run.parts for _ in range(part.slots)] if run is not None else []
-    asked = asked_hosts(spec)
     # what hosts that left the job used is known as one number
     left = run.spent[2] if run is not None else 0.0
     total = End(
-        utime=sum(end.utime for end in ends) + left, stime=sum(end.stime for end in ends),
-        max_mem=max((end.max_mem for end in ends), default=0),
+        utime=sum([end.utime for end in ends]) + left, stime=sum([end.stime for end in ends]),
+        max_mem=max([end.max_mem for end in ends], default=0),
     )  # fmt: skip
-    usage: list[Field] = _usage(total) if ends else [-1.0, -1.0, *([-1] * (_RUSAGE - 2))]
+    usage: list[Field] = _usage(total) if ends else [-1.0, -1.0, -1, _UNKNOWN]
     status = outcome.status if outcome is not None else 0
     reason = exit_info(outcome.reason) if outcome is not None else 0
     used = [field for part in run.parts for field in _host_usage(part)] if run is not None and len(run.parts) > 1 else []
     depend = job.depend.text if job.depend is not None else ""
+    options = alike.options | (_JOB_NAME if job.name else 0) | (_DEPEND if depend else 0)
     dispatched = int(run.dispatched) if run is not None else 0
+    times, owner, files, asked, project, shell, reserved, after, described, limit, required, rest, command = alike.pieces
     fields: list[Field] = [
-        job_of(job.key), uid, options_of(spec, text, job.name, bool(depend)), spec.slots, int(job.submitted),
-        int(spec.begin), int(spec.deadline), dispatched, spec.user, spec.queue, spec.resreq, depend, text.pre_exec,
-        spec.from_host, text.cwd, text.input, text.output, text.error, f"{int(job.submitted)}.{job_of(job.key)}",
-        len(asked), *asked, len(hosts), *hosts, int(job.state), 1.0, job.name, text.command, *usage, text.mail_user,
-        spec.project, status, spec.max_slots, text.login_shell, "", index_of(job.key), total.max_mem,
-        max((end.max_swap for end in ends), default=0), "", "", spec.reservation, "", 0, "", reason, text.warn_action,
-        text.warn_before or -1, "", "", spec.app, text.post_exec, -1, spec.group, spec.requeue, 0, spec.resize_command,
-        dispatched, "", text.description, 0, len(used) // _HOST_FIELDS, *used, 0, spec.limits.run or 0,
-        max((end.avg_mem for end in ends), default=0), spec.resreq, "", -1, "", -1, 0, "", 0, 0, text.output_dir,
-        max(0, int(job.since) - dispatched) if dispatched else 0, text.cwd, 0, "", 0.0, 0.0, 0.0, 0.0, 0.0, len(hosts),
-        *hosts, -1, 0, 0, 0, 0, 0,
+        job_of(job.key), alike.uid, options, alike.slots, int(job.submitted), times, dispatched, owner, depend, files,
+        f"{int(job.submitted)}.{job_of(job.key)}", asked, len(hosts), *hosts, int(job.state), 1.0, job.name, command, *usage,
+        project, status, shell, index_of(job.key), total.max_mem, max([end.max_swap for end in ends], default=0), reserved,
+        reason, after, dispatched, described, len(used) // _HOST_FIELDS, *used, limit,
+        max([end.avg_mem for end in ends], default=0), required, max(0, int(job.since) - dispatched) if dispatched else 0, rest,
+        len(hosts), *hosts, _LAST,
     ]  # fmt: skip
     return record("JOB_FINISH", job.since, fields)
 

@@ -8,6 +8,7 @@ import logging
 import secrets
 import time
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
@@ -31,9 +32,8 @@ from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
-from lavad.replica.spawn import QUERY, SCHEDULER, spawn
+from lavad.replica.spawn import QUERY, SCHEDULER, seed_ahead, spawn
 from lavad.rpc.admission import Admission
-from lavad.rpc.agents import Agents
 from lavad.rpc.certificate_watch import CertificateWatch
 from lavad.rpc.certificates import Certificates, certificate_of
 from lavad.rpc.dispatch import Dispatch
@@ -58,6 +58,8 @@ from lavad.services.waits import Waits
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
+from proto import grpc_threads
+from proto.large_pages import gather_soon
 from proto.workers import Workers
 
 if TYPE_CHECKING:
@@ -106,8 +108,8 @@ class Stored(NamedTuple):
 
 
 def read_store(store: Store) -> Stored:
-    """Takes long where the store is large or slow: not for the thread of the loop."""
-    return Stored(load(store), newest_answers(store, 1_000), secret(store))
+    """Takes long where the store is large or slow: not for the thread of the loop. Replicas that wait begin with what is read."""
+    return Stored(load(store, lambda read: seed_ahead(lambda: feed.frame(read))), newest_answers(store, 1_000), secret(store))
 
 
 class Master:
@@ -121,6 +123,7 @@ class Master:
         self.conf = conf
         self.soft = Soft()
         self.ready = asyncio.Event()
+        # set once local commands can be answered
         self.server: Listener | None = None
         cluster = self.cluster = stored.cluster
         self.engine = Engine(cluster, store, time.time, stored.answers)
@@ -138,7 +141,7 @@ class Master:
         self.queries = QueryProcess(answering, time.time)
         self._facts, self._output = facts, output
         self.traces = self._traces() if site.traces else None
-        self.publisher = Publisher([self.scheduler, self.queries.process])
+        self.publisher = Publisher(self.scheduler, self.queries.process)
         self.peeks = PeekRequests()
         outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
         self.perfmon = Perfmon(cluster, time.time)
@@ -163,7 +166,7 @@ class Master:
             self.engine, store, reader, self.dispatch.lookups, epoch, site.lsf.get("LSB_SHAREDIR", ""), time.time
         )
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
-        self.held = HeldWatch(cluster.jobs.rows.values(), time.time)
+        self.held = HeldWatch((cluster.jobs.rows[key] for key in cluster.promised), time.time)
         self._admit()
         self.metrics = self._metrics(cluster) if site.metrics else None
         self.page: Server | None = None
@@ -194,6 +197,7 @@ class Master:
 
     def _listen(self) -> None:
         """Who hears of every commit, in this order."""
+        self.engine.ahead = self.publisher
         for listener in (
             self._forget,
             self.publisher.committed,
@@ -210,6 +214,8 @@ class Master:
             self.engine.listen(listener)
         if self.metrics is not None:
             self.engine.listen(self.metrics.committed)
+        if self.traces is not None:
+            self.engine.listen(self.traces.committed)
         self.engine.listen(self.held.committed)
         self.engine.on_text(self.texts.seen)
 
@@ -223,7 +229,7 @@ class Master:
     def _traces(self) -> Traces:
         from lavad.services.traces import Traces
 
-        return Traces(self._facts, self.soft, self._output)
+        return Traces(self._facts, self.cluster, self.soft, self._output)
 
     def _soft_now(self) -> SoftUpdate:
         return all_of(self.soft)
@@ -291,22 +297,6 @@ class Master:
                 group.create_task(self._write_event_log())
             if self.traces is not None:
                 group.create_task(self.traces.run())
-            agents = Agents(
-                self.engine,
-                self.sessions,
-                self.outbox,
-                self.peeks,
-                self.admission,
-                self.dispatch,
-                self.publish,
-                self.leases,
-                (self.site.heartbeat, self.site.sample),
-                self.host_watch,
-                self.set_aside,
-            )
-            # referenced, as a gRPC server that is garbage-collected stops serving
-            certificates = self.site.certificates
-            self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
             if self.watch is not None:
                 group.create_task(self.watch.run())
             group.create_task(self.notices.run())
@@ -330,7 +320,33 @@ class Master:
             group.create_task(self.loops.note_extension())
             group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", "")).run())
             self.ready.set()
+            gather_soon()
+            await self._listen_to_agents()
             log.info("master of cluster %s, epoch %d, %s", self.conf.cluster, self.epoch, self.site.address)
+
+    async def _listen_to_agents(self) -> None:
+        """Local commands are answered by then: gRPC is loaded beside them."""
+        loading = Workers("gRPC")
+        await loading.run(grpc_threads.load)
+        await loading.run(import_module, "lavad.rpc.agents")
+        from lavad.rpc.agents import Agents
+
+        agents = Agents(
+            self.engine,
+            self.sessions,
+            self.outbox,
+            self.peeks,
+            self.admission,
+            self.dispatch,
+            self.publish,
+            self.leases,
+            (self.site.heartbeat, self.site.sample),
+            self.host_watch,
+            self.set_aside,
+        )
+        # referenced, as a gRPC server that is garbage-collected stops serving
+        certificates = self.site.certificates
+        self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
 
     async def _write_event_log(self) -> None:
         """Keep the process that writes lsb.events running; restart it at intervals after failures.
@@ -340,7 +356,7 @@ class Master:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.queries.answers.wait(), LOG_PAUSE)
         while True:
-            process, link = spawn("lavad.processes.lsb_events", self._output)
+            process, link, _ = spawn("lavad.processes.lsb_events", self._output)
             try:
                 link.sendall(feed.frame(self._facts))
                 await Workers("event log").run(process.wait)

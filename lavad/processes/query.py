@@ -12,6 +12,8 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 from lavad.collector import look_rarely
 from lavad.core.cluster.cluster import Cluster
@@ -27,22 +29,35 @@ from lavad.replica import protocol as feed
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
 from lavad.store.errors import StoreRefused
-from lavad.store.read import Reader
 from proto.logs import indented
+
+if TYPE_CHECKING:
+    from lavad.store.read import Reader
 
 PIECE = 64 * 1024
 MOST_LONG = 3
 """Long queries that run at a time."""
+SOON = 0.5
+"""Seconds without a query after which what reads the store is loaded: a master that starts is asked before that."""
 FAILED = "internal error, see the log of lavad"
 AWAY = "The master's store cannot be read now, try again later"
 
 
-def answers(replica: Replica, reader: Reader, ask: feed.Ask, history: UsageHistory | None = None) -> Iterator[feed.Answer]:
-    """One query, rendered piece by piece."""
+def open_store(replica: Replica) -> Reader:
+    """What reads the store. Raises StoreRefused."""
+    from lavad.store.read import Reader
+
+    return Reader.open(replica.site.database)
+
+
+def answers(
+    replica: Replica, opened: Callable[[], Reader], ask: feed.Ask, history: UsageHistory | None = None
+) -> Iterator[feed.Answer]:
+    """One query, rendered piece by piece; ``opened`` is called if it reads the store."""
     view = View(
         cluster=replica.cluster,
         soft=replica.soft,
-        reader=reader,
+        opened=opened,
         master=replica.site.master,
         lsf=replica.site.lsf,
         samples=history.of if history is not None else None,
@@ -84,6 +99,8 @@ class Queries:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._reader: Reader | None = None
+        self._loaded = False
+        """Whether what reads the store is loaded."""
         self._short: dict[str, deque[feed.Ask]] = {}
         self._long: dict[str, deque[feed.Ask]] = {}
         self._running: dict[int, LongQuery | JobList] = {}
@@ -131,8 +148,11 @@ class Queries:
         ends = [query.deadline - now for query in self._running.values()]
         if (due := self._followers.due()) is not None:
             ends.append(due)
-        timeout = 0.0 if ready else max(0.0, min(ends)) if ends else None
-        poll.poll(None if timeout is None else int(timeout * 1000) + bool(timeout))
+        timeout = 0.0 if ready else max(0.0, min(ends)) if ends else None if self._loaded else SOON
+        if not poll.poll(None if timeout is None else int(timeout * 1000) + bool(timeout)) and timeout == SOON:
+            import lavad.store.read  # noqa: F401
+
+            self._loaded = True
         self._replica.wait(0)
 
     def _drop(self, number: int) -> None:
@@ -179,43 +199,29 @@ class Queries:
 
     def _start_list(self, ask: feed.Ask, limit: float) -> None:
         """Settle which jobs a list is of, and send the first of them."""
-        reader = self._reader_for(ask)
-        if reader is None:
-            return
         # that this is the query that the process died with is known up to here alone: later others go on beside it
         self._replica.send(feed.Begun(number=ask.number))
-        self._running[ask.number] = JobList(ask, answers(self._replica, reader, ask, self._history), limit)
+        self._running[ask.number] = JobList(ask, answers(self._replica, self._open, ask, self._history), limit)
         self._pass_on()
         self._replica.send(feed.Begun(number=0))
 
     def _render_in_child(self, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
         # connections to a database are not shared with the parent
-        try:
-            reader = Reader.open(self._replica.site.database)
-        except StoreRefused as error:
-            send(_away(ask, error))
-        else:
-            for piece in answers(self._replica, reader, ask):
-                send(piece)
+        for piece in answers(self._replica, partial(open_store, self._replica), ask):
+            send(piece)
 
     def _answer_one(self) -> None:
         """The next short query, of the user whose last one is longest ago."""
         if not self._short:
             return
         ask = _next(self._short, next(iter(self._short)))
-        reader = self._reader_for(ask)
-        if reader is None:
-            return
         self._replica.send(feed.Begun(number=ask.number))
-        for piece in answers(self._replica, reader, ask, self._history):
+        for piece in answers(self._replica, self._open, ask, self._history):
             self._replica.send(piece)
 
-    def _reader_for(self, ask: feed.Ask) -> Reader | None:
-        """What reads the store; None where that is away, which the caller is told."""
-        try:
-            self._reader = self._reader or Reader.open(self._replica.site.database)
-        except StoreRefused as error:
-            self._replica.send(_away(ask, error))
+    def _open(self) -> Reader:
+        if self._reader is None:
+            self._reader = open_store(self._replica)
         return self._reader
 
 

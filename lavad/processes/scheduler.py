@@ -22,6 +22,7 @@ from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from proto.large_pages import gather_soon
 
 COALESCE = 0.0015
 """Seconds to wait for further changes before a cycle, where they come one right after the other."""
@@ -90,6 +91,7 @@ def main() -> int:
     """Entry point: the socket to the master is file descriptor 3."""
     set_title("lava-sched")
     look_rarely()
+    gather_soon()
     replica = Replica(child_socket())
     try:
         run(replica)

@@ -66,7 +66,7 @@ class _Attempt:
 
 
 Reasons = Iterable[tuple[float, str]]
-"""Why the jobs of a spec waited: from when on, in the words of bjobs -p."""
+"""Why the jobs of a spec waited: from when on, in the words of bjobs -p; "": none did."""
 
 
 def spans_of(job: Job, spec: Spec, events: Iterable[ev.Event], reasons: Reasons, cluster: str) -> list[Span]:
@@ -113,7 +113,7 @@ class _Life:
         """Its span, with the reasons that were known in this time."""
         before = [(since, words) for since, words in self.reasons if since <= self.waits][-1:]
         within = [(since, words) for since, words in self.reasons if self.waits < since <= at]
-        why = [Note("reason", max(since, self.waits), {"lava.reason": words}) for since, words in (*before, *within)]
+        why = [Note("reason", max(since, self.waits), {"lava.reason": words}) for since, words in (*before, *within) if words]
         notes = sorted([*self.notes, *why], key=lambda note: note.at)
         self.spans.append(Span("wait", self.waits, at, 0, {}, notes[:MOST_NOTES]))
         self.notes = []

@@ -18,13 +18,14 @@ from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
-from lavad.core.plan.volatile import WhyClass
+from lavad.core.plan.volatile import SoftUpdate, WhyClass
 from lavad.core.site import pend_reason
 from lavad.processes.spans import KINDS, Span, spans_of
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
+from lavad.store.asked import Find
 from lavad.store.errors import StoreError
-from lavad.store.read import Find, Reader
+from lavad.store.read import Reader
 
 MISSING = 3
 """Exit status: the packages of the extra ``otel`` are not installed."""
@@ -47,7 +48,7 @@ class Sender(Protocol):
 
 
 class Reasons:
-    """Why the jobs of each spec waited, from when on; the newest of each."""
+    """Why the jobs of each spec waited, from when on (0: none did); the newest of each."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[int, list[tuple[float, int]]] = OrderedDict()
@@ -56,7 +57,7 @@ class Reasons:
         for spec, one in why.items():
             code = one.reasons[0][0] if one.reasons else 0
             known = self._of.setdefault(spec, [])
-            if code and (not known or known[-1][1] != code):
+            if code != (known[-1][1] if known else 0):
                 known.append((one.at or now, code))
                 del known[:-MOST_REASONS]
                 self._of.move_to_end(spec)
@@ -70,12 +71,11 @@ class Reasons:
 class Traces:
     """What was read of the store, and what is known beside it."""
 
-    def __init__(self, reader: Reader, sender: Sender, cluster: str) -> None:
-        self.reader, self.sender, self.cluster = reader, sender, cluster
+    def __init__(self, reader: Reader, sender: Sender, cluster: str, reasons: Reasons) -> None:
+        self.reader, self.sender, self.cluster, self.reasons = reader, sender, cluster, reasons
         started = reader.site_events(["MasterStarted"], 0.0, float("inf"))
         self.seq = started[-1][0] if started else reader.version()
         self.conf = reader.conf()
-        self.reasons = Reasons()
         self._elements: OrderedDict[int, list[ev.Event]] = OrderedDict()
 
     def advance(self) -> bool:
@@ -109,14 +109,20 @@ class Traces:
                 self.sender.add(f"{self.cluster} {ended[job.key]} {job.key} {job.submitted}", self._spans(job, spec, events))
 
     def _spans(self, job: Job, spec: Spec, events: Sequence[ev.Event]) -> list[Span]:
-        reasons = [(at, pend_reason.text(code, self.conf)) for at, code in self.reasons.of(job.spec)]
+        reasons = [(at, pend_reason.text(code, self.conf) if code else "") for at, code in self.reasons.of(job.spec)]
         return spans_of(job, spec, events, reasons, self.cluster)
 
 
 def main() -> int:
     """Entry point: sends until the master is gone."""
     set_title("lava-traces")
-    master = Replica(child_socket())
+    master, reasons = Replica(child_socket()), Reasons()
+
+    def learn(news: SoftUpdate) -> None:
+        reasons.learn(news.why or {}, time.time())
+        master.soft.why.clear()
+
+    master.noted = learn
     os.nice(SPARED)
     try:
         from lavad.processes.otlp import Exporter
@@ -127,7 +133,7 @@ def main() -> int:
             master.wait(None)
         site = master.site
         exporter = Exporter(site.lsf["LAVA_TRACES"])
-        traces = Traces(Reader.open(site.database), exporter, site.cluster)
+        traces = Traces(Reader.open(site.database), exporter, site.cluster, reasons)
         while True:
             more = traces.advance()
             tries = 0
@@ -137,9 +143,9 @@ def main() -> int:
                     _say(f"{exporter.drop()} spans are dropped: the collector did not take them")
                 elif tries == 1:
                     _say("the collector does not take spans; they are kept and sent again")
-                _listen(master, traces.reasons, PAUSE)
+                _listen(master, PAUSE)
             if not more:
-                _listen(master, traces.reasons, EVERY)
+                _listen(master, EVERY)
     except Ended:
         return 0
     except (OSError, StoreError) as error:
@@ -147,13 +153,11 @@ def main() -> int:
         return 1
 
 
-def _listen(master: Replica, reasons: Reasons, seconds: float) -> None:
+def _listen(master: Replica, seconds: float) -> None:
     """Take what the master hands on, for so long. Raises Ended once it is gone."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        if master.wait(left):
-            reasons.learn(master.soft.why, time.time())
-            master.soft.why.clear()
+        master.wait(left)
 
 
 def _say(line: str) -> None:

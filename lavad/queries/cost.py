@@ -14,14 +14,13 @@ FEW = 1000
 RECORDS_OF_HISTORY = frozenset({"array", "chart", "health", "use"})
 OF_HISTORY = frozenset({"bacct", "badmin", "bhist", "bjdep", "bjdepinfo", "bjgroup", "lsacct", "report", "status"})
 OF_JOBS = frozenset({"bjobs", "stats", "why", "bread", "bstatus"})
-PLAIN = frozenset({"J", "P", "UF", "X", "app", "g", "json", "l", "m", "noheader", "o", "p", "q", "r", "s", "u", "w", "W", "wu"})
-"""Options of bjobs that show no finished jobs; of these u and wu may show other users' jobs."""
-OF_OTHERS = frozenset({"u", "wu"})
-ROWS = frozenset({"G", "J", "P", "app", "g", "m", "noheader", "q", "r", "u", "w", "wu"})
+PLAIN = frozenset({"J", "P", "UF", "X", "app", "g", "json", "l", "m", "noheader", "o", "p", "q", "r", "s", "u", "w", "W"})
+"""Options of bjobs that show no finished jobs; of these u may show other users' jobs."""
+ROWS = frozenset({"G", "J", "P", "app", "g", "m", "noheader", "q", "r", "u", "w"})
 """Options of bjobs that leave it at a line for each live job, made of what is in memory."""
 MOST_ROWS = 100_000
-"""Jobs and elements in a list; to find the jobs and sort them takes about 0.6 us for each, in one go, and their records are in
-memory until the list has been read."""
+"""Jobs and elements in a list. What it is of is settled in one go, about 0.6 us for each that is not in columns, and is in memory
+until the list has been read."""
 
 
 def is_short(cluster: Cluster, query: Query, caller: Caller) -> bool:
@@ -36,9 +35,9 @@ def is_short(cluster: Cluster, query: Query, caller: Caller) -> bool:
         return len(query.words) <= FEW and sum(_elements(cluster, word) for word in query.words) <= FEW
     if not PLAIN.issuperset(query.options):
         return False
-    if not OF_OTHERS.isdisjoint(query.options):
+    if "u" in query.options:
         return _live(cluster, FEW) <= FEW
-    keys = cluster.by_user.get(caller.user, {})
+    keys = cluster.by_user.get(caller.user, ())
     return len(keys) <= FEW and sum(_untouched(cluster, key) for key in keys) + len(keys) <= FEW
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.placement.placement import accept_part, accept_plan
 from lavad.core.events import Event, IllegalMove, JobDispatched, JobEvent, kind_of
 from lavad.core.lang.ids import show
 from lavad.core.plan.cycle_record import RecordedCycle, digest_of, fold_record, unpack
@@ -75,6 +75,9 @@ class Replay:
         self._book = LimitBook(self.cluster.conf)
         self._booked = self.cluster.conf
         self._made = Plan(0)
+        """What of the plan that was made last is to be accepted."""
+        self._same, self._now = True, 0.0
+        """Whether it was the recorded one, and when it was made."""
         self._late: list[Event] = []
         self._known = False
         """Whether the soft state is known, that is, a complete record was read."""
@@ -124,10 +127,13 @@ class Replay:
             raise HistoryError(f"an event after {version} does not fit what was before: {error!r}") from error
 
     def _plan(self, cycle: RecordedCycle) -> None:
-        """A plan was made here: make it again."""
+        """A plan was made here: make it again; or the rest of one was accepted from here."""
         self._fold()
         if self.cluster.version != cycle.version:
             raise HistoryError(f"a plan on version {cycle.version} stands behind event {self.cluster.version}")
+        if not cycle.data:
+            self._open = _Open(cycle, self._same, self._now) if self._known else None
+            return
         try:
             record = unpack(cycle.data)
         except ValueError as error:
@@ -138,13 +144,17 @@ class Replay:
         fold_record(self.soft, record)
         cache = self._new_cache() if self._forgetful else self._cache
         self._made = schedule(self.cluster, self.soft, record.now, record.local, cache)
-        self._open = _Open(cycle, digest_of(self._made) == record.digest, record.now)
+        self._same, self._now = digest_of(self._made) == record.digest, record.now
+        self._open = _Open(cycle, self._same, self._now)
 
     def _accept(self, cycle: RecordedCycle) -> None:
         if self._booked is not self.cluster.conf:
             self._booked = self.cluster.conf
             self._book = LimitBook(self._booked)
-        self._expected = accept_plan(self.cluster, self._made, cycle.at, cycle.seed, self._book)
+        events, rest = accept_part(self.cluster, self._made, cycle.at, cycle.seed, self._book)
+        if len(events) < cycle.count:  # a release before accepted all of a plan at once
+            events, rest = accept_plan(self.cluster, self._made, cycle.at, cycle.seed, self._book), None
+        self._expected, self._made = events, rest or Plan(0)
 
     def _compare(self, plan: _Open) -> None:
         self._open = None

@@ -1,7 +1,6 @@
-"""Backfill on one pool of equal slots, for simulations: FCFS, EASY (Lifka 1995), conservative (Mu'alem & Feitelson 2001).
+"""Policies on one pool of equal slots that remember nothing, for simulations: FCFS, and EASY backfill (Lifka 1995).
 
-Rule: a start now never delays a promised start. EASY promises one to the head of the queue, conservative to every job, based on
-the requested durations. Nothing is kept between two calls: promises are made again, in queue order.
+Rule: a start now never delays a promised start: EASY promises one to the head of the queue, based on the requested durations.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from lavad.replay.profile import Held, Profile
+from lavad.replay.profile import Held
 
 OVERDUE = 1.0
 """Seconds within which a job past its expected end is assumed to end."""
@@ -90,41 +89,6 @@ def promise(amount: int, ends: Iterable[Held], free: int) -> tuple[float, int]:
         if time == math.inf and free >= amount:
             time = until
     return (time, free - amount) if time < math.inf else (math.inf, 0)
-
-
-def conservative(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int) -> Decision:
-    """Each job in order is promised the earliest start that delays none before it; those that are promised now start."""
-    return _reserve_all(queue, running, now, free, least=0)
-
-
-def conservative_starts(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int) -> Decision:
-    """The starts of ``conservative``, without the promises behind the last job that could start: faster for simulations."""
-    queue = list(queue)
-    return _reserve_all(queue, running, now, free, least=min((job.amount for job in queue), default=0))
-
-
-def _reserve_all(queue: Iterable[Waiting], running: Sequence[Held], now: float, free: int, least: int) -> Decision:
-    profile = Profile(now, free, in_order(running, now))
-    starts: list[int] = []
-    promises: dict[int, float] = {}
-    found: dict[int, tuple[float, float]] = {}
-    for job in queue:
-        if free < least:
-            break
-        # free slots only shrink here: a job finds no earlier start than one before it that was as large and no longer
-        duration, after = found.get(job.amount, (math.inf, now))
-        time = profile.reserve_earliest(job.amount, job.duration, after if job.duration >= duration else now)
-        if time is None:
-            continue
-        if job.duration <= duration or time > after:
-            found[job.amount] = (job.duration, time)
-        # a job of zero duration reserves nothing, yet two of them cannot use the same slots at one instant
-        if time == now and job.amount <= free:
-            free -= job.amount
-            starts.append(job.key)
-        else:
-            promises[job.key] = time
-    return Decision(starts, promises)
 
 
 def in_order(running: Sequence[Held], now: float) -> Sequence[Held]:

@@ -14,11 +14,14 @@ from itertools import chain
 
 import msgspec
 
-from lavad.replay.backfill import Decision, Policy, Waiting, conservative_starts, easy, fcfs
+from lavad.replay.backfill import Decision, Policy, Waiting, easy, fcfs
+from lavad.replay.conservative import Conservative
 from lavad.replay.profile import Held
 from lavad.replay.swf import TraceJob
 
-POLICIES: dict[str, Policy] = {"fcfs": fcfs, "easy": easy, "conservative": conservative_starts}
+_FORGETFUL: dict[str, Policy] = {"fcfs": fcfs, "easy": easy}
+"""Those that remember nothing."""
+POLICIES = (*_FORGETFUL, "conservative")
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
@@ -58,6 +61,7 @@ class Simulation:
         self.running: list[Held] = []
         self.ends: list[tuple[float, int, float]] = []
         self.done: list[Run] = []
+        self.conservative = Conservative() if policy == "conservative" else None
 
     def step(self) -> tuple[float, Decision] | None:
         """Simulate the next instant: (time, decision about the jobs that were considered). None: nothing is left to do."""
@@ -67,6 +71,8 @@ class Simulation:
         if now == math.inf:
             return None
         ended = self._end(now)
+        if self.conservative is not None and self.running and self.running[0].until <= now:
+            self.conservative.changed(now)  # a job runs on beyond its expected end
         first = self.submitted
         self._submit(now)
         decision = self._decide(now, ended, first)
@@ -78,6 +84,8 @@ class Simulation:
         ended = False
         while self.ends and self.ends[0][0] == now:
             _, key, expected = heapq.heappop(self.ends)
+            if expected != now and self.conservative is not None:
+                self.conservative.changed(now)
             at = bisect_left(self.running, Held(expected, key, 0))
             self.free += self.running.pop(at).amount
             ended = True
@@ -86,11 +94,15 @@ class Simulation:
     def _submit(self, now: float) -> None:
         while self.submitted < len(self.jobs) and self.jobs[self.submitted].submit == now:
             job = self.jobs[self.submitted]
-            self.queue[self.submitted] = Waiting(self.submitted, job.slots, job.requested)
+            waiting = self.queue[self.submitted] = Waiting(self.submitted, job.slots, job.requested)
+            if self.conservative is not None:
+                self.conservative.add(waiting)
             self.submitted += 1
 
     def _decide(self, now: float, ended: bool, first: int) -> Decision:
         """``first``: the key of the first job that was submitted in this instant."""
+        if self.conservative is not None:
+            return Decision(self.conservative.starts(now, self.free, self.running), {})
         queue: Iterable[Waiting] = self.queue.values()
         overdue = bool(self.running) and self.running[0].until <= now
         if not ended and not overdue and len(self.queue) > self.submitted - first:
@@ -101,7 +113,7 @@ class Simulation:
                 return Decision([], {})
             if self.policy == "easy":
                 queue = chain((next(iter(queue)),), new)
-        return POLICIES[self.policy](queue, self.running, now, self.free)
+        return _FORGETFUL[self.policy](queue, self.running, now, self.free)
 
     def _start(self, key: int, now: float) -> None:
         waiting = self.queue.pop(key)

@@ -10,7 +10,8 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TextIO
 
 import msgspec
 
@@ -19,6 +20,8 @@ _USED = 12
 """Fields after the user's number are not used."""
 _HEADER = re.compile(r";\s*([A-Za-z][A-Za-z ]*?)\s*:\s*(.*)")
 _LARGEST = 10**15
+LONGEST = 1 << 20
+"""Characters of a line: more than any job or header has."""
 
 
 class TraceError(Exception):
@@ -60,13 +63,20 @@ def read_trace(path: str) -> Trace:
         with open(path, "rb") as probe:
             packed = probe.read(2) == b"\x1f\x8b"
         with (gzip.open if packed else open)(path, "rt", encoding="utf-8", errors="replace") as file:
-            return parse(file, path)
+            return parse(_lines(file, path), path)
     except OSError as error:
         raise TraceError(f"{path}: {error.strerror or error}") from None
     except (EOFError, zlib.error) as error:
         raise TraceError(f"{path}: damaged gzip file: {error}") from None
     except ValueError:
         raise TraceError(f"{path!r}: not a file name") from None
+
+
+def _lines(file: TextIO, name: str) -> Iterator[str]:
+    while line := file.readline(LONGEST):
+        if len(line) == LONGEST:
+            raise TraceError(f"{name}: a line of it is longer than {LONGEST >> 20} MB")
+        yield line
 
 
 def parse(lines: Iterable[str], name: str) -> Trace:

@@ -6,9 +6,9 @@ request that follows a commit sees it.
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -16,10 +16,14 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import Snapshot
 from lavad.core.events import AnyEvent, Event
-from lavad.core.events.apply import apply
+from lavad.core.events.apply import apply_all
+from lavad.core.job.depend import Ended
 from lavad.core.lang.asks import Caller, Query
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass, forget
+
+if TYPE_CHECKING:
+    import asyncio
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 1 << 31
@@ -29,6 +33,12 @@ class Events(msgspec.Struct, tag=True):
     """One commit."""
 
     events: list[AnyEvent]
+
+
+class EndedJobs(msgspec.Struct, tag=True):
+    """After a snapshot without them: finished jobs that the conditions of live ones name."""
+
+    jobs: list[tuple[int, Ended]]
 
 
 class PlanDone(msgspec.Struct, tag=True):
@@ -70,7 +80,7 @@ class Ping(msgspec.Struct, tag=True):
 
 
 class Begun(msgspec.Struct, tag=True):
-    """The replica renders this query, which ends with its answer; nothing else is done meanwhile."""
+    """The replica renders this query until its answer ends, and nothing else meanwhile; 0: none."""
 
     number: int
 
@@ -93,7 +103,7 @@ class Answer(msgspec.Struct, tag=True):
     exit: int | None = None
 
 
-ToReplica = Snapshot | Events | SoftUpdate | PlanDone | Ask | Drop | Taken | Ping | ReplicaSettings
+ToReplica = Snapshot | EndedJobs | Events | SoftUpdate | PlanDone | Ask | Drop | Taken | Ping | ReplicaSettings
 FromReplica = Plan | Answer | Begun | Ping
 
 
@@ -169,8 +179,7 @@ def decode_news(body: bytes | memoryview) -> ToReplica:
 
 def fold(cluster: Cluster, soft: Soft, events: list[Event], heard: Callable[[Cluster, list[Event]], None] | None = None) -> None:
     """Apply one commit in a replica; the usage of jobs that are over is forgotten. ``heard`` is called while they are known."""
-    for event in events:
-        apply(cluster, event)
+    apply_all(cluster, events)
     if heard is not None:
         heard(cluster, events)
     forget(soft, cluster, events, cluster.finished)

@@ -49,11 +49,14 @@ class Replica:
         self._buffer = bytearray()
 
     def wait(self, timeout: float | None) -> bool:
-        """Read all frames available, waiting up to ``timeout`` seconds for the first; whether there were any."""
+        """Read all frames available, waiting up to ``timeout`` seconds for the first; whether there were any. Raises Ended."""
         if not self._readable(timeout):
             return False
         while True:
-            piece = self.link.recv(CHUNK)
+            try:
+                piece = self.link.recv(CHUNK)
+            except ConnectionResetError:  # killed before it had read what was sent to it
+                raise Ended from None
             if not piece:
                 raise Ended
             self._buffer += piece
@@ -100,11 +103,20 @@ class Replica:
             self.send(message)
         elif isinstance(message, feed.PlanDone):
             self.plan_done, self.plan_kept = message.version, message.kept
-        elif isinstance(message, Snapshot):
-            self.cluster = restore(message)
-            self.changed = True
+        elif isinstance(message, Snapshot | feed.EndedJobs):
+            self._begin(message)
         elif isinstance(message, feed.ReplicaSettings):
             self.site = message
+
+    def _begin(self, message: Snapshot | feed.EndedJobs) -> None:
+        """What the replica starts from."""
+        if isinstance(message, Snapshot):
+            self.cluster = restore(message)
+            self.changed = True
+            return
+        for job, ended in message.jobs:
+            self.cluster.ended.put(job, ended)
+        self.cluster.forget_changes()
 
     def take_asks(self) -> list[feed.Ask]:
         """The queries that have come."""

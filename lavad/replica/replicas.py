@@ -9,25 +9,28 @@ import asyncio
 import logging
 import os
 import signal
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import BinaryIO
 
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import take
+from lavad.core.events import Event
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.engine import Committed
 from lavad.replica import protocol as feed
-from lavad.replica.spawn import spawn
+from lavad.replica.spawn import is_seeded, spawn
 from proto.answers import Piece
 from proto.workers import Workers
 
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5
+AFTER_FAILURE, LONG_AFTER = 60.0, 3600.0
 LAZY = 0.05
 """Seconds by which a lazy replica may be behind; a request to it brings it up to date first."""
 
@@ -65,7 +68,11 @@ class ReplicaProcess:
         self._output = output
         self._writer: asyncio.StreamWriter | None = None
         self._lazy = lazy
-        self._late: list[bytes] = []
+        self._seeded = is_seeded(module)
+        """The process that waits has this cluster as it was read from the store; what follows is kept for it."""
+        self._late = [feed.frame(feed.EndedJobs(jobs=list(cluster.ended.rows.items())))] if self._seeded else []
+        self.started = 0
+        """How often it was started; what it says counts only until it is to be started again."""
         self.there = asyncio.Event()
         """Set while the process runs and receives frames."""
 
@@ -78,6 +85,8 @@ class ReplicaProcess:
     def send_frame(self, frame: bytes) -> None:
         """Send an encoded frame; to a lazy process frames are sent together, as each write wakes it up."""
         if self._writer is None:
+            if self._seeded:
+                self._late.append(frame)
             return
         self._late.append(frame)
         if not self._lazy:
@@ -90,6 +99,14 @@ class ReplicaProcess:
         if self.there.is_set():
             os.kill(self.pid, signal.SIGKILL)
 
+    def start_again(self) -> None:
+        """End the process, which was told of changes that were undone: nothing counts of what it says."""
+        self._seeded = False
+        if self._writer is not None:
+            self.started += 1
+            self._writer = None
+            os.kill(self.pid, signal.SIGKILL)
+
     def _flush(self) -> None:
         late, self._late = self._late, []
         if self._writer is not None and late:
@@ -98,20 +115,32 @@ class ReplicaProcess:
     async def run(self, took: Callable[[feed.FromReplica], Awaitable[None]], ended: Callable[[], None]) -> None:
         """Start the process, pass its messages to ``took``, and restart it when it dies."""
         while True:
-            process, link = spawn(self.module, self._output)
+            spawned = spawn(self.module, self._output)
+            process, link, _ = spawned
+            self._seeded = await Workers(self.module).run(spawned.send_seed) and self._seeded
             self.pid = process.pid
+            self.started += 1
+            number = self.started
             link.setblocking(False)
             reader, writer = await asyncio.open_connection(sock=link, limit=1 << 24)
             async with self._quiet:
                 # between two commits, so that snapshot and later frames fit together exactly
-                self._writer, self._late = writer, []
+                self._writer = writer
+                since, self._late = self._late, []
                 self.send(self._site)
-                self.send(take(self._cluster))
+                if self._seeded:
+                    writer.write(b"".join(since))
+                else:
+                    self.send(take(self._cluster))
+                self._seeded = False
                 self.send(self._soft())
             self.there.set()
             try:
                 while True:
-                    await took(feed.decode_answer(await feed.read_frame(reader)))
+                    said = feed.decode_answer(await feed.read_frame(reader))
+                    if number != self.started:
+                        break
+                    await took(said)
             except (asyncio.IncompleteReadError, ConnectionError):
                 log.warning("%s (pid %d) died; starting it again", self.module, process.pid)
             finally:
@@ -296,19 +325,52 @@ class QueryProcess:
 
 
 class Publisher:
-    """Feeds commits and soft news to all replicas."""
+    """Feeds commits and soft news to the replicas.
 
-    def __init__(self, processes: list[ReplicaProcess]) -> None:
-        self.processes = processes
+    The scheduler hears of a batch while it is being committed, and plans meanwhile; its plan is judged after the commit. Where
+    that fails, the scheduler is started again, and for AFTER_FAILURE seconds hears of batches that are committed only; each
+    time for twice as long, up to LONG_AFTER, as a user can have one fail by an ask that was answered long ago.
+    """
 
-    def committed(self, committed: Committed) -> None:
-        """One commit, encoded once."""
-        frame = feed.frame(feed.Events(events=list(committed.events)))
-        for process in self.processes:
-            process.send_frame(frame)
+    def __init__(self, scheduler: ReplicaProcess, queries: ReplicaProcess, clock: Callable[[], float] = time.monotonic) -> None:
+        self._scheduler = scheduler
+        self._queries = queries
+        self._clock = clock
+        self._frame = b""
+        """The batch that is being committed, encoded once."""
+        self._ahead = False
+        """The scheduler has it."""
+        self._trusted_from = 0.0
+        self._pause = AFTER_FAILURE
+
+    def begun(self, events: Sequence[Event]) -> None:
+        """A batch is being committed. Raises UnicodeEncodeError, OverflowError: it cannot be encoded, and nobody is told."""
+        self._ahead = False
+        self._frame = feed.frame(feed.Events(events=list(events)))
+        self._ahead = self._clock() >= self._trusted_from
+
+    def under_way(self) -> None:
+        """The store has been given the batch that began last."""
+        if self._ahead:
+            self._scheduler.send_frame(self._frame)
+
+    def undone(self) -> None:
+        """The commit has failed."""
+        if self._ahead:
+            log.info("the scheduler is started again, as it was told of a commit that failed")
+            self._scheduler.start_again()
+            self._trusted_from = self._clock() + self._pause
+            self._pause = min(2 * self._pause, LONG_AFTER)
+        self._trusted_from = max(self._trusted_from, self._clock() + AFTER_FAILURE)
+
+    def committed(self, _: Committed) -> None:
+        """The batch that has begun last is committed."""
+        if not self._ahead:
+            self._scheduler.send_frame(self._frame)
+        self._queries.send_frame(self._frame)
 
     def soft(self, news: SoftUpdate) -> None:
         """Soft news."""
         frame = feed.frame(news)
-        for process in self.processes:
+        for process in (self._scheduler, self._queries):
             process.send_frame(frame)

@@ -8,7 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
 
 from proto import logfile
 
@@ -18,7 +19,33 @@ DEATH_SIGNAL = 1
 SCHEDULER, QUERY = "lavad.processes.scheduler", "lavad.processes.query"
 AHEAD = (QUERY, SCHEDULER)
 """What lavad starts before it is master, in this order."""
-_ahead: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
+
+
+SEND_WITHIN = 30.0
+"""Seconds in which a process takes what it starts from, which it need not have made a cluster of."""
+
+
+class Spawned(NamedTuple):
+    """A process, our end of its socket pair, and what it is still to be sent first; b"": it was sent; None: there is none."""
+
+    process: subprocess.Popen[bytes]
+    link: socket.socket
+    seed: bytes | None = None
+
+    def send_seed(self) -> bool:
+        """Send what it is still to be sent first; False: there is none, or the process did not take it, and is ended."""
+        if not self.seed:
+            return self.seed is not None
+        self.link.settimeout(SEND_WITHIN)
+        try:
+            self.link.sendall(self.seed)
+        except OSError:
+            self.process.kill()
+            return False
+        return True
+
+
+_ahead: dict[str, Spawned] = {}
 
 
 def set_title(name: str) -> None:
@@ -39,21 +66,38 @@ def spawn_ahead(module: str, log: BinaryIO | None) -> None:
     _ahead[module] = _start(module, log)
 
 
+def seed_ahead(made: Callable[[], bytes]) -> None:
+    """Send what they start from to the processes that wait: to the first now, to each other once it is asked for."""
+    if not _ahead:
+        return
+    frame = made()
+    for module, one in _ahead.items():
+        now = one._replace(seed=frame)
+        if module == AHEAD[0]:
+            now = now._replace(seed=b"" if now.send_seed() else None)
+        _ahead[module] = now
+
+
+def is_seeded(module: str) -> bool:
+    """Whether a process of this module waits that was sent what it starts from."""
+    return module in _ahead and _ahead[module].seed is not None
+
+
 def end_ahead() -> None:
     """End the processes that nobody asked for."""
     while _ahead:
-        process, link = _ahead.popitem()[1]
+        process, link, _ = _ahead.popitem()[1]
         link.close()
         process.kill()
         process.wait()
 
 
-def spawn(module: str, log: BinaryIO | None) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def spawn(module: str, log: BinaryIO | None) -> Spawned:
     """Start ``python -m module``, a socket pair's end as descriptor 3, or take one that waits; returns the other end."""
     return _ahead.pop(module, None) or _start(module, log)
 
 
-def _start(module: str, log: BinaryIO | None) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def _start(module: str, log: BinaryIO | None) -> Spawned:
     ours, theirs = socket.socketpair()
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import os, sys; os.dup2({theirs.fileno()}, {CHILD_FD}); sys.path.insert(0, {root!r}); "
@@ -62,4 +106,4 @@ def _start(module: str, log: BinaryIO | None) -> tuple[subprocess.Popen[bytes], 
         [sys.executable, "-I", "-c", code], pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=log, stderr=log
     )
     theirs.close()
-    return process, ours
+    return Spawned(process, ours)

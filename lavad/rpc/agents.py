@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING
 
 import grpc
+import msgspec
 
 from lavad.boottime import boottime
 from lavad.core.cluster.cluster import Cluster
@@ -18,10 +19,11 @@ from lavad.core.decide.control.hosts import greeted
 from lavad.core.decide.control.strays import Stray, tell_strays
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
-from lavad.core.job.resize import is_part, uid_of
+from lavad.core.job.resize import uid_of
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show
 from lavad.core.plan.volatile import SoftUpdate, of_live_parts
+from lavad.core.rules.copy_hosts import unneeded
 from lavad.engine import Engine
 from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
@@ -36,7 +38,7 @@ from lavad.services.host_watch import HostWatch
 from lavad.wire import decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
-from lavad.wire.records import Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
+from lavad.wire.records import Copies, Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
 from proto import agent_pb2_grpc
 from proto.version import PROTOCOL
 
@@ -122,7 +124,11 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         cluster = self._engine.cluster
         beat, sample = self._periods
         restored = cluster.former.get(hello.incarnation, 0.0)
-        return encode.welcome(Welcome(cluster.epoch, cluster.incarnation, beat, sample, cluster.conf.cluster, PROTOCOL, restored))
+        found = Welcome(cluster.epoch, cluster.incarnation, beat, sample, cluster.conf.cluster, PROTOCOL, restored=restored)
+        if hello.facts.copies_port:
+            key, cert, secret = self._outbox.identity(hello.host)
+            found = msgspec.structs.replace(found, copies_key=key, copies_cert=cert, copies_secret=secret)
+        return encode.welcome(found)
 
     async def _serve(self, session: HostSession, work: Coroutine[object, None, None]) -> None:
         """One of the tasks of a stream, which ends with it."""
@@ -162,6 +168,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                     self._heartbeat(session, beat)
                 case PeekData() as data:
                     self._peeks.answered(session, data)
+                case Copies(jobs=held):
+                    session.send(encode.copies(unneeded(self._engine.cluster, held)))
 
     async def _acknowledge(self, session: HostSession, reports: ReportStream) -> None:
         """Acknowledge settled reports to the host, in their order."""
@@ -184,7 +192,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
 
     def _is_live(self, report: PartReport, host: str) -> bool:
         job = self._engine.cluster.jobs.rows.get(report.key)
-        return job is not None and job.run is not None and is_part(job.run, host, report.uid)
+        return job is not None and self._engine.cluster.use.has_part(job, host, report.uid)
 
     async def _greet(self, session: HostSession, hello: Hello) -> None:
         known = {part.uid: part.state for part in hello.parts}

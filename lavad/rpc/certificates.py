@@ -14,12 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import grpc
 import msgspec
 
-from proto import revoked
+from proto import grpc_threads, revoked
 
 if TYPE_CHECKING:
+    import grpc
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
@@ -59,6 +59,8 @@ class Certificates:
 
     def credentials(self) -> grpc.ServerCredentials:
         """Of the server, which asks for the certificates that are in force at each connection."""
+        import grpc
+
         return grpc.dynamic_ssl_server_credentials(self._read.config, lambda: self._read.config, True)
 
     def reload(self) -> bool:
@@ -101,6 +103,9 @@ class Certificates:
         return tuple(found)
 
     def _load(self) -> _Read:
+        grpc_threads.load()
+
+        import grpc
         from cryptography import x509
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

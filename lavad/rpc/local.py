@@ -29,6 +29,7 @@ class LocalServer:
         self._dispatch = dispatch
         self._callers = Callers()
         self._server: asyncio.Server | None = None
+        self._answering: set[asyncio.Task[object]] = set()
 
     async def start(self) -> None:
         """Listen; a socket left by a dead master is replaced."""
@@ -67,9 +68,20 @@ class LocalServer:
             writer.write(callers.pack(STANDBY if frame is not None else callers.TOO_LARGE))
             await writer.drain()
             return
-        async for body in dispatch.answer(frame, caller):
-            writer.write(callers.pack(body))
-            await writer.drain()
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+        try:
+            async for body in dispatch.answer(frame, caller):
+                writer.write(callers.pack(body))
+                await writer.drain()
+        finally:
+            self._answering.discard(task)
+
+    def break_off(self) -> None:
+        """The master that was asked is none any more: who waits for its answer is cut off, and asks again at once."""
+        for task in self._answering:
+            task.cancel()
 
     def close(self) -> None:
         """Stop listening."""

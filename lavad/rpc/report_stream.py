@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.report.report import decide_report
+from lavad.core.decide.report.report import decide_reports, independent
 from lavad.core.job.job import End
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.lang.asks import Faulty, Overtaken
@@ -64,7 +64,8 @@ class ReportStream:
 
     async def take(self, reports: Sequence[PartReport]) -> None:
         """Reports of one message; waits while many are under way."""
-        self._last = self._engine.hand_in([_decision(report) for report in reports], after=self._last)
+        self._last = self._engine.hand_in([_decision(some) for some in independent(reports)], after=self._last)
+        self._last.add_done_callback(_seen)
         await self._handed.put((self._last, reports))
 
     async def settled(self) -> list[PartReport]:
@@ -91,7 +92,7 @@ class ReportStream:
             if last:
                 await asyncio.sleep(PAUSE)
             try:
-                await self._engine.ask(_decision(report))
+                await self._engine.ask(_decision([report]))
                 return
             except Faulty as fault:
                 why = fault.text
@@ -104,10 +105,16 @@ class ReportStream:
         lost = End(at=self._engine.clock(), lost=f"what host {self._host} reported of its end could not be recorded")
         ended = EndedReport(host=self._host, key=report.key, uid=report.uid, attempt=report.attempt, end=lost, gone=True)
         try:
-            await self._engine.ask(_decision(ended))
+            await self._engine.ask(_decision([ended]))
         except Faulty as fault:
             log.error("job %s stays as it is: its end cannot be recorded: %s", show(report.key), fault.text)
 
 
-def _decision(report: PartReport) -> Decide:
-    return lambda cluster, now: Decided(events=decide_report(cluster, report, now))
+def _seen(committed: asyncio.Future[list[Answer]]) -> None:
+    """Nobody asks what became of reports whose stream has ended, as the host sends them again: that is no fault for the log."""
+    if not committed.cancelled():
+        committed.exception()
+
+
+def _decision(reports: Sequence[PartReport]) -> Decide:
+    return lambda cluster, now: Decided(events=decide_reports(cluster, reports, now))

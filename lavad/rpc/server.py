@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import grpc
+from proto import localsocket
 
-from proto import agent_pb2_grpc, localsocket
+if TYPE_CHECKING:
+    import grpc
+
+    from proto import agent_pb2_grpc
 
 MAX_MESSAGE = 256 << 20
 OPTIONS = [
@@ -47,8 +50,12 @@ class Listener:
 
 async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, secure: grpc.ServerCredentials | None) -> Listener:
     """Start serving on ``address``: ``unix:`` and a path, else over TLS for clients with a certificate. Raises CannotListen."""
+    import grpc
+
+    from lavad.wire.calls import calls_of
+
     server = grpc.aio.server(options=OPTIONS)
-    agent_pb2_grpc.add_AgentsServicer_to_server(servicer, server)  # type: ignore[no-untyped-call]
+    server.add_generic_rpc_handlers((calls_of(servicer),))
     folder = -1
     try:
         if localsocket.is_local(address):

@@ -24,7 +24,7 @@ OF_EVENT = 300
 COPIES = 2
 """A text stands in the store and in lsb.events, or in the event and in the record that it changes."""
 SAMPLE = 10
-"""Of a decision with more events, which are of one kind, so many are measured."""
+"""Of a decision with more events, which are of one kind and no submissions, so many are measured."""
 MOST_USERS = 10_000
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -54,16 +54,20 @@ class StoreGrowth:
 
         def deciding(cluster: Cluster, now: float) -> Decided:
             decided = decide(cluster, now)
-            size = size_of(decided)
-            if env is not None and self._envs.get(user) != env[0]:
-                self._envs[user] = env[0]
-                size += len(env[1])
-            self._add(user, size, now)
-            if decided.more is not None:
-                decided.more = self.counted(decided.more, user)
+            self.count(decided, user, now, env)
             return decided
 
         return deciding
+
+    def count(self, decided: Decided, user: str, now: float, env: tuple[str, bytes] | None = None) -> None:
+        """Count what a decision adds, as ``counted`` does."""
+        size = size_of(decided)
+        if env is not None and self._envs.get(user) != env[0]:
+            self._envs[user] = env[0]
+            size += len(env[1])
+        self._add(user, size, now)
+        if decided.more is not None:
+            decided.more = self.counted(decided.more, user)
 
     def _level(self, user: str, now: float) -> float:
         level, at = self._levels.get(user, (0.0, now))
@@ -80,12 +84,9 @@ class StoreGrowth:
 def size_of(decided: Decided) -> int:
     """Bytes that a decision adds to the store and to lsb.events, about."""
     events = decided.events
-    said = 0
-    for event in events[:SAMPLE]:
-        said += len(_encode(event))
-    if len(events) > SAMPLE:
-        said = said * len(events) // SAMPLE
-    for _, text in decided.texts:
-        said += len(_encode(text))
+    if len(events) > SAMPLE and not decided.texts:
+        said = len(_encode(events[:SAMPLE])) * len(events) // SAMPLE
+    else:
+        said = len(_encode((events, decided.texts))) if events or decided.texts else 0
     attached = sum([len(body) for _, _, body in decided.attached]) if decided.attached else 0
     return len(events) * OF_EVENT + COPIES * said + attached

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
-from typing import overload
+from typing import cast, overload
 
 import msgspec
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs
+from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
 from lavad.core.decide.control.revive import find_restart_source
 from lavad.core.decide.submit import submit
-from lavad.core.decide.submit.alike import Alike
+from lavad.core.decide.submit.alike import Alike, Lately, Run, runs_with
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller, Faulty, OptionValue, Refused
@@ -34,6 +34,8 @@ from proto.answers import Answer, Result
 MAX_ENVIRONMENT = 8 << 20
 AT_ONCE = 2_000
 """Jobs of a request that one turn of the engine may take, if it has the time."""
+LONGEST_RUN, LARGEST_RUN = 64, 64 << 10
+"""Jobs that one decision is about, and characters of their commands and scripts; between two a turn's time is looked at."""
 ENVIRONMENTS_AT_ONCE = 8 << 20
 """Bytes of different environments beyond which no more are made in one go: others wait as long as that takes."""
 _GROWN = "As much as LAVA_USER_STORE allows was added to the master's store"
@@ -51,6 +53,7 @@ class Submissions:
         self._texts = texts
         self._lookups = lookups
         self._growth = growth
+        self._lately = Lately()
 
     async def submit(self, ask: asks.Submit, caller: Caller) -> Answer:
         """One job or array; raises Refused."""
@@ -66,7 +69,8 @@ class Submissions:
 
     async def _submit(self, ask: asks.Submit, caller: Caller, env: Environment, source: RestartSource | None = None) -> Answer:
         async def decided(known: StoredJobs) -> Answer:
-            return await self._engine.ask(self._decision(ask, caller, env, known, source), ask.uuid, caller.user)
+            decide = partial(self._decided, caller, known, source, None, ask, env)
+            return await self._engine.ask(decide, ask.uuid, caller.user)
 
         return await self._lookups.tried(decided, caller)
 
@@ -128,7 +132,7 @@ class Submissions:
             return {"results": [*before, *(row for answer in answers for row in answer["results"])]}
 
         async def decided(known: StoredJobs) -> Answer:
-            decides = _Decisions(drafts, lambda ask, env, alike: self._decision(ask, caller, env, known, alike=alike))
+            decides = _Decisions(drafts, partial(self._decided, caller, known, None), partial(self._run, caller, known))
             return (await self._engine.hand_in(decides, uuid, caller.user, join=joined))[0]
 
         return (await self._lookups.tried(decided, caller))["results"]
@@ -159,26 +163,46 @@ class Submissions:
         self._texts.seen_env(name, passed)
         return name, packed
 
-    def _decision(
+    def _run(
+        self, caller: Caller, known: StoredJobs, alike: Alike, drafts: Sequence[Made], cluster: Cluster, now: float
+    ) -> Decided:
+        """Drafts that follow each other, which differ in little; each is refused alone."""
+        run, rows, env = Run(), list[Result](), drafts[0][1]
+        for ask, _ in drafts:
+            try:
+                rows.append(_accepted(submit.submit_in(run, cluster, ask, caller, now, local_time(now), known, alike=alike)))
+            except Refused as refusal:
+                rows.append(_refusal(refusal))
+        decided = Decided(events=run.events, answer={"results": rows}, texts=run.texts, envs=[env] if run.jobs else [])
+        if run.jobs:
+            self._growth.count(decided, caller.user, now, env)
+        return decided
+
+    def _decided(
         self,
-        ask: asks.Submit,
         caller: Caller,
+        known: StoredJobs,
+        source: RestartSource | None,
+        alike: Alike | None,
+        ask: asks.Submit,
         env: Environment,
-        known: StoredJobs = NOTHING,
-        source: RestartSource | None = None,
-        alike: Alike | None = None,
-    ) -> Decide:
-        def decide(cluster: Cluster, now: float) -> Decided:
-            seen = self._probes.seen(caller.user) if ask.checkpoint_folder else None
-            decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike, seen)
-            decided.envs = [env]
-            return decided
+        cluster: Cluster,
+        now: float,
+    ) -> Decided:
+        seen = self._probes.seen(caller.user) if ask.checkpoint_folder else None
+        if alike is None and seen is None:
+            alike = self._lately.find(cluster, now)
+        decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike, seen)
+        decided.envs = [env]
+        self._growth.count(decided, caller.user, now, env)
+        return decided
 
-        return self._growth.counted(decide, caller.user, env)
 
-
-_Draft = tuple[asks.Submit, Environment] | Refused
+Made = tuple[asks.Submit, Environment]
+_Draft = Made | Refused
 """A job of a request, with its environment; or why it is refused before it is decided."""
+Decision = Callable[[Alike, asks.Submit, Environment, Cluster, float], Decided]
+RunDecision = Callable[[Alike, Sequence[Made], Cluster, float], Decided]
 
 
 class _Drafts:
@@ -189,46 +213,37 @@ class _Drafts:
         self._made: list[_Draft] = []
         self._first = 0
         """The place of the first of those that are kept."""
-        self._envs: Counter[int] = Counter()
-        """How many of those have an environment, by its identity."""
-        self._size = 0
-        """Bytes of these environments."""
 
     def take(self, first: int, most: int) -> list[_Draft]:
         """``most`` of them from ``first`` on, fewer at the end and where their environments are large; none before it is kept."""
-        for gone in self._made[: first - self._first]:
-            self._count(gone, -1)
         passed = first - self._first - len(self._made)
         del self._made[: first - self._first]
         self._first = first
         for _ in islice(self._source, max(0, passed)):
             """Told of by a stored answer."""
-        while len(self._made) < most and self._size < ENVIRONMENTS_AT_ONCE:
+        envs = {id(draft[1]): len(draft[1][1]) for draft in self._made if not isinstance(draft, Refused)}
+        size = sum(envs.values())
+        while len(self._made) < most and size < ENVIRONMENTS_AT_ONCE:
             draft = next(self._source, None)
             if draft is None:
                 break
             self._made.append(draft)
-            self._count(draft, 1)
+            if not isinstance(draft, Refused) and id(draft[1]) not in envs:
+                envs[id(draft[1])] = len(draft[1][1])
+                size += len(draft[1][1])
         return self._made[:most]
-
-    def _count(self, draft: _Draft, by: int) -> None:
-        if isinstance(draft, Refused):
-            return
-        env = draft[1]
-        self._envs[id(env)] += by
-        if self._envs[id(env)] == max(0, by):
-            self._size += by * len(env[1])
 
 
 class _Decisions(Sequence[Decide]):
     """Those about drafts, answered also where they are refused; made when their turn comes, which most are not at first.
 
-    Decisions of one iteration are made at one time.
+    Decisions of one iteration are made at one time, and those about drafts that differ in little are one.
     """
 
-    def __init__(self, drafts: Sequence[_Draft], decision: Callable[[asks.Submit, Environment, Alike], Decide]) -> None:
+    def __init__(self, drafts: Sequence[_Draft], decided: Decision, run: RunDecision) -> None:
         self._drafts = drafts
-        self._decision = decision
+        self._decided = decided
+        self._run = run
 
     def __len__(self) -> int:
         return len(self._drafts)
@@ -239,30 +254,47 @@ class _Decisions(Sequence[Decide]):
     def __getitem__(self, at: slice) -> Sequence[Decide]: ...
     def __getitem__(self, at: int | slice) -> Decide | Sequence[Decide]:
         if isinstance(at, slice):
-            return _Decisions(self._drafts[at], self._decision)
-        return self._about(self._drafts[at], {})
+            return _Decisions(self._drafts[at], self._decided, self._run)
+        return partial(self._about, self._drafts[at], {})
 
     def __iter__(self) -> Iterator[Decide]:
         alike: Alike = {}
-        return (self._about(draft, alike) for draft in self._drafts)
+        begin = 0
+        while begin < len(self._drafts):
+            end = _end_of_run(self._drafts, begin)
+            if end - begin > 1:
+                yield partial(self._run, alike, cast("Sequence[Made]", self._drafts[begin:end]))
+            else:
+                yield partial(self._about, self._drafts[begin], alike)
+            begin = end
 
-    def _about(self, draft: _Draft, alike: Alike) -> Decide:
-        def decide(cluster: Cluster, now: float) -> Decided:
-            try:
-                if isinstance(draft, Refused):
-                    raise draft
-                decided = self._decision(*draft, alike)(cluster, now)
-            except NeedsLookup:
-                raise
-            except Refused as refusal:
-                return Decided(answer={"results": [_refusal(refusal)]})
-            decided.answer = {"results": [_accepted(decided.answer)]}
-            return decided
-
-        return decide
+    def _about(self, draft: _Draft, alike: Alike, cluster: Cluster, now: float) -> Decided:
+        try:
+            if isinstance(draft, Refused):
+                raise draft
+            decided = self._decided(alike, *draft, cluster, now)
+        except NeedsLookup:
+            raise
+        except Refused as refusal:
+            return Decided(answer={"results": [_refusal(refusal)]})
+        decided.answer = {"results": [_accepted(decided.answer)]}
+        return decided
 
 
-def _submission(ask: asks.Bulk, job: BulkJob, options: Mapping[str, OptionValue], env: str) -> asks.Submit:
+def _end_of_run(drafts: Sequence[_Draft], begin: int) -> int:
+    """Where drafts end that are decided together with the one at ``begin``."""
+    first, size = drafts[begin], 0
+    for at in range(begin, min(begin + LONGEST_RUN, len(drafts))):
+        draft = drafts[at]
+        if isinstance(first, Refused) or isinstance(draft, Refused) or draft[1] is not first[1]:
+            return max(at, begin + 1)
+        size += len(draft[0].command) + len(draft[0].script)
+        if size > LARGEST_RUN or not runs_with(first[0], draft[0]):
+            return max(at, begin + 1)
+    return min(begin + LONGEST_RUN, len(drafts))
+
+
+def _submission(ask: asks.Bulk, job: BulkJob, options: dict[str, OptionValue], env: str) -> asks.Submit:
     return asks.Submit(
         command=job.command,
         script=job.script,
@@ -270,7 +302,7 @@ def _submission(ask: asks.Bulk, job: BulkJob, options: Mapping[str, OptionValue]
         home=ask.home,
         umask=ask.umask,
         shell=ask.shell,
-        options=dict(options),
+        options=options,
         env_hash=env,
         checkpoint_folder=job.checkpoint_folder,
         checkpoint_mount=job.checkpoint_mount,

@@ -79,7 +79,7 @@ class GpuWatch:
 
     def committed(self, committed: Committed) -> None:
         """Listener of the engine."""
-        for event in committed.events:
+        for event in committed.events if ev.HostLeft in committed.kinds else ():
             if isinstance(event, ev.HostLeft):
                 self._known.pop(event.host, None)
                 self._drivers.pop(event.host, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 from lavad.core.events import JobDeadlocked
 from lavad.core.job.job import Job
@@ -28,6 +29,8 @@ class HeldGpus:
         self._seconds = self.seconds(now)
         self._at = now
         for job in jobs:
+            if not job.promised and not self._held:
+                continue
             waits = job.run is None and job.outcome is None
             gpus = sum(len(part.gpus) for part in job.promised) if waits else 0
             if gpus:
@@ -60,8 +63,8 @@ class HeldWatch:
 
     def committed(self, committed: Committed) -> None:
         """Count a committed batch."""
-        self.gpus.note([*committed.changed, *committed.finished], self._clock())
-        for event in committed.events:
+        self.gpus.note(chain(committed.changed, committed.finished), self._clock())
+        for event in committed.events if JobDeadlocked in committed.kinds else ():
             if isinstance(event, JobDeadlocked):
                 others = ", ".join(map(show, event.others[:9]))
                 log.warning("deadlock: job %s and jobs %s hold what the others wait for", show(event.key), others)

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 PAUSE = 1.0
 WELL = "its health check succeeds again"
+_HEARD = (ev.PartRefused, ev.PartStarted, ev.HostSwitched, ev.HostLeft)
 LONGEST_RETRY = 3600.0
 """Seconds at most until a closed host is tried again; each time it takes twice as long."""
 
@@ -50,7 +51,7 @@ class HostWatch:
 
     def committed(self, committed: Committed) -> None:
         """Listener of the engine."""
-        for event in committed.events:
+        for event in () if committed.kinds.isdisjoint(_HEARD) else committed.events:
             if isinstance(event, ev.PartRefused):
                 self._refused(event)
             elif isinstance(event, ev.PartStarted):

@@ -14,7 +14,8 @@ from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.job_names import ArrayError, keys_named, parse_job_id
 from lavad.core.site.rights import is_admin
-from lavad.store.read import Find, Reader
+from lavad.store.asked import Find
+from lavad.store.read import Reader
 from proto.answers import Answer
 from proto.workers import Workers
 

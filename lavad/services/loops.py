@@ -54,7 +54,7 @@ class Loops:
 
     def committed(self, committed: Committed) -> None:
         """After a commit: leases that an administrator has extended are so from now on."""
-        for event in committed.events:
+        for event in committed.events if LeasesExtended in committed.kinds else ():
             if isinstance(event, LeasesExtended) and event.by:
                 self._leases.extend(boottime(), event.seconds)
 

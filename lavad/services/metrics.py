@@ -33,7 +33,7 @@ from lavad.services.metrics_address import is_loopback, split_address
 
 log = logging.getLogger(__name__)
 
-BOUNDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
+BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
 REVOKED = "ca.crl"
 LISTED = 1000
 """Parallel jobs that have a rank count of their own; more would make the page long."""
@@ -94,7 +94,7 @@ class Metrics:
         self.prepared: dict[Labels, Spread] = defaultdict(Spread)
         self.launched: dict[Labels, Spread] = defaultdict(Spread)
         self.cycles = Spread()
-        self.commits = 0
+        self.commits = Spread()
         self.events: dict[str, int] = defaultdict(int)
         self.ranks: dict[int, tuple[Labels, int]] = {}
         self._started: set[int] = set()
@@ -112,12 +112,12 @@ class Metrics:
             ev.CheckpointMade: self._checkpoint_made,
             ev.CheckpointFailed: self._checkpoint_failed,
         }
-        for job in cluster.jobs.rows.values():
-            self._list(job)
+        for key in cluster.started:
+            self._list(cluster.jobs.rows[key])
 
     def committed(self, committed: Committed) -> None:
         """Count a committed batch."""
-        self.commits += 1
+        self.commits.add(committed.took)
         finished = {job.key: job for job in committed.finished}
         for event in committed.events:
             self.events[type(event).__name__] += 1
@@ -232,12 +232,15 @@ class Metrics:
         cycles = HistogramMetricFamily("lava_cycle_seconds", "The scheduler's cycles that changed something")
         cycles.add_metric([], self.cycles.buckets(), self.cycles.total)
         yield cycles
+        commits = HistogramMetricFamily("lava_commit_seconds", "What the store took for a transaction")
+        commits.add_metric([], self.commits.buckets(), self.commits.total)
+        yield commits
         yield _counts("lava_events", "Events committed", ("event",), {(n,): c for n, c in list(self.events.items())})
         idle = CounterMetricFamily("lava_gpu_held_idle_seconds", "GPU seconds held by jobs that have not started")
         idle.add_metric((), self._idle_gpus())
         yield idle
         yield _counts("lava_reports_set_aside", "Reports of hosts that could not be recorded", (), {(): self._set_aside()})
-        yield _counts("lava_commits", "Transactions of the store", (), {(): self.commits})
+        yield _counts("lava_commits", "Transactions of the store", (), {(): sum(self.commits.counts)})
         ranks = GaugeMetricFamily("lava_job_ranks", "Slots of parallel jobs that run", labels=("job", *_JOB))
         for key, (labels, count) in list(self.ranks.items()):
             ranks.add_metric((show(key), *labels), count)

@@ -6,6 +6,7 @@ cannot be recorded is held, and shows SYS_UNABLE as its reason while it cannot b
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +36,11 @@ log = logging.getLogger(__name__)
 class Acceptance:
     """Has plans accepted by the engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, planner: Callable[[], int] = lambda: 0) -> None:
+        """``planner``: number of the process that plans; a plan of an earlier one may be of changes that were undone."""
         self._engine = engine
+        self._planner = planner
+        self._of = 0
         self._configured = 0
         """Version of the newest configuration: a plan made before it is dropped."""
         self._limits = LimitBook(engine.cluster.conf)
@@ -49,16 +53,28 @@ class Acceptance:
         return {**plan.why_job, **dict.fromkeys(self._aside, PendReason.SYS_UNABLE)} if self._aside else plan.why_job
 
     async def accept(self, plan: Plan) -> bool:
-        """Accept the plan; whether its recorded inputs are stored."""
+        """Accept the plan, in parts that others do not wait for; whether its recorded inputs are stored."""
+        self._of = self._planner()
         if self._aside:
             plan = self._without_aside(plan)
-        try:
-            return await self._ask(plan)
-        except Faulty as fault:
-            log.error("a plan could not be recorded, and is tried piece by piece: %s", fault.text)
-        except Refused as refusal:
-            log.error("plan dropped: %s", refusal.text)
-            return False
+        kept = False
+        rest: Plan | None = plan
+        while rest is not None:
+            plan = rest
+            try:
+                stored, rest = await self._ask(plan)
+            except Faulty as fault:
+                log.error("a plan could not be recorded, and is tried piece by piece: %s", fault.text)
+                await self._by_pieces(plan)
+                return kept
+            except Refused as refusal:
+                log.error("plan dropped: %s", refusal.text)
+                return kept
+            kept = kept or stored
+        return kept
+
+    async def _by_pieces(self, plan: Plan) -> None:
+        """One proposal after the other; jobs whose start cannot be recorded are held."""
         for piece in pieces(plan):
             try:
                 await self._ask(piece)
@@ -69,7 +85,6 @@ class Acceptance:
             except Refused as refusal:
                 log.error("plan dropped: %s", refusal.text)
                 break
-        return False
 
     def _without_aside(self, plan: Plan) -> Plan:
         now = self._engine.clock()
@@ -92,16 +107,22 @@ class Acceptance:
         else:
             log.error("job %s is held, as its start could not be recorded; bresume has it tried again", show(key))
 
-    async def _ask(self, plan: Plan) -> bool:
+    async def _ask(self, plan: Plan) -> tuple[bool, Plan | None]:
+        """(whether the inputs of a first part of the plan are stored, the rest of the plan)."""
         seed = secrets.token_hex(6)
+        rest: Plan | None = None
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            return accept(cluster, plan, now, seed, self._limits, self._configured)
+            nonlocal rest
+            if self._planner() != self._of:
+                return Decided()
+            decided, rest = accept(cluster, plan, now, seed, self._limits, self._configured)
+            return decided
 
-        return bool((await self._engine.ask(decide)).get("kept"))
+        return bool((await self._engine.ask(decide)).get("kept")), rest
 
     def _committed(self, committed: Committed) -> None:
-        if any(isinstance(event, ev.Configured) for event in committed.events):
+        if ev.Configured in committed.kinds:
             self._configured = committed.version
             self._limits = LimitBook(self._engine.cluster.conf)
 
@@ -133,7 +154,7 @@ class Plans:
         self, engine: Engine, scheduler: ReplicaProcess, queries: QueryProcess, soft: Soft, seen: Sequence[Callable[[Plan], None]]
     ) -> None:
         """``seen``: called with each plan, to count it."""
-        self._acceptance = Acceptance(engine)
+        self._acceptance = Acceptance(engine, lambda: scheduler.started)
         self._scheduler = scheduler
         self._queries = queries
         self._soft = soft
@@ -149,6 +170,7 @@ class Plans:
         for seen in self._seen:
             seen(plan)
         kept = plan.decides and await self._acceptance.accept(plan)
+        await asyncio.sleep(0)  # the orders that are due go out first
         news = SoftUpdate(why=plan.why, why_job=self._acceptance.reasons(plan), promises=plan.promises)
         update(self._soft, news)
         self._queries.process.send_frame(feed.frame(news))

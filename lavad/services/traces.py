@@ -1,6 +1,6 @@
 """Traces of jobs (LAVA_TRACES): keeps the process that sends them, and hands on to it why jobs wait.
 
-Rule: nothing here waits for that process: what it does not take in time is left out.
+Rule: nothing here waits for that process. What it does not take in time is left out, and it is told how things are then.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ import asyncio
 import contextlib
 import logging
 import socket
+from collections.abc import Mapping
 from typing import BinaryIO
 
-from lavad.core.plan.volatile import Soft, SoftUpdate
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
+from lavad.engine import Committed
 from lavad.processes.traces import MISSING
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import spawn
@@ -28,21 +31,50 @@ KEPT = 100
 class Traces:
     """The process, and what it is to be told."""
 
-    def __init__(self, settings: feed.ReplicaSettings, soft: Soft, output: BinaryIO | None) -> None:
+    def __init__(self, settings: feed.ReplicaSettings, cluster: Cluster, soft: Soft, output: BinaryIO | None) -> None:
         self._settings = settings
+        self._cluster = cluster
         self._soft = soft
         self._output = output
         self._news: asyncio.Queue[bytes] = asyncio.Queue(KEPT)
+        self._waiting: set[int] = set()
+        """Specs whose jobs wait for a reason that was handed on."""
 
     def take(self, news: SoftUpdate) -> None:
         """Why jobs wait, as the scheduler says it."""
-        if news.why and not self._news.full():
-            self._news.put_nowait(feed.frame(SoftUpdate(why=news.why)))
+        if news.why:
+            self._put(self._of_waiting(news.why))
+
+    def committed(self, committed: Committed) -> None:
+        """No job of a class waits any more: the next one has not waited for the same reason."""
+        of_jobs = {job.spec for job in (*committed.changed, *committed.finished)}
+        found = of_jobs | {array.spec for array in committed.arrays}
+        if over := (found & self._waiting).difference(self._cluster.pending):
+            self._waiting -= over
+            self._put(dict.fromkeys(over, WhyClass((), committed.events[-1].at)))
+
+    def _of_waiting(self, why: Mapping[int, WhyClass]) -> dict[int, WhyClass]:
+        found = {spec: one for spec, one in why.items() if spec in self._cluster.pending}
+        self._waiting.update(found)
+        return found
+
+    def _put(self, why: dict[int, WhyClass]) -> None:
+        if self._news.full():
+            why = self._anew()
+        if why:
+            self._news.put_nowait(feed.frame(SoftUpdate(why=why)))
+
+    def _anew(self) -> dict[int, WhyClass]:
+        """Leave out what was not taken: all that is so now."""
+        while not self._news.empty():
+            self._news.get_nowait()
+        self._waiting.clear()
+        return self._of_waiting(self._soft.why)
 
     async def run(self) -> None:
         """Until the packages that it needs turn out not to be installed."""
         while True:
-            process, link = spawn("lavad.processes.traces", self._output)
+            process, link, _ = spawn("lavad.processes.traces", self._output)
             link.setblocking(False)
             feeder = asyncio.create_task(self._feed(link))
             try:
@@ -59,6 +91,6 @@ class Traces:
     async def _feed(self, link: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
-            await loop.sock_sendall(link, feed.frame(self._settings) + feed.frame(SoftUpdate(why=self._soft.why)))
+            await loop.sock_sendall(link, feed.frame(self._settings) + feed.frame(SoftUpdate(why=self._anew())))
             while True:
                 await loop.sock_sendall(link, await self._news.get())

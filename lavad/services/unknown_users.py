@@ -38,7 +38,7 @@ class UnknownUsers:
 
     def committed(self, committed: Committed) -> None:
         """Listener of the engine."""
-        for event in committed.events:
+        for event in committed.events if ev.PartRefused in committed.kinds else ():
             if isinstance(event, ev.PartRefused) and event.code == NO_USER:
                 self._refused.put_nowait(event.key)
 

@@ -38,9 +38,13 @@ class Waits:
             for over in self._arrays.pop(array):
                 if not over.done():
                     over.set_result(None)
-        if not self._waiting:
+        if not self._waiting or committed.kinds.isdisjoint((PartStarted, PartPrepared, JobFinished)):
             return
+        waited = {key for key, _ in self._waiting}
+        finished = {job.key: job for job in committed.finished if job.key in waited}
         for event in committed.events:
+            if not isinstance(event, (PartStarted, PartPrepared, JobFinished)) or event.key not in waited:
+                continue
             if isinstance(event, PartStarted):
                 job = self._cluster.find_job(event.key)
                 if job is not None and job.run is not None and job.run.parts[0].host == event.host:
@@ -48,7 +52,7 @@ class Waits:
             elif isinstance(event, PartPrepared) and event.door:
                 self._answer(event.key, "door", {})
             elif isinstance(event, JobFinished):
-                ended = next(job for job in committed.finished if job.key == event.key)
+                ended = finished[event.key]
                 self._answer(event.key, "started", answer_for(ended))
                 self._answer(event.key, "finished", answer_for(ended))
                 self._answer(event.key, "door", answer_for(ended))

@@ -1,4 +1,4 @@
-"""Columns of many rows as arrays of PostgreSQL in its binary form, so that one statement writes them all. Pure.
+"""Values of columns in PostgreSQL's binary form, those of many rows as an array, so that one statement writes them all. Pure.
 
 The form is what array_recv reads (PostgreSQL, src/backend/utils/adt/arrayfuncs.c): the number of dimensions, whether an element
 is NULL, the type of the elements; how many there are, the index of the first; of each its length, or -1 for NULL, and its bytes.
@@ -20,10 +20,6 @@ Row = tuple[Any, ...]
 """The values of a row, or of a column."""
 
 
-class Packed(bytes):
-    """An array as it is sent."""
-
-
 class Kind(msgspec.Struct, frozen=True):
     """A type of columns: its name in SQL, its number (pg_type.oid), its code for ``struct``; "": bytes of any length."""
 
@@ -31,7 +27,18 @@ class Kind(msgspec.Struct, frozen=True):
     oid: int
     code: str = ""
 
-    def pack(self, values: Row) -> Packed:
+    def one(self, value: object) -> bytes | None:
+        """A value. Raises as ``pack``."""
+        if value is None or isinstance(value, bytes):
+            return value
+        if isinstance(value, str) and not self.code:
+            return value.encode()
+        try:
+            return struct.pack(f">{self.code}", value)
+        except struct.error as error:
+            raise OverflowError(f"{self.name}: {error}") from error
+
+    def pack(self, values: Row) -> bytes:
         """The array of these. Raises OverflowError, UnicodeEncodeError: the database cannot hold one of them."""
         count = len(values)
         nulls = values.count(None)
@@ -39,7 +46,7 @@ class Kind(msgspec.Struct, frozen=True):
             body = _NULL * count if nulls == count else self._fixed(values, nulls) if self.code else self._free(values, nulls)
         except struct.error as error:
             raise OverflowError(f"{self.name}: {error}") from error
-        return Packed(_HEAD.pack(1, nulls > 0, self.oid, count, 1) + body)
+        return _HEAD.pack(1, nulls > 0, self.oid, count, 1) + body
 
     def _fixed(self, values: Row, nulls: int) -> bytes:
         one = struct.Struct(f">i{self.code}")

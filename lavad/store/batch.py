@@ -79,7 +79,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
     return Batch(
         first=cluster.version - len(events) + 1,
         events=events,
-        jobs=[jobs[key] for key in cluster.jobs.changed if key in jobs],
+        jobs=[job for key in cluster.jobs.changed if (job := jobs.get(key)) is not None],
         finished=list(cluster.finished.values()),
         arrays=[arrays[job] for job in cluster.arrays.changed if job in arrays],
         dropped_arrays=list(cluster.finished_arrays.values()),

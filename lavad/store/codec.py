@@ -5,6 +5,8 @@ Rule: msgpack with field names, so that fields with defaults may be added and ol
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -24,11 +26,21 @@ from lavad.store.errors import StoreCorrupt
 
 T = TypeVar("T")
 
+
+class _Classed(msgspec.Struct, gc=False):
+    """Of a job's record, its spec."""
+
+    spec: int
+
+
 _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
 
 _events: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
+_event_lists: msgspec.msgpack.Decoder[list[AnyEvent]] = msgspec.msgpack.Decoder(list[AnyEvent])
 _jobs = msgspec.msgpack.Decoder(Job)
+_job_lists = msgspec.msgpack.Decoder(list[Job])
+_classed = msgspec.msgpack.Decoder(list[_Classed])
 _arrays = msgspec.msgpack.Decoder(Array)
 _specs = msgspec.msgpack.Decoder(Spec)
 _texts = msgspec.msgpack.Decoder(JobText)
@@ -42,6 +54,8 @@ _reservations = msgspec.msgpack.Decoder(Reservation)
 _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 
+_ARRAY = struct.Struct(">BI")
+"""The head of an array in msgpack: its kind (0xDD), how many it has."""
 _TAG = 24
 """Bytes at the start of an encoded event that contain the name of its kind."""
 
@@ -51,7 +65,7 @@ def row_id(key: int) -> int:
     return (key & 0xFFFFFFFF) << 32 | key >> 32
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, what: str) -> T:
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw, what: str) -> T:
     try:
         return decoder.decode(data)
     except msgspec.MsgspecError as error:
@@ -62,6 +76,18 @@ def decode_event(seq: int, data: bytes) -> Event:
     if b"Configured" in data[:_TAG]:
         return _configured(seq, data)
     return _decode(_events, data, f"event {seq}")
+
+
+def decode_events(rows: Sequence[tuple[int, bytes]]) -> list[tuple[int, Event]]:
+    """Of rows (number, data): in one go, which takes half of what one by one does."""
+    if not any(b"Configured" in data[:_TAG] for _, data in rows):
+        try:
+            events = _event_lists.decode(_ARRAY.pack(0xDD, len(rows)) + b"".join([data for _, data in rows]))
+        except msgspec.MsgspecError:
+            pass  # one by one it is said which does not read
+        else:
+            return [(row[0], event) for row, event in zip(rows, events, strict=True)]
+    return [(seq, decode_event(seq, data)) for seq, data in rows]
 
 
 def _configured(seq: int, data: bytes) -> Event:
@@ -77,6 +103,16 @@ def _configured(seq: int, data: bytes) -> Event:
 
 def decode_job(data: bytes) -> Job:
     return _decode(_jobs, data, "a row of jobs")
+
+
+def decode_jobs(data: msgspec.Raw) -> list[Job]:
+    """Of a piece of rows."""
+    return _decode(_job_lists, data, "a row of jobs")
+
+
+def specs_of_jobs(data: msgspec.Raw) -> set[int]:
+    """The numbers of their specs, without the rest."""
+    return {job.spec for job in _decode(_classed, data, "a row of jobs")}
 
 
 def decode_array(data: bytes) -> Array:

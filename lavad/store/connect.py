@@ -11,20 +11,17 @@ import fcntl
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, make_url
 
 from lavad.store import schema
-from lavad.store.arrays import Packed
 from lavad.store.errors import StoreError, StoreHeld, StoreRefused, refusal
 from lavad.store.filesystem import check_local
 
 if TYPE_CHECKING:
-    import sqlite3
-
     import psycopg
 
 Query = sa.Select[Any]
@@ -68,6 +65,8 @@ def make_engine(text: str, *, read_only: bool = False) -> sa.Engine:
 
 
 def _sqlite(url: URL, read_only: bool) -> sa.Engine:
+    import sqlite3
+
     engine = sa.create_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_MS / 1000, "check_same_thread": False})
 
     def connected(connection: sqlite3.Connection, _record: object) -> None:
@@ -78,11 +77,16 @@ def _sqlite(url: URL, read_only: bool) -> sa.Engine:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA query_only=ON" if read_only else "PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
-        connection.execute("PRAGMA cache_size=-16000")
+        # KiB; the kernel keeps what was written last, too: with 16 times as much a commit takes as long
+        connection.execute("PRAGMA cache_size=-1000")
         connection.execute("PRAGMA case_sensitive_like=ON")
 
     def begun(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        driver: sqlite3.Connection = cast("Any", connection.connection.driver_connection)
+        try:
+            driver.execute("BEGIN" if read_only else "BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise wrapped(error, sqlite3.Error, connection) from error
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
@@ -99,22 +103,13 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
         "application_name": "lavad",
     }
     schema.use_postgresql()
-    engine = sa.create_engine(url, paramstyle="format", hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
+    engine = sa.create_engine(url, hide_parameters=True, connect_args=arguments, pool_use_lifo=True)
 
-    from psycopg.pq import Format
     from psycopg.types.numeric import Int8Dumper
-    from psycopg.types.string import BytesBinaryDumper
-
-    class PackedDumper(BytesBinaryDumper):
-        """Of an array, whose type the statement says."""
-
-        format = Format.BINARY
-        oid = 0
 
     def connected(connection: psycopg.Connection[object], _record: object) -> None:
         # one type for all ints: otherwise each mix of small and large ones makes a prepared statement of its own
         connection.adapters.register_dumper(int, Int8Dumper)
-        connection.adapters.register_dumper(Packed, PackedDumper)
         was = connection.autocommit
         connection.autocommit = True
         for name, value in _SETTINGS.items():
@@ -136,6 +131,13 @@ def connect(engine: sa.Engine) -> sa.Connection:
         return connection
     except sa.exc.DBAPIError as error:
         raise _named(engine, error) from error
+
+
+def wrapped(error: Exception, kind: type[Exception], connection: sa.Connection) -> sa.exc.DBAPIError:
+    """As SQLAlchemy does with errors of statements that go through it; ``kind``: that of all errors of the driver."""
+    away = connection.dialect.is_disconnect(cast("Any", error), cast("Any", connection.connection.driver_connection), None)
+    found = sa.exc.DBAPIError.instance("", (), error, kind, connection_invalidated=away, dialect=connection.dialect)
+    return cast("sa.exc.DBAPIError", found)
 
 
 def _named(engine: sa.Engine, error: sa.exc.DBAPIError) -> StoreError:

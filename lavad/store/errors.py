@@ -1,7 +1,7 @@
 """Errors of the store, and their mapping from the errors of the drivers.
 
 Rule: ``StoreRefused`` and its kinds promise that nothing was written; only ``OutcomeUnknown`` leaves that open.
-psycopg is imported only where PostgreSQL is the store: it takes a tenth of a daemon's start.
+psycopg is imported only where PostgreSQL is the store, SQLAlchemy where one is read: each takes a tenth of a second or more.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-import sqlalchemy.exc as exc
-
 if TYPE_CHECKING:
     import psycopg
+    import sqlalchemy.exc as exc
 
 
 class StoreError(Exception):
@@ -66,6 +65,8 @@ _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 def refusal(error: exc.DBAPIError) -> StoreError:
     """The error of a transaction that was not committed."""
+    import sqlalchemy.exc as exc
+
     origin = error.orig
     text = _line(origin)
     if isinstance(error, exc.DataError | exc.IntegrityError | exc.ProgrammingError):
@@ -119,9 +120,12 @@ def at_commit(error: exc.DBAPIError) -> StoreError:
 
 
 def lost(error: exc.DBAPIError) -> bool:
-    """Whether the connection is lost (SQLAlchemy does not notice when the server ended the session with an error message)."""
+    """Whether the connection is lost (SQLAlchemy does not notice when the server ended the session with an error message).
+
+    So it is where its prepared statements are gone (26): psycopg has the server forget all of them after a rollback.
+    """
     state = getattr(error.orig, "sqlstate", None) or ""
-    return error.connection_invalidated or state.startswith(("57P", "08", "25P03", "25P04"))
+    return error.connection_invalidated or state.startswith(("57P", "08", "25P03", "25P04", "26"))
 
 
 def _line(error: BaseException | None) -> str:

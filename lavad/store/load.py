@@ -6,11 +6,17 @@ Finished jobs, and specs that no live job has, are not loaded.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from heapq import merge
+from itertools import chain, islice
 
+import msgspec
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.fill import fill
+from lavad.core.cluster.snapshot import JOBS_AT_ONCE, Snapshot, piece_of, take
 from lavad.core.events import Configured
 from lavad.core.job.job import Array, Job
 from lavad.store import codec, schema
@@ -22,23 +28,27 @@ from lavad.store.writer import Store
 _CHUNK = 500
 
 
-def load(store: Store) -> Cluster:
-    """All live state as of the newest committed batch; raises ``StoreCorrupt`` or ``StoreRefused``."""
+def load(store: Store, read: Callable[[Snapshot], None] = lambda _: None) -> Cluster:
+    """All live state as of the newest committed batch; raises ``StoreCorrupt`` or ``StoreRefused``.
+
+    ``read``: called with what was read before a cluster is made of it, which takes longer; jobs that have ended are not in it.
+    """
     try:
         with connect(store.engine) as connection, connection.begin():
             one_snapshot(connection)
-            return load_rows(connection)
+            return load_rows(connection, read)
     except sa.exc.DBAPIError as error:
         raise refusal(error) from error
 
 
-def load_rows(connection: sa.Connection) -> Cluster:
+def load_rows(connection: sa.Connection, read: Callable[[Snapshot], None] = lambda _: None) -> Cluster:
     """As ``load``, within the caller's transaction."""
     cluster = Cluster()
-    jobs = [codec.decode_job(data) for data in _live(connection, schema.jobs, schema.jobs.c.id)]
+    # as they are stored: made one after the other, a million take little memory
+    jobs = [*_pieces(_live(connection, schema.jobs, schema.jobs.c.id))]
     arrays = [codec.decode_array(data) for data in _live(connection, schema.arrays, schema.arrays.c.job)]
     _counters(connection, cluster)
-    _specs(connection, cluster, {record.spec for record in jobs} | {record.spec for record in arrays})
+    _specs(connection, cluster, {record.spec for record in arrays}.union(*map(codec.specs_of_jobs, jobs)))
     for (data,) in connection.execute(sa.select(schema.hosts.c.data).order_by(schema.hosts.c.name)):
         host = codec.decode_host(data)
         cluster.hosts.put(host.name, host)
@@ -60,15 +70,16 @@ def load_rows(connection: sa.Connection) -> Cluster:
     for (data,) in connection.execute(sa.select(schema.reservations.c.data).where(schema.reservations.c.gone.is_(False))):
         reservation = codec.decode_reservation(data)
         cluster.reservations.put(reservation.name, reservation)
-    records: list[Job | Array] = [*arrays, *jobs]
-    for record in sorted(records, key=_order):
-        if isinstance(record, Array):
-            cluster.arrays.put(record.job, record)
-        else:
-            cluster.jobs.put(record.key, record)
+    read(replace(take(cluster), arrays=arrays, jobs=jobs))
+    fill(cluster, merge(arrays, chain.from_iterable(map(codec.decode_jobs, jobs)), key=_order))
     _ended(connection, cluster)
     cluster.forget_changes()
     return cluster
+
+
+def _pieces(rows: Iterator[bytes]) -> Iterator[msgspec.Raw]:
+    while piece := list(islice(rows, JOBS_AT_ONCE)):
+        yield piece_of(piece)
 
 
 def _ended(connection: sa.Connection, cluster: Cluster) -> None:

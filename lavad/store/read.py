@@ -22,7 +22,8 @@ from lavad.core.lang.states import JobState
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.site.conf import Conf, Params
 from lavad.store import codec, prune, schema
-from lavad.store.accounting import Asked, Share, Sums, Wasteful, pages, shares, sums, wasteful
+from lavad.store.accounting import pages, shares, sums, wasteful
+from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from lavad.store.connect import Found, Query, make_engine
 from lavad.store.ended import ended_of, ids_named
 from lavad.store.errors import StoreRefused, lost, refusal
@@ -32,33 +33,6 @@ from lavad.store.upgrade import find_version
 _CHUNK = 500
 _jobs = schema.jobs.c
 _events = schema.events.c
-
-
-class Find(msgspec.Struct, frozen=True):
-    """Filters on finished jobs; None: does not apply."""
-
-    keys: tuple[int, ...] | None = None
-    """A key without an index names the job, or every element of the array."""
-    user: str | None = None
-    queue: str | None = None
-    project: str | None = None
-    since: float | None = None
-    """Finished at this time or later."""
-    until: float | None = None
-    """Finished before this time."""
-    name: str | None = None
-    """Job name, ``*`` for any text; an array's name finds its elements."""
-    limit: int | None = None
-    newest_first: bool = False
-    """Else by job id and index."""
-
-
-class Mark(msgspec.Struct, gc=False):
-    """The columns of a finished job that are needed for counts; its record is not read."""
-
-    key: int
-    spec: int
-    state: JobState = JobState.PEND
 
 
 _marks = msgspec.msgpack.Decoder(Mark)
@@ -149,9 +123,11 @@ class Reader:
         query = sa.select(_jobs.data).where(*_conditions(Find(since=since)))
         return [_marks.decode(row.data) for row in self._rows(query)]
 
-    def finished_elements(self, job: int) -> list[Job]:
-        """Finished elements of an array, live or not, by index."""
-        return self.finished_jobs(Find(keys=(job,)))
+    def worst_element(self, job: int) -> Job | None:
+        """Of the finished elements of an array: the first that failed, else the first."""
+        query = sa.select(_jobs.data).where(*_conditions(Find()), _range(job))
+        data = self._one(query.order_by(_jobs.state == int(JobState.DONE), _jobs.id).limit(1))
+        return None if data is None else codec.decode_job(data)
 
     def finished_array(self, job: int) -> Array | None:
         """The last record of an array whose elements have all finished."""
@@ -256,7 +232,7 @@ class Reader:
 
     def _history(self, *where: sa.ColumnElement[bool], limit: int | None = None) -> list[tuple[int, Event]]:
         query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
-        return [(seq, codec.decode_event(seq, data)) for seq, data in self._rows(query)]
+        return codec.decode_events(self._rows(query))
 
     def _by_key(self, table: sa.Table, key: sa.Column[int], wanted: Iterable[int]) -> Found:
         keys = list(wanted)

@@ -34,37 +34,51 @@ from lavad.store.statements import Statements, Write
 
 Names = Callable[[int], tuple[str, str, str]]
 """Spec number to its user, queue and project."""
+StoredText = tuple[int, bytes, str | None]
+"""A row of texts: job id or key, the text, the hash of its environment."""
 
 
 class Rows:
-    """The rows of a batch: ``answers``, then ``writes`` in their order."""
+    """The rows of a batch: ``writes``, in their order. Those of ``answers`` are the first."""
 
     def __init__(self, batch: Batch, statements: Statements, names: Names, top_job: int) -> None:
         own = {number: (spec.user, spec.queue, spec.project) for number, spec in batch.specs}
         self._names: Names = lambda number: own.get(number) or names(number)
         self.new_names = own
-        submitted = [event.key for event in batch.events if type(event) is JobSubmitted]
+        kinds = set(map(type, batch.events))
+        submitted = [event.key for event in batch.events if type(event) is JobSubmitted] if JobSubmitted in kinds else []
         self.top_job = max(submitted, default=top_job)
         reused = [key for key in submitted if key <= top_job]
         now = time.time()
-        self.answers: list[Row] = [(uuid, now, data) for uuid, data in batch.answers]
-        writes = [*_forgotten(reused, statements), *self._writes(batch, statements, submitted)]
+        self.uuids = [uuid for uuid, _ in batch.answers]
+        """Of answers."""
+        self.first = (batch.first, encode(batch.events[0])) if batch.events else None
+        """Number and data of the first event."""
+        self.texts: list[StoredText] = [(job, encode(text), text.env or None) for job, text in batch.texts]
+        answers: Sequence[Row] = [(uuid, now, data) for uuid, data in batch.answers]
+        writes = [
+            (statements.answer, answers),
+            *_forgotten(reused, statements),
+            *self._writes(batch, statements, submitted, kinds),
+        ]
         self.writes = [write for write in writes if write[1]]
 
-    def _writes(self, batch: Batch, to: Statements, submitted: list[int]) -> list[tuple[Write, Sequence[Row]]]:
+    def _writes(
+        self, batch: Batch, to: Statements, submitted: list[int], kinds: set[type[Event]]
+    ) -> list[tuple[Write, Sequence[Row]]]:
         new, now = set(submitted), time.time()
         at = batch.events[-1].at if batch.events else now
         arrays: list[Row] = [(array.job, None, encode(array)) for array in batch.arrays]
         arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
         of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
         return [
-            (to.event, _event_rows(batch)),
+            (to.event, _event_rows(batch, kinds)),
             (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
             (to.submitted, self._live(job for job in batch.jobs if job.key in new)),
             (to.job, self._live(job for job in batch.jobs if job.key not in new)),
             (to.finished, self._finished(batch.finished)),
             (to.array, arrays),
-            (to.text, [(job, encode(text), text.env or None) for job, text in batch.texts]),
+            (to.text, self.texts),
             (to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]),
             (to.env, list(batch.envs)),
             (to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]),
@@ -77,8 +91,8 @@ class Rows:
             (to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]),
             (to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]),
             (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
-            (to.meta, _meta_rows(batch, submitted)),
-            (to.finished, self._finished(killed_jobs(batch.events, of_events))),
+            (to.meta, _meta_rows(batch, submitted, not kinds.isdisjoint(_OF_META))),
+            (to.finished, self._finished(killed_jobs(batch.events, of_events) if ElementsKilled in kinds else ())),
         ]
 
     def _live(self, jobs: Iterable[Job]) -> list[Row]:
@@ -113,33 +127,39 @@ def _sums(job: Job) -> Row:
     checkpoints = _NONE if known is None else msgspec.structs.astuple(sums_of(known))
     if run is None:
         return *_NO_SUMS[:5], *gpus, *checkpoints
-    ends = [part.end for part in run.parts if part.end is not None]
-    cpu = used_by(run, job.since)[1]
-    started = run.started or next((end.started for end in ends if end.started), 0.0) or run.dispatched
-    hosts = " ".join(part.host for part in run.parts)
+    _, cpu, slots, _ = used_by(run, job.since)
+    started = run.started or next((part.end.started for part in run.parts if part.end and part.end.started), run.dispatched)
+    hosts = " ".join([part.host for part in run.parts])
     seconds = max(0.0, job.since - started)
     # of an attempt that ended at once the master knows no start
-    slots = used_by(run, job.since)[2] or sum(part.slots for part in run.parts) * seconds
+    slots = slots or sum(part.slots for part in run.parts) * seconds
     return run.dispatched, cpu, seconds, f" {hosts} ", slots, *gpus, *checkpoints
 
 
-def _event_rows(batch: Batch) -> list[Row]:
-    return [_event_row(seq, event) for seq, event in zip(count(batch.first), batch.events, strict=False)]
+def _event_rows(batch: Batch, kinds: set[type[Event]]) -> list[Row]:
+    names = {kind: kind_of(kind) for kind in kinds}
+    return [_event_row(seq, event, names[type(event)]) for seq, event in zip(count(batch.first), batch.events, strict=False)]
 
 
-def _event_row(seq: int, event: Event) -> Row:
+def _event_row(seq: int, event: Event, kind: str) -> Row:
     if isinstance(event, JobEvent):
         key = event.key
-        return (seq, event.at, kind_of(type(event)), key & 0xFFFFFFFF, key >> 32, encode(event))
-    return (seq, event.at, kind_of(type(event)), None, None, encode(event))
+        return (seq, event.at, kind, key & 0xFFFFFFFF, key >> 32, encode(event))
+    return (seq, event.at, kind, None, None, encode(event))
 
 
-def _meta_rows(batch: Batch, submitted: list[int]) -> list[Row]:
-    """What is in no other table: next job id, newest ``Configured`` event, newest master, an extension of the leases."""
+_OF_META = (Configured, MasterStarted, StoreRestored, LeasesExtended)
+
+
+def _meta_rows(batch: Batch, submitted: list[int], has_any: bool) -> list[Row]:
+    """What is in no other table: next job id, newest ``Configured`` event, newest master, an extension of the leases.
+
+    ``has_any``: whether one of the events is _OF_META.
+    """
     meta = dict(batch.meta)
     if submitted:
         meta["next_job"] = str(submitted[-1] + 1)
-    for seq, event in zip(count(batch.first), batch.events, strict=False):
+    for seq, event in zip(count(batch.first), batch.events if has_any else (), strict=False):
         if type(event) is Configured:
             meta["configured"] = str(seq)
         elif type(event) is MasterStarted:

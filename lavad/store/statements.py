@@ -7,13 +7,15 @@ costs it and its client more than the row itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 
 import msgspec
 import sqlalchemy as sa
 
 from lavad.store import schema
-from lavad.store.arrays import Kind, Packed, Row, kind_of
+from lavad.store.arrays import Kind, Row, kind_of
+
+Call = tuple[str, Sequence[bytes | None]]
+"""A statement with its parameters, in binary form."""
 
 _FEW = 3
 """So many rows are written one by one: an array costs PostgreSQL as much as some parameters."""
@@ -28,24 +30,26 @@ class Write(msgspec.Struct, frozen=True):
 
     text: str
     """Of one row."""
-    many: str = ""
-    """Of many, as arrays of the columns; "": there is none."""
     kinds: tuple[Kind, ...] = ()
     """Of the columns."""
+    many: str = ""
+    """Of many, as arrays of the columns; "": there is none."""
     key: tuple[int, ...] = ()
     """Columns by which a later row takes the place of an earlier one; PostgreSQL refuses both in one statement."""
 
-    def calls(self, rows: Sequence[Row]) -> Iterator[tuple[str, Sequence[object]]]:
+    def calls(self, rows: Sequence[Row]) -> Iterator[Call]:
         """Texts and their parameters, for PostgreSQL. Raises OverflowError, UnicodeEncodeError as ``Kind.pack``."""
         if not self.many or len(rows) <= _FEW:
-            yield from zip(repeat(self.text), rows, strict=False)
+            for row in rows:
+                yield self.text, [kind.one(value) for kind, value in zip(self.kinds, row, strict=True)]
             return
         if self.key:
             rows = list({tuple([row[at] for at in self.key]): row for row in rows}.values())
         for at in range(0, len(rows), _AT_ONCE):
-            yield from zip(repeat(self.many), self._packed(rows[at : at + _AT_ONCE]), strict=False)
+            for values in self._packed(rows[at : at + _AT_ONCE]):
+                yield self.many, values
 
-    def _packed(self, rows: Sequence[Row]) -> Iterator[list[Packed]]:
+    def _packed(self, rows: Sequence[Row]) -> Iterator[list[bytes]]:
         packed = [kind.pack(column) for kind, column in zip(self.kinds, zip(*rows, strict=True), strict=True)]
         if len(rows) > 1 and sum(map(len, packed)) > _BYTES:
             half = len(rows) // 2
@@ -61,13 +65,14 @@ Columns = Sequence[sa.Column[object]]
 def insert(columns: Columns, dialect: sa.Dialect, conflict: str = "", key: tuple[int, ...] = ()) -> Write:
     """INSERT of new rows with these columns; the others are NULL."""
     into = f"INSERT INTO {columns[0].table} ({', '.join(_names(columns, dialect))})"
-    mark = _mark(dialect)
-    one = f"{into} VALUES ({', '.join(mark for _ in columns)}){conflict}"
+    marks = _marks(dialect, len(columns))
+    one = f"{into} VALUES ({', '.join(marks)}){conflict}"
     if dialect.name == "sqlite":
         return Write(one)
     kinds = tuple(map(kind_of, columns))
-    arrays = ", ".join(f"{mark}::{kind.name}[]" for kind in kinds)
-    return Write(one, f"{into} SELECT * FROM unnest({arrays}){conflict}", kinds, key)
+    # side by side they are read as they are; of FROM unnest(all of them) PostgreSQL makes tables first
+    arrays = ", ".join(f"unnest({mark}::{kind.name}[])" for mark, kind in zip(marks, kinds, strict=True))
+    return Write(one, kinds, f"{into} SELECT {arrays}{conflict}", key)
 
 
 def insert_once(table: sa.Table, dialect: sa.Dialect) -> Write:
@@ -87,12 +92,14 @@ def upsert(table: sa.Table, dialect: sa.Dialect, columns: Columns = ()) -> Write
 
 def _delete(key: sa.Column[object], dialect: sa.Dialect, *, span: bool = False) -> Write:
     """DELETE of the rows that have a key, or (``span``) one from a first to a last."""
-    mark, (name,) = _mark(dialect), _names([key], dialect)
-    return Write(f"DELETE FROM {key.table} WHERE {name} " + (f"BETWEEN {mark} AND {mark}" if span else f"= {mark}"))
+    marks, (name,) = _marks(dialect, 1 + span), _names([key], dialect)
+    text = f"DELETE FROM {key.table} WHERE {name} " + ("BETWEEN {} AND {}" if span else "= {}").format(*marks)
+    return Write(text, (kind_of(key),) * len(marks))
 
 
-def _mark(dialect: sa.Dialect) -> str:
-    return "?" if dialect.name == "sqlite" else "%s"
+def _marks(dialect: sa.Dialect, count: int) -> list[str]:
+    """Of parameters, as the driver of SQLite has them, and PostgreSQL itself."""
+    return ["?" if dialect.name == "sqlite" else f"${number + 1}" for number in range(count)]
 
 
 def _names(columns: Columns, dialect: sa.Dialect) -> list[str]:
@@ -126,8 +133,11 @@ class Statements:
         self.array_gone = _delete(schema.arrays.c.job, dialect)
         self.text_gone = _delete(schema.texts.c.job, dialect)
         self.cycle = upsert(schema.cycles, dialect)
-        self.answer = insert_once(schema.answers, dialect)
+        self.answer = insert(list(schema.answers.columns), dialect)
         self.meta = upsert(schema.meta, dialect)
         # KEY SHARE conflicts only with a take-over (FOR UPDATE), not with a renewal, which changes no key
         share = "" if dialect.name == "sqlite" else " FOR KEY SHARE"
         self.epoch = f"SELECT epoch FROM lease WHERE id = 1{share}"
+        held = f"SELECT (epoch = $1::bigint)::int FROM lease WHERE id = 1{share}"
+        self.guard = Write(f"SELECT 1 / coalesce(({held}), 0)", (kind_of(schema.lease.c.epoch),))
+        """Of PostgreSQL: it fails unless the lease is at an epoch, and nobody can raise that before the transaction ends."""

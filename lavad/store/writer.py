@@ -3,13 +3,17 @@
 Rule: a batch is one transaction, written completely or not at all. A store that is full, refuses or
 is fenced has written nothing. After ``OutcomeUnknown`` the caller must discard its state, load it again, and find out by uuid
 which of its requests were answered.
+
+To PostgreSQL all of a batch goes at once, with its commit. Where the connection is lost then, the batch is sent again on a new
+one: as its events have numbers it can be there only once, and the database lets one of both wait for the other, or refuses it.
 """
 
 from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -18,15 +22,30 @@ from lavad.store import schema
 from lavad.store.batch import Batch
 from lavad.store.codec import decode_spec
 from lavad.store.connect import FileLock, Found, Query, connect, make_engine
-from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreCorrupt, StoreError, at_commit, lost, refusal
-from lavad.store.rows import Rows
-from lavad.store.send import Sent, look, send
-from lavad.store.statements import Statements
+from lavad.store.errors import (
+    AnsweredBefore,
+    Fenced,
+    OutcomeUnknown,
+    RecordRefused,
+    StoreAway,
+    StoreCorrupt,
+    StoreError,
+    at_commit,
+    lost,
+    refusal,
+)
+from lavad.store.pipeline import InDoubt, Pipeline
+from lavad.store.rows import Rows, StoredText
+from lavad.store.send import Direct, calls, look, send
+from lavad.store.statements import Call, Statements
 from lavad.store.upgrade import migrate, open_schema
 
 T = TypeVar("T")
+Transaction = sa.RootTransaction | Direct
 _MAX_NAMES = 100_000
 _AT_ONCE = 2_000
+_PAUSE = 0.1
+"""Seconds between two looks whether the database is there again."""
 
 
 class Store:
@@ -38,6 +57,9 @@ class Store:
         self._file_lock = lock
         self._busy = threading.Lock()
         self._connection: sa.Connection | None = None
+        self._pipeline: Pipeline | None = None
+        self.patience = 5.0
+        """Seconds for which a database that was lost in a commit is looked for, to find out whether it was committed."""
         self._names: dict[int, tuple[str, str, str]] = {}
         self._top_job = 0
 
@@ -82,8 +104,9 @@ class Store:
             self._connection = connect(self.engine)
         return self._connection
 
-    def commit(self, batch: Batch) -> None:
-        """Write a batch; raises ``StoreRefused`` (or a kind of it), ``OutcomeUnknown`` or ``StoreCorrupt``."""
+    def commit(self, batch: Batch) -> Sequence[StoredText]:
+        """Write a batch; returns its texts as they are stored. Raises ``StoreRefused`` (or a kind of it), ``OutcomeUnknown`` or
+        ``StoreCorrupt``."""
         with self._busy:
             try:
                 rows = Rows(batch, self.statements, self._spec_names, self._top_job)
@@ -92,6 +115,7 @@ class Store:
             self._write(rows, batch.epoch)
             self._names.update(rows.new_names)
             self._top_job = rows.top_job
+            return rows.texts
 
     def find_answer(self, uuid: str) -> bytes | None:
         """The stored answer to the ask of this client uuid."""
@@ -103,7 +127,7 @@ class Store:
     def change(self, epoch: int, work: Callable[[sa.Connection], T]) -> T:
         """Carry out ``work`` in one transaction of the master of this epoch; raises as ``commit``."""
         with self._busy:
-            transaction, _ = self._open(epoch, lambda connection: look(connection, self.statements))
+            transaction = self._open(epoch, lambda connection: look(connection, self.statements))
             try:
                 found = work(self.connection())
             except sa.exc.DBAPIError as error:
@@ -172,29 +196,92 @@ class Store:
 
     def _write(self, rows: Rows, epoch: int) -> None:
         try:
-            transaction, sent = self._open(epoch, lambda connection: send(connection, self.statements, rows, epoch))
+            if self.engine.dialect.name == "postgresql":
+                self._write_at_once(list(calls(self.statements, rows, epoch)), rows, epoch)
+            else:
+                self._end(self._open(epoch, lambda connection: send(connection, self.statements, rows, epoch), Direct))
         except (UnicodeEncodeError, OverflowError) as error:
             raise RecordRefused(f"store: a record cannot be written: {error}") from error
-        if sent.answered:
-            transaction.rollback()
-            raise AnsweredBefore(self._known_answers([row[0] for row in rows.answers]))
-        self._end(transaction)
+        except RecordRefused:
+            # what another master wrote, or what there is of an ask that was answered, may be why
+            self._check_lease(epoch)
+            known = self._known_answers(rows.uuids)
+            if known:
+                raise AnsweredBefore(known) from None
+            raise
+
+    def _write_at_once(self, sent: Sequence[Call], rows: Rows, epoch: int) -> None:
+        try:
+            self._send(sent)
+        except InDoubt as doubt:
+            if not self._settle(sent, rows, epoch):
+                raise OutcomeUnknown(f"store: outcome of the commit unknown: {doubt}") from doubt
+
+    def _send(self, sent: Sequence[Call]) -> None:
+        """Once; again on a new connection if the old one is lost, and it is known that it did not commit. Raises InDoubt."""
+        for last in (False, True):
+            try:
+                connection = self.connection()
+                self._pipeline = self._pipeline or Pipeline(connection)
+                self._pipeline.commit(sent)
+                return
+            except sa.exc.DBAPIError as error:
+                failure = self._lost(error)
+                if last or not lost(error):
+                    raise failure from error
+            except BaseException:
+                self._drop()
+                raise
+
+    def _settle(self, sent: Sequence[Call], rows: Rows, epoch: int) -> bool:
+        """Send what is in doubt until it is there; False: that cannot be found out."""
+        until = time.monotonic() + self.patience
+        while rows.first is not None:
+            try:
+                self._send(sent)
+                return True
+            except (InDoubt, StoreAway):
+                if time.monotonic() > until:
+                    break
+                threading.Event().wait(_PAUSE)
+            except StoreError:
+                return self._has(*rows.first, epoch)
+        return False
+
+    def _has(self, seq: int, data: bytes, epoch: int) -> bool:
+        """Whether the store has this event of the master of this epoch, who holds the lease; nobody else writes any."""
+        held = sa.select(schema.lease.c.epoch).scalar_subquery()
+        try:
+            found = self._ask(sa.select(schema.events.c.data).where(schema.events.c.seq == seq, held == epoch))
+        except StoreError:
+            return False
+        return bool(found) and bytes(found[0][0]) == data
+
+    def _check_lease(self, epoch: int) -> None:
+        held = self._ask(sa.select(schema.lease.c.epoch))[0][0]
+        if held != epoch:
+            raise _fenced(epoch, held)
 
     def _known_answers(self, uuids: list[str]) -> dict[str, bytes]:
         table = schema.answers.c
         found = self._ask(sa.select(table.uuid, table.data).where(table.uuid.in_(uuids)))
         return {uuid: bytes(data) for uuid, data in found}
 
-    def _open(self, epoch: int, work: Callable[[sa.Connection], Sent]) -> tuple[sa.RootTransaction, Sent]:
+    def _open(
+        self,
+        epoch: int,
+        work: Callable[[sa.Connection], int],
+        begin: Callable[[sa.Connection], Transaction] = sa.Connection.begin,
+    ) -> Transaction:
         """A transaction that ``work`` has begun, again on a new connection if the old one is lost, as COMMIT was not sent yet.
 
-        Raises Fenced if the lease is not at this epoch.
+        ``work`` returns the epoch of the lease. Raises Fenced if that is not this epoch.
         """
         for last in (False, True):
-            transaction: sa.RootTransaction | None = None
+            transaction: Transaction | None = None
             try:
-                transaction = self.connection().begin()
-                sent = work(self.connection())
+                transaction = begin(self.connection())
+                held = work(self.connection())
             except sa.exc.DBAPIError as error:
                 failure = self._lost(error, transaction)
                 if last or not lost(error):
@@ -204,20 +291,20 @@ class Store:
                 if transaction is not None:
                     transaction.rollback()
                 raise
-            if sent.epoch == epoch:
-                return transaction, sent
+            if held == epoch:
+                return transaction
             transaction.rollback()
-            raise Fenced(f"store: this master's epoch is {epoch}, but the lease is at {sent.epoch}")
+            raise _fenced(epoch, held)
         raise AssertionError
 
-    def _end(self, transaction: sa.RootTransaction) -> None:
+    def _end(self, transaction: Transaction) -> None:
         try:
             transaction.commit()
         except sa.exc.DBAPIError as error:
             self._drop()
             raise at_commit(error) from error
 
-    def _lost(self, error: sa.exc.DBAPIError, transaction: sa.RootTransaction | None = None) -> StoreError:
+    def _lost(self, error: sa.exc.DBAPIError, transaction: Transaction | None = None) -> StoreError:
         """Roll back a failed transaction; returns the error to raise."""
         if lost(error):
             self._drop()
@@ -230,13 +317,17 @@ class Store:
 
     def _drop(self) -> None:
         """Close the connection; the next call makes a new one."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._pipeline = self._connection, None, None
         if connection is not None:
             try:
                 connection.invalidate()
                 connection.close()
             except sa.exc.SQLAlchemyError:
                 pass
+
+
+def _fenced(epoch: int, held: int) -> Fenced:
+    return Fenced(f"store: this master's epoch is {epoch}, but the lease is at {held}")
 
 
 _NAME = "secret"

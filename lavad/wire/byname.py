@@ -47,6 +47,12 @@ def _reader(record: type[msgspec.Struct], message: Descriptor, converted: tuple[
     return made
 
 
+def reader_of(record: type[R], message: type[Message], *converted: str) -> Callable[[Any, dict[str, Any]], R]:
+    """What makes the record that a message of this class stands for, of it and of its fields that are ``converted``."""
+    made: Callable[[Any, dict[str, Any]], R] = _reader(record, message.DESCRIPTOR, converted)
+    return made
+
+
 def record_of(record: type[R], message: Message, **converted: Any) -> R:
     """The record that a message stands for; ``converted``: its fields that are not taken over as they are."""
     found: R = _reader(record, message.DESCRIPTOR, tuple(converted))(message, converted)

@@ -17,8 +17,8 @@ from lavad.core.lang.states import TermReason
 from lavad.core.plan.volatile import GpuState, PartUsage, TaskUsage
 from lavad.core.site.gpu_links import LETTERS
 from lavad.core.site.host import Facts, Gpu, Mount
-from lavad.wire.byname import record_of, records_of
-from lavad.wire.records import Heartbeat, Hello, PartStatus, PeekData
+from lavad.wire.byname import reader_of, record_of, records_of
+from lavad.wire.records import Copies, Heartbeat, Hello, PartStatus, PeekData
 from proto import agent_pb2 as pb
 
 FromAgent: TypeAlias = pb.FromAgent
@@ -38,7 +38,7 @@ def hello(message: FromAgent) -> Hello:
     return record_of(Hello, found, facts=facts(found.facts), parts=records_of(PartStatus, found.parts))
 
 
-def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None:
+def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | Copies | None:
     """A later message of a host's stream."""
     match message.WhichOneof("kind"):
         case "reports":
@@ -56,6 +56,8 @@ def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | None
             )
         case "peek":
             return record_of(PeekData, message.peek)
+        case "copies":
+            return record_of(Copies, message.copies)
     return None
 
 
@@ -89,14 +91,16 @@ def usage(message: pb.Usage) -> PartUsage:
 
 def end(message: pb.Ended) -> End:
     """How a part ended."""
-    return record_of(
-        End,
-        message,
-        tasks=records_of(TaskEnd, message.tasks),
-        gpus=records_of(GpuUse, message.gpus),
-        first_rank=message.first_rank if message.first_reason else -1,
-        limit=_limit(message.limit),
-    )
+    converted = {
+        "tasks": records_of(TaskEnd, message.tasks),
+        "gpus": records_of(GpuUse, message.gpus),
+        "first_rank": message.first_rank if message.first_reason else -1,
+        "limit": _limit(message.limit),
+    }
+    return _read_end(message, converted)
+
+
+_read_end = reader_of(End, pb.Ended, "tasks", "gpus", "first_rank", "limit")
 
 
 def endpoint(message: pb.Endpoint) -> Endpoint:
@@ -106,7 +110,7 @@ def endpoint(message: pb.Endpoint) -> Endpoint:
 
 def _limit(name: str) -> TermReason:
     """A limit that an agent enforced."""
-    return TermReason.__members__.get(name, TermReason.NONE)
+    return TermReason.__members__.get(name, TermReason.NONE) if name else TermReason.NONE
 
 
 def _newest(message: pb.Checkpointed) -> int | None:
@@ -121,12 +125,15 @@ def report(message: pb.Report, host: str) -> PartReport:
     return PartReport(**about) if read_kind is None else read_kind(message, about)
 
 
+def _ended(message: pb.Ended, about: _About) -> reports.EndedReport:
+    faults = records_of(reports.GpuFault, message.gpu_faults)
+    return reports.EndedReport(end=end(message), gone=message.gone, gpu_faults=faults, **about)
+
+
 _KINDS: dict[str, Callable[[pb.Report, _About], PartReport]] = {
     "prepared": lambda m, about: record_of(reports.PreparedReport, m.prepared, endpoint=endpoint(m.prepared.endpoint), **about),
     "started": lambda m, about: record_of(reports.StartedReport, m.started, **about),
-    "ended": lambda m, about: reports.EndedReport(
-        end=end(m.ended), gone=m.ended.gone, gpu_faults=records_of(reports.GpuFault, m.ended.gpu_faults), **about
-    ),
+    "ended": lambda m, about: _ended(m.ended, about),
     "gone": lambda m, about: record_of(
         reports.GoneReport, m.gone, gpu_faults=records_of(reports.GpuFault, m.gone.gpu_faults), **about
     ),

@@ -1,4 +1,9 @@
-"""What agents are told: messages from effects, orders and answers. Who sends them need not look inside."""
+"""What agents are told: messages from effects, orders and answers, encoded where they are made.
+
+Rule: a message is bytes from here on. What many hosts are told alike, as all hosts of a large job, is encoded once, and its bytes
+are put into each of their messages: an embedded message is its bytes behind their number, and one that comes in two pieces is
+both merged (https://protobuf.dev/programming-guides/encoding).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,51 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.job import Part
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.cpus import Binding
 from lavad.core.rules import effects as eff
-from lavad.wire.byname import fields_of
-from lavad.wire.records import KillOrder, Peek, StartOrder, TextOrder, Welcome
+from lavad.core.rules.run_settings import RunSettings
+from lavad.wire.byname import fields_of, plain_names
+from lavad.wire.records import Holder, KillOrder, Peek, StartOrder, TextOrder, Welcome
 from proto import agent_pb2 as pb
 
-ToAgent: TypeAlias = pb.ToAgent
+ToAgent: TypeAlias = bytes
+"""A ToAgent of the wire."""
+OrderMessage: TypeAlias = bytes
+"""An Order."""
+TextMessage: TypeAlias = bytes
+"""A JobText."""
 CommandFrame: TypeAlias = pb.CommandFrame
-OrderMessage: TypeAlias = pb.Order
-TextMessage: TypeAlias = pb.JobText
+Fields: TypeAlias = dict[str, Any]
+"""Of a message, by name."""
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def _tag(message: type[Message], field: str) -> bytes:
+    return _varint(message.DESCRIPTOR.fields_by_name[field].number << 3 | 2)
+
+
+_BATCH = _tag(pb.ToAgent, "orders")
+_TEXT, _ORDER = _tag(pb.Orders, "texts"), _tag(pb.Orders, "orders")
+_START, _HOSTS = _tag(pb.Order, "start"), _tag(pb.Order, "hosts")
+
+
+def _embedded(tag: bytes, *pieces: bytes) -> bytes:
+    """A field that is the message of these pieces."""
+    return b"".join((tag, _varint(sum(map(len, pieces))), *pieces))
 
 
 # -- messages of a stream ------------------------------------------------------------------------------------------------
@@ -28,17 +65,19 @@ TextMessage: TypeAlias = pb.JobText
 
 def welcome(record: Welcome) -> ToAgent:
     """The answer to a greeting."""
-    return pb.ToAgent(welcome=pb.Welcome(**fields_of(record, pb.Welcome)))
+    return pb.ToAgent(welcome=pb.Welcome(**fields_of(record, pb.Welcome))).SerializeToString()
 
 
 def batch(orders: Iterable[OrderMessage], texts: Iterable[TextMessage] = ()) -> ToAgent:
     """Orders that go out together, and the texts that they name."""
-    return pb.ToAgent(orders=pb.Orders(texts=texts, orders=orders))
+    pieces = [_embedded(_TEXT, text) for text in texts]
+    pieces += [_embedded(_ORDER, order) for order in orders]
+    return _embedded(_BATCH, *pieces)
 
 
 def acks(ended: Iterable[str], serial: int = 0) -> ToAgent:
     """Reports up to ``serial`` are committed; ``ended``: the uids that the host may forget."""
-    return pb.ToAgent(acks=pb.Acks(serial=serial, ended=ended))
+    return pb.ToAgent(acks=pb.Acks(serial=serial, ended=ended)).SerializeToString()
 
 
 def echo(sent: float, extended: float, shortest: float) -> ToAgent:
@@ -46,12 +85,17 @@ def echo(sent: float, extended: float, shortest: float) -> ToAgent:
 
     ``shortest``: the shortest lease of the site, which agents of protocol 1 give all parts.
     """
-    return pb.ToAgent(echo=pb.Echo(sent=sent, extended=extended, lease=max(shortest, extended)))
+    return pb.ToAgent(echo=pb.Echo(sent=sent, extended=extended, lease=max(shortest, extended))).SerializeToString()
 
 
 def peek(record: Peek) -> ToAgent:
     """A question about a job's output."""
-    return pb.ToAgent(peek=pb.Peek(**fields_of(record, pb.Peek)))
+    return pb.ToAgent(peek=pb.Peek(**fields_of(record, pb.Peek))).SerializeToString()
+
+
+def copies(jobs: Iterable[str]) -> ToAgent:
+    """Jobs of which the host holds copies that are no longer needed."""
+    return pb.ToAgent(copies=pb.Copies(jobs=jobs)).SerializeToString()
 
 
 def command_frame(frame: bytes) -> CommandFrame:
@@ -63,29 +107,61 @@ def command_frame(frame: bytes) -> CommandFrame:
 
 
 def job_text(order: TextOrder) -> TextMessage:
-    """Everything about a job that is equal for all its parts and elements."""
-    return pb.JobText(**text_fields(order))
+    """Everything about a job that is equal for all its parts and elements: what its class has there, and what is its own."""
+    # what is empty is not written anyway, and is most of it
+    own = {name: value for name, value in _own_fields(order).items() if value}
+    return _class_piece(order.spec, order.settings) + pb.JobText(**own).SerializeToString()
+
+
+@lru_cache(maxsize=64)
+def _class_piece(spec: Spec, settings: RunSettings) -> bytes:
+    """What the texts of many jobs have in common, encoded once."""
+    return pb.JobText(**_class_fields(spec, settings)).SerializeToString()
 
 
 def no_text(number: int) -> TextMessage:
     """An empty text under a number, in place of one that is not needed any more."""
-    return pb.JobText(id=number)
+    return pb.JobText(id=number).SerializeToString()
 
 
-def text_fields(order: TextOrder) -> dict[str, Any]:
-    """The fields of the message; where spec and text have the same one, the text's is sent."""
-    spec, text, settings = order.spec, order.text, order.settings
-    found: dict[str, Any] = {}
-    for record in (spec, spec.policy, settings, text, order):
+def text_fields(order: TextOrder) -> Fields:
+    """The fields of the message; of one that several have, that of the settings is sent, else that of the text."""
+    return _class_fields(order.spec, order.settings) | _own_fields(order)
+
+
+def _class_fields(spec: Spec, settings: RunSettings) -> Fields:
+    """Those that follow from the class of the job and the host; none of ``_own_fields``, as an empty one would not replace it."""
+    found: Fields = {}
+    for record in (spec, spec.policy, settings):
         found |= fields_of(record, pb.JobText)
     if spec.checkpoint is not None:
         checkpoint = {f"checkpoint_{name}": getattr(spec.checkpoint, name) for name in spec.checkpoint.__struct_fields__}
         found |= {name: value for name, value in checkpoint.items() if name in pb.JobText.DESCRIPTOR.fields_by_name}
-    roles = zip(spec.roles, text.roles, settings.role_limits, strict=True)
-    return found | {
+    found |= {
         "min_slots": spec.slots,
-        "env": order.env,
         "limits": limits(settings.limits),
+        "job_controls": [pb.Control(**fields_of(control, pb.Control)) for control in settings.job_controls],
+    }
+    return {name: value for name, value in found.items() if name not in _OF_TEXT}
+
+
+_names = lru_cache(plain_names)
+_OF_SETTINGS = _names(RunSettings, pb.JobText.DESCRIPTOR).keys()
+_OF_TEXT = _names(JobText, pb.JobText.DESCRIPTOR).keys() - _OF_SETTINGS
+_SETTLED = _names(JobText, pb.JobText.DESCRIPTOR).keys() & _OF_SETTINGS
+"""What the settings say instead of the text, as a queue or an application profile may have it."""
+
+
+def _own_fields(order: TextOrder) -> Fields:
+    text = order.text
+    found = fields_of(text, pb.JobText)
+    for name in _SETTLED:
+        del found[name]
+    roles = zip(order.spec.roles, text.roles, order.settings.role_limits, strict=True)
+    return {
+        **found,
+        **fields_of(order, pb.JobText),
+        "env": order.env,
         "software": _software(text.software),
         "roles": [
             pb.Role(
@@ -97,7 +173,6 @@ def text_fields(order: TextOrder) -> dict[str, Any]:
             for role, own, role_limits in roles
         ],
         "secrets": dict(text.secrets),
-        "job_controls": [pb.Control(**fields_of(control, pb.Control)) for control in settings.job_controls],
         "input_data": base64.b64decode(text.input_data),
     }
 
@@ -126,64 +201,119 @@ class Placement(NamedTuple):
 
 def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
     """Of part, seat and the address of its host each."""
-    hosts = [
-        pb.HostSlots(
-            host=part.host,
-            slots=part.slots,
-            gpus=part.gpus,
-            seat=seat,
-            address=address,
-            roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in part.roles],
-            binds=[pb.Bind(**fields_of(bind, pb.Bind)) for bind in part.binds],
-        )
-        for part, seat, address in parts
-    ]
-    return Placement(pb.Start(hosts=hosts).SerializeToString(), {part.host: place for place, (part, _, _) in enumerate(parts)})
+    hosts = [_host(part.host, part.slots, part.gpus, part.roles, part.binds, seat, address) for part, seat, address in parts]
+    return Placement(b"".join(hosts), {part.host: place for place, (part, _, _) in enumerate(parts)})
+
+
+@lru_cache(maxsize=4096)
+def _host(
+    name: str,
+    slots: int,
+    gpus: tuple[str, ...],
+    roles: tuple[tuple[int, int, int], ...],
+    binds: tuple[Binding, ...],
+    seat: int,
+    address: str,
+) -> bytes:
+    """A Start with one host; several of these, one after the other, are one with all of them. Kept, as most jobs are alike."""
+    host = pb.HostSlots(
+        host=name,
+        slots=slots,
+        gpus=gpus,
+        seat=seat,
+        address=address,
+        roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in roles],
+        binds=[pb.Bind(**fields_of(bind, pb.Bind)) for bind in binds],
+    )
+    return pb.Start(hosts=[host]).SerializeToString()
 
 
 def start(order: StartOrder, hosts: Placement) -> OrderMessage:
     """The order to start or prepare a part."""
-    message = pb.Order(**_about(order), start=pb.Start(**fields_of(order, pb.Start)))
-    message.start.MergeFromString(hosts.encoded)
-    return message
+    own = pb.Start(sequence=order.sequence, name=order.name, token=order.token)
+    if order.key_pem or order.holders:
+        own.key_pem, own.cert_pem = order.key_pem, order.cert_pem
+        own.holders.extend(pb.Holder(**fields_of(one, pb.Holder)) for one in order.holders)
+    alike = _alike(
+        order.text,
+        order.two_phase,
+        order.place,
+        order.expires,
+        order.lease,
+        order.restart,
+        order.go_back,
+        order.restart_count,
+    )
+    # a message inside another takes protobuf longer than both by themselves
+    return _named(order) + _embedded(_START, own.SerializeToString(), alike, hosts.encoded)
+
+
+@lru_cache(maxsize=64)
+def _alike(
+    text: int, two_phase: bool, place: int, expires: float, lease: float, restart: int, go_back: bool, restart_count: int
+) -> bytes:
+    """A Start with what orders to start jobs of one class say alike, when they are sent together."""
+    found = pb.Start(
+        text=text,
+        two_phase=two_phase,
+        place=place,
+        expires=expires,
+        lease=lease,
+        restart=restart,
+        go_back=go_back,
+        restart_count=restart_count,
+    )
+    return found.SerializeToString()
 
 
 def kill(order: KillOrder) -> OrderMessage:
     """The order to end all of a part."""
-    return pb.Order(**_about(order), kill=pb.Kill(leaves=order.leaves, grace=order.grace))
+    return _named(order) + pb.Order(kill=pb.Kill(leaves=order.leaves, grace=order.grace)).SerializeToString()
+
+
+def copy_to(effect: eff.CopyTo, record: Holder) -> OrderMessage:
+    """The order to copy checkpoints to a host from now on."""
+    return _named(effect) + pb.Order(copy_to=pb.Holder(**fields_of(record, pb.Holder))).SerializeToString()
 
 
 def order(effect: eff.Effect) -> OrderMessage:
     """The order for an effect that needs nothing from beside it. ValueError for the others."""
-    about = _about(effect)
     match effect:
         case eff.ReleasePart():
-            return pb.Order(**about, release=_release(effect.root, effect.ports))
-        case eff.ChangeLimits():
-            return pb.Order(**about, limits=limits(effect.limits))
-        case eff.ChangeText():
-            return pb.Order(**about, amend=_amend(dict(effect.values)))
+            return _named(effect) + _release(effect.root, effect.ports)
         case eff.TellHosts():
-            return pb.Order(**about, hosts=_hosts(effect))
+            return _named(effect) + _embedded(_HOSTS, _told(effect), _hosts(effect.hosts))
+    return _named(effect) + _what(effect).SerializeToString()
+
+
+def _what(effect: eff.Effect) -> pb.Order:
+    """An Order that says nothing else."""
+    match effect:
+        case eff.ChangeLimits():
+            return pb.Order(limits=limits(effect.limits))
+        case eff.ChangeText():
+            return pb.Order(amend=_amend(dict(effect.values)))
         case eff.StopPart():
-            return pb.Order(**about, stop=pb.Stop(**fields_of(effect, pb.Stop)))
+            return pb.Order(stop=pb.Stop(**fields_of(effect, pb.Stop)))
         case eff.StartTask():
-            return pb.Order(**about, start_task=pb.StartTask(**fields_of(effect, pb.StartTask)))
+            return pb.Order(start_task=pb.StartTask(**fields_of(effect, pb.StartTask)))
         case eff.FinishPart():
-            return pb.Order(**about, finish=pb.Finish(**fields_of(effect, pb.Finish)))
+            return pb.Order(finish=pb.Finish(**fields_of(effect, pb.Finish)))
         case eff.SignalPart():
-            return pb.Order(**about, signal=_signal(effect))
+            return pb.Order(signal=_signal(effect))
     raise ValueError(type(effect).__name__)
 
 
-def _about(order: eff.Effect | StartOrder | KillOrder) -> dict[str, Any]:
-    return {"key": order.key, "attempt": order.attempt, "uid": order.uid}
+def _named(order: eff.Effect | StartOrder | KillOrder) -> bytes:
+    """An Order that does not say what is to be done."""
+    return pb.Order(key=order.key, attempt=order.attempt, uid=order.uid).SerializeToString()
 
 
 @lru_cache(maxsize=8)
-def _release(root: Endpoint, ports: eff.Ports) -> pb.Release:
-    """Made once for all hosts of a large job."""
-    return pb.Release(root=pb.Endpoint(**fields_of(root, pb.Endpoint)), ports=[pb.Ports(ports=one) for one in ports])
+def _release(root: Endpoint, ports: eff.Ports) -> bytes:
+    """What an Order says to all hosts of a large job alike."""
+    found = pb.Release(root=pb.Endpoint(**fields_of(root, pb.Endpoint)), ports=[pb.Ports(ports=one) for one in ports])
+    return pb.Order(release=found).SerializeToString()
 
 
 def _amend(values: Mapping[str, str]) -> pb.Amend:
@@ -193,12 +323,16 @@ def _amend(values: Mapping[str, str]) -> pb.Amend:
     return pb.Amend(**{name: read.get(fields[name].type, str)(value) for name, value in values.items()})
 
 
-def _hosts(effect: eff.TellHosts) -> pb.Hosts:
-    return pb.Hosts(
-        **fields_of(effect, pb.Hosts),
-        hosts=[pb.HostSlots(host=host, slots=slots, seat=seat) for host, slots, seat in effect.hosts],
-        changed=[pb.HostSlots(host=host, slots=slots) for host, slots in effect.changed],
-    )
+@lru_cache(maxsize=8)
+def _hosts(hosts: eff.Hosts) -> bytes:
+    """A Hosts with the hosts of a job alone, which all of them are told."""
+    return pb.Hosts(hosts=[pb.HostSlots(host=host, slots=slots, seat=seat) for host, slots, seat in hosts]).SerializeToString()
+
+
+def _told(effect: eff.TellHosts) -> bytes:
+    """A Hosts with the rest."""
+    changed = [pb.HostSlots(host=host, slots=slots) for host, slots in effect.changed]
+    return pb.Hosts(**fields_of(effect, pb.Hosts), changed=changed).SerializeToString()
 
 
 def _signal(effect: eff.SignalPart) -> pb.Signal:

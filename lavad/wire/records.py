@@ -45,6 +45,10 @@ class Welcome(msgspec.Struct, frozen=True):
     sample: float
     cluster: str
     protocol: int
+    copies_key: bytes = b""
+    """Of this host, where it holds copies of checkpoints: its key, its certificate, and with what lavad signs tokens for it."""
+    copies_cert: bytes = b""
+    copies_secret: bytes = b""
     restored: float = 0.0
     """Not 0: the store was restored from a backup, made at that time, of the store that the agent obeyed."""
 
@@ -96,6 +100,25 @@ class KillOrder(msgspec.Struct, frozen=True, gc=False):
     grace: float = 0.0
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """A host that holds copies of a job's checkpoints, and what opens it to this job."""
+
+    host: str
+    address: str
+    port: int
+    print: str
+    """SHA-256 of its certificate."""
+    token: str
+    generations: tuple[int, ...] = ()
+    """Those that it has been given."""
+
+
+class Copies(msgspec.Struct, frozen=True):
+    """Of which jobs a host holds copies of checkpoints: ``USER/JOB``."""
+
+    jobs: tuple[str, ...]
+
+
 class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     """An order to start a part, or to prepare it (``two_phase``)."""
 
@@ -122,6 +145,8 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     key_pem: bytes = b""
     cert_pem: bytes = b""
+    holders: tuple[Holder, ...] = ()
+    """Hosts that have copies of its checkpoints."""
 
 
 class TextOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,7 +48,7 @@ Jd TEXT                   its description
 json FILE                 options from a file in JSON
 jsdl FILE                 options from a file in JSDL, with LSF's own elements
 jsdl_strict FILE          options from a file in JSDL, without them
-k "FOLDER [WORDS]"        checkpoints go to FOLDER; init=MINUTES, a period in minutes, method=NAME, keep=N, stage=FOLDER
+k "FOLDER [WORDS]"        checkpoints go to FOLDER; init=MINUTES, a period in minutes, method=NAME, keep=N, stage[=FOLDER]
 L SHELL                   a login shell, whose login files set up its environment
 M SIZE                    the memory limit; auto: learn it and double it where it does not suffice
 m "HOST[+N|!] ..."        these hosts or host groups only, +N the more liked first, ! for its first host
@@ -93,4 +93,5 @@ We+ [HOUR:]MINUTE         of a job that runs: so much longer than it has run by 
 
 LAVA_RUN = """\
 -dry-run                  say what the files mean, and submit nothing
+-set NAME=VALUE           the value of a variable of the files, ${{NAME}} there; may be given again
 """

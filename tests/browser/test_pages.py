@@ -161,6 +161,21 @@ def test_a_token_is_made_shown_once_and_called_back(browser: tuple[Chromium, Clu
     assert chromium.exceptions() == []
 
 
+def test_what_one_user_asks_for_is_not_done_as_another_who_has_signed_in_since(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, cluster = browser
+    chromium.go("#/tokens")
+    page = "import('/static/lib.js').then(async ({ ask, session }) => { %s })"
+    make = "await ask('/tokens', 'POST', { name: '%s', hours: 1 }).then(() => 'made', (error) => error.message)"
+    chromium.js(page % f"session.csrf = 'former'; window.same = {make % 'same'};")
+    chromium.wait("window.same === 'made'")
+    chromium.js(page % f"session.csrf = 'former'; session.user = 'former'; window.other = {make % 'other'};")
+    chromium.wait("window.other !== undefined")
+    assert chromium.js("window.other") == f"{getpass.getuser()} is signed in now: load the page again"
+    chromium.js(page % f"session.user = '{getpass.getuser()}';")
+    made = cluster.run("lava token --list").stdout
+    assert ("same" in made, "other" in made) == (True, False)
+
+
 def test_use_over_time_is_drawn_as_curves(browser: tuple[Chromium, Cluster]) -> None:
     chromium, cluster = browser
     cluster.run("bkill 1", ok=False)  # unless a test before has killed it

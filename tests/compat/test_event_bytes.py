@@ -127,6 +127,7 @@ SAMPLES: list[Event] = [
     ev.JobDeadlocked(at=2.0, key=KEY, others=(9,)),
     ev.CheckpointPeriodSet(at=2.0, key=KEY, attempt=2, period=420, cost=3.5, between_failures=86400.0),
     ev.CheckpointStaged(at=2.0, key=KEY, attempt=2, generation=3, seconds=1.5, size=1000),
+    ev.CheckpointHolder(at=2.0, key=KEY, attempt=2, host="h2"),
     ev.CheckpointFailed(at=2.0, key=KEY, attempt=2, generation=3, seconds=1.5, why="file a has 3 bytes"),
     ev.GpuSwitched(at=2.0, host="h1", gpu="GPU-1", closed=True, by="lava", comment="lost", cause="health"),
     ev.MemoryLearnt(at=2.0, key=KEY, what="train.py", limit=2097152),

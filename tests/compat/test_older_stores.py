@@ -89,7 +89,7 @@ def ask(url: str, now: float, command: str, *words: str) -> str:
     store = Store.open(url, create=False)
     reader = Reader.open(url)
     try:
-        view = View(load(store), Soft(), reader, master="host1")
+        view = View(load(store), Soft(), lambda: reader, master="host1")
         query = Query(command=command, options=options, words=rest)
         return "".join(text for kind, text in render(view, query, Caller("root", 0, "host1"), now) if kind == "out")
     finally:

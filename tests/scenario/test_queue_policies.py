@@ -389,7 +389,7 @@ def job_warning(site: QueueSite) -> None:
 
 @PROOFS.of("JOB_OVERRUN JOB_UNDERRUN JOB_IDLE", "JOB_OVERRUN = 60\nJOB_UNDERRUN = 1\nJOB_IDLE = 0.1")
 def job_exceptions(site: QueueSite) -> None:
-    view = View(site.cluster, site.soft, QueryCluster().store, master="h1", lsf={})
+    view = View(site.cluster, site.soft, lambda: QueryCluster().store, master="h1", lsf={})
     key = site.bsub()
     site.turn()
     assert queuefacts.job_exceptions(site.job(key), view, site.now + 59) == []

@@ -15,8 +15,8 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.placement.placement import accept_plan
-from lavad.core.decide.report.report import decide_report
-from lavad.core.events.apply import apply
+from lavad.core.decide.report.report import decide_reports, independent
+from lavad.core.events.apply import apply_all
 from lavad.core.job.job import Job
 from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
@@ -80,8 +80,7 @@ class Master:
         self.day_clock = 0.0
         """By how much the time of day here is off: what events are dated by, and nothing else."""
         self.cluster = Cluster()
-        for event in disk.events:
-            apply(self.cluster, event)
+        apply_all(self.cluster, disk.events)
         self.cluster.forget_changes()
         disk.epoch += 1
         self.sessions = Sessions()
@@ -165,8 +164,7 @@ class Master:
         answer: Answer = {}
         for decide in ask.decides:
             decided = decide(self.cluster, self.time.now + self.day_clock)
-            for event in decided.events:
-                apply(self.cluster, event)
+            apply_all(self.cluster, decided.events)
             events += decided.events
             answer = decided.answer
         return answer
@@ -289,11 +287,11 @@ class Master:
             return
         self.leases.heard(host.name, self.time.now)
 
-        def bound(report: PartReport) -> Decide:
+        def bound(reports: list[PartReport]) -> Decide:
             def on_cluster(cluster: Cluster, now: float) -> Decided:
                 if not stream.up:
                     raise Refused("What went before it was refused")
-                return Decided(events=decide_report(cluster, report, now))
+                return Decided(events=decide_reports(cluster, reports, now))
 
             return on_cluster
 
@@ -305,7 +303,7 @@ class Master:
 
         for report in said:
             self.time.tell(f"{host.name} -> master: {report}")
-        self.ask_all([bound(report) for report in said], answer=done)
+        self.ask_all([bound(reports) for reports in independent(said)], answer=done)
 
     def beat(self, host: Host, stream: Stream, sent: float) -> None:
         """A heartbeat arrives."""

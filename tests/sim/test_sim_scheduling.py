@@ -331,7 +331,7 @@ def test_shares_that_are_not_kept_are_caught() -> None:
         def refill(world: World) -> None:
             waiting = dict.fromkeys(shares, 0)
             for number, pending in world.cluster.pending.items():
-                waiting[world.cluster.specs.rows[number].user] += len(pending.keys)
+                waiting[world.cluster.specs.rows[number].user] += len(pending)
             for user, count in waiting.items():
                 for _ in range(60 - count if count < 30 else 0):
                     world.submit(user=user)

@@ -31,7 +31,7 @@ def day(queues: tuple[QueueConfig, ...], wishes: dict[str, str], **more: Any) ->
     def refill(world: World) -> None:
         waiting = dict.fromkeys(SHARES, 0)
         for number, pending in world.cluster.pending.items():
-            waiting[USERS[world.cluster.specs.rows[number].user]] += len(pending.keys)
+            waiting[USERS[world.cluster.specs.rows[number].user]] += len(pending)
         for name, count in waiting.items():
             queue = name if len(queues) > 1 else queues[0].name
             for _ in range(30 - count if count < 15 else 0):

@@ -105,7 +105,7 @@ class Teams:
 
     def _waiting(self, team: str) -> int:
         cluster = self.world.cluster
-        return sum(len(jobs.keys) for number, jobs in cluster.pending.items() if cluster.specs.rows[number].user == team)
+        return sum(len(jobs) for number, jobs in cluster.pending.items() if cluster.specs.rows[number].user == team)
 
     def _count(self, seconds: float) -> None:
         used = dict.fromkeys((*SHARES, "nobody"), 0)

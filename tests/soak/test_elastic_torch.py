@@ -1,4 +1,4 @@
-"""PyTorch's own elastic training under a job that goes from two to four to three hosts."""
+"""PyTorch's own elastic training under a job that goes from two to four to three hosts, and loses one of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,26 @@ from tests.support.live.cluster import Cluster
 from tests.support.live.wheels import environment
 from tests.support.wait import wait_until
 
+MANIFEST = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: train}}
+spec:
+  elasticPolicy: {{rdzvBackend: c10d, minReplicas: 2, maxReplicas: 4, maxRestarts: 100}}
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            command: [{bins}/python3, -m, torch.distributed.run, {train}, {folder}, "100000"]
+"""
 TRAIN = Path(__file__).parents[2] / "examples" / "elastic" / "train.py"
 
 
-def test_torchrun_goes_from_two_to_four_to_three_workers(tmp_path: Path) -> None:
-    """No step is lost beyond the last checkpoint, never fewer workers than the minimum."""
+@pytest.mark.parametrize("how", ["bsub", "manifest"])
+def test_torchrun_goes_from_two_to_four_to_three_to_two_workers(tmp_path: Path, how: str) -> None:
+    """By growth, bresize and a lost host. No step is lost beyond the last checkpoint, never fewer workers than the minimum."""
     bins, why = environment("torch", "torch", "numpy", "lightning", within=1200)
     if why:
         pytest.skip(why)
@@ -31,7 +46,12 @@ def test_torchrun_goes_from_two_to_four_to_three_workers(tmp_path: Path) -> None
         fillers = [cluster.submit(f"-m host{number} sleep 3600") for number in (3, 4)]
         for filler in fillers:
             cluster.wait_for(filler, "RUN")
-        job = cluster.submit(f"-a torchrun -ar -n 2,4 -o {tmp_path}/out {bins}/python3 {TRAIN} {steps.parent} 100000")
+        if how == "bsub":
+            job = cluster.submit(f"-a torchrun -ar -r -n 2,4 -o {tmp_path}/out {bins}/python3 {TRAIN} {steps.parent} 100000")
+        else:
+            (tmp_path / "job.yaml").write_text(MANIFEST.format(bins=bins, train=TRAIN, folder=steps.parent))
+            said = cluster.run(f"lava run -r -o {tmp_path}/out {tmp_path}/job.yaml").stdout
+            job = int(said.partition("<")[2].partition(">")[0])
 
         def reach(workers: int) -> None:
             wait_until(lambda: rows() and rows()[-1]["world"] == workers, 300, lambda: cluster.run(f"bhist -l {job}").stdout)
@@ -39,9 +59,12 @@ def test_torchrun_goes_from_two_to_four_to_three_workers(tmp_path: Path) -> None
         reach(2)
         cluster.run(f"bkill {fillers[0]} {fillers[1]}")
         reach(4)
-        last = cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip().split(":")[-1]
-        cluster.run(f"bresize release {last} {job}")
+        hosts = lambda: cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip().split(":")  # noqa: E731
+        cluster.run(f"bresize release {hosts()[-1]} {job}")
         reach(3)
+        cluster.kill_host(hosts()[-1])
+        reach(2)
+        assert cluster.states(job) == ["RUN"]
         cluster.run(f"bkill {job}")
         cluster.wait_end(job, timeout=90)
     seen = rows()

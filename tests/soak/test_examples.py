@@ -39,6 +39,20 @@ def test_dask(cluster: Cluster, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "328350\n"), done.stderr[-4000:]
 
 
+def test_ray(cluster: Cluster, tmp_path: Path) -> None:
+    done = ran(cluster, tmp_path, "ray", "lava", "run", "-K", "ray.yaml", packages=("ray==2.60.0",))
+    (output,) = (tmp_path / "ray").glob("ray.*[0-9]")
+    assert (done.returncode, "5 CPUs: 328350" in output.read_text()) == (0, True), output.read_text()[-4000:]
+
+
+def test_xgboost(cluster: Cluster, tmp_path: Path) -> None:
+    """Four tasks end with one model."""
+    words = ("lava", "run", "-K", "-o", "out", "xgboostjob.yaml")
+    done = ran(cluster, tmp_path, "xgboost", *words, packages=("xgboost-cpu==3.2.0",))
+    lines = [line.split() for line in (tmp_path / "xgboost/out").read_text().splitlines() if line.startswith("rank ")]
+    assert (done.returncode, sorted(line[1] for line in lines), len({line[-1] for line in lines})) == (0, ["0", "1", "2", "3"], 1)
+
+
 def test_nextflow(cluster: Cluster, tmp_path: Path) -> None:
     if shutil.which("nextflow") is None:
         pytest.skip("no nextflow is in PATH")

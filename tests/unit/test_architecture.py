@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,6 +43,8 @@ CLIENT = (
 """The modules of lava_client from the top: each imports those below only."""
 BESIDE = ("examples", "benchmarks", "docs", "tests")
 LONGEST = 400
+MOST_FILES = 25
+ONE_A_COMMAND = ("cli", "lavad/queries/jobs")
 MOST_OPEN = 70
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 
@@ -58,8 +61,17 @@ def short(path: Path) -> str:
 
 def test_no_file_is_too_long() -> None:
     """A file has at most 400 lines."""
-    lengths = {short(path): len(path.read_text().splitlines()) for path in sources(*PACKAGES, *BESIDE)}
+    native = [path for folder in PACKAGES for path in sorted((ROOT / folder).rglob("*.[ch]"))]
+    lengths = {short(path): len(path.read_text().splitlines()) for path in (*sources(*PACKAGES, *BESIDE), *native)}
     assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_no_folder_has_too_many_files() -> None:
+    """A folder has at most 25 files, but those with one for each command."""
+    kinds = {".py", ".md", ".c", ".h", ".js", ".css", ".html", ".svg", ".png", ".json", ".service"}
+    paths = [path for folder in (*PACKAGES, *BESIDE) for path in (ROOT / folder).rglob("*") if path.suffix in kinds]
+    folders = Counter(short(path.parent) for path in paths)
+    assert {name: count for name, count in folders.items() if count > MOST_FILES and name not in ONE_A_COMMAND} == {}
 
 
 def test_no_function_is_too_long() -> None:

@@ -13,7 +13,7 @@ import pytest
 from cli import badmin
 from cli.client.context import Fail
 from cli.client.options import Table, read_command_options, read_letters, table_of
-from cli.jobs import manifests
+from cli.jobs import manifests, volcano
 from cli.submit.submit_options import bmod_table, bsub_table, propagated
 from cli.terminal import targets
 from config.model.params import SiteParams
@@ -49,7 +49,7 @@ def cells(page: str) -> list[str]:
     found: list[str] = []
     foreign = False
     inside = False
-    text = re.sub(r"^```.*?^```", "", (ROOT / "docs" / f"{page}.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```.*?^```", "", (ROOT / "docs" / "begin" / f"{page}.md").read_text(), flags=re.MULTILINE | re.DOTALL)
     for line in text.splitlines():
         if not line.startswith("|"):
             inside = False
@@ -172,16 +172,16 @@ def test_lines_of_files_are_read() -> None:
 
 
 def test_fields_of_manifests_are_read() -> None:
-    text = (ROOT / "docs" / "from-kubernetes.md").read_text()
+    text = (ROOT / "docs" / "begin" / "from-kubernetes.md").read_text()
     rows = [line.split(" | ") for line in text.partition("| Kind |")[2].splitlines() if line.startswith("|")]
     fields = {field for row in rows for field in _SPAN.findall(row[1] if len(row) > 1 else "")}
-    source = Path(str(manifests.__file__)).read_text()
+    source = "".join(Path(str(room.__file__)).read_text() for room in (manifests, volcano))
     assert {field for field in fields if f'"{field}"' not in source} == set()
     assert {"slotsPerWorker", "minAvailable"} <= fields
 
 
 def test_what_is_said_not_to_be_there_is_not() -> None:
-    table = (ROOT / "docs" / "from-lsf.md").read_text().partition("| LSF | lava |")[2].partition("\n\n")[0]
+    table = (ROOT / "docs" / "begin" / "from-lsf.md").read_text().partition("| LSF | lava |")[2].partition("\n\n")[0]
     names = re.findall(
         r"\b(?:b|ls|ch)[a-z]*\b", " ".join(row.split("|")[1] for row in table.splitlines() if row.startswith("| "))
     )

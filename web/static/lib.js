@@ -29,6 +29,7 @@ export async function ask(path, method = "GET", body = undefined, again = true) 
     // a page that was started again, or another session of this browser, has another token against forged requests
     if (answer.status === 403 && method !== "GET" && again) {
       const found = await ask("/session");
+      if (found.user !== session.user) throw new Problem(403, `${found.user} is signed in now: load the page again`);
       if (found.csrf !== session.csrf) { Object.assign(session, found); return ask(path, method, body, false); }
     }
     throw new Problem(answer.status, detail || `status ${answer.status}`);

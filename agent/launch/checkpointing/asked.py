@@ -37,3 +37,8 @@ class Asked:
         """The newest generation that the job may go on from; -1: any."""
         self.again = bool(fields.get("again"))
         """The job goes on from a generation, if there is one."""
+        holders = fields.get("holders")
+        self.holders: list[dict[str, object]] = holders if isinstance(holders, list) else []
+        """Without ``stage``: hosts that hold copies, as ``holder.Holder`` reads each."""
+        self.patience = float(str(fields.get("patience") or 0))
+        """Seconds for which one that does not answer is waited for before the job goes on from an older generation."""

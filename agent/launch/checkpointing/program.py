@@ -2,7 +2,8 @@
 
 ``make`` writes ``gen-N.tmp``, adds the manifest, syncs and renames it, and removes older generations; ``restart`` runs before the
 job does; ``run`` becomes its process. ``stage`` copies a generation to a shared folder, ``fetch`` brings the newest copy back.
-``trial PROGRAM`` tells whether CRIU works on this host, and ``ranks NUMBER WORD …`` becomes a small launcher of MPI ranks.
+``trial PROGRAM`` tells whether CRIU works on this host, ``ranks NUMBER WORD …`` becomes a small launcher of MPI ranks, and
+``hold`` holds copies for other hosts. Hosts that hold those of the job are in LAVA_COPIES: their tokens are nobody else's to see.
 
 Rule: a generation that is there is whole; whatever goes wrong is one line on standard error and leaves older generations alone.
 """
@@ -14,12 +15,16 @@ import os
 import signal
 import sys
 
-from agent.launch.checkpointing import site_programs, staging
+from agent.launch.checkpointing import site_programs
 from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.launch.checkpointing.criu import method as criu
 from agent.launch.checkpointing.criu import ranks, trial
+from agent.starter.part.generations import HOLDERS
+from proto.cpu_precedence import give_way
 
 CRIU = "criu"
+HOLDER_FAILED = 3
+"""The exit status where it is such a host that failed."""
 
 
 def main(words: list[str]) -> int:
@@ -32,20 +37,19 @@ def main(words: list[str]) -> int:
             return 0
         if what == "ranks":
             ranks.run(int(text), rest)
-        asked = Asked(json.loads(text))
-        folder = asked.folder
+        if what == "hold":
+            from agent.launch.checkpointing import holding
+
+            holding.run(int(text))
+        asked = Asked(json.loads(text) | {"holders": json.loads(os.environ.get(HOLDERS) or "[]")})
+        folder = asked.stage if what == "stage" and asked.stage else asked.folder
         method = criu if asked.method == CRIU else site_programs
         if what == "run":
             method.run(asked, rest)
-        elif what in ("make", "stage"):
-            if what == "stage":
-                folder = asked.stage
-                # what it has written goes away with it
-                signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-            number, size = method.write(asked) if what == "make" else staging.stage(asked)
-            say(f"{number} {size}")
-        elif what == "fetch":
-            staging.fetch(asked)
+        elif what == "make":
+            say("{} {}".format(*method.write(asked)))
+        elif what in ("stage", "fetch"):
+            return _copy(asked, what)
         else:
             method.restart(asked)
     except (CheckpointError, ValueError) as e:
@@ -54,6 +58,25 @@ def main(words: list[str]) -> int:
     except OSError as e:
         say(f"{e.filename or folder}: {e.strerror or e}")
         return 1
+    return 0
+
+
+def _copy(asked: Asked, what: str) -> int:
+    """Copy a generation, or bring one back; ``ssl`` is loaded only here."""
+    from agent.launch.checkpointing import staging
+    from agent.launch.checkpointing.holder import HolderError
+
+    if what == "fetch":
+        staging.fetch(asked)
+        return 0
+    give_way()
+    # what it has written goes away with it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        say("{} {}".format(*staging.stage(asked)))
+    except HolderError as e:
+        say(str(e))
+        return HOLDER_FAILED
     return 0
 
 

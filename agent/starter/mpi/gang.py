@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.starter.mpi.pmi_sockets import PmiSockets
 from agent.starter.mpi.rankio import ERR, OUT, RankOutput
@@ -17,9 +17,9 @@ from agent.starter.process import account
 from agent.starter.process.account import Task
 from agent.starter.process.prepare import Files
 from agent.starter.process.spec import Spec
-from agent.starter.protocol.part import TaskSpec
+from agent.starter.protocol.part import NO_RANK, OutputFile, TaskSpec
 from agent.starter.protocol.reports import End, FirstFailure, HostUse, Root
-from agent.starter.system.stdio import open_output, write_all
+from agent.starter.system.stdio import is_discarded, open_output, write_all
 from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
 
@@ -36,6 +36,16 @@ def is_gang(spec: Spec) -> bool:
     part = spec.part
     ranks = part.link is not None and part.link.ranks
     return bool(part.led or part.pmi or ranks or part.label or len(spec.tasks) > 1)
+
+
+class TaskFiles(NamedTuple):
+    """What a task has of its own."""
+
+    variables: dict[str, str]
+    fds: tuple[int, int, int]
+    """Its files 0, 1 and 2."""
+    keep: list[int]
+    """Further files to inherit."""
 
 
 class GangEvent(Enum):
@@ -67,12 +77,13 @@ class Gang:
         self._files = files
         self._watch = watch
         self._ranks = [t.rank for t in spec.tasks]
+        self._first = min(self._ranks, default=NO_RANK)
         self._tasks: list[Task] = []
         self._to_start = len(self._ranks)
         self._led = spec.part.led
         labels = {t.rank: t.label or str(t.rank) for t in spec.tasks}
         self._output = RankOutput(watch, labels if spec.part.label else {}, self._put)
-        self._child_fds: list[int] = []
+        self._child_fds: dict[int, list[int]] = {}
         self._stdin = -1
         self._network: JobNetwork | None = None
         self._root: RootRankNetwork | None = None
@@ -144,25 +155,32 @@ class Gang:
 
     # -- start -------------------------------------------------------------------------------------------------------
 
-    def files_of(self, task: TaskSpec) -> tuple[dict[str, str], tuple[int, int, int], list[int]]:
-        """(variables, descriptors for 0 1 2, further descriptors to inherit) of a task; ``started`` closes the child's ends."""
+    def files_of(self, task: TaskSpec) -> TaskFiles:
+        """What a task that is about to start gets; ``started`` closes the child's ends."""
         rank = task.rank
-        first = self._ranks and rank == min(self._ranks)
-        stdin = self._files.stdin if first else self._null()
-        out = self._close_later(open_output(task.stdout) if task.stdout else self._output.new(rank, OUT))
-        err = out
-        if task.stderr:
-            err = self._close_later(open_output(task.stderr))
-        elif self._spec.part.stderr is not None and not task.stdout:
-            err = self._close_later(self._output.new(rank, ERR))
+        self._child_fds[rank] = []
+        stdin = self._files.stdin if rank == self._first else self._null()
+        part = self._spec.part
+        out = err = self._stream(rank, OUT, task.stdout, part.stdout)
+        if task.stderr or (part.stderr is not None and not task.stdout):
+            err = self._stream(rank, ERR, task.stderr, part.stderr)
         if not self._pmi:
-            return {}, (stdin, out, err), []
+            return TaskFiles({}, (stdin, out, err), [])
         env, fd = self._pmi.open(rank)
-        return env, (stdin, out, err), [self._close_later(fd)]
+        self._child_fds[rank].append(fd)
+        return TaskFiles(env, (stdin, out, err), [fd])
 
-    def _close_later(self, fd: int) -> int:
-        self._child_fds.append(fd)
+    def _stream(self, rank: int, stream: int, file: OutputFile | None, of_part: OutputFile | None) -> int:
+        """Where a rank writes to: its own file, the part's where nobody sees that, else a pipe that is read here."""
+        if file is None and is_discarded(of_part) and not self._net and not self._terminal:
+            return self._files.stdout if stream == OUT else self._files.stderr
+        fd = open_output(file) if file else self._output.new(rank, stream)
+        self._child_fds[rank].append(fd)
         return fd
+
+    def _close_ends(self, rank: int) -> None:
+        for fd in self._child_fds.pop(rank, ()):
+            os.close(fd)
 
     def _null(self) -> int:
         if self._stdin < 0:
@@ -175,9 +193,7 @@ class Gang:
         self._to_start -= 1
         if self._silent and task.pid:
             self._silent.started(task.rank, task.pid)
-        for fd in self._child_fds:
-            os.close(fd)
-        self._child_fds.clear()
+        self._close_ends(task.rank)
 
     # -- end ---------------------------------------------------------------------------------------------------------
 
@@ -280,6 +296,8 @@ class Gang:
 
     def close(self) -> None:
         """Close all files and connections."""
+        for rank in list(self._child_fds):
+            self._close_ends(rank)
         self._output.close()
         if self._pmi:
             self._pmi.close()

@@ -19,6 +19,8 @@ import sys
 from collections.abc import Iterator, Mapping
 
 MANIFEST = "MANIFEST"
+HOLDERS = "LAVA_COPIES"
+"""The variable with the hosts that hold copies of a job's generations, and their tokens: of what runs before its tasks alone."""
 DAMAGED = ".damaged"
 """Ends the name of a generation that was set aside."""
 MOST_MANIFEST = 16 << 20

@@ -11,14 +11,20 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import struct
 import sys
 from typing import NamedTuple
 
+from agent.starter.protocol.codec import Json
 from agent.starter.system import apart, kernel, rlimits
 from agent.starter.system.stdio import append
 
+PROGRAM_BEHIND = struct.Struct("=Q12s")
+"""What ends a library with a program behind it: the program's size, and BEHIND."""
+BEHIND = b"lava-program"
 LIBRARY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "parts.so")
 _NONE = 0
+NO_FILE = -1
 
 
 class _Text(ctypes.Structure):
@@ -40,6 +46,8 @@ class TakenTask(NamedTuple):
     killing: bool
     """It was killed, and so is what is left of it."""
     status: int
+    deadline: float
+    """Of its lease, 0: it has none."""
     end: bytes
     """The encoded report of its end, which is in the end file; b"": it has not ended."""
 
@@ -60,7 +68,7 @@ class Handed(NamedTuple):
 class _Handed(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int) for name in ("state", "closed", "pid", "status", "told", "killing")),
-        ("began", ctypes.c_double),
+        *((name, ctypes.c_double) for name in ("began", "deadline")),
         *((name, _Text) for name in ("input", "unsent", "template", "own", "end")),
     )
 
@@ -69,14 +77,70 @@ class _Handed(ctypes.Structure):
         if self.state != _NONE:
             told, end = bool(self.told), self.end.copy()
             template, own = self.template.copy(), self.own.copy()
-            task = TakenTask(template, own, self.pid, self.began, told, bool(self.killing), self.status, end)
+            task = TakenTask(template, own, self.pid, self.began, told, bool(self.killing), self.status, self.deadline, end)
         return Handed(bool(self.closed), task, self.input.copy(), self.unsent.copy())
 
 
+_KNOWN_TO_READ = (
+    "title",
+    "deadline",
+    "env",
+    "argv",
+    "cwd",
+    "umask",
+    "nice",
+    "rlimits",
+    "script",
+    "jobfile",
+    "stdin",
+    "stdout",
+    "stderr",
+)
+_KNOWN_OF_OTHERS = ("uid", "key", "attempt", "t", "user", "cwd_else", "cgroup", "post_always", "grace", "clean_scratch")
+KNOWN = frozenset((*_KNOWN_TO_READ, *_KNOWN_OF_OTHERS))
+"""Fields of a part with which native code runs it (``native/spec.c``)."""
+ONE_TASK = [{"rank": -1, "env": {}}]
+
+
+def knows(fields: Json) -> bool:
+    """Whether native code is likely to run a part with these fields: it says so itself, after it has looked at their values."""
+    more = fields.keys() - KNOWN
+    return not more or (more == {"tasks"} and fields["tasks"] == ONE_TASK)
+
+
+_NUMBERS = struct.Struct("=6i2d")
+_SIZE = struct.Struct("=Q")
+
+
+def read_handed(data: bytes) -> tuple[Handed, dict[int, bytes]]:
+    """What the program leaves to Python (``native/program.c``), and the templates that it has."""
+    state, closed, pid, status, told, killing, began, deadline = _NUMBERS.unpack_from(data)
+    at = _NUMBERS.size
+    templates: dict[int, bytes] = {}
+
+    def text() -> bytes:
+        nonlocal at
+        begin = at + _SIZE.size
+        at = begin + _SIZE.unpack_from(data, at)[0]
+        return data[begin:at]
+
+    texts = [text() for _ in range(5)]
+    while at < len(data):
+        number = _SIZE.unpack_from(data, at)[0]
+        at += _SIZE.size
+        templates[number] = text()
+    given, unsent, template, own, end = texts
+    task = None
+    if state != _NONE:
+        task = TakenTask(template, own, pid, began, bool(told), bool(killing), status, deadline, end)
+    return Handed(bool(closed), task, given, unsent), templates
+
+
 class _Loaded:
-    """The library of this process and of those that it forks."""
+    """The library of this process and of those that it forks, and the program behind it."""
 
     library: ctypes.CDLL | None = None
+    program = b""
 
 
 def load(path: str = LIBRARY) -> str:
@@ -92,12 +156,14 @@ def load(path: str = LIBRARY) -> str:
             return f"{path}: made from other sources than those beside it"
         library = _loaded(made)
         library.lava_shepherd.restype = library.lava_forks.restype = ctypes.c_void_p
-        library.lava_run.restype = None
+        library.lava_run.restype = library.lava_start_ranks.restype = None
         if not library.lava_works():
             return "vfork is done by fork here"
     except (OSError, AttributeError) as e:
         return f"{path}: {getattr(e, 'strerror', None) or e}"
     _Loaded.library = library
+    size, behind = PROGRAM_BEHIND.unpack(made[-PROGRAM_BEHIND.size :])
+    _Loaded.program = made[-PROGRAM_BEHIND.size - size : -PROGRAM_BEHIND.size] if behind == BEHIND else b""
     return ""
 
 
@@ -124,9 +190,14 @@ def _loaded(made: bytes) -> ctypes.CDLL:
         os.close(fd)
 
 
-def is_loaded() -> bool:
-    """Whether there is native code in this process."""
-    return _Loaded.library is not None
+def program() -> bytes:
+    """The program that forks shepherds without Python, b"": there is none."""
+    return _Loaded.program
+
+
+def library() -> ctypes.CDLL | None:
+    """The native code in this process, None: there is none."""
+    return _Loaded.library
 
 
 def begin(starter: int, wake: int, end_file: int) -> NativeParts | None:
@@ -154,7 +225,7 @@ def forks(control: int, first: int, oom_score: int) -> tuple[NativeParts, Handed
     handed = _Handed()
     start, size = kernel.title_area()
     made = library.lava_forks(
-        *map(ctypes.c_int, (control, first, oom_score, apart.has_own_keyring())),
+        *map(ctypes.c_int, (control, first, oom_score, apart.has_own_keyring(), NO_FILE)),
         ctypes.c_void_p(start),
         ctypes.c_size_t(size),
         ctypes.c_longlong(rlimits.open_files()),

@@ -9,7 +9,9 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from itertools import islice
 
+from agent.starter.mpi.gang import TaskFiles
 from agent.starter.part import task_start
 from agent.starter.part.native_parts import TakenTask
 from agent.starter.part.part_resources import PartResources
@@ -21,6 +23,9 @@ from agent.starter.process.spec import Spec
 from agent.starter.protocol.part import NO_RANK, TaskSpec
 from agent.starter.protocol.reports import End, Started, TaskEnded, TaskStarted
 from agent.starter.system import kernel, proctree
+
+AT_ONCE = 64
+"""Tasks that may be started together: so many have their files open in the shepherd at once."""
 
 
 class RoleTasks:
@@ -116,8 +121,9 @@ class PartTasks:
         self.began = time.time()
         self._resources.starts()
         gang = self._resources.gang
-        for asked in self.role.first() if self.role else self._spec.tasks:
-            self._start(asked)
+        asked = iter(self.role.first() if self.role else self._spec.tasks)
+        while some := list(islice(asked, 1 if self.role else AT_ONCE)):
+            self._start(some)
             if gang and gang.failed:
                 break
         self._resources.started()
@@ -138,22 +144,30 @@ class PartTasks:
         if self.role is None:
             return
         for asked in self.role.due():
-            task = self._start(asked._replace(cwd=asked.cwd or self._resources.cwd))
+            [task] = self._start([asked._replace(cwd=asked.cwd or self._resources.cwd)])
             if report := self.role.started(task):
                 self.reports.append(report)
             os.chdir("/")
 
-    def _start(self, asked: TaskSpec) -> Task:
-        task = Task(asked.rank, 0)
-        self._all.append(task)
-        task_start.begin(task, asked, self._spec, self._resources.surroundings())
-        if task.pid:
-            self._running[task.pid] = task
-        if self._resources.gang:
-            self._resources.gang.started(task)
-            if task.status is not None:
-                self._over(task)
-        return task
+    def _start(self, asked: list[TaskSpec]) -> list[Task]:
+        """Start tasks; once one has failed no further one is begun."""
+        tasks, gang, around = [Task(one.rank, 0) for one in asked], self._resources.gang, self._resources.surroundings()
+        found: list[TaskFiles | None] = [None]
+        if len(asked) > 1:
+            found = task_start.begin_together(tasks, asked, self._spec, around)
+        for task, one, files in zip(tasks, asked, found, strict=True):
+            if not task.pid:
+                if gang and gang.failed:
+                    continue
+                task_start.begin(task, one, self._spec, around, files)
+            self._all.append(task)
+            if task.pid:
+                self._running[task.pid] = task
+            if gang:
+                gang.started(task)
+                if task.status is not None:
+                    self._over(task)
+        return tasks
 
     def ended(self, seen: kernel.Ended) -> bool:
         """A child of the shepherd has ended; False: it is not a task."""

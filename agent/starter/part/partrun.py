@@ -98,6 +98,7 @@ class PartRun:
         """Go on with the task that native code has started; it may have ended since."""
         self.resources.take_over()
         self._tasks.take_over(task)
+        self._lease.renew(task.deadline)
         self._progress.phase = Phase.ENDED if task.end else Phase.RUNNING
         self._ended = EncodedEnd(task.end) if task.end else None
         if not task.told:
@@ -171,11 +172,9 @@ class PartRun:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
         times += [at for one in (self.resources, self._tasks.role) if one and (at := one.wake_at()) is not None]
-        due = min(times) - time.monotonic() if times else None
         left = None if self._expired or self.phase is Phase.GONE else self._lease.look_in()
-        if left is not None:
-            due = left if due is None else min(due, left)
-        return None if due is None else max(0.0, due)
+        due = [at - time.monotonic() for at in times] + ([] if left is None else [left])
+        return max(0.0, min(due)) if due else None
 
     def on_time(self) -> None:
         """Do what is due."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from agent.starter.part import native_parts, user_files
 from agent.starter.part.native_parts import Handed, NativeParts
@@ -27,17 +28,18 @@ from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
 
 IDLE_TITLE_AFTER = 0.05
+NO_TEMPLATES: Mapping[int, bytes] = MappingProxyType({})
 
 
 class Shepherd:
     """Its loop: orders from the starter, ended children, the part's files and timers."""
 
-    def __init__(self, sock: socket.socket, end_fd: int, host: str) -> None:
+    def __init__(self, sock: socket.socket, end_fd: int, host: str, templates: Mapping[int, bytes] = NO_TEMPLATES) -> None:
         self._watch = Watch()
         self._starter = FramePipe(sock, self._watch)
         self._end_fd = end_fd
         self._host = host
-        self._templates: dict[int, Template] = {}
+        self._templates = {number: Template(parse(fields)) for number, fields in templates.items()}
         """Those that native code has not taken."""
         self._last: tuple[bytes, Template] | None = None
         self._native: NativeParts | None = None
@@ -56,7 +58,7 @@ class Shepherd:
         self._native = native_parts.begin(self._starter.sock.fileno(), wake.fd, self._end_fd)
         self._loop(wake)
 
-    def go_on(self, native: NativeParts, handed: Handed, wake: int) -> None:
+    def go_on(self, native: NativeParts | None, handed: Handed, wake: int) -> None:
         """As ``run``, in a process that has run parts by native code until then. ``wake``: the pipe of its signals."""
         woken = Wake(self._watch, wake)
         self._native = native

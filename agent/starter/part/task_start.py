@@ -6,15 +6,18 @@ Rule: what cannot be started has ended, with the status and the line that a shel
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agent.starter.mpi.gang import Gang
-from agent.starter.process import tasks
+from agent.starter.mpi.gang import Gang, TaskFiles
+from agent.starter.part import native_parts, native_tasks
+from agent.starter.part.generations import HOLDERS
+from agent.starter.process import tasks as processes
 from agent.starter.process.account import Task
 from agent.starter.process.spec import Spec
 from agent.starter.protocol.part import TaskSpec
 from agent.starter.system import rlimits, scratch
-from agent.starter.system.binding import bound
+from agent.starter.system.binding import bound, masks
 from agent.starter.system.stdio import Refused, write_all
 
 CANNOT = 126
@@ -57,13 +60,47 @@ class Said:
         return said
 
 
-def begin(task: Task, asked: TaskSpec, spec: Spec, around: Surroundings) -> None:
-    """Start a task: afterwards ``task`` has a pid, or has ended already."""
+def begin_together(tasks: Sequence[Task], asked: Sequence[TaskSpec], spec: Spec, around: Surroundings) -> list[TaskFiles | None]:
+    """Start those that native code starts, which have a pid then, and return what each has of its own, None: nothing yet.
+
+    Those are tasks of a gang that differ by their variables, output files and binding.
+    """
+    gang, limits = around.gang, around.limits
+    if gang is None or around.tty >= 0 or native_parts.library() is None or not all(map(_is_plain, asked)):
+        return [None] * len(asked)
+    bindings = [masks(to) if (to := one.bind or spec.part.bind) else None for one in asked]
+    if any(made is None and (one.bind or spec.part.bind) for one, made in zip(asked, bindings, strict=True)):
+        return [None] * len(asked)
+    argv = ("",) if spec.part.argv is None else spec.part.argv
+    files = [gang.files_of(one) for one in asked]
+    wanted = [
+        native_tasks.Asked(_encoded({**own.variables, **one.env}), own.fds, own.keep[0] if own.keep else -1, binding)
+        for own, one, binding in zip(files, asked, bindings, strict=True)
+    ]
+    programs = processes.candidates(argv[0], spec.path)
+    started = native_tasks.start(argv, programs, list(spec.env.values()), limits, spec.part.nice, wanted)
+    for task, own, (pid, said) in zip(tasks, files, started, strict=True):
+        task.pid = pid
+        if said:
+            write_all(own.fds[2], said)
+    return list(files)
+
+
+def _is_plain(asked: TaskSpec) -> bool:
+    return not (asked.argv or asked.cwd or asked.scratch or asked.rlimits or "PATH" in asked.env)
+
+
+def _encoded(variables: Mapping[str, str]) -> list[bytes]:
+    return [os.fsencode(f"{name}={value}") for name, value in variables.items()]
+
+
+def begin(task: Task, asked: TaskSpec, spec: Spec, around: Surroundings, files: TaskFiles | None = None) -> None:
+    """Start a task: afterwards ``task`` has a pid, or has ended already. ``files``: what ``begin_together`` found for it."""
     env, path, extra = spec.env, spec.path, asked.env
     fds, limits = around.fds, around.limits
     keep: list[int] = []
     if around.gang:
-        more, fds, keep = around.gang.files_of(asked)
+        more, fds, keep = files or around.gang.files_of(asked)
         extra = {**more, **extra}
     if extra:
         env = {**env, **{name: os.fsencode(f"{name}={value}") for name, value in extra.items()}}
@@ -76,13 +113,13 @@ def begin(task: Task, asked: TaskSpec, spec: Spec, around: Surroundings) -> None
     if asked.cwd and (why := _why_not_entered(asked.cwd)):
         return _cannot(task, fds[2], asked.cwd, why)
     try:
-        programs = tasks.candidates(argv[0], path)
+        programs = processes.candidates(argv[0], path)
         with bound(asked.bind or spec.part.bind) as said:
-            task.pid = tasks.start(argv, programs, list(env.values()), fds, keep, limits, spec.part.nice, around.tty)
+            task.pid = processes.start(argv, programs, list(env.values()), fds, keep, limits, spec.part.nice, around.tty)
         if said:
             write_all(fds[2], said)
     except (OSError, ValueError) as e:
-        code, line = tasks.as_a_shell_says(argv[0], e)
+        code, line = processes.as_a_shell_says(argv[0], e)
         write_all(fds[2], line)
         task.ended((0, code << 8, 0.0, 0.0, 0))
 
@@ -113,9 +150,11 @@ def as_refused(e: Exception, spec: Spec) -> Refused:
 def begin_setup(spec: Spec, command: str, more: dict[str, str], say: int = -1) -> int:
     """Start a command before or after the tasks: its pid. ``say``: the file in which it may say why it fails."""
     try:
-        return tasks.start_setup(command, {**spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}, say)
+        found = processes.start_setup(command, {**spec.env, **{k: os.fsencode(f"{k}={v}") for k, v in more.items()}}, say)
     except OSError as e:
         raise Refused("pre_exec", f"/bin/sh: {e.strerror}") from None
+    spec.env.pop(HOLDERS, None)
+    return found
 
 
 def why_setup_failed(spec: Spec, status: int, said: str) -> Refused:

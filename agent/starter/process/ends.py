@@ -12,6 +12,7 @@ import binascii
 import contextlib
 import json
 import os
+import re
 from typing import NamedTuple
 
 from agent.starter.protocol.codec import ProtocolError, read, text
@@ -38,12 +39,23 @@ class EndFile(NamedTuple):
         os.close(self.fd)
 
 
-def make(path: str) -> EndFile:
-    """Make an end file, with its blocks where the disk has room for them; OSError when that fails."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+def make(path: str, former: str = "") -> EndFile:
+    """Make an end file, with its blocks where the disk has room for them; OSError when that fails.
+
+    ``former``: one in which no end is needed any more, and which nobody writes; it is used where it is there.
+    """
+    if former:
+        with contextlib.suppress(OSError):
+            os.rename(former, path)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):
-        kernel.reserve(fd, 0, ROOM)
-        os.pwrite(fd, bytes(ROOM), 0)
+        size = os.fstat(fd).st_size
+        if size < ROOM:
+            kernel.reserve(fd, 0, ROOM)
+        try:
+            os.pwrite(fd, bytes(max(size, ROOM)), 0)
+        except OSError:
+            os.ftruncate(fd, 0)
     return EndFile(fd)
 
 
@@ -62,6 +74,32 @@ class EncodedEnd(NamedTuple):
     def report(self, gone: bool) -> EncodedReport:
         """The encoded report; ``gone``: no process of the part is left."""
         return EncodedReport(self.text[:-1] + b',"gone":true}' if gone else self.text)
+
+
+class ToldEnd(NamedTuple):
+    """The end of a part on one host without a first failure, of which nothing is left, as its shepherd told it: not read."""
+
+    uid: str
+    encoded: EncodedEnd
+    gone: bool = True
+
+
+_NUMBER = rb"(?:0|[1-9]\d{0,14})"
+_TIME = rb"-?%b(?:\.\d{1,17}(?:e-\d\d)?|e-\d\d)" % _NUMBER
+_USED = rb'"utime":%b,"stime":%b,"maxrss_kb":%b' % (_TIME, _TIME, _NUMBER)
+_TASK = rb'\{"rank":(?:-1|%b),"pid":%b,"status":%b,%b,"at":%b\}' % (_NUMBER, _NUMBER, _NUMBER, _USED, _TIME)
+_TOLD = re.compile(
+    rb'\{"is":"ended","uid":"([0-9A-Za-z._-]{1,200})","end":\{"status":%b,"at":%b,"started":%b,%b,'
+    rb'"tasks":\[%b(?:,%b)*\],"first":null,"lease":false,'
+    rb'"shepherd_kb":%b,"cwd":"[^"\\\x00-\x1f\x7f-\xff]{0,4096}"\}(,"gone":true)\}'
+    % (_NUMBER, _TIME, _TIME, _USED, _TASK, _TASK, _NUMBER)
+)
+
+
+def find_told(report: bytes) -> ToldEnd | None:
+    """The end that a report is, where it has this form to the letter: it is as good as one that was read and written again."""
+    found = _TOLD.fullmatch(report)
+    return None if found is None else ToldEnd(found[1].decode("ascii"), EncodedEnd(report[: found.start(2)] + b"}"))
 
 
 def encode_end(uid: str, end: End) -> EncodedEnd:

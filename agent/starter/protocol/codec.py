@@ -21,6 +21,7 @@ R = TypeVar("R", bound=tuple[object, ...])
 """A NamedTuple."""
 T = TypeVar("T")
 Read = Callable[[Any], object]
+Write = Callable[[Any, Any], Json]
 
 
 class ProtocolError(ValueError):
@@ -84,7 +85,7 @@ def _read_function(kind: type) -> Callable[[object], Any]:
 
 
 @cache
-def _write_function(kind: type) -> Callable[[Any, Json], Json]:
+def _write_function(kind: type) -> Write:
     """write(record, found) of one class: adds the fields to ``found``."""
     fields = _fields(kind)
     space: dict[str, Any] = {}
@@ -96,7 +97,7 @@ def _write_function(kind: type) -> Callable[[Any, Json], Json]:
         written = f"v{at}" if writer is None else f"None if v{at} is None else w{at}(v{at})"
         lines.append(f" {when}found[{key!r}] = {written}")
     exec("\n".join([*lines, " return found"]), space)
-    made: Callable[[Any, Json], Json] = space["write"]
+    made: Write = space["write"]
     return made
 
 
@@ -248,12 +249,24 @@ def write(record: tuple[object, ...]) -> Json:
 
 def write_over(base: R, record: R) -> Json:
     """The fields of a record in which it differs from ``base``: ``read_over`` gives the record again."""
-    found: Json = {}
-    fields = _fields(type(record))
-    for key, writer, was, value in zip(fields.keys, fields.writers, base, record, strict=True):
-        if value is not was and value != was:
-            found[key] = value if writer is None or value is None else writer(value)
-    return found
+    return _write_over_function(type(record))(base, record)
+
+
+@cache
+def _write_over_function(kind: type) -> Write:
+    """write_over(base, record) of one class."""
+    fields = _fields(kind)
+    space: dict[str, Any] = {}
+    numbers = range(len(fields.keys))
+    lines = ["def write_over(base, record):", f" [{''.join(f'b{at}, ' for at in numbers)}] = base"]
+    lines += [f" [{''.join(f'v{at}, ' for at in numbers)}] = record", " found = {}"]
+    for at, (key, writer) in enumerate(zip(fields.keys, fields.writers, strict=True)):
+        space[f"w{at}"] = writer
+        written = f"v{at}" if writer is None else f"None if v{at} is None else w{at}(v{at})"
+        lines.append(f" if v{at} is not b{at} and v{at} != b{at}: found[{key!r}] = {written}")
+    exec("\n".join([*lines, " return found"]), space)
+    made: Write = space["write_over"]
+    return made
 
 
 def _writer(kind: Any) -> Callable[[Any], object] | None:
@@ -288,7 +301,7 @@ def _write_bytes(value: bytes) -> str:
 def parse(body: bytes) -> Json:
     """The object that JSON is; ProtocolError when it is none."""
     try:
-        obj = json.loads(body)
+        obj = _decode(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as e:
         raise ProtocolError(f"not JSON: {e}") from None
     if not isinstance(obj, dict):
@@ -296,7 +309,19 @@ def parse(body: bytes) -> Json:
     return obj
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+def _encoder() -> Callable[[object], str]:
+    """As ``encode`` of JSONEncoder, which makes its encoder in C anew for each object: most take less time than that."""
+    plain = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    try:
+        made = make and make(None, plain.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, True)
+    except TypeError:  # of another version of Python
+        made = None
+    return (lambda obj: "".join(made(obj, 0))) if made else plain.encode
+
+
+_decode = json.JSONDecoder().decode
+_encode = _encoder()
 
 
 def text(obj: object) -> bytes:

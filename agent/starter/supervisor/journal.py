@@ -1,8 +1,10 @@
 """The starter's journal: the parts that it accepted, their shepherds, and the ends that the master has not acknowledged.
 
-Rule: a batch of parts is on disk before any of them starts, and the ends of a turn are, all at once, before they are told. An end
-file is believed only about its own shepherd's parts. A full disk changes nothing until RESERVE is used up; then it, as one that
-cannot be written, refuses new parts and nothing else: ``rewrite`` makes up later for what could not be written.
+Rule: a batch of parts is in the file before any of them starts, so that the next starter knows of it, and what a turn wrote is on
+disk at its end: nothing waits for the disk but the next turn. What a crash of the machine takes with it the boot id tells: a part
+that was sent there before may have run. An end file is believed only about its own shepherd's parts. A full disk changes nothing
+until RESERVE is used up; then it, as one that cannot be written, refuses new parts and nothing else: ``rewrite`` makes up later
+for what could not be written.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agent.starter.process import ends
-from agent.starter.process.ends import EncodedEnd, encode_end
+from agent.starter.process.ends import EncodedEnd, EndFile
 from agent.starter.protocol.codec import Json, parse, read, text, write
 from agent.starter.protocol.reports import End, Ended, Lost, PartState, Refused, find_report, write_report
 from agent.starter.supervisor.parts import Part
@@ -26,6 +28,10 @@ RESERVE = 1 << 20
 FILLED = 256 << 10
 """Bytes of zeros that are written ahead of the entries: one that takes their place does not make the file longer, and is on disk
 without a transaction of the file system."""
+
+MOST_SPARE = 1024
+"""End files of dead shepherds that are kept for new ones: to make a file is the dearest of what a new shepherd needs, and dearer
+by far where many files were removed (ext4 passes over their inodes for minutes)."""
 
 
 class RecordedShepherd(NamedTuple):
@@ -60,9 +66,11 @@ class Journal:
         self._filled = 0
         """Bytes of the file."""
         self._unsafe = False
-        """Ends were written and may not be on disk."""
+        """Parts or ends were written and may not be on disk."""
         self._unwritten: list[bytes] = []
         """Lines of ends."""
+        self._spare: list[str] = []
+        """Paths of end files in which no end is needed."""
         self.incomplete = False
         """An entry could not be written: the journal must be rewritten."""
 
@@ -165,17 +173,16 @@ class Journal:
             self.incomplete = True
 
     def add(self, seq: int, parts: list[Part]) -> None:
-        """Write a batch of parts; they are safe on disk on return. OSError when that fails."""
+        """Write a batch of parts, which is on disk after the next ``sync``; OSError when that fails."""
         try:
             self._write({"seq": seq, "parts": [_fields(part) for part in parts]})
-            os.fdatasync(self._fd)
-            self._unsafe = False
+            self._unsafe = True
         except OSError:
             self.incomplete = True
             raise
 
     def sync(self) -> None:
-        """The ends of before are safe on disk on return, unless the disk is full or fails: they are told all the same."""
+        """Parts and ends of before are safe on disk on return, unless the disk is full or fails."""
         lines, self._unwritten = self._unwritten, []
         if lines or self._unsafe:
             self._unsafe = False
@@ -195,19 +202,23 @@ class Journal:
         """Write that a part was lost, which no end file says."""
         self._append({"over": part.uid, "state": part.state.value, "why": _why(part)})
 
-    def ended(self, part: Part) -> EncodedEnd:
-        """Write the end of a part at the next ``sync``, which is to follow before it is told."""
-        assert part.end is not None
-        encoded = encode_end(part.uid, part.end)
+    def ended(self, encoded: EncodedEnd) -> None:
+        """Write the end of a part at the next ``sync``, which is to follow in the same turn."""
         self._unwritten.append(encoded.text)
-        return encoded
 
     def wrote(self, part: Part) -> None:
         """Write that the part's report was written into the user's file, or could not be."""
         self._append({"wrote": part.uid, "error": part.wrote})
 
+    def make_ends(self, number: int) -> EndFile:
+        """The end file of a new shepherd, whose number no other had since ``drop_former_ends``; OSError."""
+        return ends.make(self.end_path(number), self._spare.pop() if self._spare else "")
+
     def remove_ends(self, number: int) -> None:
-        """Remove the end file of a dead shepherd. One that stays is emptied for the next shepherd of its number."""
+        """No end in the end file of a dead shepherd is needed: the next new shepherd may have it."""
+        if len(self._spare) < MOST_SPARE:
+            self._spare.append(self.end_path(number))
+            return
         with contextlib.suppress(OSError):
             os.unlink(self.end_path(number))
 

@@ -5,6 +5,8 @@ Rule: a part is kept until the agent orders to forget it; until then its state c
 
 from __future__ import annotations
 
+from agent.starter.process.ends import EncodedEnd, ToldEnd, encode_end
+from agent.starter.protocol.codec import parse, read
 from agent.starter.protocol.reports import (
     Address,
     End,
@@ -28,11 +30,12 @@ class Part:
     """One attempt on this host."""
 
     __slots__ = (
+        "_end",
+        "_told",
         "addr",
         "attempt",
         "deadline",
         "door",
-        "end",
         "forgotten",
         "key",
         "kill_asked",
@@ -67,7 +70,9 @@ class Part:
         self.door = ""
         """Where the user of an interactive part attaches."""
         self.started: Started | None = None
-        self.end: End | None = None
+        self._end: End | None = None
+        self._told: ToldEnd | None = None
+        """Its end, not read yet."""
         self.reason: Refused | Lost | None = None
         self.deadline: float | None = None
         self.taken = kernel.boottime()
@@ -79,6 +84,30 @@ class Part:
         self.writing = False
         self.wrote: str | None = None
         """The result of writing its report into the user's file: "" success, else the error; None: there is none yet."""
+
+    @property
+    def end(self) -> End | None:
+        """How it ended."""
+        if self._end is None and self._told is not None:
+            self._end = read(Ended, parse(self._told.encoded.text)).end
+        return self._end
+
+    @end.setter
+    def end(self, end: End | None) -> None:
+        self._end, self._told = end, None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is an end."""
+        return self._end is not None or self._told is not None
+
+    def ended(self, report: Ended | ToldEnd) -> EncodedEnd:
+        """It has ended: its end for the journal."""
+        if isinstance(report, ToldEnd):
+            self._told = report
+            return report.encoded
+        self._end = report.end
+        return encode_end(self.uid, report.end)
 
     def overdue_at(self) -> float:
         """When its shepherd ought to have ended it by its lease (CLOCK_BOOTTIME), which it may have got too late."""

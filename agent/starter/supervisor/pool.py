@@ -11,7 +11,9 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from agent.starter.process import ends
@@ -28,8 +30,13 @@ from agent.starter.wire.pipe import FramePipe
 
 IDLE_SECONDS = 60.0
 MAX_IDLE = 64
+MAX_LIGHT = 1024
+"""Idle shepherds without Python in memory: they take a tenth of a megabyte each, and as many parts may come again."""
+LIGHT = 2 << 20
+"""Resident bytes that none with Python has."""
 MAX_END_FILE = 1 << 20
 MAX_ASKED = 32
+PAGE = os.sysconf("SC_PAGE_SIZE")
 ForkAll = Callable[[Sequence[ToFork]], list[Forked | OSError]]
 
 
@@ -43,22 +50,49 @@ class Home(NamedTuple):
     """At least their oom_score_adj."""
     fenced: bool = False
     """The former starter was in a cgroup, which has been cleared: nothing of its parts is left."""
-    forker: Forker | None = None
-    """Who forks shepherds, None: the starter itself."""
+    forkers: tuple[Forker, ...] = ()
+    """Who forks shepherds, the first that does such ones; the starter itself where none does."""
 
 
 class _Ends(NamedTuple):
-    """What is made before a shepherd is forked: both ends of its socket, and its end file."""
+    """What is made before a shepherd is forked: both ends of its socket, its end file, its group."""
 
     ours: socket.socket
     theirs: socket.socket
     end_file: ends.EndFile
+    groups: Groups
 
     def close(self) -> None:
         """There is no process for it."""
         self.ours.close()
         self.theirs.close()
         self.end_file.close()
+        self.groups.discard()
+
+
+class _Idle:
+    """The idle shepherds of one key, the newest last: those whose ends are still needed, and those that are free."""
+
+    __slots__ = ("free", "kept")
+
+    def __init__(self) -> None:
+        self.free: dict[ShepherdHandle, None] = {}
+        self.kept: dict[ShepherdHandle, None] = {}
+
+    def __iter__(self) -> Iterator[ShepherdHandle]:
+        return chain(self.kept, self.free)
+
+    def add(self, shepherd: ShepherdHandle) -> None:
+        (self.kept if shepherd.kept else self.free)[shepherd] = None
+
+    def remove(self, shepherd: ShepherdHandle) -> bool:
+        """Whether it was here."""
+        return self.kept.pop(shepherd, shepherd) is None or self.free.pop(shepherd, shepherd) is None
+
+    def take(self) -> ShepherdHandle | None:
+        """One that is free where there is one."""
+        found = self.free or self.kept
+        return found.popitem()[0] if found else None
 
 
 class Pool:
@@ -70,7 +104,7 @@ class Pool:
         self._watch = watch
         self._on_readable = on_readable
         self._last = 0
-        self._idle: dict[ShepherdKey, list[ShepherdHandle]] = {}
+        self._idle: defaultdict[ShepherdKey, _Idle] = defaultdict(_Idle)
         self.shepherds: dict[int, ShepherdHandle] = {}
         self.by_pid: dict[int, ShepherdHandle] = {}
         self.to_flush: set[ShepherdHandle] = set()
@@ -78,17 +112,14 @@ class Pool:
 
     def children(self) -> set[int]:
         """The children of the starter that are no orphans."""
-        forker = self._home.forker
-        return {*self.by_pid, forker.pid} if forker else {*self.by_pid}
+        return {*self.by_pid, *(forker.pid for forker in self._home.forkers)}
 
     def reserve(self, key: ShepherdKey) -> ShepherdHandle:
         """An idle shepherd with this key, or a new one that ``ensure`` is to fork.
 
         The last one that became idle, of those whose ends are not needed any more where there is one: it has its end file anew.
         """
-        if idle := self._idle.get(key):
-            at = next((at for at in range(len(idle) - 1, -1, -1) if not idle[at].kept), -1)
-            shepherd = idle.pop(at)
+        if (shepherd := self._idle[key].take()) is not None:
             if shepherd.end_file and shepherd.end_bytes and not shepherd.kept:
                 shepherd.end_file.rewind()
                 shepherd.end_bytes = 0
@@ -126,11 +157,12 @@ class Pool:
         One fork comes right after the other: each memory page that is written to between two of them is copied once more.
         """
         wanted = [shepherd for shepherd in shepherds if not shepherd.pid]
-        forker = self._home.forker
-        if forker is not None and all(forker.serves(shepherd.key) for shepherd in wanted):
-            with contextlib.suppress(EOFError):
-                return self._fork(wanted, forker.fork)
-        return self._fork(wanted, self._fork_here)
+        failed: dict[ShepherdHandle, OSError] = {}
+        for forker in self._home.forkers:
+            if served := [one for one in wanted if not one.pid and one not in failed and forker.serves(one.key)]:
+                with contextlib.suppress(EOFError):
+                    failed |= self._fork(served, forker.fork)
+        return failed | self._fork([one for one in wanted if not one.pid and one not in failed], self._fork_here)
 
     def _fork(self, wanted: list[ShepherdHandle], by: ForkAll) -> dict[ShepherdHandle, OSError]:
         failed: dict[ShepherdHandle, OSError] = {}
@@ -141,7 +173,8 @@ class Pool:
             except OSError as e:
                 failed[shepherd] = e
         try:
-            processes = by([ToFork(shepherd.key, one.theirs.fileno(), one.end_file.fd) for shepherd, one in made])
+            asked = [ToFork(shepherd.key, one.theirs.fileno(), one.end_file.fd, one.groups.home) for shepherd, one in made]
+            processes = by(asked)
         except EOFError:
             for _, one in made:
                 one.close()
@@ -157,7 +190,7 @@ class Pool:
 
     def _fork_here(self, asked: Sequence[ToFork]) -> list[Forked | OSError]:
         found: list[int | OSError] = []
-        for key, sock, end_file in asked:
+        for key, sock, end_file, _ in asked:
             try:
                 pid = os.fork()
             except OSError as e:
@@ -166,23 +199,25 @@ class Pool:
             if pid == 0:
                 shepherd_handle.run(sock, end_file, key, self._home.host, self._home.oom_score)
             found.append(pid)
-        return [Forked(one, proctree.starttime(one)) if isinstance(one, int) else one for one in found]
+        return [Forked(one, proctree.starttime(one), False) if isinstance(one, int) else one for one in found]
 
     def _make_ends(self, shepherd: ShepherdHandle) -> _Ends:
         ours, theirs = socket.socketpair()
         try:
-            return _Ends(ours, theirs, ends.make(self._journal.end_path(shepherd.number)))
+            end_file = self._journal.make_ends(shepherd.number)
         except OSError:
             ours.close()
             theirs.close()
             raise
+        return _Ends(ours, theirs, end_file, Groups(self._home.places, shepherd.number))
 
     def _forked(self, shepherd: ShepherdHandle, made: _Ends, process: Forked) -> None:
         ours = made.ours
         made.theirs.close()
-        shepherd.pid, shepherd.starttime = process
+        shepherd.pid, shepherd.starttime, moved = process
         shepherd.end_file = made.end_file
-        shepherd.groups = Groups(self._home.places, shepherd.number, process.pid)
+        shepherd.groups = made.groups
+        shepherd.groups.take(process.pid, moved)
         shepherd.pipe = FramePipe(ours, self._watch)
         self.shepherds[shepherd.number] = shepherd
         self.by_pid[process.pid] = shepherd
@@ -199,13 +234,18 @@ class Pool:
             self.retire(shepherd)
             return
         shepherd.idle_since = time.monotonic()
-        self._idle.setdefault(shepherd.key, []).append(shepherd)
+        self._idle[shepherd.key].add(shepherd)
+
+    def needed_no_more(self, shepherd: ShepherdHandle) -> None:
+        """No end in its end file is needed: if it is dead, it is removed."""
+        if shepherd.pid not in self.by_pid:
+            self.remove(shepherd)
+        elif self._idle[shepherd.key].remove(shepherd):
+            self._idle[shepherd.key].add(shepherd)
 
     def _remove_idle(self, shepherd: ShepherdHandle) -> None:
         """Remove a shepherd from the idle ones."""
-        idle = self._idle.get(shepherd.key)
-        if idle and shepherd in idle:
-            idle.remove(shepherd)
+        self._idle[shepherd.key].remove(shepherd)
 
     def retire(self, shepherd: ShepherdHandle) -> None:
         """Close the socket of an idle shepherd, upon which it ends by itself."""
@@ -223,8 +263,8 @@ class Pool:
 
     def reaped(self, pid: int) -> None:
         """A child that is no shepherd has ended."""
-        if self._home.forker:
-            self._home.forker.reaped(pid)
+        for forker in self._home.forkers:
+            forker.reaped(pid)
 
     def died(self, shepherd: ShepherdHandle) -> None:
         """A shepherd has ended and was reaped."""
@@ -245,14 +285,15 @@ class Pool:
             self._journal.remove_ends(shepherd.number)
 
     def retire_idle(self) -> None:
-        """Retire shepherds that were idle for IDLE_SECONDS, and those beyond MAX_IDLE."""
+        """Retire shepherds that were idle for IDLE_SECONDS, and those beyond MAX_IDLE, of light ones beyond MAX_LIGHT."""
         now = time.monotonic()
-        many = sum(map(len, self._idle.values()))
-        for idle in list(self._idle.values()):
-            for shepherd in list(idle):
-                if now - shepherd.idle_since > IDLE_SECONDS or many > MAX_IDLE:
-                    many -= 1
-                    self.retire(shepherd)
+        every = [shepherd for idle in self._idle.values() for shepherd in idle]
+        light = set(filter(_is_light, every)) if len(every) > MAX_IDLE else set[ShepherdHandle]()
+        many = {True: len(light) - MAX_LIGHT, False: len(every) - len(light) - MAX_IDLE}
+        for shepherd in every:
+            if now - shepherd.idle_since > IDLE_SECONDS or many[shepherd in light] > 0:
+                many[shepherd in light] -= 1
+                self.retire(shepherd)
 
     def flush(self) -> None:
         """Send what is queued, in one write per shepherd."""
@@ -263,3 +304,8 @@ class Pool:
                 self.kill(shepherd)
             elif shepherd.pipe is not None and shepherd.pipe.waiting:
                 self.to_flush.add(shepherd)
+
+
+def _is_light(shepherd: ShepherdHandle) -> bool:
+    fields = proctree.stat_fields(shepherd.pid)
+    return len(fields) > 21 and int(fields[21]) * PAGE < LIGHT

@@ -16,7 +16,7 @@ from typing import NamedTuple, NoReturn
 from agent.starter.part import shepherd
 from agent.starter.process.ends import EndFile
 from agent.starter.protocol.codec import Json, text
-from agent.starter.protocol.orders import Begin, Look, ToShepherd, Write, write_order
+from agent.starter.protocol.orders import Look, ToShepherd, Write, write_order
 from agent.starter.supervisor.journal import RecordedShepherd
 from agent.starter.system import apart, kernel
 from agent.starter.system.cgroup import Groups
@@ -42,12 +42,14 @@ _set_handler = getattr(signal.signal, "__wrapped__", signal.signal)
 
 
 class ShepherdKey(NamedTuple):
-    """What distinguishes shepherds and never changes: the user, and whether ``ssl`` is loaded."""
+    """What distinguishes shepherds and never changes: the user, whether ``ssl`` is loaded, and whether Python is not."""
 
     uid: int
     gid: int
     groups: tuple[int, ...]
     tls: bool
+    native: bool = False
+    """It runs parts that native code knows, and becomes Python where something else comes."""
 
 
 class ShepherdHandle:
@@ -108,7 +110,7 @@ class ShepherdHandle:
         FrameError when one of the two is too large; nothing was queued then.
         """
         assert self.pipe is not None
-        begin = frames.pack(write_order(Begin(number, own)))
+        begin = frames.frame(b'{"do":"part","t":%d,"p":%b}' % (number, text(own)))
         if number not in self.templates:
             drop = self._make_room(len(template))
             # The template is encoded once for all shepherds: it is most of what is sent to them.

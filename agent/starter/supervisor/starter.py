@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from agent.starter.part import native_parts
@@ -80,6 +81,8 @@ class Template(NamedTuple):
     text: bytes
     """Its fields as JSON."""
     spec: PartSpec
+    native: bool
+    """Native code knows it."""
 
 
 class Accepted(NamedTuple):
@@ -104,7 +107,8 @@ class Starter:
         prepare(TaskSpec, PmiSpec, LinkSpec, PortsSpec, orders.Go, Prepared, Address, Root, Gone)  # of jobs over several hosts
         why = native_parts.load()
         log(f"parts of one process are run by Python: {why}" if why else "parts of one process are run by native code")
-        self._forker = forker.begin(home.host, home.oom_score)
+        self._forkers = forker.begin(home.host, home.oom_score)
+        self._native = any(one.native for one in self._forkers)
         self._journal = Journal(folder)
         former = self._journal.load()
         leftovers.clear(former, self._boot, home.host, home.fenced)
@@ -123,7 +127,7 @@ class Starter:
         self._bare = self._template({})
         self._wake_on_signals()
         self._agent = AgentSide(socket_path, self._watch, self._obey, log)
-        home = home._replace(forker=self._forker)
+        home = home._replace(forkers=self._forkers)
         self._supervisor = Supervisor(home, self._journal, self._watch, self._parts, self._agent.report, self._agent.answer)
 
     def run(self) -> None:
@@ -141,8 +145,8 @@ class Starter:
         notify.tell("STOPPING=1")
         self._agent.close()
         self._supervisor.stop()
-        if self._forker:
-            self._forker.close(wait=True)
+        for one in self._forkers:
+            one.close(wait=True)
         self._journal.sync()
 
     def _turn(self, longest: float) -> None:
@@ -150,13 +154,13 @@ class Starter:
         self._watch.wait(longest if pause is None else min(pause, longest))
         if self._wake.was_signalled():
             self._supervisor.reap()
-            if self._forker and self._forker.pid < 0:
-                log("the process that forked shepherds has ended: the starter forks them")
-                self._forker = None
+            if any(one.pid < 0 for one in self._forkers):
+                log("a process that forked shepherds has ended: without it, the starter forks them")
+                self._forkers = tuple(one for one in self._forkers if one.pid > 0)
         self._supervisor.on_time()
         self._supervisor.pool.flush()
-        self._journal.sync()
         self._agent.flush()
+        self._journal.sync()  # last: shepherds and agent go on meanwhile
         self._tidy()
 
     def _wake_on_signals(self) -> None:
@@ -298,6 +302,8 @@ class Starter:
                 raise ProtocolError(template)
             spec = read_part(template.spec, own)
             key = key_of(spec.user, spec.needs_tls)
+            if self._native and template.native and native_parts.knows(own):
+                key = key._replace(native=True)
         except PermissionError as e:
             self._refuse(uid, "no_user", str(e))
             return []
@@ -358,12 +364,13 @@ class Starter:
         except ProtocolError as e:
             return str(e)
         self._last_template += 1
-        return Template(self._last_template, encoded, spec)
+        return Template(self._last_template, encoded, spec, native_parts.knows(fields))
 
     def _refuse(self, uid: str, code: str, reason: str) -> None:
         self._agent.report(Refused(uid, code, reason))
 
 
+@lru_cache(256)
 def key_of(user: User | None, tls: bool) -> ShepherdKey:
     """The key of shepherds for a user.
 
@@ -371,7 +378,7 @@ def key_of(user: User | None, tls: bool) -> ShepherdKey:
     """
     if user is None:
         raise ProtocolError("it has no user")
-    if not (0 <= user.uid < 2**32 - 1 and 0 <= user.gid < 2**32 - 1):
+    if not all(0 <= number < 2**32 - 1 for number in (user.uid, user.gid, *user.groups)):
         raise PermissionError(f"user {user.name or user.uid}: no such user")
     own = os.getuid()
     if os.geteuid() != 0 and user.uid != own:

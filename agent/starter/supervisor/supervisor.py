@@ -12,8 +12,10 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import get_args
 
 from agent.starter.process import ends
+from agent.starter.process.ends import ToldEnd
 from agent.starter.protocol import orders
 from agent.starter.protocol.answers import Data, Folders, Generations
 from agent.starter.protocol.codec import ProtocolError
@@ -48,7 +50,7 @@ from agent.starter.system import kernel, proctree
 from agent.starter.system.alarm import Alarm
 from agent.starter.system.cgroup import Groups
 from agent.starter.system.watch import Watch
-from agent.starter.wire.frames import FrameError
+from agent.starter.wire.frames import FrameError, parsed
 from agent.starter.wire.pipe import FramePipe
 
 ACK_SECONDS = 2.0
@@ -62,9 +64,9 @@ BYTES_OF_END = 600
 MALFORMED = (FrameError, ProtocolError)
 """Raised for malformed data from a shepherd: it is the user's process, and is killed."""
 
-
 _ANSWERS = (Data, Folders, Generations, Wrote)
 """Reports that answer a request for a user."""
+_ABOUT_PARTS = (ToldEnd, *get_args(FromShepherd))
 
 
 class Due(Enum):
@@ -121,23 +123,23 @@ class Supervisor:
     def _read_reports(self, shepherd: ShepherdHandle, pipe: FramePipe) -> int | None:
         """Read and handle what a shepherd has sent: the number of reports; None: it closed the socket or broke the protocol."""
         try:
-            received = pipe.read()
-            for message in received or ():
-                if (report := find_report(message)) is not None:
+            received = pipe.read_bodies()
+            for body in received or ():
+                if (report := ends.find_told(body) or find_report(parsed(body))) is not None:
                     self._on_report(shepherd, report)
         except MALFORMED:
             return None
         return None if received is None else len(received)
 
-    def _on_report(self, shepherd: ShepherdHandle, report: Report) -> None:
+    def _on_report(self, shepherd: ShepherdHandle, report: Report | ToldEnd) -> None:
         if isinstance(report, _ANSWERS):
             self.requests.answered(shepherd, report)
-        elif isinstance(report, FromShepherd) and report.uid == shepherd.busy and (part := self.parts.get(report.uid)):
+        elif isinstance(report, _ABOUT_PARTS) and report.uid == shepherd.busy and (part := self.parts.get(report.uid)):
             self._on_part_report(shepherd, part, report)
 
-    def _on_part_report(self, shepherd: ShepherdHandle, part: Part, report: FromShepherd) -> None:
+    def _on_part_report(self, shepherd: ShepherdHandle, part: Part, report: FromShepherd | ToldEnd) -> None:
         match report:
-            case Ended():
+            case ToldEnd() | Ended():
                 self._ended(shepherd, part, report)
             case Gone(_, post):
                 part.post = post
@@ -165,14 +167,15 @@ class Supervisor:
                 # A process of the part has changed its user: only a starter that runs as root can kill it.
                 proctree.kill_all(lambda: proctree.below([shepherd.pid]))
 
-    def _ended(self, shepherd: ShepherdHandle, part: Part, report: Ended) -> None:
-        if part.end is None:
-            part.end = report.end
+    def _ended(self, shepherd: ShepherdHandle, part: Part, report: Ended | ToldEnd) -> None:
+        if not part.has_ended:
+            encoded = part.ended(report)
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
-            self._report(self.journal.ended(part).report(report.gone))
+            self.journal.ended(encoded)
+            self._report(encoded.report(report.gone))
         else:
-            self._report(report)
+            self._report(report.encoded.report(True) if isinstance(report, ToldEnd) else report)
         part.state = PartState.GONE if report.gone else PartState.ENDED
         if part.state is PartState.GONE:
             self._free(shepherd, part)
@@ -197,8 +200,8 @@ class Supervisor:
             shepherd = self.pool.shepherds.get(part.shepherd)
             if shepherd is not None:
                 shepherd.kept.discard(part.uid)
-                if shepherd.pid not in self.pool.by_pid and not shepherd.kept:
-                    self.pool.remove(shepherd)
+                if not shepherd.kept:
+                    self.pool.needed_no_more(shepherd)
         if parts:
             self.journal.forget([part.uid for part in parts])
 
@@ -207,7 +210,7 @@ class Supervisor:
         done: list[Part] = []
         for uid in uids:
             part = self.parts.get(uid)
-            if part is not None and (part.end is not None or part.state.over):
+            if part is not None and (part.state.over or part.has_ended):
                 part.forgotten = True
                 if part.state.over:
                     done.append(part)
@@ -290,18 +293,21 @@ class Supervisor:
 
     def reap(self) -> None:
         """Reap every child of the starter that has ended: shepherds, and processes inherited from dead ones."""
+        died = False
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 pid = 0
             if not pid:
-                return
-            shepherd = self.pool.by_pid.get(pid)
-            if shepherd is not None:
+                break
+            if (shepherd := self.pool.by_pid.get(pid)) is not None:
                 self._died(shepherd, status)
+                died = True
             else:
                 self.pool.reaped(pid)
+        if died:
+            self._end_orphans()
 
     def _died(self, shepherd: ShepherdHandle, status: int) -> None:
         while shepherd.pipe is not None and not shepherd.pipe.closed and self._read_reports(shepherd, shepherd.pipe):
@@ -319,7 +325,6 @@ class Supervisor:
             how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
             part.reason = Lost(part.uid, f"the shepherd of {part.title} {how}")
             self._lost.append(part)
-        self._end_orphans()
 
     def _end_orphans(self) -> None:
         """Kill the processes inherited from dead shepherds; when none is left, settle their parts."""
@@ -365,7 +370,7 @@ class Supervisor:
             self._report(part.reason)
             return
         if not known:
-            self.journal.ended(part)
+            self.journal.ended(ends.encode_end(part.uid, part.end))
         part.reason = None
         part.state = PartState.GONE
         self._report(Gone(part.uid) if known or (again := part.current_report()) is None else again)

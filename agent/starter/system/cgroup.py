@@ -39,22 +39,36 @@ NOWHERE = Places({}, False)
 
 
 class Groups:
-    """The groups of one shepherd (its process id, its number). ``places``: where they are made."""
+    """The groups of one shepherd (its number). ``places``: where they are made."""
 
     __slots__ = ("_home", "_part", "_pid", "_pids", "_places")
 
-    def __init__(self, places: Places, number: int, pid: int) -> None:
+    def __init__(self, places: Places, number: int) -> None:
         self._places = places
-        self._pid = pid
+        self._pid = 0
         self._pids = 0
         self._part: list[str] = []
         base = places.folders.get("pids", "")
         self._home = _made(base, f"lava-shepherd-{os.getpid()}-{number}") if base else ""
-        if self._home:
+
+    @property
+    def home(self) -> str:
+        """The folder of the group that it is in while it lives, "": there is none."""
+        return self._home
+
+    def take(self, pid: int, moved: bool = False) -> None:
+        """The shepherd is this process. ``moved``: it is in its group.
+
+        One process that moves another makes the kernel wait until none on the machine forks: a hundredth of a second.
+        """
+        self._pid = pid
+        if self._home and not moved:
             _write(os.path.join(self._home, "cgroup.procs"), str(pid))
 
     def begin(self, uid: str, limits: CgroupLimits) -> None:
         """The limits of the part that the shepherd gets now."""
+        if not (limits.memory_bytes or limits.cpus or limits.devices or self._part) and limits.pids == self._pids:
+            return
         unified, folders = self._places.unified, self._places.folders
         asked = {"memory": limits.memory_bytes, "cpu": limits.cpus, "devices": limits.devices}
         for name in [name for name, limit in asked.items() if limit and name in folders]:

@@ -14,6 +14,7 @@ import time
 
 _PR_SET_NAME = 15
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_DUMPABLE = 4
 _P_ALL = 0
 _LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _CALL_NUMBER = {"x86_64": 247, "aarch64": 95, "riscv64": 95}.get(platform.machine(), 0)
@@ -45,6 +46,11 @@ NO_CHILD: Ended = (-1, 0, 0.0, 0.0, 0)
 def become_subreaper() -> None:
     """Make this process the parent of all orphans below it (PR_SET_CHILD_SUBREAPER)."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+
+
+def forbid_tracing() -> None:
+    """As of a process that has changed its user: nobody but root may look at its memory and files (PR_SET_DUMPABLE)."""
+    _libc.prctl(_PR_SET_DUMPABLE, ctypes.c_ulong(0), 0, 0, 0)
 
 
 def reserve(fd: int, offset: int, size: int) -> bool:

@@ -40,12 +40,17 @@ def raise_open_files() -> None:
     """The starter and its shepherds have as many open files as the hard limit allows; tasks, the soft limit of before."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        _Tasks.limits = {"NOFILE": (soft, None)}
+        keep_open_files(soft)
         apply([(resource.RLIMIT_NOFILE, hard, hard)])
 
 
+def keep_open_files(soft: int) -> None:
+    """Tasks get this soft limit of open files, -1: that of this process."""
+    _Tasks.limits = {} if soft < 0 else {"NOFILE": (soft, None)}
+
+
 def open_files() -> int:
-    """The soft limit of open files that ``raise_open_files`` has kept for tasks, -1: theirs is that of the shepherd."""
+    """The soft limit of open files that is kept for tasks, -1: theirs is that of the shepherd."""
     return next((soft for soft, _ in _Tasks.limits.values() if soft is not None), -1)
 
 
@@ -56,7 +61,7 @@ def _order(value: int) -> float:
 def clamp(asked: ResourceLimits) -> Limits:
     """The requested limits that differ from the present ones, as far as allowed. Unknown names are ignored; -1: unlimited.
 
-    To them come those that ``raise_open_files`` has kept for tasks.
+    To them come those that are kept for tasks.
     """
     wanted: list[Limit] = []
     before: list[Limit] = []

@@ -1,6 +1,6 @@
-"""Removes shared memory files that a killed MPI job left in /dev/shm, where they would fill the host's memory.
+"""Removes shared memory files that a killed parallel job left in /dev/shm, where they would fill the host's memory.
 
-Rule: only files of MPI libraries, of this user, made while the part ran, that no process has open or mapped.
+Rule: only files of MPI libraries and NCCL, of this user, made while the part ran, that no process has open or mapped.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import stat
 from agent.starter.system import proctree
 
 FOLDER = "/dev/shm"
-NAMES = ("mpich_shm_", "ucx_shm_")
+NAMES = ("mpich_shm_", "ucx_shm_", "nccl-", "vader_segment.", "sm_segment.", "Intel_MPI_", "psm2_shm.", "psm3_shm.")
+"""Of MPICH, UCX, NCCL, Open MPI 4 and 5, Intel MPI, and PSM on Omni-Path; ``part/native/kill.c`` has them too."""
 
 
 def clear(since: float, folder: str = FOLDER) -> list[str]:

@@ -68,6 +68,11 @@ def open_output(file: OutputFile | None) -> int:
         raise Refused(code_of(e, "output"), f"output file {path}: {_why(e)}") from None
 
 
+def is_discarded(file: OutputFile | None) -> bool:
+    """Whether nobody sees what is written there."""
+    return file is None or file.path in ("", os.devnull)
+
+
 def code_of(e: Exception, code: str) -> str:
     """``code``, or ``files`` where the host cannot reach the file system."""
     return "files" if isinstance(e, OSError) and e.errno in AWAY else code

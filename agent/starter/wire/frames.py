@@ -40,24 +40,34 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[Json]:
         """The objects completed by ``data``; FrameError when the stream is malformed."""
-        buffer = self._data
-        buffer += data
-        found: list[Json] = []
-        at = 0
-        while len(buffer) - at >= 4:
-            size = int.from_bytes(buffer[at : at + 4], "big")
+        return [parsed(body) for body in self.bodies(data)]
+
+    def bodies(self, data: bytes) -> list[bytes]:
+        """The same as they are written; FrameError when one is too long."""
+        kept = self._data
+        kept_none = not kept
+        if not kept_none:
+            kept += data
+        source = data if kept_none else kept
+        found: list[bytes] = []
+        at, end = 0, len(source)
+        while end - at >= 4:
+            size = int.from_bytes(source[at : at + 4], "big")
             if size > self._limit:
                 raise FrameError(f"a frame of {size} bytes is over {self._limit}")
-            if len(buffer) - at - 4 < size:
+            if end - at - 4 < size:
                 break
-            found.append(_parsed(bytes(buffer[at + 4 : at + 4 + size])))
+            found.append(bytes(source[at + 4 : at + 4 + size]))
             at += 4 + size
-        if at:
-            del buffer[:at]
+        if kept_none:
+            kept += data[at:]
+        elif at:
+            del kept[:at]
         return found
 
 
-def _parsed(body: bytes) -> Json:
+def parsed(body: bytes) -> Json:
+    """The object that the body of a frame is; FrameError when it is none."""
     try:
         return parse(body)
     except ProtocolError as e:

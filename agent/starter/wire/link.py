@@ -51,7 +51,7 @@ class Identity:
         context.verify_mode = ssl.CERT_REQUIRED
         context.verify_flags |= ssl.VerifyFlags(0x80000)  # X509_V_FLAG_PARTIAL_CHAIN: trust this certificate itself
         context.load_verify_locations(cadata=self._der)
-        cert_fd, key_fd = _memory_file(cert), _memory_file(key)
+        cert_fd, key_fd = memory_file(cert), memory_file(key)
         try:
             context.load_cert_chain(f"/proc/self/fd/{cert_fd}", f"/proc/self/fd/{key_fd}")
         finally:
@@ -60,7 +60,8 @@ class Identity:
         return context
 
 
-def _memory_file(text: str) -> int:
+def memory_file(text: str) -> int:
+    """A descriptor of a file in memory with this text, for what reads files only."""
     fd = os.memfd_create("lava", os.MFD_CLOEXEC)
     os.write(fd, text.encode())
     return fd
@@ -237,12 +238,14 @@ class Peer(Generic[F]):
                 self._on_frame(self, frame)
 
 
-def listen(address: str) -> socket.socket:
-    """A listening socket on a free port of ``address``; OSError when this host does not have that address."""
+def listen(address: str, port: int = 0) -> socket.socket:
+    """A listening socket on a port of ``address``, 0: a free one; OSError when this host does not have it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        sock.bind((address, 0))
+        if port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections of before are not all forgotten
+        sock.bind((address, port))
         sock.listen(1024)
         sock.setblocking(False)
     except OSError:

@@ -71,13 +71,18 @@ class FramePipe:
 
     def read(self) -> list[Json] | None:
         """The frames received; None when the peer has closed the connection. FrameError when the data is malformed."""
+        found = self.read_bodies()
+        return None if found is None else [frames.parsed(body) for body in found]
+
+    def read_bodies(self) -> list[bytes] | None:
+        """The same as they are written."""
         try:
             data = self.sock.recv(CHUNK)
         except BlockingIOError:
             return []
         except OSError:
             return None
-        return self._reader.feed(data) if data else None
+        return self._reader.bodies(data) if data else None
 
     def close(self) -> None:
         """Remove the socket from the watch and close it."""

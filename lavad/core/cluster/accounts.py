@@ -6,6 +6,9 @@ from a snapshot has exactly the same ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import add, sub
+
 from lavad.core.cluster.charge import Account, account_of
 from lavad.core.job.job import Attempt
 from lavad.core.job.spec import Spec
@@ -39,15 +42,30 @@ class Accounts:
         self.rows: dict[Account, list[int]] = {}
 
     def add(self, run: Attempt, spec: Spec, sign: int) -> None:
-        """Add an attempt, or take it away."""
+        """Add an attempt (``sign`` 1), or take it away (-1)."""
         account = account_of(spec)
         row = self.rows.get(account)
         if row is None:
             row = self.rows[account] = [0] * 9
-        for at, amount in enumerate(held(run, spec)):
-            row[at] += sign * amount
+        row[:] = map(add if sign > 0 else sub, row, held(run, spec))
         if not row[JOBS]:
             del self.rows[account]
+
+    def add_all(self, runs: Iterable[Attempt], spec: Spec, sign: int) -> None:
+        """As ``add``, of attempts of one class with the same parts; those that have not started are counted together."""
+        waiting: Attempt | None = None
+        count = 0
+        for run in runs:
+            if run.started:
+                self.add(run, spec, sign)
+            else:
+                waiting, count = run, count + 1
+        if waiting is None:
+            return
+        row = self.rows.setdefault(account_of(spec), [0] * 9)
+        row[:] = [own + sign * count * more for own, more in zip(row, held(waiting, spec), strict=True)]
+        if not row[JOBS]:
+            del self.rows[account_of(spec)]
 
 
 def same(old: Attempt, new: Attempt) -> bool:

@@ -56,9 +56,12 @@ def used_by(run: Attempt, at: float) -> tuple[float, float, float, float]:
     """(seconds that an attempt ran, its CPU seconds, slot seconds, GPU seconds)."""
     end = run.verdict.at if run.verdict is not None and run.verdict.at else at
     seconds = max(0.0, end - run.started) if run.started else 0.0
-    cpu = sum(part.end.utime + part.end.stime for part in run.parts if part.end is not None)
-    slots = sum(part.slots for part in run.parts)
-    gpus = sum(len(part.gpus) for part in run.parts)
+    cpu, slots, gpus = 0.0, 0, 0
+    for part in run.parts:
+        slots += part.slots
+        gpus += len(part.gpus)
+        if part.end is not None:
+            cpu += part.end.utime + part.end.stime
     slot_seconds, gpu_seconds, cpu_left = run.spent
     return seconds, cpu + cpu_left, max(0.0, slots * seconds + slot_seconds), max(0.0, gpus * seconds + gpu_seconds)
 
@@ -71,8 +74,15 @@ def gpus_used_by(run: Attempt, at: float) -> GpuSums:
     return measured(uses).plus(run.gpus_left or GpuSums()).plus(GpuSums(held))
 
 
+def _had_gpus(run: Attempt) -> bool:
+    parts = any(part.gpus or (part.end is not None and part.end.gpus) for part in run.parts)
+    return parts or run.spent[1] > 0 or run.gpus_left is not None
+
+
 def gpus_with_attempt(job: Job, run: Attempt | None, at: float) -> GpuSums | None:
     """What a job held and used of GPUs in its attempts before and in this one, which is over; None: it had none."""
+    if job.gpus_before is None and (run is None or not _had_gpus(run)):
+        return None
     now = gpus_used_by(run, at) if run is not None else GpuSums()
     total = (job.gpus_before or GpuSums()).plus(now)
     return total if total.held > 0 else None

@@ -15,9 +15,10 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
-from lavad.core.cluster.job_rows import JobRows
-from lavad.core.cluster.records import units_of, units_of_spec
-from lavad.core.cluster.usage_index import UsageIndex, changed_parts
+from lavad.core.cluster.job_rows import JobRows, place_of_submitted
+from lavad.core.cluster.key_set import KeySet
+from lavad.core.cluster.records import is_as_large, units_of, units_of_spec
+from lavad.core.cluster.usage_index import UsageIndex, changed_parts, only_elements
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
@@ -58,8 +59,8 @@ class Cluster:
         """Spec number to the live jobs and arrays that have it."""
         self.spec_numbers: dict[Spec, int] = {}
         self.idle_specs: dict[int, None] = {}
-        self.by_user: dict[str, dict[int, None]] = {}
-        """User to the keys of live jobs and arrays, oldest first."""
+        self.by_user: dict[str, KeySet] = {}
+        """User to the keys of live jobs, arrays and touched elements."""
         self.records: Counter[str] = Counter()
         """User to the units of memory (``cluster.records``) of live jobs, arrays and their specs."""
         self.groups_of: Counter[str] = Counter()
@@ -196,7 +197,7 @@ class Cluster:
         if new is not None:
             self._index(new)
         if old is None or new is None or old.spec != new.spec:
-            self._retain(None if old is None else old.spec, None if new is None else new.spec)
+            self._retain(old, new)
         if (old is not None and old.blocked) or (new is not None and new.blocked):
             self._depend(old, new)
         if self.conditions.named or self.names.rows is not None:
@@ -262,7 +263,6 @@ class Cluster:
             self.held_back[job.key] = None
         if job.key >> 32:
             self.elements.setdefault(job.key & 0xFFFFFFFF, {})[job.key] = None
-        self.by_user.setdefault(spec.user, {})[job.key] = None
 
     def _unindex(self, job: Job) -> None:
         spec = self.specs.rows[job.spec]
@@ -271,26 +271,24 @@ class Cluster:
             self._leave(job.key, job.spec)
         if job.run is not None:
             self.started.pop(job.key, None)
-        if self.suspended:
-            self.suspended.pop(job.key, None)
-        if self.promised:
-            self.promised.pop(job.key, None)
+        self.suspended.pop(job.key, None)
+        self.promised.pop(job.key, None)
         self.held_back.pop(job.key, None)
         if job.key >> 32:
             siblings = self.elements[job.key & 0xFFFFFFFF]
             del siblings[job.key]
             if not siblings:
                 del self.elements[job.key & 0xFFFFFFFF]
-        self._drop_user_key(spec.user, job.key)
 
     def _weigh(self, old: Job | Array | None, new: Job | Array | None) -> None:
-        if old is not None and new is not None and _is_as_large(old, new):
+        if old is not None and new is not None and is_as_large(old, new):
             return
         for record, sign in ((old, -1), (new, 1)):
             if record is not None:
-                self._count_units(self.specs.rows[record.spec].user, sign * units_of(record))
+                self.count_units(self.specs.rows[record.spec].user, sign * units_of(record))
 
-    def _count_units(self, user: str, units: int) -> None:
+    def count_units(self, user: str, units: int) -> None:
+        """Records of a user take so many more units of memory."""
         self.records[user] += units
         if not self.records[user]:
             del self.records[user]
@@ -303,27 +301,39 @@ class Cluster:
                     del self.groups_of[group.owner]
 
     def _array_moved(self, old: Array | None, new: Array | None) -> None:
+        if old is not None and new is not None and only_elements(old, new):
+            self._elements_moved(old, new)
+            return
         self._weigh(old, new)
         if old is not None:
             spec = self.specs.rows[old.spec]
             self.use.array(old, spec, -1)
-            if new is None or new.spec != old.spec or not new.may_start or _stands(new) != _stands(old):
+            stands = new is not None and (new.position, new.queue_time) == (old.position, old.queue_time)
+            if new is None or new.spec != old.spec or not new.may_start or not stands:
                 self._leave(old.job, old.spec)
-            if new is None:
-                self._drop_user_key(spec.user, old.job)
         if new is not None:
             spec = self.specs.rows[new.spec]
             self.use.array(new, spec, 1)
             if new.may_start:
                 self._queue_up(new.job, new, new.position == 0.0 == new.queue_time)
-            self.by_user.setdefault(spec.user, {})[new.job] = None
         if old is None or new is None or old.spec != new.spec:
-            self._retain(None if old is None else old.spec, None if new is None else new.spec)
+            self._retain(old, new)
         self._array_depends(old, new)
         key = old.job if old is not None else new.job if new is not None else 0
         self.names.moved(key, None if old is None else old.name, None if new is None else new.name)
         if self.conditions.named:
             self.conditions.job_changed(key)
+
+    def _elements_moved(self, old: Array, new: Array) -> None:
+        if old.pending is not new.pending:
+            self._weigh(old, new)
+            self.use.untouched(self.specs.rows[new.spec], len(new.pending) - len(old.pending))
+            if new.may_start:
+                self._queue_up(new.job, new, new.position == 0.0 == new.queue_time)
+            else:
+                self._leave(new.job, new.spec)
+        if self.conditions.named:
+            self.conditions.job_changed(new.job)
 
     def _array_depends(self, old: Array | None, new: Array | None) -> None:
         was = old.depend if old is not None and old.waiting else None
@@ -335,50 +345,50 @@ class Cluster:
         if old is not None and was is not None and was != now:
             self._forget_ended(self.conditions.discard(was, old.job))
 
-    def _drop_user_key(self, user: str, key: int) -> None:
-        keys = self.by_user[user]
-        del keys[key]
-        if not keys:
-            del self.by_user[user]
-
     def _queue_up(self, key: int, row: Job | Array, in_order: bool) -> None:
         pending = self.pending.get(row.spec)
         if pending is None:
             pending = self.pending[row.spec] = Pending()
-        elif key in pending.keys:
+        elif key in pending:
             pending.touched += 1
             return
         elif in_order:
-            last = next(reversed(pending.keys))
-            in_order = submission_order(self.get(last), last) < submission_order(row, key)
+            last = pending.newest()
+            place = place_of_submitted(self.jobs.rows, last) or submission_order(self.get(last), last)
+            in_order = place < submission_order(row, key)
         pending.add(key, in_order)
 
     def _leave(self, key: int, spec: int) -> None:
         pending = self.pending.get(spec)
         if pending is not None:
             pending.discard(key)
-            if not pending.keys:
+            if not pending:
                 del self.pending[spec]
 
-    def _retain(self, old: int | None, new: int | None) -> None:
+    def _retain(self, old: Job | Array | None, new: Job | Array | None) -> None:
+        """Index whose it is, and that its spec is needed."""
         if new is not None:
-            if new not in self.spec_jobs:
-                spec = self.specs.rows[new]
-                self._count_units(spec.user, units_of_spec(spec))
-            self.spec_jobs[new] = self.spec_jobs.get(new, 0) + 1
-            self.idle_specs.pop(new, None)
+            spec = self.specs.rows[new.spec]
+            if new.spec not in self.spec_jobs:
+                self.count_units(spec.user, units_of_spec(spec))
+            self.spec_jobs[new.spec] = self.spec_jobs.get(new.spec, 0) + 1
+            self.idle_specs.pop(new.spec, None)
         if old is not None:
-            left = self.spec_jobs[old] - 1
-            if left:
-                self.spec_jobs[old] = left
-            else:
-                del self.spec_jobs[old]
-                spec = self.specs.rows[old]
-                self._count_units(spec.user, -units_of_spec(spec))
-                self._retire(old)
+            spec = self.specs.rows[old.spec]
+            keys = self.by_user[spec.user]
+            keys.discard(_key_of(old))
+            if not keys:
+                del self.by_user[spec.user]
+            self.spec_jobs[old.spec] -= 1
+            if not self.spec_jobs[old.spec]:
+                self.forget_class(old.spec)
+        if new is not None:
+            self.by_user.setdefault(self.specs.rows[new.spec].user, KeySet()).add(_key_of(new))
 
-    def _retire(self, spec: int) -> None:
+    def forget_class(self, spec: int) -> None:
         """No live job has this spec any more. The newest such specs are kept, as the next job often has the same."""
+        del self.spec_jobs[spec]
+        self.count_units(self.specs.rows[spec].user, -units_of_spec(self.specs.rows[spec]))
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
             oldest = next(iter(self.idle_specs))
@@ -386,12 +396,5 @@ class Cluster:
             self.specs.drop(oldest)
 
 
-def _is_as_large(old: Job | Array, new: Job | Array) -> bool:
-    """Whether nothing of a record has changed that its units depend on, as at most changes of state."""
-    if old.name is not new.name or old.messages is not new.messages or old.depend is not new.depend:
-        return False
-    return not isinstance(old, Array) or (isinstance(new, Array) and len(old.pending.parts) == len(new.pending.parts))
-
-
-def _stands(array: Array) -> tuple[float, float]:
-    return array.position, array.queue_time
+def _key_of(row: Job | Array) -> int:
+    return row.key if isinstance(row, Job) else row.job

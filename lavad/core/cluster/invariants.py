@@ -104,7 +104,7 @@ def _check_specs(cluster: Cluster) -> None:
 
 
 def _waiting(cluster: Cluster) -> dict[int, set[int]]:
-    return {number: set(pending.keys) for number, pending in cluster.pending.items()}
+    return {number: set(pending) for number, pending in cluster.pending.items()}
 
 
 def _check_indexes(cluster: Cluster) -> None:
@@ -122,12 +122,13 @@ def _check_indexes(cluster: Cluster) -> None:
     _require_same("pending", _waiting(cluster), _waiting(fresh))
     for name in ("queues", "users", "pairs", "queue_gpus", "array_running", "group_running", "decaying"):
         _require_same(f"use.{name}", _nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
-    _require_same("use.elastic", cluster.use.elastic, fresh.use.elastic)
+    for name in ("elastic", "copies"):
+        _require_same(f"use.{name}", getattr(cluster.use, name), getattr(fresh.use, name))
     _require_same("conditions", _waiters(cluster), _waiters(fresh))
     _require_same("accounts", cluster.accounts.rows, fresh.accounts.rows)
     _require_same("use.hosts", _host_use(cluster), _host_use(fresh))
     for number, pending in cluster.pending.items():
-        _require(bool(pending.keys), f"spec {number} has an empty entry in pending")
+        _require(bool(pending), f"spec {number} has an empty entry in pending")
 
 
 def _waiters(cluster: Cluster) -> dict[Depend, list[int]]:

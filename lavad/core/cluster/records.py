@@ -1,11 +1,11 @@
-"""How much of the masters' memory a live record takes, in units of one plain job (about 500 bytes in each of three processes).
+"""How much of the masters' memory a live record takes, in units of one plain job (up to 500 bytes in each of three processes).
 
 Rule: a record's units follow from the record alone, so that ``Cluster.records`` (the sum of each user) is derived state.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 
@@ -35,17 +35,28 @@ def units_of(record: Job | Array) -> int:
     return units
 
 
+def is_as_large(old: Job | Array, new: Job | Array) -> bool:
+    """Whether nothing of a record has changed that its units depend on, as at most changes of state."""
+    if old.name is not new.name or old.messages is not new.messages or old.depend is not new.depend:
+        return False
+    return not isinstance(old, Array) or (isinstance(new, Array) and len(old.pending.parts) == len(new.pending.parts))
+
+
 def units_of_spec(spec: Spec) -> int:
     """Of a class of equal jobs, beside those of its jobs."""
     return 2 + len(spec.resreq) // READ_CHARS + _chars(msgspec.structs.astuple(spec)) // CHARS
 
 
-def _chars(value: Any) -> int:
+def _chars(fields: Iterable[object]) -> int:
     """Characters of all texts in a record."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, tuple):
-        return sum(_chars(one) for one in value)
-    if isinstance(value, msgspec.Struct):
-        return _chars(msgspec.structs.astuple(value))
-    return 0
+    count = 0
+    for one in fields:
+        if not one:
+            continue  # most are empty
+        if isinstance(one, str):
+            count += len(one)
+        elif isinstance(one, tuple):
+            count += _chars(one)
+        elif isinstance(one, msgspec.Struct):
+            count += _chars(msgspec.structs.astuple(one))
+    return count

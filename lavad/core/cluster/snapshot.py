@@ -5,13 +5,14 @@ Rule: a new cluster is filled with records here and where the store is loaded; f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 import msgspec
 
 from lavad.core.cluster.charge import Charge
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.fill import fill
 from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
@@ -82,6 +83,11 @@ def _pieces(jobs: Iterable[Job]) -> Iterator[list[Job]]:
         yield piece
 
 
+def piece_of(rows: Sequence[bytes]) -> msgspec.Raw:
+    """A piece of jobs that are encoded already, at most JOBS_AT_ONCE."""
+    return msgspec.Raw(b"\xdc" + len(rows).to_bytes(2, "big") + b"".join(rows))
+
+
 def restore(snapshot: Snapshot) -> Cluster:
     """A cluster from a snapshot, indexes and all."""
     cluster = Cluster()
@@ -95,10 +101,7 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.hosts.put(host.name, host)
     for queue in snapshot.queues:
         cluster.queues.put(queue.name, queue)
-    for array in snapshot.arrays:
-        cluster.arrays.put(array.job, array)
-    for job in chain.from_iterable(map(_decode, snapshot.jobs)):
-        cluster.jobs.put(job.key, job)
+    fill(cluster, chain(snapshot.arrays, chain.from_iterable(map(_decode, snapshot.jobs))))
     for number, ended in snapshot.ended:
         cluster.ended.put(number, ended)
     for group in snapshot.groups:

@@ -6,12 +6,13 @@ The master's re-check and the scheduler's cycle use the same index, which ``Clus
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.job.groups import lineage
 from lavad.core.job.job import Array, Attempt, Job, Part, Placed
+from lavad.core.job.resize import is_part, uid_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.lang.rusage_decay import next_change
@@ -52,11 +53,39 @@ class HostUse:
     def add(self, key: int, part: Part, spec: Spec, sign: int, given_up: bool = False) -> None:
         """Add (``sign`` 1) or subtract (-1) the resources of ``part``; ``given_up``: without its slots."""
         self.touched += 1
-        self._count(part, spec, sign, 0 if given_up else part.slots)
+        self.slots += 0 if given_up else sign * part.slots
+        self.exclusive += sign * spec.exclusive
+        self._reserve(part, sign)
+        for cpu in taken_by(part.binds) if part.binds else ():
+            shift(self.cpus, cpu, sign)
+        if part.gpus:
+            self.gpus.count(part.gpus, spec, sign)
         if sign > 0:
             self.jobs[key] = part
         else:
             self.jobs.pop(key, None)
+
+    def _reserve(self, part: Part, count: int) -> None:
+        """Add the amounts that ``part`` reserves so many times; below 0 subtract them."""
+        for name, amount in part.reserved:
+            left = self.reserved.get(name, 0.0) + count * exact(amount)
+            if left:
+                self.reserved[name] = left
+            else:
+                self.reserved.pop(name, None)
+
+    def add_alike(self, parts: Mapping[int, Part], spec: Spec, sign: int) -> None:
+        """As ``add``, of parts of several jobs (by key) that have the same slots and amounts, and neither GPUs nor CPUs."""
+        part, count = next(iter(parts.values())), sign * len(parts)
+        self.touched += len(parts)
+        self.slots += count * part.slots
+        self.exclusive += count * spec.exclusive
+        self._reserve(part, count)
+        if sign > 0:
+            self.jobs.update(parts)
+        else:
+            for key in parts:
+                del self.jobs[key]
 
     def keep(self, sign: int) -> None:
         """Add (1) or remove (-1) a job without a part here that keeps the host exclusive."""
@@ -70,20 +99,6 @@ class HostUse:
             self.held[key] = part
         else:
             self.held.pop(key, None)
-
-    def _count(self, part: Part, spec: Spec, sign: int, slots: int) -> None:
-        self.slots += sign * slots
-        self.exclusive += sign * spec.exclusive
-        for name, amount in part.reserved:
-            left = self.reserved.get(name, 0.0) + sign * exact(amount)
-            if left:
-                self.reserved[name] = left
-            else:
-                self.reserved.pop(name, None)
-        for cpu in taken_by(part.binds) if part.binds else ():
-            shift(self.cpus, cpu, sign)
-        if part.gpus:
-            self.gpus.count(part.gpus, spec, sign)
 
 
 def exact(amount: float) -> float:
@@ -101,6 +116,13 @@ def shift(counts: dict[K, int], key: K, by: int) -> None:
         counts[key] = count
     else:
         counts.pop(key, None)
+
+
+def _note(keys: dict[int, None], key: int, sign: int) -> None:
+    if sign > 0:
+        keys[key] = None
+    else:
+        keys.pop(key, None)
 
 
 MANY = 8
@@ -136,6 +158,23 @@ def changed_parts(old: Job, new: Job) -> list[tuple[Part, Part]] | None:
     return changed if all(_moves(a, b) for a, b in changed) else None
 
 
+def only_elements(old: Array, new: Array) -> bool:
+    """Whether nothing has changed of an array that is indexed but which of its elements are pending: so at each start and end."""
+    return (
+        old.spec == new.spec
+        and old.name is new.name
+        and old.held is new.held
+        and old.limit == new.limit
+        and old.position == new.position
+        and old.queue_time == new.queue_time
+        and old.depend is new.depend
+        and old.waiting is new.waiting
+        and old.never is new.never
+        and old.messages is new.messages
+        and old.indices is new.indices
+    )
+
+
 class UsageIndex:
     """Sums of slots: ``queues``, ``users`` and ``pairs`` (queue, user) map to [pend, psusp, run, ssusp, ususp, rsv]."""
 
@@ -154,44 +193,68 @@ class UsageIndex:
         """Started job to the time of the next decay of its rusage."""
         self.elastic: dict[int, None] = {}
         """Started jobs whose hosts may change."""
+        self.copies: defaultdict[str, dict[int, None]] = defaultdict(dict)
+        """Host to the started jobs whose checkpoints are copied to it."""
 
     def _count(self, spec: Spec, column: int, slots: int) -> None:
         self.queues[spec.queue][column] += slots
         self.users[spec.user][column] += slots
         self.pairs[spec.queue, spec.user][column] += slots
 
-    def _count_gpus(self, spec: Spec, parts: Iterable[Part | Placed], sign: int) -> None:
-        if spec.gpu is not None or spec.roles:
-            shift(self.queue_gpus, spec.queue, sign * sum(len(part.gpus) for part in parts))
+    def _count_gpus(self, spec: Spec, gpus: tuple[str, ...], sign: int) -> None:
+        if gpus and (spec.gpu is not None or spec.roles):
+            shift(self.queue_gpus, spec.queue, sign * len(gpus))
 
     def job(self, job: Job, spec: Spec, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) one live job."""
         if job.run is None:
             self._count(spec, _COLUMN[job.state], sign * spec.slots)
-            self._count_gpus(spec, job.promised, sign)
             for held in job.promised:
+                self._count_gpus(spec, held.gpus, sign)
                 self._count(spec, RSV, sign * held.slots)
                 self.hosts[held.host].hold(job.key, held, sign)
             return
-        if job.run.elastic and sign > 0:
-            self.elastic[job.key] = None
-        elif job.run.elastic:
-            self.elastic.pop(job.key, None)
-        parts: Iterable[Part] = [part for part in job.run.parts if part.state not in OVER]
-        slots = sum(part.slots for part in job.run.parts)
+        run = job.run
+        if run.elastic:
+            _note(self.elastic, job.key, sign)
+        if job.checkpoints is not None:
+            self._index_holder(job.key, job.checkpoints.holder, sign)
+        slots, decays = 0, False
+        given_up = bool(job.preempted_for) and not job.preempted_for_good
+        for part in run.parts:
+            slots += part.slots
+            if part.state not in OVER:
+                decays = decays or bool(part.decays)
+                self._count_gpus(spec, part.gpus, sign)
+                self.hosts[part.host].add(job.key, part, spec, sign, given_up)
         self._count(spec, _COLUMN[job.state], sign * slots)
         if job.key >> 32 and job.state in STARTED:
             shift(self.array_running, job.key & 0xFFFFFFFF, sign)
         if spec.group:
             for group in lineage(spec.group):
                 shift(self.group_running, group, sign)
-        self._count_gpus(spec, parts, sign)
-        for part in parts:
-            self.hosts[part.host].add(job.key, part, spec, sign, bool(job.preempted_for) and not job.preempted_for_good)
-        if any(part.decays for part in parts):
+        if decays:
             self._index_decay(job, sign)
-        for host in job.run.alone:
+        for host in run.alone:
             self.hosts[host].keep(sign)
+
+    def alike(self, jobs: Sequence[Job], spec: Spec, sign: int) -> None:
+        """As ``job``, of running jobs of one class whose one part has the same slots and amounts of the same host.
+
+        They are elements of one array, or all separate.
+        """
+        parts = {job.key: job.run.parts[0] for job in jobs if job.run is not None}
+        part = parts[jobs[0].key]
+        self.hosts[part.host].add_alike(parts, spec, sign)
+        self._count(spec, RUN, sign * len(jobs) * part.slots)
+        if jobs[0].key >> 32:
+            shift(self.array_running, jobs[0].key & 0xFFFFFFFF, sign * len(jobs))
+        for group in lineage(spec.group) if spec.group else ():
+            shift(self.group_running, group, sign * len(jobs))
+
+    def pend(self, spec: Spec, count: int) -> None:
+        """Add so many pending jobs of a class for which nothing is reserved."""
+        self._count(spec, PEND, count * spec.slots)
 
     def parts(self, job: Job, spec: Spec, changed: Iterable[tuple[Part, Part]]) -> None:
         """Parts of the job that ``changed_parts`` has found."""
@@ -200,11 +263,31 @@ class UsageIndex:
                 continue
             use = self.hosts[new.host]
             if new.state in OVER:
-                self._count_gpus(spec, [old], -1)
+                self._count_gpus(spec, old.gpus, -1)
                 use.add(job.key, old, spec, -1, bool(job.preempted_for) and not job.preempted_for_good)
             else:
                 use.touched += 1
                 use.jobs[job.key] = new
+
+    def part(self, key: int, host: str) -> Part | None:
+        """The part of a job on a host; None where it has none, or one that is over."""
+        use = self.hosts.get(host)
+        return None if use is None else use.jobs.get(key)
+
+    def has_part(self, job: Job, host: str, uid: str) -> bool:
+        """Whether the job's attempt has a part with this uid on the host; one that is not over is found without a search."""
+        run = job.run
+        if run is None:
+            return False
+        part = self.part(job.key, host)
+        return (part is not None and uid_of(run, part) == uid) or is_part(run, host, uid)
+
+    def _index_holder(self, key: int, host: str, sign: int) -> None:
+        if not host:
+            return
+        _note(self.copies[host], key, sign)
+        if not self.copies[host]:
+            del self.copies[host]
 
     def _index_decay(self, job: Job, sign: int) -> None:
         run = job.run
@@ -214,6 +297,10 @@ class UsageIndex:
         change = next_change(decay for part in run.parts if part.state not in OVER for decay in part.decays)
         if change is not None:
             self.decaying[job.key] = run.dispatched + change
+
+    def untouched(self, spec: Spec, count: int) -> None:
+        """So many more elements of an array are pending, or (below 0) fewer."""
+        self._count(spec, PEND, spec.slots * count)
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) the untouched elements of an array."""

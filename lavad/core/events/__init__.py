@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lavad.core.events.attempt import (
     CheckpointFailed,
+    CheckpointHolder,
     CheckpointMade,
     CheckpointPeriodSet,
     CheckpointStaged,
@@ -82,6 +83,7 @@ __all__ = [
     "AdvanceReservationSet",
     "AnyEvent",
     "CheckpointFailed",
+    "CheckpointHolder",
     "CheckpointMade",
     "CheckpointPeriodSet",
     "CheckpointStaged",

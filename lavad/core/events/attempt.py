@@ -11,7 +11,7 @@ from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of, staying
 from lavad.core.job.checkpoints import Checkpoints, Generation, failed, made, staged
-from lavad.core.job.job import Attempt, Part, PendingSignal, Placed, Suspect
+from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
 from lavad.core.lang.states import JobState, SignalKind
@@ -36,11 +36,12 @@ class JobDispatched(JobEvent, frozen=True):
     """brun -b: it starts from the beginning, not from its checkpoint."""
 
 
-@folds(JobDispatched)
-def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
+def dispatched(cluster: Cluster, event: JobDispatched) -> Job:
+    """The record of the job once it is dispatched; raises IllegalMove."""
     job = record_of(cluster, event.key)
     state = move(job, event)
-    elastic = cluster.specs.rows[job.spec].resizable
+    spec = cluster.specs.rows[job.spec]
+    elastic = spec.resizable
     parts = tuple(
         Part(
             host=one.host,
@@ -54,7 +55,6 @@ def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
         )
         for index, one in enumerate(event.parts)
     )
-    spec = cluster.specs.rows[job.spec]
     known = -1 if event.afresh else job.checkpoint
     run = Attempt(
         number=event.attempt,
@@ -70,10 +70,14 @@ def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
         next_node_index=len(parts) if elastic else 0,
         lease=lease_of(cluster, spec),
     )
-    job = replace(
+    return replace(
         job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known
     )
-    put(cluster, job)
+
+
+@folds(JobDispatched)
+def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
+    put(cluster, dispatched(cluster, event))
 
 
 class JobSuspended(JobEvent, frozen=True):
@@ -264,7 +268,7 @@ def _checkpoint_failed(cluster: Cluster, event: CheckpointFailed) -> None:
 
 
 class CheckpointStaged(JobEvent, frozen=True):
-    """A checkpoint is whole in the shared folder (``bsub -k "DIR stage"``) in ``size`` bytes, or ``why`` it is not."""
+    """The copy of a checkpoint (``bsub -k "DIR stage"``) is whole in ``size`` bytes, or ``why`` it is not."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -273,12 +277,31 @@ class CheckpointStaged(JobEvent, frozen=True):
     seconds: float = 0.0
     size: int = 0
     why: str = ""
+    host: str = ""
+    """The one that holds it, "": it is in the shared folder. With ``why``: the host that has failed."""
 
 
 @folds(CheckpointStaged)
 def _checkpoint_staged(cluster: Cluster, event: CheckpointStaged) -> None:
     job = staying(cluster, event)
-    known = staged(job.checkpoints, event.generation, event.size, event.why)
+    known = staged(job.checkpoints, event.generation, event.size, event.why, event.host)
+    cluster.jobs.put(job.key, replace(job, checkpoints=known))
+
+
+class CheckpointHolder(JobEvent, frozen=True):
+    """Copies of the job's checkpoints go to this host from now on (``bsub -k "DIR stage"`` without a shared folder)."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    host: str
+    port: int = 0
+
+
+@folds(CheckpointHolder)
+def _checkpoint_holder(cluster: Cluster, event: CheckpointHolder) -> None:
+    job = staying(cluster, event)
+    known = replace(job.checkpoints or Checkpoints(), holder=event.host, holder_port=event.port)
     cluster.jobs.put(job.key, replace(job, checkpoints=known))
 
 

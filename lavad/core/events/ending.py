@@ -12,7 +12,7 @@ from lavad.core.events.base import STARTED, STAY_STARTED, JobEvent, Moves, folds
 from lavad.core.events.records import array_of, drop_finished_array, live_job, put, record_of, staying
 from lavad.core.job.checkpoints import died, started_again
 from lavad.core.job.depend import Ended, exit_code
-from lavad.core.job.job import Attempt, End, Outcome
+from lavad.core.job.job import Array, Attempt, End, Job, Outcome
 from lavad.core.job.memory import learn
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PartState, TermReason
@@ -117,22 +117,30 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
     state = move(job, event, event.state)
     if job.key not in cluster.jobs.rows:
         put(cluster, job)
-    outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why, post=event.post)
-    run = job.run
-    if run is not None and event.end is not None:
-        run = _with_end(run, event.end)
-    _charge(cluster, job.spec, run, event.at)
-    cluster.finished[job.key] = replace(job, state=state, since=event.at, outcome=outcome, run=run)
+    finish(cluster, job, event)
     if job_of(job.key) in cluster.conditions.named:
         known = cluster.ended.rows.get(job_of(job.key)) or Ended()
         code = None if state is JobState.DONE else exit_code(event.status)
         cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code, bool(event.post)))
     cluster.jobs.drop(job.key)
     if index_of(job.key):
-        array = array_of(cluster, job.key)
-        done = state is JobState.DONE
-        cluster.arrays.put(array.job, replace(array, done=array.done + done, exited=array.exited + (not done)))
-        drop_finished_array(cluster, array.job)
+        count_finished(cluster, array_of(cluster, job.key), int(state is JobState.DONE), 1)
+
+
+def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:
+    """Note the last record of a job, and charge what its attempt used; the job itself is dropped by the caller."""
+    outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why, post=event.post)
+    run = job.run
+    if run is not None and event.end is not None:
+        run = _with_end(run, event.end)
+    _charge(cluster, job.spec, run, event.at)
+    cluster.finished[job.key] = replace(job, state=event.state, since=event.at, outcome=outcome, run=run)
+
+
+def count_finished(cluster: Cluster, array: Array, done: int, count: int) -> None:
+    """So many elements of an array have finished, ``done`` of them as DONE; all are dropped already."""
+    cluster.arrays.put(array.job, replace(array, done=array.done + done, exited=array.exited + count - done))
+    drop_finished_array(cluster, array.job)
 
 
 def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None:

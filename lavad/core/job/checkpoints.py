@@ -25,7 +25,9 @@ class Generation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     size: int = 0
     method: str = ""
     staged: int = 0
-    """Bytes of its copy in the shared folder, at least 1; 0: there is none."""
+    """Bytes of its copy, at least 1; 0: there is none."""
+    hosts: tuple[str, ...] = ()
+    """Those that hold a copy, the first one first; (): it is in the shared folder."""
 
 
 class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -53,7 +55,10 @@ class Checkpoints(msgspec.Struct, frozen=True, omit_defaults=True):
     went_back: int = -1
     """The generation from which it died too often, so that it goes on from the one before; -1: none."""
     not_staged: str = ""
-    """Why the newest generation could not be copied to the shared folder, the last time."""
+    """Why the newest generation could not be copied, the last time."""
+    holder: str = ""
+    """The host to which copies go now (``-k "DIR stage"`` without a shared folder), and the port of its that the job knows."""
+    holder_port: int = 0
     go_back: bool = False
     """The next attempt starts from ``Job.checkpoint``, though there are newer generations."""
 
@@ -105,11 +110,25 @@ def made(old: Checkpoints | None, generation: Generation) -> Checkpoints:
     )
 
 
-def staged(old: Checkpoints | None, number: int, size: int, why: str) -> Checkpoints:
-    """A generation is whole in the shared folder, or ``why`` it is not."""
+def staged(old: Checkpoints | None, number: int, size: int, why: str, host: str = "") -> Checkpoints:
+    """A generation is whole in the shared folder or on ``host``, or ``why`` it is not."""
     old = old or Checkpoints()
-    generations = tuple(replace(one, staged=max(1, size)) if one.number == number and not why else one for one in old.generations)
-    return replace(old, generations=generations, not_staged=why)
+    found = tuple(_copied(one, size, host) if one.number == number and not why else one for one in old.generations)
+    return replace(old, generations=found, not_staged=why)
+
+
+def _copied(one: Generation, size: int, host: str) -> Generation:
+    hosts = one.hosts if not host or host in one.hosts else (*one.hosts, host)
+    return replace(one, staged=max(1, size), hosts=hosts)
+
+
+def holds(known: Checkpoints | None) -> dict[str, list[int]]:
+    """The generations that each host holds, the newest first; hosts in the order of their newest."""
+    found: dict[str, list[int]] = {}
+    for one in reversed(known.generations if known is not None else ()):
+        for host in one.hosts:
+            found.setdefault(host, []).append(one.number)
+    return found
 
 
 def failed(old: Checkpoints | None, why: str, at: float, seconds: float) -> Checkpoints:

@@ -118,6 +118,8 @@ class CheckpointReport(PartReport, frozen=True, kw_only=True):
     newest: int | None = None
     """The newest that is whole, where that is another than was known."""
     staged: bool = False
+    holder: str = ""
+    """Of a copy on another host: that host. With ``why``: it is what has failed."""
     """It is about the copy of the generation in the shared folder: that is whole, of ``size`` bytes, or ``why`` it is not."""
 
 

@@ -19,7 +19,7 @@ EVENTS = ("TaskFailed", "TaskCompleted", "Any")
 ACTIONS = ("RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore")
 CLEAN = ("running", "all", "none")
 LAUNCHER_START = ("when_ready", "at_once")
-FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "volcano")
+FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "jax", "xgboost", "paddle", "mxnet", "volcano")
 MAX_DELAY = 60.0
 
 

@@ -32,6 +32,16 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """All hosts were found to see ``folder`` when it was submitted, of which their mounts say otherwise."""
     stage: str = ""
     """``stage``: the folder, which every host sees, below which generations are copied; ``folder`` is then one host's own."""
+    to_hosts: bool = False
+    """``stage`` without such a folder: generations are copied to the disk of another host."""
+    of_copies: str = ""
+    """brestart of such a job: the name of its copies (``core.rules.copy_hosts.name_of``), and the generations that hosts have."""
+    of_held: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    @property
+    def copied(self) -> bool:
+        """Whether its generations are copied, so that ``folder`` may be one host's own."""
+        return bool(self.stage) or self.to_hosts
 
 
 class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -93,8 +93,11 @@ class Ranges(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_indices(cls, indices: Iterable[int]) -> Ranges:
+        ascending = sorted(set(indices))
+        if ascending and ascending[-1] - ascending[0] + 1 == len(ascending):
+            return cls.span(ascending[0], ascending[-1])  # as of elements that start together
         builder = _Builder()
-        for index in sorted(set(indices)):
+        for index in ascending:
             builder.add(index, index, 1)
         return builder.finish()
 
@@ -111,6 +114,8 @@ class Ranges(msgspec.Struct, frozen=True):
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
             return False
+        if len(self.parts) == 1:  # as in __len__
+            return index in _range(self.parts[0])
         at = bisect_left(self.parts, index, key=lambda part: part[1])
         return at < len(self.parts) and index in _range(self.parts[at])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from lavad.core.job.job import Placed
 from lavad.core.lang.states import PreemptionAction, TermReason
@@ -46,7 +47,10 @@ class Suspension(msgspec.Struct, frozen=True, gc=False):
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """The inputs of a plan beside the events, packed for the history; ``anew``: complete, not built on the previous record."""
+    """The inputs of a plan beside the events, packed for the history; ``anew``: complete, not built on the previous record.
+
+    ``data`` is b"" with a plan that is the rest of another, whose record has them.
+    """
 
     anew: bool
     data: bytes
@@ -96,3 +100,30 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether the master has anything to do about it."""
         started = self.placements or self.preemptions or self.resumes
         return bool(started or self.suspensions or self.releases or self.growths or self.holds or self.deadlocked)
+
+
+_PROPOSALS = ("suspensions", "releases", "placements", "growths", "holds", "deadlocked", "resumes")
+"""In the order in which they are accepted."""
+
+
+def split(plan: Plan, most: int) -> tuple[Plan, Plan | None]:
+    """The first proposals of a plan, until they are about ``most`` hosts, and the rest; None: there is none.
+
+    A job is never split, however many hosts it has. Both have all preemptions, as each belongs to a placement.
+    """
+    first, rest = {}, {}
+    for name in _PROPOSALS:
+        rows = getattr(plan, name)
+        at = 0
+        while at < len(rows) and most > 0:
+            one = rows[at]
+            most -= len(one.parts) if isinstance(one, Placement | Growth) else 1
+            at += 1
+        if at < len(rows):
+            first[name], rest[name] = rows[:at], rows[at:]
+        elif at:
+            rest[name] = ()
+    if not first:
+        return plan, None
+    recorded = plan.recorded and Recorded(anew=False, data=b"")
+    return replace(plan, **first), replace(plan, recorded=recorded, **rest)

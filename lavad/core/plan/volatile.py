@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -10,6 +10,8 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event, HostLeft, JobRequeued, PartLeft
 from lavad.core.job.gpu_use import GpuUse
 
+_FORGOTTEN = frozenset((JobRequeued, PartLeft, HostLeft))
+"""Events after which something is forgotten."""
 SPARE_REASONS = 1000
 """Reasons of specs that the cluster no longer has which may be kept."""
 
@@ -169,11 +171,11 @@ def all_of(soft: Soft) -> SoftUpdate:
     )
 
 
-def forget(soft: Soft, cluster: Cluster, events: Iterable[Event], finished: Iterable[int]) -> None:
+def forget(soft: Soft, cluster: Cluster, events: Collection[Event], finished: Iterable[int]) -> None:
     """After a commit: drop the usage of jobs that ended or wait again and of hosts that left their jobs, the load of hosts that
     left and, from time to time, the reasons of specs that the cluster no longer has.
     """
-    for event in events:
+    for event in () if _FORGOTTEN.isdisjoint(map(type, events)) else events:
         if isinstance(event, JobRequeued):
             soft.usage.pop(event.key, None)
         elif isinstance(event, PartLeft):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
@@ -24,9 +26,15 @@ Seen = Mapping[Pair, bool]
 
 def moves(cluster: Cluster, spec: Spec) -> bool:
     """Whether a checkpointable job may start again on another machine, which has to be looked at before it starts."""
-    if spec.checkpoint is None or spec.checkpoint.seen:
+    if spec.checkpoint is None or spec.checkpoint.seen or spec.checkpoint.to_hosts:
         return False
     return _machines(hosts_for(cluster, spec)) > 1
+
+
+def for_other_hosts(spec: Spec) -> Spec:
+    """The spec of a job that may run on other hosts now: that all hosts see its folder was found for those of before."""
+    checkpoint = spec.checkpoint
+    return spec if checkpoint is None or not checkpoint.seen else replace(spec, checkpoint=replace(checkpoint, seen=False))
 
 
 def why_alone(cluster: Cluster, spec: Spec, paths: tuple[str, ...], mount: str = "", seen: Seen | None = None) -> str:

@@ -94,6 +94,13 @@ class ChangeText(Effect, frozen=True):
     values: tuple[tuple[str, str], ...]
 
 
+class CopyTo(Effect, frozen=True):
+    """Copies of the job's checkpoints go to this host. ``port``: of it; another one is another effect."""
+
+    holder: str
+    port: int
+
+
 Hosts = tuple[tuple[str, int, int], ...]
 
 
@@ -179,6 +186,9 @@ def _part_effects(
         due.append(ChangeLimits(limits=run.limits, **name))
     if run.amended and place == 0 and part.state is PartState.RUNNING:
         due.append(ChangeText(values=run.amended, **name))
+    known = job.checkpoints
+    if known is not None and known.holder not in ("", part.host) and place == 0 and part.state is PartState.RUNNING:
+        due.append(CopyTo(holder=known.holder, port=known.holder_port, **name))
     return due + [SignalPart(pending=pending, **name) for pending in run.pending_signals]
 
 

@@ -159,6 +159,24 @@ class Ledger:
         self.count(key, spec, parts)
         self.placed.append((spec, parts))
 
+    def take_alike(self, key: int, spec: Spec, parts: tuple[Placed, ...], count: int) -> None:
+        """As ``take``, for so many jobs of one class with this one part of slots and nothing else.
+
+        They are elements of the array of ``key``, or separate.
+        """
+        (part,) = parts
+        host = self.host(part.host)
+        host.taken += count * part.slots
+        host.jobs += count
+        for sums, name in ((self.queues, spec.queue), (self.users, spec.user)):
+            sums[name] += count * part.slots
+        self.pairs[spec.queue, spec.user] += count * part.slots
+        if key >> 32:
+            self.arrays[key & 0xFFFFFFFF] += count
+        for group in lineage(spec.group):
+            self.groups[group] += count
+        self.placed += [(spec, parts)] * count
+
     def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """Count a job for the limits only: its slots are held in another way."""
         self._count(spec, parts)

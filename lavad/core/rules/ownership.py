@@ -175,6 +175,6 @@ def waiting(cluster: Cluster, what: Resource, total: int, never: frozenset[int] 
             continue
         each = what.of_spec(spec)
         if each:
-            jobs = sum(len(arrays[key].startable) if key in arrays else 1 for key in pending.keys)
+            jobs = sum(len(arrays[key].startable) if key in arrays else 1 for key in pending)
             found[spec.queue] = known + jobs * each
     return found

@@ -82,6 +82,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Version of the driver, "" without one."""
     mounts: tuple[Mount, ...] = ()
     """Those that tell which folders other hosts may see; (): not told."""
+    copies_port: int = 0
+    """Where copies of checkpoints of other hosts are taken (LAVA_CHKPNT_COPY_DIR), 0: nowhere."""
     resources: tuple[str, ...] = ()
     """Boolean resources that its agent has found out (``resreq.FOUND``)."""
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import msgspec
 
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import RequeueExit
 from lavad.core.job.spec import Spec
-from lavad.core.site.conf import Conf
 
 
 class ExitRule(msgspec.Struct, frozen=True, gc=False):
@@ -24,15 +24,15 @@ class ExitRule(msgspec.Struct, frozen=True, gc=False):
         return exit_code > 0 and exit_code in self.success
 
 
-def exit_rule(conf: Conf, spec: Spec) -> ExitRule:
-    """The rule of a job. What its profile says of requeueing is in the spec (``decide.submit``)."""
-    queue = next((queue for queue in conf.queues if queue.name == spec.queue), None)
-    profiles = [profile for profile in (conf.app_conf.get(spec.app), queue) if profile is not None]
-    return ExitRule(
-        requeue=_own(spec.requeue) if spec.requeue or queue is None else queue.requeue_exit_values,
-        most=next((one.max_job_requeue for one in profiles if one.max_job_requeue is not None), None),
-        success=next((one.success_exit_values for one in profiles if one.success_exit_values), ()),
-    )
+def exit_rule(app: ApplicationConfig | None, queue: QueueConfig | None, spec: Spec) -> ExitRule:
+    """The rule of a job of this profile and queue. What the profile says of requeueing is in the spec (``decide.submit``)."""
+    most: int | None = None
+    success: tuple[int, ...] = ()
+    for profile in (app, queue):
+        if profile is not None:
+            most = profile.max_job_requeue if most is None else most
+            success = success or profile.success_exit_values
+    return ExitRule(_own(spec.requeue) if spec.requeue or queue is None else queue.requeue_exit_values, most, success)
 
 
 @lru_cache(maxsize=256)

@@ -15,8 +15,12 @@ _MOST = 8
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     found = argparse.ArgumentParser(
-        prog="lava explain", description="What a reason, an exit code, a refusal, a parameter or an option means."
+        prog="lava explain",
+        description="What a reason, an exit code, a refusal, a parameter or an option means.",
+        add_help=False,  # -h, -hl and the like may be what is asked for
+        allow_abbrev=False,
     )
+    found.add_argument("--help", action="help", help="show this, as -h alone does")
     found.add_argument("what", nargs="*", help="a code, a name as TERM_OWNER or RUNLIMIT, an option as bsub -W, or a text")
     found.add_argument("--names", action="store_true", help="print all names, for completion")
     found.add_argument("--markdown", action="store_true", help="print all entries, as docs/reasons.md has them")
@@ -36,7 +40,7 @@ def closest(asked: str) -> list[str]:
 def main(argv: list[str]) -> int:
     """Exit 0; 255 where nothing is known of it."""
     try:
-        options, words = parser().parse_known_args(argv)
+        options, words = parser().parse_known_args(["--help"] if argv == ["-h"] else argv)
     except SystemExit as ended:
         return 255 if ended.code else 0
     if options.markdown:

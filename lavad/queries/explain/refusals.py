@@ -221,10 +221,11 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     (
         "file",
         "No such file|not a text|not executable|File exists|Is a directory|Unable to|no JSON|no YAML|no XML|"
+        "a value is not of the kind|"
         "no document type|begins with JobDefinition|"
         "<…>|a job file is one|job files need|it is one line of text|not a task log|a quote is not closed|"
         "give a job file|there is no job in it|standard input|needs PyYAML|"
-        "not a host and its slots|its file|not a backup",
+        "not a host and its slots|its file|not a backup|a line of it is longer|no variable of|it is name=value",
         "A file cannot be read, or is not what the command expects.",
         "look at the file and line that it names",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lavad.core.job.checkpoints import Checkpoints
+from lavad.core.job.checkpoints import Checkpoints, Generation
 from lavad.queries.frame import formats
 
 
@@ -17,6 +17,10 @@ def size_words(size: int) -> str:
     return formats.bytes_text(size / 1024) if size else "-"
 
 
+def _held(one: Generation) -> str:
+    return f", copied to {' '.join(one.hosts)}" if one.hosts else ""
+
+
 def section(known: Checkpoints | None) -> str:
     """The generations of a job with what they cost, and what its restarts have lost; "" where there is nothing to tell."""
     if known is None:
@@ -28,7 +32,9 @@ def section(known: Checkpoints | None) -> str:
     for one in known.generations:
         copy = f"{size_words(one.staged):>8}  " if stages else ""
         taken, at = f"{one.seconds:.1f}" if one.seconds else "-", formats.full_time(one.at)
-        lines.append(f" {one.number:<10}  {at:<20}  {taken:>7}  {size_words(one.size):>8}  {copy}{one.method or '-'}\n")
+        lines.append(
+            f" {one.number:<10}  {at:<20}  {taken:>7}  {size_words(one.size):>8}  {copy}{one.method or '-'}{_held(one)}\n"
+        )
     if known.period:
         lines.append(f" Period: {period_words(known.period, known.next_cost, known.between_failures)}\n")
     if known.not_staged:

@@ -42,7 +42,7 @@ def threshold_table(conf: Conf, thresholds: Thresholds) -> str:
     """loadSched and loadStop for all indices."""
     rows = ((" loadSched", dict(thresholds.sched)), (" loadStop ", dict(thresholds.stop)))
     lines = [_HEADER]
-    lines += [f"{title}{''.join(map(_cell, BUILT_IN, _CELLS, [values] * 11))}\n" for title, values in rows]
+    lines += [f"{title}{formats.joined(*map(_cell, BUILT_IN, _CELLS, [values] * 11))}\n" for title, values in rows]
     extra = site_indices(conf)
     if extra:
         widths = [max(len(name), 7) + 1 for name in extra]

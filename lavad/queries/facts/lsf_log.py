@@ -28,8 +28,7 @@ from lavad.queries.facts.history import moves
 from lavad.queries.facts.jobset import Wanted
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
-from lavad.store.accounting import Asked, Share, Sums, Wasteful
-from lavad.store.read import Find, Mark
+from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 
 LARGEST = 256 << 20
 MAX_ELEMENTS = 100_000
@@ -46,7 +45,7 @@ def opened(request: Request, options: Options) -> tuple[Request, FileLog | None]
         cluster.queue_conf.setdefault(spec.queue, QueueConfig(spec.queue))
     for host in log.hosts():
         cluster.host_conf.setdefault(host, HostConfig(host))
-    again = View(cluster, view.soft, log, master=view.master, lsf=view.lsf)
+    again = View(cluster, view.soft, lambda: log, master=view.master, lsf=view.lsf)
     return Request(again, request.query, request.caller, request.now), log
 
 

@@ -89,6 +89,8 @@ def _flags(spec: Spec) -> list[str]:
         words.append(f"Checkpoint directory <{spec.checkpoint.folder}>")
         if spec.checkpoint.stage:
             words.append(f"Checkpoints staged to <{spec.checkpoint.stage}>")
+        if spec.checkpoint.to_hosts:
+            words.append("Checkpoints staged to other hosts")
         if spec.checkpoint.method:
             words.append(f"Checkpoint method <{spec.checkpoint.method}>")
     return words

@@ -143,5 +143,5 @@ def exception_table(view: View, queue: str, now: float) -> str:
     )
     cells = [(limit or "-", str(count) if limit else "-") for limit, count in zip(limits, counts.values(), strict=True)]
     rows = ((" Threshold ", [cell[0] for cell in cells]), (" Jobs      ", [cell[1] for cell in cells]))
-    lines = [f"{title}{values[0]:>8}{values[1]:>16}{values[2]:>18}\n" for title, values in rows]
+    lines = [formats.joined(title, f"{one:>8}", f"{two:>16}", f"{three:>18}") + "\n" for title, (one, two, three) in rows]
     return "\nJOB EXCEPTION PARAMETERS:\n             OVERRUN(min)   UNDERRUN(min)    IDLE(cputime/runtime)\n" + "".join(lines)

@@ -248,7 +248,8 @@ def _checkpoint_staged(_: HistoryFormatter, event: ev.CheckpointStaged) -> list[
     if event.why:
         return [f"Checkpoint generation {event.generation} is not staged: {event.why};"]
     taken = f"{checkpoints.size_words(event.size)}, {event.seconds:.1f} s"
-    return [f"Checkpoint generation {event.generation} is staged ({taken});"]
+    where = f" on host <{event.host}>" if event.host else ""
+    return [f"Checkpoint generation {event.generation} is staged{where} ({taken});"]
 
 
 @tells(ev.CheckpointPeriodSet)

@@ -58,16 +58,14 @@ def _table(tree: Tree, above: Node, title: str, deep: bool) -> Iterator[str]:
 def _line(tree: Tree, node: Node) -> str:
     share = tree.policy.share
     priority = f"{tree.priority(node):.3f}" if tree.priority(node) < 1e6 else "max"
-    line = (
-        f"{node.name:<12} {node.shares:>6}{priority:>10}{node.slots:>9}{node.reserved:>10}{node.cpu:>10.1f}"
-        f"{node.run + node.hist_run:>10.0f}{0.0:>9.3f}"
-    )
+    cells = [f"{node.name:<12} {node.shares:>6}", f"{priority:>10}", f"{node.slots:>9}", f"{node.reserved:>10}"]
+    cells += [f"{node.cpu:>10.1f}", f"{node.run + node.hist_run:>10.0f}", f"{0.0:>9.3f}"]
     if share.gpu_run_time_factor:
-        line += f"{node.gpu + node.hist_gpu:>14.0f}"
+        cells.append(f"{node.gpu + node.hist_gpu:>14.0f}")
     if share.dominant_resources:
         name = max(share.dominant_resources, key=lambda name: tree.fraction(node, name))
-        line += f"{f'{name} {tree.fraction(node, name):.3f}':>16}"
-    return line + "\n"
+        cells.append(f"{f'{name} {tree.fraction(node, name):.3f}':>16}")
+    return formats.joined(*cells) + "\n"
 
 
 def text(shares: Shares) -> str:

@@ -13,6 +13,14 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
+def joined(*cells: str) -> str:
+    """Columns side by side; a space stands between two that would run together, as what is in them is wider than they are."""
+    row = ""
+    for cell in cells:
+        row += f" {cell}" if row[-1:].strip() and cell[:1].strip() else cell
+    return row
+
+
 def short_time(at: float) -> str:
     """``Nov 20 11:33``, the column of a list."""
     return _short_time(int(at) // 60)

@@ -17,8 +17,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Params
-from lavad.store.accounting import Asked, Share, Sums, Wasteful
-from lavad.store.read import Find, Mark
+from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from proto.records import Sample
 
 NO_TEXT = JobText(command="")
@@ -92,7 +91,7 @@ class View:
         self,
         cluster: Cluster,
         soft: Soft,
-        reader: Reader,
+        opened: Callable[[], Reader],
         *,
         master: str = "",
         lsf: Mapping[str, str] | None = None,
@@ -100,12 +99,17 @@ class View:
     ) -> None:
         self.cluster = cluster
         self.soft = soft
-        self.reader = reader
+        self._opened = opened
         self.master = master
         self.lsf: Mapping[str, str] = lsf or {}
         self.samples: Callable[[int], list[Sample]] = samples or (lambda key: [])
         """What a running job has used over time."""
         self._specs: dict[int, Spec] = {}
+
+    @cached_property
+    def reader(self) -> Reader:
+        """What reads the store, opened by the first query that needs it."""
+        return self._opened()
 
     @property
     def name(self) -> str:

@@ -54,7 +54,7 @@ def _load(view: View, name: str) -> str:
         for index, width in zip(extra, widths, strict=True):
             value = numbers.get(index, 0.0 if missing is None else None)
             cells.append(f" {'-' if value is None else f'{value:.1f}':>{width - 1}}")
-        lines.append(f"{title}{''.join(cells)}\n")
+        lines.append(formats.joined(title, *cells) + "\n")
     return "".join(lines)
 
 

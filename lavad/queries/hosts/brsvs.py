@@ -175,7 +175,7 @@ def _week(sunday: datetime, rows: list[tuple[Reservation, int]], only_used: bool
     for at in range(_ROWS):
         cells = [_slots(spans, sunday + timedelta(days=day, minutes=10 * at)) for day in range(7)]
         if any(cells) or not only_used:
-            lines.append(f"{f'{at // 6}:{at % 6 * 10}':<8}" + "".join(f"{slots:>8}" for slots in cells))
+            lines.append(formats.joined(f"{f'{at // 6}:{at % 6 * 10}':<8}", *(f"{slots:>8}" for slots in cells)))
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from lavad.core.lang.states import HostState
 from lavad.queries.facts import gpufacts, hostfacts
 from lavad.queries.facts.gpufacts import MODES, GpuRow
+from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.hosts.hostgpus import known, memory
 
@@ -38,8 +39,8 @@ def show_load(request: Request, names: Iterable[str], header: bool, wide: bool) 
         titles = "".join(f"{title:>{width}}" for (title, _, _), width in zip(table, widths, strict=True))
         yield out(f"{'HOST_NAME':<{lead}}{'gpuid':>6}{titles}\n")
     for name, at, row in rows:
-        cells = "".join(f"{text(row):>{width}}" for (_, _, text), width in zip(table, widths, strict=True))
-        yield out(f"{name if wide or not at else '':<{lead}.{lead}}{row.ident:>6}{cells}\n")
+        cells = (f"{text(row):>{width}}" for (_, _, text), width in zip(table, widths, strict=True))
+        yield out(formats.joined(f"{name if wide or not at else '':<{lead}.{lead}}", f"{row.ident:>6}", *cells) + "\n")
 
 
 def show_sums(request: Request, names: Iterable[str], header: bool) -> Iterator[Shown]:

@@ -102,7 +102,7 @@ def _row(request: Request, options: Options, name: str, indices: list[str], colu
     for index in indices:
         text = _text(request, options, name, index) or "-"
         cells.append(f"{'*' + text if index in busy and text != '-' else text:>{_width(index)}}")
-    return f"{shown} {status:>6}{''.join(cells)}\n"
+    return formats.joined(f"{shown} {status:>6}", *cells) + "\n"
 
 
 def _status(request: Request, name: str) -> str:

@@ -21,7 +21,7 @@ from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
 from lavad.queries.frame.request import Options, Request, Shown, out, read_period
 from lavad.queries.jobs import bjobs_long
-from lavad.store.accounting import Asked, Sums
+from lavad.store.asked import Asked, Sums
 
 BRIEF = "U/UID     QUEUE      SUBMIT_TIME   CPU_T     WAIT  TURNAROUND  FROM       EXEC_ON    JOB_NAME\n"
 

@@ -20,7 +20,7 @@ from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
 from lavad.queries.frame.request import Options, Request, Shown, leave, out, read_period
 from lavad.queries.jobs import bjobs_filters, bjobs_long
-from lavad.store.read import Find
+from lavad.store.asked import Find
 
 _STATES = {**bjobs_filters.STATES, "e": frozenset({JobState.EXIT})}
 Window = tuple[float, float]
@@ -107,7 +107,8 @@ def _table(request: Request, rows: Iterator[Row], wide: bool) -> Iterator[Shown]
         name = job.name if wide or len(job.name) <= 8 else "*" + job.name[-7:]
         key = show_key(job.key)
         lead = f"{key:<7} {user:<7} {name:<9} " if wide else f"{key:<7.7} {user:<7.7} {name:<9.9} "
-        yield out(f"{lead}{''.join(f'{times.seconds[column]:<8}' for column in COLUMNS)}{times.total:<10}\n")
+        cells = [f"{times.seconds[column]:<8}" for column in COLUMNS]
+        yield out(f"{lead}{formats.joined(*cells, f'{times.total:<10}')}\n")
     yield out("\n")
 
 
@@ -171,11 +172,11 @@ def _peaks(request: Request, job: Job) -> str:
 
 def _state_times(spent: Times) -> str:
     """The table of seconds in each state."""
-    numbers = "".join(f"{spent.seconds[column]:<9}" for column in COLUMNS)
+    numbers = formats.joined(*(f"{spent.seconds[column]:<9}" for column in COLUMNS), f"{spent.total:<12}")
     return (
         f"\nSummary of time in seconds spent in various states by  {formats.full_time(spent.end)}\n"
         "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
-        f"  {numbers}{spent.total:<12}\n"
+        f"  {numbers}\n"
     )
 
 

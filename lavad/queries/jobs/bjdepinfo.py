@@ -18,7 +18,7 @@ from lavad.core.rules.dependency_eval import answer_of
 from lavad.local_time import local_time
 from lavad.queries.facts import visibility
 from lavad.queries.frame.request import Request, Shown, out
-from lavad.store.read import Find
+from lavad.store.asked import Find
 
 MOST_ELEMENTS = 1000
 """Of more elements of one array than these, which a condition names, the array is shown."""

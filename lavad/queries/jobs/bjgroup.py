@@ -11,7 +11,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
 from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.request import Request, Shown, err, leave, out
-from lavad.store.read import Mark
+from lavad.store.asked import Mark
 
 HEADER = "GROUP       NJOBS   PEND    RUN     SUSP    EXITED  DONE    JLIMIT\n"
 COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")

@@ -5,7 +5,7 @@ Rule: ids that are not found exit 255 only where no job at all is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from lavad.core.job.job import Array, Job
@@ -19,7 +19,7 @@ from lavad.queries.facts.jobset import JobSet
 from lavad.queries.frame import columns
 from lavad.queries.frame.request import Options, Request, Shown, as_is, err, leave, out
 from lavad.queries.jobs import bjobs_counts, bjobs_custom, bjobs_filters, bjobs_long, bjobs_rows
-from lavad.store.read import Find
+from lavad.store.asked import Find
 
 _NOTHING = {"d": "finished", "p": "pending", "s": "suspended", "r": "running"}
 
@@ -35,35 +35,47 @@ def show(request: Request) -> Iterator[Shown]:
         yield from bjobs_counts.show_arrays(request, options, wanted)
         return
     jobs = JobSet(request.view, wanted, request.now - request.view.params.clean_period)
-    rows = iter(jobs)
+    pieces = jobs.pieces()
     if options.any("Jd", "hostfile"):
-        rows = bjobs_filters.by_text(request, options, rows)
+        pieces = iter((bjobs_filters.by_text(request, options, chain.from_iterable(pieces)),))
     if "pei" in options:
-        yield from _divided(request, options, rows, given)
+        yield from _divided(request, options, pieces, given)
         return
-    first = next(rows, None)
+    some = _begun(pieces)
     missing = [word for word, known in _known(request, jobs).items() if not known]
     form = choose_format(request, options, given)
     if form.json:
-        yield from bjobs_custom.show_json(request, form, _with_first(first, rows), missing)
-    elif first is not None:
-        yield from form.show(request, form, _with_first(first, rows))
-    yield from _leave(options, first is not None, missing, form.json, request.view.params.lsb_bjobs_consistent_exit_code)
+        yield from bjobs_custom.show_json(request, form, chain.from_iterable(some or ()), missing)
+    elif some is not None:
+        yield from _shown(request, form, some)
+    yield from _leave(options, some is not None, missing, form.json, request.view.params.lsb_bjobs_consistent_exit_code)
 
 
-def _divided(request: Request, options: Options, rows: Iterator[Job], given: str | None) -> Iterator[Shown]:
+def _begun(pieces: Iterator[Iterable[Job]]) -> Iterator[Iterable[Job]] | None:
+    """The same jobs; None: there is none."""
+    for piece in pieces:
+        jobs = iter(piece)
+        first = next(jobs, None)
+        if first is not None:
+            return chain((chain((first,), jobs) if jobs is piece else piece,), pieces)
+    return None
+
+
+def _shown(request: Request, form: bjobs_rows.Form, pieces: Iterator[Iterable[Job]]) -> Iterator[Shown]:
+    if form.show is None:
+        return bjobs_rows.show(request, form, pieces)
+    return form.show(request, form, chain.from_iterable(pieces))
+
+
+def _divided(request: Request, options: Options, pieces: Iterator[Iterable[Job]], given: str | None) -> Iterator[Shown]:
     """-pei: the waiting jobs that could start if there were room, then those that wait for something else."""
     form = choose_format(request, options, given)
-    waiting = list(rows)
+    waiting = list(chain.from_iterable(pieces))
     for title, wanted in (("ELIGIBLE", True), ("INELIGIBLE", False)):
         some = [job for job in waiting if reasons.is_eligible(request.view, job) is wanted]
         yield out(f"{'' if wanted else chr(10)}{title} PENDING JOBS: {len(some)}\n")
         if some:
-            yield from form.show(request, form, iter(some))
-
-
-def _with_first(first: Job | None, rest: Iterator[Job]) -> Iterator[Job]:
-    return iter(()) if first is None else chain((first,), rest)
+            yield from _shown(request, form, iter((some,)))
 
 
 def _leave(options: Options, found: bool, missing: list[str], told: bool, consistent: bool) -> Iterator[Shown]:
@@ -137,8 +149,6 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
         form.custom = columns.parse("bjobs", bjobs_custom.DEFAULT if given is None else given, bjobs_custom.FIELDS)
         form.json = "json" in options
         form.show = bjobs_custom.show
-        return form
-    form.show = bjobs_rows.show
     return form
 
 

@@ -5,17 +5,20 @@ Rule: the middle of a row (owner, state, queue, submission host) is made once fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
 import msgspec
 
+from lavad.core.cluster.job_rows import Submitted
 from lavad.core.job.job import Job
 from lavad.core.lang.states import WAITING, JobState
 from lavad.queries.facts import jobfacts, reasons, shares
+from lavad.queries.facts.jobset import Untouched
 from lavad.queries.frame import formats
 from lavad.queries.frame.columns import Custom
 from lavad.queries.frame.request import Options, Request, Shown, out
+from lavad.queries.frame.terminal import shown
 from lavad.queries.frame.view import View
 
 HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME"
@@ -38,7 +41,8 @@ class Form(msgspec.Struct):
     level: int | None = None
     factor: float = 1.0
     custom: Custom | None = None
-    show: Callable[[Request, Form, Iterator[Job]], Iterator[Shown]] = lambda request, form, jobs: iter(())
+    show: Callable[[Request, Form, Iterator[Job]], Iterator[Shown]] | None = None
+    """None: in lines, by ``show``."""
 
 
 def tail(name: str, width: int = _NAME) -> str:
@@ -46,8 +50,8 @@ def tail(name: str, width: int = _NAME) -> str:
     return name if len(name) <= width else "*" + name[1 - width :]
 
 
-def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    options = form.options
+def show(request: Request, form: Form, pieces: Iterator[Iterable[Job]]) -> Iterator[Shown]:
+    options, jobs = form.options, chain.from_iterable(pieces)
     if "W" in options:
         rows, header = _usage_rows(request, jobs), HEADER + _WIDE
     elif more := next((name for name in _MORE if name in options), None):
@@ -55,7 +59,7 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
     elif "w" in options:
         rows, header = _wide_rows(request, form, jobs), HEADER
     else:
-        rows, header = _rows(request, form, jobs), HEADER
+        rows, header = _rows(request, form, pieces), HEADER
     if form.header:
         yield "out", header + "\n"
     yield from rows
@@ -97,28 +101,73 @@ def _after(request: Request, form: Form) -> Callable[[Job], list[str]] | None:
     return lines
 
 
-def _rows(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
-    rows = _texts(request.view, form.header, _after(request, form), jobs)
-    count = 1  # the first goes out at once
-    while some := "".join(islice(rows, count)):
-        yield "out", some
-        count = _AT_ONCE
+def _rows(request: Request, form: Form, pieces: Iterator[Iterable[Job]]) -> Iterator[Shown]:
+    view, after, count = request.view, _after(request, form), 1  # the first goes out at once
+    middles = _Middles(view)
+    for piece in pieces:
+        if after is None and isinstance(piece, Submitted) and len(str(piece.keys[0])) == len(str(piece.keys[-1])):
+            yield "as_is", _submitted(middles, piece)
+            continue
+        if after is None and isinstance(piece, Untouched):
+            for text in _untouched(middles, piece):
+                yield "as_is", text
+            continue
+        rows = _texts(view, form.header, after, iter(piece))
+        while some := "".join(islice(rows, count)):
+            yield "out", some
+            count = _AT_ONCE
+
+
+def _submitted(middles: _Middles, jobs: Submitted) -> str:
+    """The rows of jobs whose ids are of one length, as they may be shown; most are as the others but for the id."""
+    keys, specs, times = jobs.keys, jobs.specs, jobs.times
+    blanks = " " * max(8 - len(str(keys[0])), 1)
+    leads = {spec: f"{blanks}{middles[spec, JobState.PEND]}             " for spec in set(specs)}
+    names = {name: _name(name) for name in set(jobs.names)}
+    first, last = min(times), max(times)
+    if first // 60 == last // 60:
+        when = _when(first)
+        if len(leads) == len(names) == 1:
+            same = shown(f"{leads[specs[0]]}{names[jobs.names[0]]}{when}")
+            return same.join(map(str, keys)) + same
+        rows = [f"{key}{leads[spec]}{names[name]}{when}" for key, spec, name in zip(keys, specs, jobs.names, strict=True)]
+    else:
+        every = zip(keys, specs, jobs.names, times, strict=True)
+        rows = [f"{key}{leads[spec]}{names[name]}{_when(at)}" for key, spec, name, at in every]
+    return shown("".join(rows))
+
+
+def _untouched(middles: _Middles, elements: Untouched) -> Iterator[str]:
+    """The same of elements of an array, in pieces: of each, only the name is its own."""
+    array, indices = elements.array, iter(elements.indices)
+    lead = shown(f"{array.job!s:<7} {middles[array.spec, elements.state]}             ")
+    base, when = shown(array.name), _when(array.submitted)
+    while some := "".join([f"{lead}{_name(f'{base}[{index}]')}{when}" for index in islice(indices, _AT_ONCE)]):
+        yield some
+
+
+def _name(name: str) -> str:
+    return f"{name:<10}" if len(name) <= _NAME else tail(name)
+
+
+def _when(submitted: float) -> str:
+    return f" {formats.short_time(submitted)}  \n"
 
 
 def _texts(view: View, header: bool, after: Callable[[Job], list[str]] | None, jobs: Iterator[Job]) -> Iterator[str]:
     middles, short_hosts = _Middles(view), view.short_hosts
-    spec, state, shown, minute = -1, JobState.WAIT, "", -1.0
-    middle = name = when = ""
+    spec, state, last, minute = -1, JobState.WAIT, "", -1.0
+    middle, name, when = "", _name(last), ""
     for job in jobs:
         # most rows are as the one before but for the number, and with !s that takes half as long to format
         if job.spec != spec or job.state is not state:
             spec, state = job.spec, job.state
             middle = middles[spec, state]
         if job.submitted // 60 != minute:
-            minute, when = job.submitted // 60, f" {formats.short_time(job.submitted)}  \n"
-        if job.name is not shown:
-            shown = job.name
-            name = f"{shown:<10}" if len(shown) <= _NAME else tail(shown)
+            minute, when = job.submitted // 60, _when(job.submitted)
+        if job.name is not last:
+            last = job.name
+            name = _name(last)
         if job.run is None:
             text = f"{job.key & _JOB!s:<7} {middle}             {name}{when}"
         else:
@@ -216,6 +265,6 @@ def show_priorities(request: Request, form: Form, jobs: Iterator[Job]) -> Iterat
             rows.append((place, job, shares.priority_text(value) or "-"))
     if form.header:
         yield out(_APS_HEADER + "\n")
-    for _, job, shown in sorted(rows, key=lambda row: row[0]):
+    for _, job, priority in sorted(rows, key=lambda row: row[0]):
         lead = f"{job.key & _JOB:<7} {middles[job.spec, job.state]}"
-        yield out(f"{lead} {tail(job.name):<10} {formats.short_time(job.submitted):<14} {shown}\n")
+        yield out(f"{lead} {tail(job.name):<10} {formats.short_time(job.submitted):<14} {priority}\n")

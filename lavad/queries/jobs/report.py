@@ -14,7 +14,7 @@ from lavad.queries.frame import formats
 from lavad.queries.frame.request import Options, Request, Shown, err, out, read_period
 from lavad.queries.jobs import report_html
 from lavad.queries.jobs.report_rows import HOUR, KWH, Row, grouped, summed, waste
-from lavad.store.accounting import Asked, Share, Wasteful
+from lavad.store.asked import Asked, Share, Wasteful
 
 GROUPS = ("user", "project", "queue")
 BY = (*GROUPS, "group", "site")

@@ -14,7 +14,7 @@ from lavad.core.lang.ids import show as show_key
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.jobs.report_rows import HOUR, KWH, Row, summed, waste
-from lavad.store.accounting import Asked, Share, Wasteful
+from lavad.store.asked import Asked, Share, Wasteful
 
 _STEPS = (3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0, 30 * 86400.0, 365 * 86400.0)
 _MOST_STEPS = 60

@@ -11,7 +11,7 @@ from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
 from lavad.core.site.rights import expand_users
 from lavad.queries.frame.request import Request
-from lavad.store.accounting import Share
+from lavad.store.asked import Share
 
 HOUR = 3600.0
 KWH = 3_600_000.0

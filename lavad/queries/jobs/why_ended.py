@@ -19,7 +19,7 @@ from lavad.queries.facts import jobfacts, visibility
 from lavad.queries.facts.history import History
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request
-from lavad.store.read import Find
+from lavad.store.asked import Find
 from proto.advice import enough, size
 
 MOST = 6

@@ -64,11 +64,10 @@ def _line(row: QueueRow, wide: bool) -> str:
     conf = row.conf
     name = f"{conf.name:<14}" if wide else f"{conf.name:<14.14}"
     status = f"{row.status:^19}"[:18]
-    text = (
-        f"{name} {conf.priority:>3}{status}{limit(conf.qjob_limit):>4}{limit(conf.ujob_limit):>5}"
-        f"{limit(conf.pjob_limit):>5}{limit(conf.hjob_limit):>5}{row.njobs:>6}{row.pend:>6}"
-        f"{row.run:>6}{row.susp:>6} "
-    )
+    limits = (limit(value) for value in (conf.qjob_limit, conf.ujob_limit, conf.pjob_limit, conf.hjob_limit))
+    cells = [f"{value:>{width}}" for value, width in zip(limits, (4, 5, 5, 5), strict=True)]
+    cells += [f"{count:>6}" for count in (row.njobs, row.pend, row.run, row.susp)]
+    text = formats.joined(f"{name} {conf.priority:>3}", status, *cells) + " "
     return f"{text}{row.rsv:>4} {row.pend:>5}\n" if wide else text + "\n"
 
 

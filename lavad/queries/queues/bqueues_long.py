@@ -9,6 +9,7 @@ from config.model.values import Aps, Interactive, JobAction
 from config.values.parameters import QUEUE_PARAMETERS
 from lavad.queries.facts import load, paragraphs, queuefacts, shares
 from lavad.queries.facts.queuefacts import QueueRow
+from lavad.queries.frame import formats
 from lavad.sched.order.fairshare import queue_policies
 
 _HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP USUSP  RSV\n"
@@ -17,11 +18,10 @@ _HEADER = "PRIO NICE     STATUS       MAX JL/U JL/P JL/H NJOBS  PEND  RUN  SSUSP
 def record(row: QueueRow, deep: bool = False) -> str:
     """The whole record; ``deep``: with the share trees of groups within groups."""
     conf = row.conf
-    line = (
-        f"{conf.priority:>4} {conf.nice:>3} {_centred(row.long_status)}{_number(conf.qjob_limit, 5)} "
-        f"{_number(conf.ujob_limit, 4)} {_number(conf.pjob_limit, 4, 1)} {_number(conf.hjob_limit, 4)}"
-        f"{row.njobs:>5} {row.pend:>5} {row.run:>5} {row.ssusp:>5} {row.ususp:>5} {row.rsv:>4}\n"
-    )
+    lead = formats.joined(f"{conf.priority:>4} {conf.nice:>3} {_centred(row.long_status)}", _number(conf.qjob_limit, 5))
+    limits = f"{_number(conf.ujob_limit, 4)} {_number(conf.pjob_limit, 4, 1)} {_number(conf.hjob_limit, 4)}"
+    counts = f"{row.pend:>5} {row.run:>5} {row.ssusp:>5} {row.ususp:>5} {row.rsv:>4}"
+    line = f"{formats.joined(f'{lead} {limits}', f'{row.njobs:>5}')} {counts}\n"
     table = load.threshold_table(row.view.cluster.conf, conf.thresholds)
     return "".join(
         [
@@ -186,5 +186,5 @@ def _aps(aps: Aps) -> str:
     for name in dict.fromkeys((*weights, *limits, *graces)):
         grace = f"{graces[name]:g}s" if name in graces else "-"
         cells = (f"{weights[name]:g}" if name in weights else "-", f"{limits[name]:g}" if name in limits else "-")
-        lines.append(f"{name:<14}{cells[0]:>10}{cells[1]:>10}{grace:>14}\n")
+        lines.append(formats.joined(f"{name:<14}", f"{cells[0]:>10}", f"{cells[1]:>10}", f"{grace:>14}") + "\n")
     return "".join(lines)

@@ -13,7 +13,7 @@ from lavad.core.lang.states import JobState
 from lavad.queries.facts import visibility
 from lavad.queries.frame.request import Request
 from lavad.queries.records import asked, rows
-from lavad.store.read import Find
+from lavad.store.asked import Find
 from proto.records import Elements
 
 MOST_RUNS = 100_000

@@ -11,7 +11,7 @@ from lavad.local_time import local_time
 from lavad.queries.facts import hostfacts, jobfacts, visibility
 from lavad.queries.frame.request import Request
 from lavad.queries.records import asked
-from lavad.store.read import Find
+from lavad.store.asked import Find
 from proto.records import OnHost
 from proto.site_records import Block, Chart
 

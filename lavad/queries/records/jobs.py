@@ -19,7 +19,7 @@ from lavad.queries.facts import jobfacts, visibility
 from lavad.queries.facts.jobset import elements
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.records import asked, rows
-from lavad.store.read import Find
+from lavad.store.asked import Find
 from proto.records import JobPage, JobRow
 
 Entry = Job | Array
@@ -145,7 +145,7 @@ class _Wanted:
         if self.states <= STARTED:
             return [jobs[key] for key in cluster.started]
         if self.user:
-            keys = cluster.by_user.get(self.user, {})
+            keys = cluster.by_user.get(self.user, ())
             return [jobs[key] if key in jobs else arrays[key] for key in keys if not index_of(key)]
         # an element is below its array
         return [*(job for job in jobs.values() if not index_of(job.key)), *arrays.values()]

@@ -51,9 +51,9 @@ def _counts(view: View, why: Counter[str]) -> Counts:
     states = Counter(jobs[key].state for key in cluster.started)
     queued = 0
     for number, pending in cluster.pending.items():
-        some = [arrays[key] for key in pending.keys if key in arrays] if arrays else []
-        queued += len(pending.keys) - len(some)
-        size = len(pending.keys) - len(some) + sum(len(array.pending) for array in some)
+        some = [arrays[key] for key in pending if key in arrays] if arrays else []
+        queued += len(pending) - len(some)
+        size = len(pending) - len(some) + sum(len(array.pending) for array in some)
         states[JobState.PEND] += size
         why[reasons.key_text(view, Job(key=0, spec=number, name="", submitted=0.0))] += size
     for key, own in view.soft.why_job.items():

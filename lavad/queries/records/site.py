@@ -15,7 +15,7 @@ from lavad.queries.frame.request import Request
 from lavad.queries.jobs.report import GROUPS
 from lavad.queries.jobs.report_rows import grouped
 from lavad.queries.records import asked
-from lavad.store.accounting import Asked
+from lavad.store.asked import Asked
 from proto import records, site_records
 
 HOUR, DAY = 3600.0, 86400.0

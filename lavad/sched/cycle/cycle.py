@@ -9,7 +9,7 @@ The table of contents of the scheduler, in the order in which a cycle goes:
 3. ``cycle.plan_builder``: jobs outside their run windows or on overloaded hosts are suspended (``policy.suspend``).
 4. Each class in turn (``line.queue_iterator``):
    ``hosts.gates``: what keeps the whole class waiting: queue, begin time, deadline, limits.
-   ``cycle.full_hosts``: a fast path for classes that no host has room for.
+   ``cycle.full_hosts``: a fast path for classes that no host has room for; ``cycle.same_kind``: for those like one before.
    ``cycle.place_class``: its jobs are placed one after the other (``hosts.candidates``, ``hosts.fit``, ``hosts.choose``);
    for the first that does not fit, others are preempted (``policy.preempt``) or slots reserved
    (``policy.slot_reservations``); else ``cycle.explain`` says why it waits.
@@ -26,11 +26,12 @@ from __future__ import annotations
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.windows import Local
 from lavad.core.plan.plan import Plan
-from lavad.core.plan.volatile import Soft, WhyClass
+from lavad.core.plan.volatile import Soft
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.full_hosts import find_why_no_room
 from lavad.sched.cycle.place_class import ClassPlacer
 from lavad.sched.cycle.plan_builder import PlanBuilder
+from lavad.sched.cycle.same_kind import SameKind
 from lavad.sched.hosts.gates import reads_load, why_not_class, why_not_limits
 from lavad.sched.line.line import renew_line
 from lavad.sched.line.queue_iterator import QueueIterator
@@ -66,6 +67,7 @@ class _Cycle:
     def __init__(self, state: CycleState) -> None:
         self.state = state
         self.builder = PlanBuilder(state)
+        self.same_kind = SameKind(self.builder)
 
     def run(self) -> None:
         """Place the classes in turn; one that has jobs left after its turn stands in line again with its next job."""
@@ -80,6 +82,7 @@ class _Cycle:
             if shares is not None:
                 placers[number] = placer
             place = placer.place_jobs(line.bound())
+            self.same_kind.forget()
             if place is not None and placer.next_key is not None:
                 line.push(place, number, placer.next_key, placer)
         if shares is not None and shares.waits:
@@ -88,6 +91,7 @@ class _Cycle:
     def _lend(self, shares: QueueShares, placers: dict[int, ClassPlacer]) -> None:
         """Place again the classes that waited for the sake of queues with less than they deserve: what these could not use."""
         shares.lends_idle = True
+        self.same_kind.forget()
         cache = self.state.cache
         for _, number in sorted(place for line in (cache.line, *cache.streams.values()) for place in line):
             need = cache.need(self.state.cluster, number)
@@ -98,12 +102,15 @@ class _Cycle:
                 if placer is not None and placer.next_key is not None:
                     self.builder.why.pop(number, None)
                     placer.place_jobs(None)
+                    self.same_kind.forget()
 
     def _find_placer(self, number: int) -> ClassPlacer | None:
         """Begin a class; None where it waits for a reason that is no host's, or is blocked and nothing has changed."""
         state, cache = self.state, self.state.cache
         entry = cache.classes[number]
         if not state.free and entry.blocked >= 0 and not (cache.retry_blocked or state.retry_blocked):
+            return None
+        if self.same_kind.waits(number, entry):
             return None
         need = cache.need(state.cluster, number)
         if need is None:
@@ -117,7 +124,8 @@ class _Cycle:
         why = find_why_no_room(state, need, entry)
         if why is None:
             return ClassPlacer(self.builder, need, entry)
-        self._block(number, entry, why)
+        self.builder.block(number, entry, why)
+        self.same_kind.note_full(entry, need, why)
         return None
 
     def _is_kept(self, need: Need, entry: PendingClass) -> bool:
@@ -126,19 +134,11 @@ class _Cycle:
         reason = why_not_class(self.state, need) or (0 if by_slot else why_not_limits(self.state, need.spec))
         if reason:
             entry.blocked = -1
-            self.state.cache.set_job_reasons(entry, {})
+            self.state.cache.forget_job_reasons(entry)
             self.builder.set_reason(need.number, reason)
+            self.same_kind.note_reason(entry.kind, reason)
         elif by_slot:
             self.state.retry_blocked = True
             self.builder.incremental.needs.append(need)
             self.builder.set_reason(need.number, PendReason.SLOTS_ONE_BY_ONE)
         return bool(reason) or by_slot
-
-    def _block(self, number: int, entry: PendingClass, why: WhyClass) -> None:
-        """No host has room for the one job of the class; only new reasons go into the plan."""
-        cache = self.state.cache
-        entry.blocked = cache.cycle
-        cache.set_job_reasons(entry, {})
-        old = cache.why.get(number)
-        if old is None or old.reasons != why.reasons:
-            self.builder.why[number] = why

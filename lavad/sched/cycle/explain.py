@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from math import inf
 
-import numpy as np
-
 from lavad.core.lang.cpus import count_tasks
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.topology import parse_topology
@@ -18,6 +16,7 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
 from lavad.sched.hosts.fit import units
+from lavad.sched.needs.arrays import np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import PLAIN, Need
@@ -41,11 +40,11 @@ def host_reasons(state: CycleState, need: Need, eligible: Eligibility) -> WhyCla
     never = [why_never(state, way, get_eligible(state, way)) for way in need.ways] or [why_never(state, need, eligible)]
     if all(never):
         return WhyClass(reasons=((never[0], 0, ()), *_buckets(state, need, eligible)), at=state.now)
-    if state.columns is None or state.free or need.spec.reservation:
+    if state.columns is None or state.free or need.spec.reservation or need.spec.exclusive:
         return WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
     changes, known = eligible.all_full
     if known is None or changes != state.columns.changes:
-        # every host is full: the reasons are the same for all classes that may use the same hosts
+        # every host is full: the reasons are the same for all classes that may use the same hosts with other jobs
         known = WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
         eligible.all_full = (state.columns.changes, known)
     return known

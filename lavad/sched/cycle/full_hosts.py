@@ -5,16 +5,18 @@ Rule: this answers only where ``ClassPlacer`` would come to the same answer for 
 
 from __future__ import annotations
 
-import numpy as np
-
 from lavad.core.plan.volatile import WhyClass
-from lavad.sched.cycle.explain import host_reasons
+from lavad.sched.cycle.explain import host_reasons, why_never
+from lavad.sched.needs.arrays import np
 from lavad.sched.needs.eligibility import Eligibility, FullHosts
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.slot_reservations import reserves
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 from lavad.sched.state.scheduler_cache import PendingClass
+
+SPARE = 1e-6
+"""What an amount may be above the room for it, as both are sums of fractions."""
 
 
 def find_why_no_room(state: CycleState, need: Need, entry: PendingClass) -> WhyClass | None:
@@ -31,9 +33,9 @@ def find_why_no_room(state: CycleState, need: Need, entry: PendingClass) -> WhyC
     most = known.most.get(name)
     if most is None:
         most = known.most[name] = _most_room(state, eligible, name)
-    if most + 1e-6 >= amount:
+    if most + SPARE >= amount:
         return None
-    key = (name, name in need.queue_rusage)
+    key = (name, name in need.queue_rusage, why_never(state, need, eligible))
     why = known.why.get(key)
     if why is None:
         why = known.why[key] = host_reasons(state, need, eligible)
@@ -43,9 +45,11 @@ def find_why_no_room(state: CycleState, need: Need, entry: PendingClass) -> WhyC
 def _is_one_job(state: CycleState, need: Need, entry: PendingClass) -> bool:
     """Whether exactly one job waits in a class, and nothing of its own keeps it."""
     pending, cluster = entry.pending, state.cluster
-    if pending is None or len(pending.keys) != 1 or need.queue.new_job_sched_delay:
+    if pending is None or len(pending) != 1 or need.queue.new_job_sched_delay:
         return False
-    (key,) = pending.keys
+    if entry.alone:
+        return True
+    (key,) = pending
     return not key >> 32 and key in cluster.jobs.rows and key not in cluster.held_back and key not in cluster.promised
 
 
@@ -55,7 +59,7 @@ def _is_plain(state: CycleState, need: Need) -> bool:
     if not need.is_simple or need.ways or (amounts and state.ledger.is_shared(amounts[0][0])):
         return False
     rules = state.cache.rules
-    makes_room = rules.has_guarantees or need.spec.queue in rules.preempts or reserves(need)
+    makes_room = rules.has_guarantees or need.spec.queue in rules.preempts or need.spec.reservation or reserves(need)
     return not makes_room and not state.limits.has_host_limits(need.spec)
 
 

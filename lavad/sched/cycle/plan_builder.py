@@ -22,6 +22,7 @@ from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.policy.slot_reservations import SlotReservations, reserves
 from lavad.sched.policy.suspend import SuspendResume
 from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.scheduler_cache import PendingClass
 
 MAX_PLACEMENTS = 10_000
 """Placements of one plan; more wait for the next cycle, so that a cycle stays short."""
@@ -38,6 +39,8 @@ class PlanBuilder:
         self.state = state
         self.why: dict[int, WhyClass] = {}
         """Class to its new pend reasons."""
+        self._main: dict[int, WhyClass] = {}
+        """A reason that is about no host to what says so: one object, which is sent once."""
         self.queue_shares = QueueShares(state) if state.cache.rules.has_guarantees else None
         """What queues deserve, where any queue owns slots."""
         if self.queue_shares is not None:
@@ -71,9 +74,28 @@ class PlanBuilder:
 
     def set_reason(self, number: int, reason: int) -> None:
         """A class waits for a reason that is about no host."""
+        why = self._main.get(reason)
+        if why is None:
+            why = self._main[reason] = main_reason(reason, self.state.now)
+        self._set_why(number, why)
+
+    def block(self, number: int, entry: PendingClass, why: WhyClass) -> None:
+        """No host has room for the one job of a class."""
+        entry.blocked = self.state.cache.cycle
+        self.state.cache.forget_job_reasons(entry)
+        self._set_why(number, why)
+
+    def _set_why(self, number: int, why: WhyClass) -> None:
+        """Only new reasons go into the plan."""
         old = self.state.cache.why.get(number)
-        if old is None or old.reasons != ((reason, 0, ()),):
-            self.why[number] = main_reason(reason, self.state.now)
+        if old is None or (old is not why and old.reasons != why.reasons):
+            self.why[number] = why
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the turn of a class changes nothing for others: nothing is suspended, grows, or is reserved."""
+        waiting = self.suspend_resume.waiting or self.growth.waiting or self.slot_reservations.rows
+        return not waiting and self.state.advance is None
 
     def begin_class(self, need: Need) -> None:
         """A class's turn begins: suspended and growing jobs that come before it are served first."""

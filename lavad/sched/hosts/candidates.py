@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from lavad.sched.hosts.rank import Ranks, ranked_array, ranked_rows
-from lavad.sched.needs.columns import Columns, Ints, Mask
+from lavad.sched.hosts.rank import ranked_array, ranked_rows
+from lavad.sched.needs.arrays import Ints, Mask, np
+from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
@@ -105,7 +104,7 @@ def room_mask(state: CycleState, columns: Columns, name: str, amount: float) -> 
     return np.asarray(column + 1e-6 >= amount)
 
 
-def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ranks | None) -> Mask:
+def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ints | None) -> Mask:
     """Which hosts (of the rows ``some``, or of all) may have room for the class."""
     left = state.free_slots(columns)
     ok, free = (eligible.ok, left) if some is None else (eligible.ok[some], left[some])

@@ -5,11 +5,9 @@ Rule: a ranking is made once a cycle, from hosts as they were at its beginning. 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from lavad.core.lang.resreq.sections import Order
 from lavad.core.site.host_names import first_hosts, preferences
+from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, read_values
@@ -18,8 +16,6 @@ from lavad.sched.state.cycle_state import CycleState
 DEFAULT: Order = (("r15s", False), ("pg", False))
 _STEPS = {"r15s": 0.2, "r1m": 0.2, "r15m": 0.2, "pg": 1.0, "io": 1.0}
 """Loads are rounded to these steps: else noise alone would scatter jobs over idle hosts."""
-
-Ranks = npt.NDArray[np.int64]
 
 
 def ranked_rows(state: CycleState, need: Need) -> list[int]:
@@ -34,7 +30,7 @@ def ranked_rows(state: CycleState, need: Need) -> list[int]:
     return found
 
 
-def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
+def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ints:
     """The same for many hosts, as an array of shape (hosts,)."""
     found = state.ranked_arrays.get(need.order_key)
     if found is None:
@@ -49,7 +45,7 @@ def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ranks:
             keys = [*(np.asarray(key, dtype=np.float64) for key in _preference(state, need)), *keys]
         # nan (no such number) sorts last whichever way the key counts
         found = state.ranked_arrays[need.order_key] = np.lexsort(keys[::-1])
-    array: Ranks = found
+    array: Ints = found
     return array
 
 

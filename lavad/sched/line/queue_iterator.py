@@ -81,16 +81,21 @@ class QueueIterator(Generic[V]):
         self._line = cache.line
         self._at = 0
         self._heap: list[tuple[Order, int, _OpenClass[V] | _StreamTail]] = []
-        if state.free or cache.retry_blocked or cache.ranking.preempts:
+        if state.free or cache.retry_blocked or state.retry_blocked or cache.ranking.preempts:
             self._heap += _streams(state, cache)
             heapify(self._heap)
-        elif cache.streams:
-            # nothing can start: any order will do
-            self._line = [place for line in (cache.line, *cache.streams.values()) for place in line]
+            self._skips = False
+        else:
+            # nothing can start: any order will do, and what was blocked by hosts is
+            if cache.streams:
+                self._line = [place for line in (cache.line, *cache.streams.values()) for place in line]
+            self._skips = True
         self._taken: _StreamTail | None = None
 
     def pop(self) -> tuple[int, V | None] | None:
         """The next class, and what was kept of it; None: there are no more."""
+        if self._skips:
+            self._skip()
         line, heap = self._line, self._heap
         entry = self._pop_moving()
         if entry is not None:
@@ -102,6 +107,13 @@ class QueueIterator(Generic[V]):
         number = line[self._at][1]
         self._at += 1
         return number, None
+
+    def _skip(self) -> None:
+        """Pass over classes that hosts block, while nothing makes room for any."""
+        state, line, classes = self._state, self._line, self._state.cache.classes
+        if not state.retry_blocked:
+            rest = range(self._at, len(line))
+            self._at = next((at for at in rest if classes[line[at][1]].blocked < 0), len(line))
 
     def _take(self, entry: tuple[Order, int, _OpenClass[V] | _StreamTail]) -> tuple[int, V | None]:
         _, number, what = entry

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
+from lavad.sched.needs.arrays import Floats, Ints, np
 from lavad.sched.needs.rows import Row
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 FEW = 64
 """Below this number of hosts a plain loop is faster."""

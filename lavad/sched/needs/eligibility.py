@@ -5,14 +5,13 @@ Rule: only records stand here; ``state.eligible`` works them out, and does so ag
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import TypeAlias
 
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.plan.volatile import WhyClass
-from lavad.sched.needs.columns import Mask
+from lavad.sched.needs.arrays import Ints32, Mask, np
 
-Codes = npt.NDArray[np.int32]
+Codes: TypeAlias = Ints32
 """Pend reason of each host by row number, 0: the class may use it. Shape: (hosts,)."""
 
 
@@ -25,8 +24,8 @@ class FullHosts:
         self.changes = changes
         self.most: dict[str, float] = {}
         """Resource to the most that a host with a free slot has of it."""
-        self.why: dict[tuple[str, bool], WhyClass] = {}
-        """(resource, whether the queue asks for it) to why a class waits."""
+        self.why: dict[tuple[str, bool, int], WhyClass] = {}
+        """(resource, whether the queue asks for it, why not even empty hosts could hold it) to why a class waits."""
 
 
 class Eligibility:

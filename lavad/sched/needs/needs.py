@@ -5,7 +5,6 @@ Rule: a ``Need`` depends on the spec and the configuration only, never on load, 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import msgspec
@@ -229,63 +228,6 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
         need.way = at
     found[0].ways = found
     return found[0]
-
-
-KEPT_ALIKE = 4096
-
-
-class Needs:
-    """Needs by class. Classes that differ only in one plain amount, as ``rusage[mem=…]``, share the reading of all else."""
-
-    def __init__(self) -> None:
-        self._rows: dict[int, Need | None] = {}
-        self._alike: dict[tuple[object, ...], Need] = {}
-
-    def of(self, cluster: Cluster, number: int) -> Need | None:
-        """The need of a class, read once; None: its queue is gone."""
-        if number not in self._rows:
-            self._rows[number] = self._read(cluster, number)
-        return self._rows[number]
-
-    def forget(self, number: int) -> None:
-        """A class has no pending job any more."""
-        self._rows.pop(number, None)
-
-    def clear(self) -> None:
-        """Forget all: the configuration is another."""
-        self._rows.clear()
-        self._alike.clear()
-
-    def _read(self, cluster: Cluster, number: int) -> Need | None:
-        spec = cluster.specs.rows[number]
-        one = _ONE_AMOUNT.fullmatch(spec.resreq)
-        if one is None or spec.roles:
-            return read_need(cluster, number)
-        kind = (spec.queue, one[1], spec.slots, spec.max_slots, spec.hosts, spec.gpu, spec.from_host)
-        like = self._alike.get(kind)
-        if like is not None:
-            return _with_amount(like, number, spec, float(one[2]))
-        need = read_need(cluster, number)
-        if need is not None and _has_one(need, one[1], float(one[2])):
-            if len(self._alike) >= KEPT_ALIKE:
-                self._alike.clear()
-            self._alike[kind] = need
-        return need
-
-
-_ONE_AMOUNT = re.compile(r"rusage\[([a-z][a-z0-9_]*)=([1-9][0-9]{0,8})\]", re.ASCII)
-
-
-def _has_one(need: Need, name: str, amount: float) -> bool:
-    """Whether this amount of this resource is all that a class reserves."""
-    places = [place for place in (need.per_host, need.per_slot, need.shared) if place]
-    return need.is_plain and places == [((name, amount),)]
-
-
-def _with_amount(like: Need, number: int, spec: Spec, amount: float) -> Need:
-    place = "per_host" if like.per_host else "per_slot" if like.per_slot else "shared"
-    [(name, _)] = getattr(like, place)
-    return replace(like, number=number, spec=spec, **{place: ((name, amount),)})
 
 
 def ways_of(spec: Spec, queue: QueueConfig, conf: Conf) -> tuple[Way, ...]:

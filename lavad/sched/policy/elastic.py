@@ -49,6 +49,11 @@ class ElasticGrowth:
             if queue is not None and job.state is JobState.RUN and not why_not_grow(job, spec, state.now):
                 yield -queue.priority, job.submitted, job, spec
 
+    @property
+    def waiting(self) -> bool:
+        """Whether any job has not had its turn."""
+        return bool(self._line)
+
     def before(self, priority: int) -> Iterator[Need]:
         """Serve all that come before waiting jobs of a queue of this priority.
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-import numpy as np
-import numpy.typing as npt
-
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import NEVER, Reserved
 from lavad.core.site.reservation import is_active
-from lavad.sched.needs.columns import Ints
+from lavad.sched.needs.arrays import Ints, Ints32, np
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.scheduler_cache import SchedulerCache
 
@@ -47,7 +44,7 @@ class AdvanceReservations:
         self._by_name = cache.by_name
         self._levels: dict[_Key, _Level] = {}
         self._level = _Level({}, 0)
-        self._reasons: npt.NDArray[np.int32] | None = None
+        self._reasons: Ints32 | None = None
         self.edges = sorted({edge for edge in self.reserved.edges() if edge > now})
         """Times still to come at which a reservation begins or ends."""
         activity = tuple((row, is_active(row, now)) for row in self.reserved.rows.values())
@@ -111,7 +108,7 @@ class AdvanceReservations:
                     level.column[row.index] = slots
         return free - level.column
 
-    def explain(self, codes: npt.NDArray[np.int32], free: Ints) -> None:
+    def explain(self, codes: Ints32, free: Ints) -> None:
         """Set the pend reason of hosts whose slots the class must leave, where there is none yet."""
         level = self._level
         if not level.kept:

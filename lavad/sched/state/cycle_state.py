@@ -13,7 +13,8 @@ from lavad.core.lang.windows import Local
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
-from lavad.sched.needs.columns import Columns, Ints
+from lavad.sched.needs.arrays import Ints
+from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.sorted_rows import Packings

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-import numpy as np
-
 from config.model.values import Thresholds
-from lavad.core.lang.resreq.eval import Value, compile_select
+from lavad.core.lang.resreq.eval import COMPARE, Value, compile_select
 from lavad.core.lang.resreq.text import Expr, names_in
 from lavad.core.rules.host_values import type_of
 from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import LOAD, PendReason, about
-from lavad.sched.needs.columns import Columns, Floats, Mask
+from lavad.sched.needs.arrays import Floats, Mask, np
+from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, read_load, read_values
@@ -159,14 +158,6 @@ def why_not_load(state: CycleState, row: Row, thresholds: Thresholds) -> int:
     return 0
 
 
-_OPS: dict[str, np.ufunc] = {
-    "==": np.equal,
-    "!=": np.not_equal,
-    ">=": np.greater_equal,
-    "<=": np.less_equal,
-    ">": np.greater,
-    "<": np.less,
-}
 _KEPT = 1000
 
 
@@ -178,10 +169,10 @@ def select_mask(state: CycleState, columns: Columns, expr: Expr, local: str) -> 
         return np.asarray(np.logical_and.reduce(masks) if kind == "and" else np.logical_or.reduce(masks))
     if kind == "not":
         return ~select_mask(state, columns, expr[1], local)
-    if kind in _OPS and expr[1][0] == "name" and expr[2][0] == "num":
+    if kind in COMPARE and expr[1][0] == "name" and expr[2][0] == "num":
         column = _numbers(state, columns, expr[1][1])
         if column is not None:
-            return np.asarray(_OPS[kind](column, expr[2][1]) & ~np.isnan(column))
+            return np.asarray(COMPARE[kind](column, expr[2][1]) & ~np.isnan(column))
     return _by_host(state, expr, local)
 
 

@@ -19,9 +19,11 @@ from lavad.core.site.host import Host
 from lavad.core.site.host_names import members
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.needs.columns import FEW, Columns, Mask
+from lavad.sched.needs.arrays import Mask
+from lavad.sched.needs.columns import FEW, Columns
 from lavad.sched.needs.eligibility import Eligibility
-from lavad.sched.needs.needs import Need, Needs, dynamic_names, increasing_names
+from lavad.sched.needs.kinds import Kind, Needs
+from lavad.sched.needs.needs import Need, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
 from lavad.sched.order.ranking import Ranking, Scorer, Stream
@@ -47,24 +49,33 @@ Place = tuple[float, float, int, int]
 """Place of a job in its class: (position by btop or bbot, submission time as queued, job id, index)."""
 
 
+_NO_REASONS: dict[int, int] = {}
+
+
 class PendingClass:
-    """A class with pending jobs: its place in line, and what blocks it."""
+    """A class with pending jobs: its kind and amount, its place in line, and what blocks it."""
 
-    __slots__ = ("blocked", "head", "jobs", "pending", "placed", "places", "stream", "touched")
+    __slots__ = ("alone", "amount", "blocked", "head", "jobs", "kind", "pending", "placed", "places", "stream", "touched")
 
-    def __init__(self) -> None:
+    def __init__(self, of: tuple[Kind, float] | None = None) -> None:
+        self.kind: Kind | None = None
+        self.amount = 0.0
+        if of is not None:
+            self.kind, self.amount = of
         self.pending: Pending | None = None
         self.touched = -1
         self.head: Order | None = None
+        self.alone = False
+        """Whether it has one job, of which nothing but its submission is known."""
         self.stream: Stream | None = None
-        self.places: list[tuple[Place, int, int]] = []
-        """(place, key, its value in ``Pending.keys``) in order, where the cluster does not keep them in order; those whose value
+        self.places: list[tuple[Place, int, int]] | None = None
+        """(place, key, its ``Pending.came``) in order, where the cluster does not keep them in order; those whose value
         is another by now have left."""
         self.placed = 0
         """``Pending.touched`` up to which jobs have been put into ``places``."""
         self.blocked = -1
         """Last cycle in which hosts had no room for its next job; -1: it must be looked at."""
-        self.jobs: dict[int, int] = {}
+        self.jobs = _NO_REASONS
         """Single jobs to their own pend reasons."""
 
 
@@ -278,6 +289,11 @@ class SchedulerCache:
             self.why_job.pop(key, None)
         entry.jobs = reasons
         self.why_job.update(reasons)
+
+    def forget_job_reasons(self, entry: PendingClass) -> None:
+        """No single job of a class has a pend reason of its own."""
+        if entry.jobs:
+            self.set_job_reasons(entry, _NO_REASONS)
 
 
 def _goes_with(host: Host) -> tuple[object, ...]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import json
 import os
 import shutil
 import signal
+import ssl
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lavad.hosts.joblink import credentials
 from proto import agent_pb2 as pb
 from tests.support.checkpoint_programs import write_job, write_programs
-from tests.support.daemons.agent_host import AgentHost, running, start_order
+from tests.support.daemons.agent_host import ME, AgentHost, running, start_order
 from tests.support.daemons.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
@@ -46,12 +50,20 @@ def _host(master: FakeMaster, folder: Path, conf: str = "") -> Iterator[AgentHos
 class Job:
     """One attempt of the job that counts."""
 
-    def __init__(self, master: FakeMaster, host: AgentHost, attempt: int = 1, restart: int = -1, **text: object) -> None:
+    def __init__(
+        self,
+        master: FakeMaster,
+        host: AgentHost,
+        attempt: int = 1,
+        restart: int = -1,
+        holders: object = (),
+        **text: object,
+    ) -> None:
         self.master, self.work, self.asked = master, host.folder / "work", 0
         self.folder = self.work / "ckpt" / "7"
         fields: dict[str, object] = {"checkpoint_folder": "ckpt", "checkpoint_method": "count"} | text
         made = host.text(master, "exec sh count.sh", output="out", **fields)
-        self.order = start_order(master, made, attempt=attempt, restart=restart, restart_count=attempt - 1)
+        self.order = start_order(master, made, attempt=attempt, restart=restart, restart_count=attempt - 1, holders=holders)
         master.order(self.order, texts=(made,))
 
     def runs(self) -> None:
@@ -147,6 +159,45 @@ def test_generations_are_staged_beside_the_job_and_before_an_end_after_which_it_
             site.start()
         assert master.wait_for(last.order.uid, "ended").ended.status == 3 << 8
         assert staged(last)[-1:] == [(generation, "")], "what it wrote as it ended, before its end is told"
+
+
+def test_a_generation_is_copied_to_the_host_that_the_master_names_and_brought_from_it(master: FakeMaster, tmp_path: Path) -> None:
+    """The agent's own process holds it; with its key, certificate and secret from the master."""
+    key, cert = credentials(b"cluster", "h1")
+    master.copies = pb.Welcome(copies_key=key, copies_cert=cert, copies_secret=b"s")
+    copies = tmp_path / "copies"
+    with _host(master, tmp_path, f"LAVA_CHKPNT_COPY_DIR={copies}\nLAVA_CHKPNT_COPY_WAIT=0\n") as host:
+        port = master.hellos[-1].facts.copies_port
+        token = f"{hmac.digest(b's', f'7-1 {ME}'.encode(), 'sha256').hex()} 7-1 {ME}"
+        shown = hashlib.sha256(ssl.PEM_cert_to_DER_cert(cert.decode())).hexdigest()
+        holder = pb.Holder(host="h9", address="127.0.0.1", port=port, print=shown, token=token)
+
+        def staged(job: Job) -> list[tuple[int, str, str]]:
+            told = (one.checkpointed for one in master.of(job.order.uid, "checkpointed"))
+            return [(one.generation, one.holder, one.why) for one in told if one.staged]
+
+        job = Job(master, host, checkpoint_to_hosts=True)
+        job.runs()
+        assert job.ask().ok
+        master.order(pb.Order(key=7, attempt=1, uid=job.order.uid, copy_to=holder))
+        wait_until(lambda: staged(job) == [(1, "h9", "")], 20, "the copy")
+        assert [path.name for path in (copies / "h1" / ME / "7-1").iterdir()] == ["gen-1"]
+        wrong = pb.Holder(host="h8", address="127.0.0.1", port=1, print=shown, token=token)
+        master.order(pb.Order(key=7, attempt=1, uid=job.order.uid, copy_to=wrong))
+        wait_until(lambda: staged(job)[1:] == [(1, "h8", "host h8: Connection refused")], 20, "what is wrong with it")
+        at = int((job.folder / "gen-1" / "state" / "count").read_text())
+        master.order(pb.Order(key=7, attempt=1, uid=job.order.uid, kill=pb.Kill()))
+        master.wait_for(job.order.uid, "ended")
+        job.folder.rename(host.folder / "lost")
+        holders = [pb.Holder(host="h8", address="127.0.0.1", port=1, print=shown, token=token, generations=[2]), holder]
+        holder.generations.append(1)
+        again = Job(master, host, attempt=2, restart=2, holders=holders, checkpoint_to_hosts=True)
+        again.runs()
+        assert f"from {at}\n" in (job.work / "out").read_text()
+        pid = master.wait_for(again.order.uid, "started").started.pid
+        assert b"LAVA_COPIES" not in Path(f"/proc/{pid}/environ").read_bytes(), "its tokens are for what brings copies alone"
+        told = master.wait_for(again.order.uid, "checkpointed").checkpointed
+        assert (told.generation, told.newest, bool(told.why)) == (2, 1, True), "the newest was with a host that is gone"
 
 
 def _is_over(pid: int) -> bool:

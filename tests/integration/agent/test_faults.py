@@ -119,8 +119,10 @@ def test_an_agent_whose_starter_is_a_service_of_its_own_waits_for_it(tmp_path: P
 
 
 def test_a_kill_sequence_goes_on_after_a_restart_of_the_agent(master: FakeMaster, host: AgentHost) -> None:
-    order = run(master, host, "trap '' INT TERM; echo ready; while :; do sleep 0.05; done", terminate_interval=2)
+    command, out = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done", host.folder / "work" / "kill.out"
+    order = run(master, host, command, terminate_interval=2, output="kill.out")
     master.wait_for(order.uid, "started")
+    wait_until(lambda: out.exists() and "ready" in out.read_text(), 20, "the trap")
     asked = pb.Signal(wish=1, kind="kill", reason="TERM_OWNER")
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, signal=asked))
     master.wait_for(order.uid, "granted")

@@ -12,7 +12,7 @@ from tests.support.live.pages import Step, follow
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("page", ["tutorial", "examples", "from-slurm", "from-kubernetes"])
+@pytest.mark.parametrize("page", ["begin/tutorial", "examples", "begin/from-slurm", "begin/from-kubernetes"])
 def test_the_commands_of_a_page(page: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     given = {name: value for name, value in os.environ.items() if not name.startswith(("LSF_", "LSB_", "LAVA_", "GRPC_"))}

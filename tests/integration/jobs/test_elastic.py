@@ -49,6 +49,39 @@ def test_a_job_goes_from_two_to_four_to_three_workers_and_loses_no_step(cluster:
     assert "has left the job" in history
 
 
+def test_an_elastic_pytorchjob_grows_and_shrinks_while_it_runs(cluster: Cluster) -> None:
+    """Each host that joins starts a torchrun of its own, which is told of the smallest and the largest job."""
+    folder = cluster.folder.path
+    began, tool = folder / "began", folder / "torchrun"
+    tool.write_text(f'#!/bin/sh\necho "$LSB_JOBID $*" >> {began}\nexec sleep 300\n')
+    tool.chmod(0o755)
+    (folder / "elastic.yaml").write_text(f"""
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {{name: elastic}}
+spec:
+  elasticPolicy: {{minReplicas: 2, maxReplicas: "${{{{most}}}}", maxRestarts: 5}}
+  pytorchReplicaSpecs:
+    Worker: {{template: {{spec: {{containers: [{{name: pytorch, command: [{tool}, train.py]}}]}}}}}}
+""")
+    fillers = [cluster.submit(f"-m host{n} sleep 600") for n in (3, 4)]
+    for filler in fillers:
+        cluster.wait_for(filler, "RUN")
+    said = cluster.run(f"lava run --set most=4 {folder}/elastic.yaml").stdout
+    job = int(said.partition("<")[2].partition(">")[0])
+    lines = lambda: began.read_text().splitlines() if began.exists() else []  # noqa: E731
+    wait_until(lambda: len(lines()) == 2, 60, lambda: f"2 hosts: {lines()}\n{cluster.logs()}")
+    cluster.run(f"bkill {fillers[0]} {fillers[1]}")
+    wait_until(lambda: len(lines()) == 4, 60, lambda: f"4 hosts: {lines()}\n{cluster.logs()}")
+    assert all(f"{job} --nnodes=2:4 " in line and " --max-restarts=5 " in line for line in lines())
+    hosts = lambda: cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip().split(":")  # noqa: E731
+    cluster.run(f"bresize release {hosts()[-1]} {job}")
+    wait_until(lambda: len(hosts()) == 3, 30, lambda: str(hosts()))
+    assert cluster.states(job) == ["RUN"]
+    cluster.run(f"bkill {job}")
+    cluster.wait_end(job)
+
+
 def test_a_lost_agent_makes_the_job_smaller(cluster: Cluster) -> None:
     """The host goes away with all that runs there; the job goes on."""
     job = cluster.submit("-ar -r -n 1,4 -o out2 sleep 300")

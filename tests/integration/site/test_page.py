@@ -6,6 +6,7 @@ import getpass
 import http.client
 import json
 import os
+import resource
 import signal
 import ssl
 import stat
@@ -84,8 +85,15 @@ def test_a_cluster_with_a_page(tmp_path: Path) -> None:
         pid = int((cluster.folder.run / "web.pid").read_text())
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: f"web {nobody.place.partition(':')[2]} - down" in _status(cluster), 30, "lava status to say so")
-        cluster.up()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
+        try:
+            cluster.up()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert program.ask("GET", "/healthz")[0] == 200
+        pid = int((cluster.folder.run / "web.pid").read_text())
+        assert resource.prlimit(pid, resource.RLIMIT_NOFILE) == (hard, hard), "a quarter of them is for connections"
 
 
 def _behind_a_proxy(cluster: Cluster, folder: Path) -> None:

@@ -20,14 +20,14 @@ class Drill(Work):
         self.cluster = cluster
         self.here = ("--dir", str(folder / "cluster"))
         self.file = str(folder / "backup")
-        cluster.run("badmin qinact night")
+        cluster.run("badmin qinact short")
         self.stays = self.submit("stays")
         self.gang = self.submit("gang", "-n 2 -R 'span[ptile=1]'")
         self.known = self.submit("known", code=3)
         self.away = self.submit("away", code=5)
-        self.once = self.submit("once", "-q night")
-        self.again = self.submit("again", "-q night -r")
-        self.short = self.submit("short", "-q night")
+        self.once = self.submit("once", "-q short")
+        self.again = self.submit("again", "-q short -r")
+        self.short = self.submit("short", "-q short")
         for name in ("stays", "gang", "known", "away"):
             self.began(name)
         cluster.wait_for(self.gang, "RUN")
@@ -38,7 +38,7 @@ class Drill(Work):
 
     def go_on(self) -> None:
         """What the backup does not know."""
-        self.cluster.run("badmin qact night")
+        self.cluster.run("badmin qact short")
         self.end("known")
         self.cluster.wait_for(self.known, "EXIT")
         for name in ("once", "again", "short"):
@@ -119,7 +119,7 @@ def _check_what_comes_then(drill: Drill) -> None:
     new = cluster.submit("-o /dev/null true")
     assert new > drill.late
     assert cluster.states(new) == ["PEND"]
-    cluster.run("badmin qact all")
+    cluster.run("badmin qact normal short")
     cluster.wait_for(new, "DONE")
     drill.began("again", 2)
     cluster.run(f"bresume {drill.once}")

@@ -89,7 +89,8 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_ends_for_later(full: Rig
     assert rig.run("later", "exit 2")["status"] == 2 << 8
     rig.kill()
     rig.start()
-    ends = {part["uid"]: part["end"]["status"] for part in rig.hello["parts"]}
+    # of a part that its shepherd refused, as there was room for its entry alone, it may be said again
+    ends = {part["uid"]: part["end"]["status"] for part in rig.hello["parts"] if not part["uid"].startswith("new")}
     assert ends == {"old": 7 << 8, "later": 2 << 8}
 
 

@@ -337,6 +337,18 @@ def test_rank_files_and_a_separate_error_file(rig: Rig) -> None:
     assert (rig.text("err"), rig.text("errors")) == ("out\n" * 2, "err\n" * 2)
 
 
+def test_what_nobody_sees_is_not_read_and_the_rest_is(rig: Rig) -> None:
+    nowhere, seen = (
+        {"path": "/dev/null"},
+        f'found=$(readlink /proc/$$/fd/1 /proc/$$/fd/2); echo "$found" > {rig.out("seen")}$MY_RANK;',
+    )
+    rig.run("both", seen, tasks=ranks(0, 1), stdout=nowhere)
+    assert Path(rig.out("seen") + "1").read_text() == "/dev/null\n/dev/null\n"
+    rig.run("error", f"{seen} echo err >&2", tasks=ranks(0, 1), stdout=nowhere, stderr={"path": rig.out("errors")})
+    assert Path(rig.out("seen") + "1").read_text().startswith("/dev/null\npipe:")
+    assert rig.text("errors") == "err\n" * 2
+
+
 def test_only_the_first_rank_reads_the_input(rig: Rig) -> None:
     (rig.folder / "in").write_text("input\n")
     rig.run("in", "cat", tasks=ranks(0, 1), label=True, stdin=str(rig.folder / "in"))

@@ -41,6 +41,10 @@ def test_a_part_is_its_user_before_it_touches_anything(open_rig: Rig) -> None:
     (rig.folder / "secret").chmod(0o600)
     rig.send({"do": "read", "id": 1, "user": user, "path": str(rig.folder / "secret"), "offset": 0, "limit": 9})
     assert "Permission denied" in rig.frame("data")["error"]
+    forkers = rig.forkers()
+    rig.order(rig.part("nobody", "true", user={**NOBODY, "groups": [65534, 2**32]}))
+    assert rig.report("nobody", "refused")["code"] == "no_user"
+    assert rig.forkers() == forkers
 
 
 @root_only

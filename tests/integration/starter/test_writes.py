@@ -41,7 +41,7 @@ def test_text_is_appended_or_takes_the_place_of_what_was_there(rig: Rig, tmp_pat
 
 
 def test_no_process_is_started_for_it(rig: Rig, tmp_path: Path) -> None:
-    rig.run("p", "true")
+    rig.run("p", "true", pre_exec="true")
     shepherds = rig.shepherds()
     for number in range(20):
         assert write(rig, f"w{number}", tmp_path / "file", text=f"{number}\n") == ""

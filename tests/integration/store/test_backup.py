@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import sqlite3
 import threading
 from pathlib import Path
@@ -51,7 +52,7 @@ class Site:
     def go_on(self, count: int = 10) -> None:
         for _ in range(count):
             self.number += 1
-            verb = _VERBS[self.number * 7 % len(_VERBS)]
+            verb = random.Random(self.number).choice(_VERBS)
             events = self.author.write(verb, self.number, self.number * 3)
             if events:
                 commit(self.store, self.cluster, events)
@@ -200,3 +201,8 @@ def test_an_upgrade_needs_the_lease(site: Site, capsys: pytest.CaptureFixture[st
     site.end()
     assert main(["upgrade", "--database", site.url]) == 0
     assert capsys.readouterr().out == f"version {schema.HEAD}\n"
+
+
+def test_a_store_that_cannot_be_named_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["check", "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"lava db check: {tmp_path}/run/database: No such file or directory\n"

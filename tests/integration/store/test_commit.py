@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -22,14 +21,14 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf
 from lavad.store import prune, schema
+from lavad.store.asked import Find
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreCorrupt, StoreFull, StoreHeld, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.load import load
-from lavad.store.read import Find, Reader
+from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.disks import small_disk
-from tests.support.stores.cut_proxy import CutProxy
 from tests.support.stores.postgres import execute, new_database
 from tests.support.stores.stores import commit, rows_of, store, store_url  # noqa: F401
 
@@ -131,7 +130,7 @@ def test_an_array_leaves_a_last_record_and_rows_of_killed_elements(store: Store,
     assert not cluster.arrays.rows
     assert not load(store).arrays.rows
     reader = Reader.open(store_url)
-    elements = reader.finished_elements(1)
+    elements = reader.finished_jobs(Find(keys=(1,)))
     assert [(job.name, job.state, job.since) for job in elements] == [
         ("a[1]", JobState.EXIT, 3.0),
         ("a[2]", JobState.EXIT, 3.0),
@@ -194,6 +193,7 @@ def test_a_connection_lost_in_the_commit_leaves_the_outcome_unknown() -> None:
         url,
         "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON answers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()",
     )
+    store.patience = 0.0
     with pytest.raises(OutcomeUnknown):
         commit(store, cluster, submitted(cluster), answers=[("u", b"1")])
     assert store.find_answer("u") is None
@@ -201,24 +201,6 @@ def test_a_connection_lost_in_the_commit_leaves_the_outcome_unknown() -> None:
     commit(store, cluster, submitted(cluster))
     assert load(store).version == cluster.version
     store.close()
-
-
-def test_a_commit_whose_answer_is_lost_is_found_by_its_uuid() -> None:
-    url = sa.engine.make_url(new_database())
-    with tempfile.TemporaryDirectory(prefix="lava-test-cut-") as folder:
-        proxy = CutProxy(Path(folder), f"{url.query['host']}/.s.PGSQL.5432")
-        through = url.set(query={"host": folder}).render_as_string(hide_password=False)
-        store = Store.open(through)
-        cluster = Cluster()
-        commit(store, cluster, submitted(cluster))
-        proxy.armed = True
-        with pytest.raises(OutcomeUnknown):
-            commit(store, cluster, submitted(cluster), answers=[("u", b"1")])
-        proxy.armed = False
-        assert store.find_answer("u") == b"1"
-        assert sorted(load(store).jobs.rows) == [1, 2]
-        store.close()
-        proxy.close()
 
 
 def test_a_postgres_that_may_lose_commits_is_refused() -> None:

@@ -12,9 +12,10 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.events import Event
 from lavad.core.events.apply import apply
 from lavad.core.job.job import Job
+from lavad.store.asked import Find
 from lavad.store.batch import batch_of
 from lavad.store.load import load
-from lavad.store.read import Find, Reader
+from lavad.store.read import Reader
 from lavad.store.rows import killed_jobs
 from lavad.store.writer import Store
 from tests.support.stores.postgres import new_database
@@ -42,7 +43,7 @@ def image(cluster: Cluster) -> dict[str, object]:
         "specs": {number: cluster.specs.rows[number] for number in cluster.spec_jobs},
         "counters": (cluster.version, cluster.epoch, cluster.incarnation, cluster.next_job, cluster.next_spec),
         "conf": (cluster.conf, cluster.queue_conf, cluster.host_conf),
-        "pending": {number: set(pending.keys) for number, pending in cluster.pending.items()},
+        "pending": {number: set(pending) for number, pending in cluster.pending.items()},
     }
 
 

@@ -22,10 +22,11 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
 from lavad.replay.history import HistoryError, of_store
 from lavad.store import prune, schema
+from lavad.store.asked import Find
 from lavad.store.batch import batch_of
 from lavad.store.errors import Fenced
 from lavad.store.load import load
-from lavad.store.read import Find, Reader
+from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.integration.store.test_fold import image
 from tests.support.stores.postgres import new_database

@@ -16,7 +16,8 @@ from lavad.engine import Engine
 from lavad.lsb import position
 from lavad.services.lookups import Lookups
 from lavad.services.pruning import DAY, Pruning
-from lavad.store.read import Find, Reader
+from lavad.store.asked import Find
+from lavad.store.read import Reader
 from lavad.store.writer import Store
 from proto.workers import Workers
 from tests.integration.store.test_prune import finished

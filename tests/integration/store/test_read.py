@@ -19,9 +19,9 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.site.host import Facts, Gpu
-from lavad.store.accounting import Asked, Share
+from lavad.store.asked import Asked, Find, Share
 from lavad.store.errors import StoreRefused
-from lavad.store.read import Find, Reader
+from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.stores.stores import commit, store, store_url  # noqa: F401
 
@@ -198,8 +198,29 @@ def test_checkpoints_and_lost_work_are_summed(store: Store, store_url: str) -> N
 
 
 def test_elements_of_a_live_array(reader: Reader) -> None:
-    assert [job.name for job in reader.finished_elements(6)] == ["arr[1]", "arr[3]"]
+    assert [job.name for job in reader.finished_jobs(Find(keys=(6,)))] == ["arr[1]", "arr[3]"]
     assert reader.finished_array(6) is None
+
+
+def test_the_worst_element_is_the_first_that_failed_else_the_first(store: Store, store_url: str) -> None:  # noqa: F811
+    cluster = Cluster()
+    arrays = [
+        ev.JobSubmitted(at=2.0, key=key, spec=1, name="arr", indices=Ranges.span(1, 4), spec_text="arr[1-4]") for key in (1, 2)
+    ]
+    commit(store, cluster, [ev.SpecAdded(at=1.0, spec=1, value=ANN), *arrays])
+    commit(store, cluster, [ev.JobFinished(at=5.0, key=n << 32 | 1, state=JobState.DONE) for n in (3, 2, 4)])
+    opened = Reader.open(store_url)
+    worst = opened.worst_element(1)
+    assert worst is not None
+    assert worst.name == "arr[2]"
+    commit(store, cluster, [ev.JobFinished(at=6.0, key=1 << 32 | 1, state=JobState.DONE)])
+    commit(store, cluster, [ev.JobFinished(at=5.0, key=n << 32 | 2, state=JobState.DONE) for n in (1, 2)])
+    commit(store, cluster, [ev.JobFinished(at=6.0, key=n << 32 | 2, state=JobState.EXIT) for n in (4, 3)])
+    worst = opened.worst_element(2)
+    assert worst is not None
+    assert worst.name == "arr[3]"
+    assert opened.worst_element(77) is None
+    opened.close()
 
 
 def test_history(reader: Reader) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -98,7 +99,7 @@ def undecidable(monkeypatch: pytest.MonkeyPatch, mark: int) -> None:
             raise ZeroDivisionError("a fault of the decision")
         return decide(cluster, report, now)
 
-    monkeypatch.setattr(report_stream, "decide_report", fails)
+    monkeypatch.setattr(deciding, "decide_report", fails)
 
 
 def unappliable(monkeypatch: pytest.MonkeyPatch, mark: int) -> None:
@@ -109,7 +110,7 @@ def unappliable(monkeypatch: pytest.MonkeyPatch, mark: int) -> None:
         marked = getattr(getattr(report, "end", None), "max_mem", 0) == mark
         return [*events, ev.JobHeld(at=now, key=report.key)] if marked else events
 
-    monkeypatch.setattr(report_stream, "decide_report", illegal)
+    monkeypatch.setattr(deciding, "decide_report", illegal)
 
 
 @pytest.mark.parametrize("fault", ["decided", "applied", "stored"])
@@ -168,7 +169,8 @@ def test_reports_that_come_after_one_that_was_set_aside_go_together_again(store:
     assert bench.states() == ["over"] * 9
 
 
-def test_while_the_store_is_full_no_report_is_set_aside(store: Store) -> None:  # noqa: F811
+def test_while_the_store_is_full_no_report_is_set_aside(store: Store, caplog: pytest.LogCaptureFixture) -> None:  # noqa: F811
+    """The stream ends then; the log has the line of the store, and nothing about the reports behind the first."""
     bench = Bench(store, 2)
     bench.world.step()
 
@@ -183,6 +185,8 @@ def test_while_the_store_is_full_no_report_is_set_aside(store: Store) -> None:  
     bench.run(work)
     assert bench.aside.count == 0
     assert bench.states() == ["RUN", "RUN"] or "over" not in bench.states()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 @pytest.mark.parametrize("fault", ["applied", "stored"])
@@ -202,10 +206,10 @@ def test_a_placement_that_cannot_be_recorded_holds_its_job_and_no_other(
         accept = placement.accept
 
         def illegal(cluster: Cluster, plan: Plan, *rest: Any) -> Any:
-            decided = accept(cluster, plan, *rest)
+            decided, more = accept(cluster, plan, *rest)
             if any(one.key == poison for one in plan.placements):
                 decided.events = [*decided.events, ev.JobHeld(at=1.0, key=poison)]
-            return decided
+            return decided, more
 
         monkeypatch.setattr(plans, "accept", illegal)
 

@@ -37,6 +37,8 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self.commands: list[pb.CommandFrame] = []
         self.answers: list[bytes] = []
         self.breaks_off = False
+        self.copies = pb.Welcome()
+        """What Welcome tells hosts that hold copies of checkpoints."""
         self.metadata: dict[str, str] = {}
         self.sequence = 0
         self._last_text = 0
@@ -66,6 +68,7 @@ class FakeMaster(pb_grpc.AgentsServicer):
         self.sequence = max(self.sequence, hello.sequence)
         self._out = out
         welcome = pb.Welcome(epoch=self.epoch, incarnation=self.incarnation, heartbeat=0.2, sample=0.2, cluster="c1")
+        welcome.MergeFrom(self.copies)
         out.put(pb.ToAgent(welcome=welcome))
         self.hellos.append(hello)
         threading.Thread(target=self._read, args=(request_iterator, out), daemon=True).start()

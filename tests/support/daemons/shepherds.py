@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.starter.process import ends
-from agent.starter.wire.frames import FrameReader, pack
+from agent.starter.wire.frames import FrameReader, pack, parsed
 from tests.support.wait import SLOW
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,6 +24,7 @@ sys.path.insert(0, root)
 import socket
 from agent.starter.part import native_parts, shepherd
 from agent.starter.part.partrun import PartRun
+from agent.starter.process import tasks
 from agent.starter.system import kernel
 
 def noted(name):
@@ -35,11 +36,48 @@ def noted(name):
     setattr(PartRun, name, run)
 
 noted("begin"), noted("take_over")
+start_by_python = tasks.start
+def start(argv, *args):
+    with open(notes + ".started", "a") as file:
+        file.write(f"{argv[0]}\\n")
+    return start_by_python(argv, *args)
+tasks.start = start
 kernel.become_subreaper()
 if library:
     assert not native_parts.load(library)
 shepherd.Shepherd(socket.socket(fileno=int(sock)), int(end_file), "here").run()
 """
+
+
+def below(pid: int) -> list[int]:
+    """All processes below one; none below one that is gone."""
+    try:
+        children = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    return children + [one for child in children for one in below(child)]
+
+
+def has_below(pid: int, count: int) -> bool:
+    return len(below(pid)) == count
+
+
+def are_below(pid: int, names: list[str]) -> bool:
+    """Whether those have these names, in order."""
+    try:
+        return sorted(Path(f"/proc/{one}/comm").read_text().strip() for one in below(pid)) == names
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def state_of(pid: int) -> str:
+    """Its letter in ps."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def start_time(pid: int) -> int:
+    """In clock ticks since boot."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 class Shepherd:
@@ -51,7 +89,9 @@ class Shepherd:
         self._templates = 0
         self._notes = folder / "notes"
         self._reader = FrameReader()
-        self._reports: list[dict[str, Any]] = []
+        self._reports: list[bytes] = []
+        self.said = b""
+        """The last report as it is written."""
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(20 * SLOW)
         end_file = ends.make(str(folder / "1.end"))
@@ -64,6 +104,11 @@ class Shepherd:
     def noted(self) -> list[str]:
         """What the shepherd in Python did: ``begin UID`` or ``take_over UID``."""
         return self._notes.read_text().splitlines() if self._notes.exists() else []
+
+    def started_by_python(self) -> list[str]:
+        """The programs of the tasks that Python started, or tried to."""
+        notes = Path(f"{self._notes}.started")
+        return notes.read_text().splitlines() if notes.exists() else []
 
     def template(self, drop: tuple[int, ...] = (), **fields: Any) -> bytes:
         """The frame of a further template."""
@@ -92,8 +137,9 @@ class Shepherd:
         while not self._reports:
             data = self.socket.recv(1 << 16)
             assert data, f"the shepherd has ended: {self.noted()}"
-            self._reports += self._reader.feed(data)
-        return self._reports.pop(0)
+            self._reports += self._reader.bodies(data)
+        self.said = self._reports.pop(0)
+        return parsed(self.said)
 
     def report(self, kind: str) -> dict[str, Any]:
         """The next report of this kind; others before it are passed over."""

@@ -120,9 +120,9 @@ class Rig:
     def shepherds(self) -> list[int]:
         return [pid for pid in children(self.pid) if is_shepherd(pid)]
 
-    def forker(self) -> int | None:
-        """Who forks shepherds for the starter."""
-        return next((pid for pid in children(self.pid) if not is_shepherd(pid)), None)
+    def forkers(self) -> list[int]:
+        """Who forks shepherds for the starter: that without Python first."""
+        return [pid for pid in children(self.pid) if not is_shepherd(pid)]
 
     def log(self) -> str:
         return (self.folder / f"{self.host}.log").read_text()

@@ -17,8 +17,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState
-from lavad.store.accounting import Asked, Share, Sums, Wasteful
-from lavad.store.read import Find, Mark
+from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from lavad.store.rows import killed_jobs
 
 

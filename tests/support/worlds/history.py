@@ -90,6 +90,16 @@ def submit(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     return [*events, ev.JobSubmitted(at=author.now, key=job, spec=spec, name=f"n{b % 3}", held=b % 5 == 0)]
 
 
+def submit_many(author: Author, a: int, b: int) -> Sequence[ev.Event]:
+    """As a loop of bsub does."""
+    events, spec = _spec(author, a)
+    first = author.cluster.next_job
+    return [
+        *events,
+        *(ev.JobSubmitted(at=author.now, key=job, spec=spec, name=f"n{job % 3}") for job in range(first, first + 2 + b % 5)),
+    ]
+
+
 def submit_array(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     events, spec = _spec(author, a)
     indices = Ranges.span(1 + b % 3, 2 + b % 7, 1 + a % 2) or Ranges.span(1, 1)
@@ -196,6 +206,53 @@ def dispatch(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     return [ev.JobDispatched(at=author.now, key=key, attempt=attempt, uid=f"u{author.uid}", parts=parts)]
 
 
+def start_elements(author: Author, a: int, b: int) -> Sequence[ev.Event]:
+    """As the scheduler places elements of an array: some on one host, at most as many as it has slots, then some on the next."""
+    array = pick([array for array in author.arrays() if array.pending], a)
+    if array is None:
+        return []
+    cluster, waiting = author.cluster, list(array.pending)
+    events: list[ev.Event] = []
+    for host in HOSTS:
+        for index in waiting[: max(0, min(1 + b % 4, cluster.slots_of(host) - cluster.use.hosts[host].slots))]:
+            waiting.remove(index)
+            author.uid += 1
+            placed = (Placed(host=host, slots=1, reserved=(("mem", 10.5),) if b % 3 else ()),)
+            key = key_of(array.job, index)
+            events.append(ev.JobDispatched(at=author.now, key=key, attempt=1, uid=f"u{author.uid}", parts=placed))
+    return events
+
+
+def start_many(author: Author, a: int, b: int) -> Sequence[ev.Event]:
+    """The same of separate jobs, whose classes follow each other."""
+    cluster = author.cluster
+    waiting = sorted(
+        (job for job in author.jobs(JobState.PEND) if not job.key >> 32 and not job.blocked), key=lambda job: job.spec
+    )
+    events: list[ev.Event] = []
+    for host in HOSTS:
+        for job in waiting[: max(0, min(1 + b % 4, cluster.slots_of(host) - cluster.use.hosts[host].slots))]:
+            waiting.remove(job)
+            author.uid += 1
+            placed = (Placed(host=host, slots=1, reserved=(("mem", 10.5),) if b % 3 else ()),)
+            uid, attempt = f"u{author.uid}", job.attempt + 1
+            events.append(ev.JobDispatched(at=author.now, key=job.key, attempt=attempt, uid=uid, parts=placed))
+    return events
+
+
+def end_elements(author: Author, a: int, b: int) -> Sequence[ev.Event]:
+    """As a host tells of many ends: all that run are over, but each seventh with a failure."""
+    ends = []
+    for at, job in enumerate(author.jobs(JobState.RUN)):
+        if job.run is None or len(job.run.parts) > 1 or job.run.parts[0].state in OVER:
+            continue
+        status = 256 if (at + b) % 7 == 0 else 0
+        end = End(status=status, at=author.now, started=author.now - 1, utime=0.25 * at, max_mem=a)
+        state = JobState.EXIT if status else JobState.DONE
+        ends.append(ev.JobFinished(at=author.now, key=job.key, state=state, status=status, end=end))
+    return ends
+
+
 def part(author: Author, a: int, b: int) -> Sequence[ev.Event]:
     """The next thing that happens to a part of a running job."""
     job = pick(author.running(), a)
@@ -279,6 +336,8 @@ def checkpoint(author: Author, a: int, b: int) -> Sequence[ev.Event]:
             ]
         number = job.run.number
         if b % 8 == 7:
+            if a % 4 == 2:
+                return [ev.CheckpointHolder(at=author.now, key=job.key, attempt=number, host=HOSTS[b % len(HOSTS)])]
             return [ev.CheckpointStaged(at=author.now, key=job.key, attempt=number, generation=b % 9, size=b << 10)]
         return [ev.CheckpointFailed(at=author.now, key=job.key, attempt=number, seconds=2.0, why="the disk is full")]
     return [
@@ -306,6 +365,7 @@ VERBS: dict[str, Callable[[Author, int, int], Sequence[ev.Event]]] = {
     verb.__name__: verb
     for verb in (
         submit,
+        submit_many,
         submit_array,
         hold_elements,
         release_elements,
@@ -317,6 +377,9 @@ VERBS: dict[str, Callable[[Author, int, int], Sequence[ev.Event]]] = {
         switch,
         move,
         dispatch,
+        start_elements,
+        start_many,
+        end_elements,
         part,
         finish,
         pending,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+
+import msgspec
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.cluster.snapshot import Snapshot, restore
 from lavad.core.decide.base.decided import Decided
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
@@ -17,6 +20,7 @@ from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.load import load
+from lavad.store.rows import StoredText
 from lavad.store.writer import Store, newest_answers
 from tests.support.worlds.snapshot import difference, snapshot
 
@@ -32,14 +36,15 @@ class Watched:
         self.failure: Exception | None = None
         self.gate: asyncio.Event | None = None
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch) -> Sequence[StoredText]:
         failure, self.failure = self.failure, None
         if isinstance(failure, StoreRefused):
             raise failure
-        self.real.commit(batch)
+        texts = self.real.commit(batch)
         self.batches.append(batch)
         if failure is not None:
             raise failure
+        return texts
 
     def find_answer(self, uuid: str) -> bytes | None:
         return self.real.find_answer(uuid)
@@ -114,13 +119,16 @@ class Office:
         return asyncio.run(main())
 
     def check(self) -> None:
-        """Memory is what the disk has."""
+        """Memory is what the disk has, also of a replica that begins with what is read."""
         check_invariants(self.cluster)
-        fresh = snapshot(load(self.store.real))
+        read: list[Snapshot] = []
+        fresh = snapshot(load(self.store.real, read.append))
+        replica = snapshot(restore(msgspec.msgpack.decode(msgspec.msgpack.encode(read[0]), type=Snapshot)))
         mine = snapshot(self.cluster)
-        for one in (fresh, mine):
+        for one in (fresh, replica, mine):
             del one["specs"], one["spec_numbers"], one["idle_specs"]
         assert not difference(mine, fresh)
+        assert not difference(mine, replica)
 
 
 async def gather(*asks: Awaitable[Any]) -> list[Any]:

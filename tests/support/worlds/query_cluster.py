@@ -212,7 +212,7 @@ class QueryCluster:
         self.feed(ev.JobFinished(at=at(clock), key=key, state=state, status=status, reason=reason, why=why, by=by))
 
     def view(self) -> View:
-        return View(self.cluster, self.soft, self.store, master="ol1", lsf=self.lsf)
+        return View(self.cluster, self.soft, lambda: self.store, master="ol1", lsf=self.lsf)
 
     def ask(self, command: str, *words: str, caller: Caller = ALICE, **options: Any) -> tuple[str, str, int]:
         """stdout, stderr and exit status of a query."""

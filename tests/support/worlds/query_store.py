@@ -49,6 +49,6 @@ def stored(c: QueryCluster, folder: Path, url: str = "") -> Iterator[Stored]:
     store.close()
     reader = Reader.open(url)
     try:
-        yield Stored(View(cluster, c.soft, reader, master="ol1"), c.now)
+        yield Stored(View(cluster, c.soft, lambda: reader, master="ol1"), c.now)
     finally:
         reader.close()

@@ -33,7 +33,7 @@ def snapshot(cluster: Cluster) -> dict[str, Any]:
         "specs": dict(cluster.specs.rows),
         "hosts": dict(cluster.hosts.rows),
         "queues": dict(cluster.queues.rows),
-        "pending": {number: set(pending.keys) for number, pending in cluster.pending.items()},
+        "pending": {number: set(pending) for number, pending in cluster.pending.items()},
         "elements": {job: set(keys) for job, keys in cluster.elements.items()},
         "spec_jobs": dict(cluster.spec_jobs),
         "spec_numbers": dict(cluster.spec_numbers),

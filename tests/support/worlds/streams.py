@@ -12,7 +12,7 @@ def written(session: Session) -> list[pb.ToAgent]:
     while not session.outgoing.empty():
         sent = session.outgoing.get_nowait()
         assert sent is not None
-        messages.append(sent.message)
+        messages.append(pb.ToAgent.FromString(sent.message))
         session.was_written(sent)
     return messages
 

@@ -15,8 +15,8 @@ from tests.support.worlds.bench import Bench
 class _Kept:
     """A store that keeps everything."""
 
-    def commit(self, batch: Batch) -> None:
-        pass
+    def commit(self, batch: Batch) -> tuple[()]:
+        return ()
 
 
 class Watched:

@@ -14,7 +14,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import decay_rusage
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report.report import decide_report
-from lavad.core.events.apply import apply
+from lavad.core.events.apply import apply_all
 from lavad.core.job.job import End
 from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq, merge
@@ -63,8 +63,7 @@ class World:
 
     def apply(self, *events: ev.Event) -> None:
         """Fold events, as the engine does."""
-        for event in events:
-            apply(self.cluster, event)
+        apply_all(self.cluster, events)
 
     def hear(self, what: str, key: int, uid: str, host: str, *values: Any) -> list[ev.Event]:
         """An agent reports (as ``report_of`` has it), and what follows is applied."""
@@ -195,7 +194,7 @@ class World:
 
     def pending(self) -> set[int]:
         """Ids of jobs and arrays that wait."""
-        return {job_of(key) for jobs in self.cluster.pending.values() for key in jobs.keys}
+        return {job_of(key) for jobs in self.cluster.pending.values() for key in jobs}
 
 
 def one_host(slots: int = 1) -> World:

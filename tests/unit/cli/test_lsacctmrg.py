@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from cli.client import lsf_file
 from tests.unit.cli.caller import Caller
 
 
@@ -40,3 +42,10 @@ def test_what_is_wrong_changes_nothing(caller: Caller, words: tuple[str, ...], e
     before = sorted(path.name for path in caller.folder.iterdir())
     assert caller.run("lsacctmrg", *words) == (255, "", err)
     assert sorted(path.name for path in caller.folder.iterdir()) == before
+
+
+def test_a_line_without_an_end_is_refused(caller: Caller) -> None:
+    """As by ``bhist -f``; not all of it is read."""
+    (caller.folder / "endless").touch()
+    os.truncate(caller.folder / "endless", lsf_file.LONGEST + 1)
+    assert caller.run("lsacctmrg", "endless", "all") == (255, "", "endless: a line of it is longer than 16 MB\n")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,11 +13,12 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.events import Event
 from lavad.core.lang.asks import Refused
-from lavad.engine import SLICE, Engine
+from lavad.engine import QUICK, SLICE, Committed, Engine
 from lavad.requests import MOST_OF_USER
 from lavad.store.batch import Batch, batch_of
+from lavad.store.rows import StoredText
 from lavad.store.writer import Store
-from tests.support.worlds.office import Office, bsub, gather, unwritable
+from tests.support.worlds.office import Office, bsub, gather, nothing, unwritable
 
 
 def test_a_uuid_that_memory_has_forgotten_gets_its_first_answer_and_costs_others_no_commit(office: Office, store: Store) -> None:
@@ -45,11 +46,24 @@ def test_users_take_turns(office: Office) -> None:
     office.check()
 
 
+class Clock:
+    """Of the engine: goes a microsecond whenever it is read, and a slice with each ``slow``, however busy the machine is."""
+
+    now = 0.0
+
+    def read(self) -> float:
+        Clock.now += 1e-6
+        return Clock.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "time", SimpleNamespace(perf_counter=Clock().read))
+
+
 def slow(cluster: Cluster, now: float) -> Decided:
-    """A job that takes a whole slice of a turn to be decided."""
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < SLICE:
-        pass
+    """A job that takes more than a slice of a turn to be decided."""
+    Clock.now += 1.1 * SLICE
     return bsub(cluster, now)
 
 
@@ -61,6 +75,26 @@ def test_a_user_whose_asks_take_long_has_few_in_a_turn(office: Office) -> None:
     answers = office.serve(work)
     assert [answer["job"] for answer in answers[:5]] == [1, 7, 8, 9, 10]
     assert [answer["job"] for answer in answers[5:]] == [2, 3, 4, 5, 6]
+    office.check()
+
+
+@pytest.mark.parametrize(("took", "commits"), [(0.0, 1 + 10), (QUICK, 1 + 10), (4 * QUICK, 1 + 3), (1000 * QUICK, 1 + 1)])
+def test_a_slow_commit_is_shared_by_more(office: Office, monkeypatch: pytest.MonkeyPatch, took: float, commits: int) -> None:
+    """Where the disk or the machine is slow, more is decided for each commit, up to a limit."""
+    commit = office.store.commit
+
+    def slowly(batch: Batch) -> Sequence[StoredText]:
+        Clock.now += took
+        return commit(batch)
+
+    async def work(engine: Engine) -> list[Any]:
+        await engine.ask(bsub, user="eve")
+        return await gather(*(engine.ask(slow, user="eve") for _ in range(10)))
+
+    monkeypatch.setattr(office.store, "commit", slowly)
+    answers = office.serve(work)
+    assert [answer["job"] for answer in answers] == list(range(2, 12))
+    assert len(office.store.batches) == commits
     office.check()
 
 
@@ -117,3 +151,23 @@ def test_few_commits_find_the_one_record_that_cannot_be_written(office: Office) 
     assert [answer["job"] for answer in answers] == list(range(1, 64))
     assert len(office.store.batches) == 6
     office.check()
+
+
+def test_who_is_answered_hears_of_it_before_the_next_turn(office: Office) -> None:
+    heard, decided = list[str](), list[list[str]]()
+
+    def next_turn(_: Committed) -> None:
+        office.engine.hand_in([look])
+
+    def look(cluster: Cluster, now: float) -> Decided:
+        decided.append([*heard])
+        return Decided()
+
+    async def work(engine: Engine) -> None:
+        engine.listen(next_turn)
+        await engine.ask(bsub)
+        heard.append("the answer")
+        await engine.ask(nothing)
+
+    office.serve(work)
+    assert decided[-1] == ["the answer"]

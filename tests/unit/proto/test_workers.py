@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from proto import workers as workers_module
 from proto.workers import Workers
+from tests.support.wait import wait_until
 
 SOON = 20.0
 
@@ -77,6 +79,21 @@ def test_what_nobody_waits_for_any_more_is_not_begun(hang: threading.Event) -> N
         await first
         await workers.run(made.append, "wanted")
         assert made == ["wanted"]
+
+    asyncio.run(story())
+
+
+def test_a_thread_without_work_ends_and_another_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "IDLE", 0.001)
+
+    async def story() -> None:
+        workers = Workers("idle ones", 2)
+        for n in range(200):
+            assert await asyncio.gather(*(workers.run(str, one) for one in (n, -n))) == [str(n), str(-n)]
+            if not n % 10:
+                await asyncio.to_thread(wait_until, lambda: "idle ones" not in {one.name for one in threading.enumerate()}, SOON)
+            else:
+                await asyncio.sleep(0.001)
 
     asyncio.run(story())
 

@@ -15,34 +15,41 @@ from web.main import Patient
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-async def _app(scope: Scope, receive: Receive, send: Send) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"ok"})
-
-
 async def _told(reader: asyncio.StreamReader) -> bytes:
     return (await reader.readuntil(b"\r\n\r\nok"))[:15]
 
 
 def test_only_a_connection_that_brings_no_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main, "SILENT", 0.1)
+    """Not one whose answer takes long; but one that has had an answer and begins another request for ever."""
+    monkeypatch.setattr(main, "SILENT", 0.5)
 
     async def tried() -> None:
-        config = uvicorn.Config(_app, log_config=None, lifespan="off")
+        others_closed = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"] == "/long":
+                await others_closed.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"ok"})
+
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
         config.load()
         state = ServerState()
         server = await asyncio.get_running_loop().create_server(lambda: Patient(config, state, {}), "127.0.0.1", 0)
         place = server.sockets[0].getsockname()[:2]
         used, to_used = await asyncio.open_connection(*place)
-        to_used.write(ASKED)
-        assert await _told(used) == b"HTTP/1.1 200 OK"
-        silent, to_silent = await asyncio.open_connection(*place)
+        to_used.write(ASKED.replace(b"/ ", b"/long "))
+        (silent, to_silent), (slow, to_slow) = [await asyncio.open_connection(*place) for _ in range(2)]
         to_silent.write(b"GET ")
-        assert await asyncio.wait_for(silent.read(), 60) == b""
-        to_used.write(ASKED)
+        to_slow.write(ASKED)
+        assert await _told(slow) == b"HTTP/1.1 200 OK"
+        to_slow.write(b"GET ")
+        for closed in (silent, slow):
+            assert await asyncio.wait_for(closed.read(), 60) == b""
+        others_closed.set()
         assert await _told(used) == b"HTTP/1.1 200 OK"
-        to_used.close()
-        to_silent.close()
+        for writer in (to_used, to_silent, to_slow):
+            writer.close()
         server.close()
 
     asyncio.run(tried())

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <sched.h>
+#include <limits.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,12 @@
 #define LAST_FILE 32     /* what forks has fewer files open */
 #define FAILED 70
 
-/* What a shepherd is asked for, with two files: its socket and its end file */
+/* What a shepherd is asked for, with two files: its socket and its end file. Behind the last of its user's groups comes the folder of its
+   cgroup, if it has one. */
 struct asked {
     uint32_t uid, gid, count, groups[MOST_GROUPS];
+    char room[PATH_MAX];
+    const char *cgroup;
 };
 struct made {
     int64_t pid; /* or minus the error's number */
@@ -35,7 +39,7 @@ static bool received(int control, struct asked *asked, int files[2])
         struct cmsghdr head;
         char room[CMSG_SPACE(2 * sizeof(int))];
     } passed;
-    struct iovec into = {asked, sizeof *asked};
+    struct iovec into = {asked, offsetof(struct asked, cgroup) - 1};
     struct msghdr message = {.msg_iov = &into, .msg_iovlen = 1, .msg_control = &passed, .msg_controllen = sizeof passed};
     ssize_t size;
     while ((size = recvmsg(control, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
@@ -44,19 +48,24 @@ static bool received(int control, struct asked *asked, int files[2])
     if (!head || head->cmsg_type != SCM_RIGHTS || head->cmsg_len != CMSG_LEN(2 * sizeof(int)))
         return false;
     memcpy(files, CMSG_DATA(head), 2 * sizeof(int));
-    size_t fixed = offsetof(struct asked, groups);
-    return (size_t)size >= fixed && asked->count <= MOST_GROUPS && (size_t)size == fixed + asked->count * sizeof(uint32_t);
+    size_t fixed = offsetof(struct asked, groups) + (asked->count <= MOST_GROUPS ? asked->count * sizeof(uint32_t) : sizeof *asked);
+    if ((size_t)size < fixed)
+        return false;
+    ((char *)asked)[size] = 0;
+    asked->cgroup = (char *)asked + fixed;
+    return true;
 }
 
-/* Its files are then those of the first shepherd but for these: socket, end file and both ends of the pipe of signals, from ``first``
-   on. */
-static bool keep_only(int first, const int files[2])
+/* Its files are then those of the first shepherd but for these: socket, end file and both ends of the pipe of signals, or ``signals``
+   in its place, from ``first`` on. */
+static bool keep_only(int first, const int files[2], int signals)
 {
-    int wake[2];
-    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0 || dup3(files[0], first, O_CLOEXEC) < 0 || dup3(files[1], first + 1, O_CLOEXEC) < 0
-        || dup3(wake[0], first + 2, O_CLOEXEC) < 0 || dup3(wake[1], first + 3, O_CLOEXEC) < 0)
+    int wake[2] = {signals, -1};
+    if ((signals < 0 && pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0) || dup3(files[0], first, O_CLOEXEC) < 0
+        || dup3(files[1], first + 1, O_CLOEXEC) < 0 || dup3(wake[0], first + 2, O_CLOEXEC) < 0
+        || (signals < 0 && dup3(wake[1], first + 3, O_CLOEXEC) < 0))
         return false;
-    for (int fd = first + 4; fd < LAST_FILE; fd++)
+    for (int fd = first + (signals < 0 ? 4 : 3); fd < LAST_FILE; fd++)
         close(fd);
     return true;
 }
@@ -96,22 +105,71 @@ static pid_t forked(void)
 #endif
 }
 
+static int open_in(const char *folder, const char *name)
+{
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return open(path, O_WRONLY | O_CLOEXEC);
+}
+
+/* Fork a process that is in its cgroup from the start, of version 2; -1: that is not to be had. */
+static pid_t forked_into(const char *cgroup)
+{
+#ifdef CLONE_INTO_CGROUP
+    struct clone_args how = {.flags = CLONE_PARENT | CLONE_INTO_CGROUP};
+    int folder = open(cgroup, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -1;
+    how.cgroup = (unsigned)folder;
+    pid_t pid = (pid_t)syscall(SYS_clone3, &how, sizeof how);
+    if (pid)
+        close(folder); /* the new process closes all that is not its own */
+    return pid;
+#else
+    (void)cgroup;
+    return -1;
+#endif
+}
+
+/* Fork a process into its cgroup. One that is moved by another makes the kernel wait until nobody forks, a hundredth of a second; one
+   that moves itself, or is forked there, does not. As in Python it runs all the same where that fails. */
+static pid_t forked_in(const char *cgroup)
+{
+    int tasks = *cgroup ? open_in(cgroup, "tasks") : -1; /* of version 1 alone */
+    pid_t pid = *cgroup && tasks < 0 ? forked_into(cgroup) : -1;
+    bool moves = *cgroup && pid < 0;
+    if (pid < 0)
+        pid = forked();
+    if (pid == 0 && tasks >= 0)
+        (void)!write(tasks, "0", 1);
+    if (pid > 0 && moves && tasks < 0) {
+        int procs = open_in(cgroup, "cgroup.procs");
+        if (procs >= 0) {
+            dprintf(procs, "%d", pid);
+            close(procs);
+        }
+    }
+    if (pid && tasks >= 0)
+        close(tasks);
+    return pid;
+}
+
 /* Fork a shepherd for each request until the starter is gone, which ends this process. Returns in a shepherd alone: when something
    has come that is for Python. ``control``: the socket of the starter, the last of the files that are open. */
-struct shepherd *lava_forks(
-    int control, int first, int score, int own_keyring, char *title, size_t title_size, long long open_files, struct handed *handed)
+struct shepherd *lava_forks(int control, int first, int score, int own_keyring, int signals, char *title, size_t title_size,
+    long long open_files, struct handed *handed)
 {
     struct asked asked;
     int files[2];
     bool root = geteuid() == 0;
     while (received(control, &asked, files)) {
-        pid_t pid = forked();
+        pid_t pid = forked_in(asked.cgroup);
         if (pid == 0) {
             prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
             prctl(PR_SET_NAME, "lava-shepherd", 0, 0, 0);
             setsid();
             struct shepherd *one = NULL;
-            if (keep_only(first, files) && (!root || leave_daemon(score)) && become(&asked, root) && chdir("/") == 0)
+            if (keep_only(first, files, signals) && (!root || leave_daemon(score)) && become(&asked, root) && chdir("/") == 0)
                 one = lava_shepherd(first, first + 2, first + 1, own_keyring, title, title_size, open_files);
             if (!one) {
                 dprintf(2, "lava-shepherd %d failed: %s\n", getpid(), strerror(errno));

@@ -1,4 +1,5 @@
 /* JSON as starter and shepherd write it: ASCII, a character above it as \uXXXX, a byte that is no UTF-8 as the lone half of a pair. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "native.h"
@@ -8,11 +9,6 @@
 struct json json_of(struct text text)
 {
     return (struct json){text.at, text.at + text.size, false};
-}
-
-bool is(struct text text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.at, word, text.size) == 0;
 }
 
 static void pass_blanks(struct json *json)
@@ -57,14 +53,13 @@ bool json_string(struct json *json, struct text *raw)
     if (!pass(json, '"'))
         return false;
     raw->at = json->at;
-    for (; json->at < json->end; json->at++) {
-        if ((unsigned char)*json->at < ' ')
-            return false;
-        if (*json->at == '"') {
-            raw->size = (size_t)(json->at++ - raw->at);
+    for (const char *at = json->at, *end = json->end; at < end && (unsigned char)*at >= ' '; at++) {
+        if (*at == '"') {
+            raw->size = (size_t)(at - raw->at);
+            json->at = at + 1;
             return true;
         }
-        if (*json->at == '\\' && ++json->at == json->end)
+        if (*at == '\\' && ++at == end)
             return false;
     }
     return false;
@@ -83,6 +78,20 @@ bool json_number(struct json *json, long long *number)
         return false;
     *number = minus ? -found : found;
     return true;
+}
+
+bool json_real(struct json *json, double *number)
+{
+    char text[64], *end;
+    struct text raw;
+    if (!json_any(json, &raw) || raw.size >= sizeof text)
+        return false;
+    memcpy(text, raw.at, raw.size);
+    text[raw.size] = 0;
+    if (strspn(text, "+-.0123456789eE") < raw.size)
+        return false;
+    *number = strtod(text, &end);
+    return end == text + raw.size && raw.size;
 }
 
 static bool word(struct json *json, const char *expected)
@@ -199,6 +208,24 @@ static char *put_escaped(char *to, const char **at, const char *end)
     return to;
 }
 
+static bool has_escapes(struct text raw)
+{
+    return raw.size && memchr(raw.at, '\\', raw.size);
+}
+
+static bool is_ascii(struct text raw)
+{
+    uint64_t eight, high = 0;
+    size_t at = 0;
+    for (; raw.size - at >= sizeof eight; at += sizeof eight) {
+        memcpy(&eight, raw.at + at, sizeof eight);
+        high |= eight;
+    }
+    for (; at < raw.size; at++)
+        high |= (unsigned char)raw.at[at];
+    return !(high & 0x8080808080808080u);
+}
+
 /* The text behind ``before``, ended by a zero with room for one character more; NULL where it has a zero in it, is no text or there is
    no memory. */
 char *json_decoded(struct memory *memory, const char *before, struct text raw, size_t *size)
@@ -210,10 +237,18 @@ char *json_decoded(struct memory *memory, const char *before, struct text raw, s
         return NULL;
     memcpy(to, before, prefix);
     to += prefix;
+    if (!is_ascii(raw))
+        return NULL;
+    if (!has_escapes(raw)) {
+        if (raw.size)
+            memcpy(to, raw.at, raw.size);
+        to[raw.size] = 0;
+        if (size)
+            *size = prefix + raw.size;
+        return made;
+    }
     for (const char *at = raw.at, *end = raw.at + raw.size; at < end;) {
         if (*at != '\\') {
-            if ((unsigned char)*at >= 0x80)
-                return NULL;
             *to++ = *at++;
             continue;
         }

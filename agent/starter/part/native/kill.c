@@ -1,4 +1,4 @@
-/* SIGKILL of everything that is below this process, as system/proctree.py: all of it is stopped before any of it is killed, so that none
+/* Signals to what is below this process, as system/proctree.py. For SIGKILL all of it is stopped before any of it is killed, so that none
    can fork away meanwhile, and signalled through a pidfd, as a number may be another process's by then. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -16,6 +16,8 @@
 
 #define MOST 64 /* processes; more are for Python */
 #define MOST_LOOKS 40
+#define SHARED_MEMORY "/dev/shm"
+#define COARSE 0.1 /* seconds: the kernel's times of files are those of its last tick */
 
 struct found {
     pid_t pids[MOST];
@@ -72,11 +74,13 @@ static bool add_below(pid_t pid, struct found *found)
     return done;
 }
 
-/* All descendants of this process; false as ``add_children``. */
+/* All descendants of this process, which has one thread; false as ``add_children``: not every kernel has these files, and without
+   /proc there are none. */
 static bool find(struct found *found)
 {
+    static const char own[] = "/proc/thread-self/children";
     found->count = 0;
-    bool done = add_below(getpid(), found);
+    bool done = access(own, F_OK) == 0 && add_children(own, found);
     for (int at = 0; done && at < found->count; at++)
         done = add_below(found->pids[at], found);
     return done;
@@ -116,14 +120,14 @@ static int stop_new(struct found *stopped, int *pidfds)
     return done ? stopped->count - before : -1;
 }
 
-/* ``child``: one that is there. False: some of them, or all, are left to be killed by Python. */
+/* ``child``: one that is there, 0: none may be. False: some of them, or all, are left to be killed by Python. */
 bool kill_below(pid_t child)
 {
     struct found stopped = {.count = 0};
     int pidfds[MOST], more = 1;
     for (int look = 0; more > 0 && look < MOST_LOOKS; look++)
         more = stop_new(&stopped, pidfds);
-    bool done = more == 0 && has(&stopped, child); /* else the kernel does not tell of children */
+    bool done = more == 0 && (!child || has(&stopped, child)); /* else the kernel does not tell of children */
     for (int at = 0; at < stopped.count; at++) {
         done = send_to(pidfds[at], SIGKILL) && done;
         close(pidfds[at]);
@@ -131,23 +135,61 @@ bool kill_below(pid_t child)
     return done;
 }
 
+/* Signal each process group that has a process of the part in it. ``child``: one that is there. False: nobody got the signal. */
+bool signal_below(pid_t child, int number)
+{
+    struct found found;
+    pid_t own = getpgrp(), groups[MOST];
+    int count = 0;
+    if (!find(&found) || !has(&found, child))
+        return false;
+    for (int at = 0; at < found.count; at++) {
+        pid_t group = getpgid(found.pids[at]);
+        bool known = group <= 1 || group == own; /* -1: it is gone */
+        for (int before = 0; before < count && !known; before++)
+            known = groups[before] == group;
+        if (!known)
+            groups[count++] = group;
+    }
+    for (int at = 0; at < count; at++)
+        kill(-groups[at], number);
+    return true;
+}
+
+static double seconds(struct timespec time)
+{
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 static bool is_of(const struct stat *file, double since)
 {
-    double changed = (double)file->st_ctim.tv_sec + (double)file->st_ctim.tv_nsec / 1e9;
-    double written = (double)file->st_mtim.tv_sec + (double)file->st_mtim.tv_nsec / 1e9;
+    double changed = seconds(file->st_ctim), written = seconds(file->st_mtim);
     return S_ISREG(file->st_mode) && file->st_uid == getuid() && (changed < written ? changed : written) >= since;
 }
 
-/* Whether there is something that system/shm.py may have to remove after a part that failed. */
+static bool is_shared_memory(const char *name)
+{
+    static const char *const names[] = {"mpich_shm_", "ucx_shm_",   "nccl-",     "vader_segment.",
+                                        "sm_segment.", "Intel_MPI_", "psm2_shm.", "psm3_shm."};
+    for (size_t at = 0; at < sizeof names / sizeof *names; at++)
+        if (strncmp(name, names[at], strlen(names[at])) == 0)
+            return true;
+    return false;
+}
+
+/* Whether there is something that system/shm.py may have to remove after a part that failed: not where nothing was made in the folder
+   since, so that a thousand that are killed do not look at what others have left there. */
 bool left_memory(double since)
 {
-    DIR *folder = opendir("/dev/shm");
-    bool found = false;
     struct stat file;
+    if (stat(SHARED_MEMORY, &file) == 0 && seconds(file.st_mtim) < since - COARSE)
+        return false;
+    DIR *folder = opendir(SHARED_MEMORY);
+    bool found = false;
     if (!folder)
         return false;
     for (struct dirent *entry; !found && (entry = readdir(folder));)
-        if (strncmp(entry->d_name, "mpich_shm_", 10) == 0 || strncmp(entry->d_name, "ucx_shm_", 8) == 0)
+        if (is_shared_memory(entry->d_name))
             found = fstatat(dirfd(folder), entry->d_name, &file, AT_SYMLINK_NOFOLLOW) == 0 && is_of(&file, since);
     closedir(folder);
     return found;

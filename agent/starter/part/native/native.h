@@ -1,7 +1,9 @@
 /* What the parts of the library share. Every function leaves to the shepherd in Python what it does not handle itself. */
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -26,12 +28,16 @@ struct json {
     bool bad;
 };
 struct json json_of(struct text text);
-bool is(struct text text, const char *word);
+static inline bool is(struct text text, const char *word) /* of a literal the size is known when this is compiled */
+{
+    return text.size == strlen(word) && memcmp(text.at, word, text.size) == 0;
+}
 bool json_begins(struct json *json, char bracket);
 bool json_next(struct json *json, char bracket, bool *first); /* false: the list or object has ended, or is none */
 bool json_key(struct json *json, struct text *key);
 bool json_string(struct json *json, struct text *raw); /* as it is written, without its quotes */
 bool json_number(struct json *json, long long *number);
+bool json_real(struct json *json, double *number);
 bool json_true(struct json *json, bool *value);
 bool json_any(struct json *json, struct text *raw);
 bool json_ended(struct json *json);
@@ -47,9 +53,16 @@ struct file {
     char *path; /* NULL: /dev/null */
     bool append;
 };
+#define MASK 128 /* bytes: of CPUs, and of NUMA nodes */
+struct binding {
+    const char *cpus, *nodes; /* NULL: none */
+    int call, mode; /* of set_mempolicy */
+    int no_cpus, no_nodes; /* why it could not be bound, as errno */
+};
 struct spec {
     char **env;
     size_t variables;
+    uint64_t names[4]; /* of its variables: a bit for each, perhaps the same one for several */
     char **argv;
     char *cwd;
     struct text cwd_as_written;
@@ -65,8 +78,10 @@ struct spec {
     char *jobfile;
     mode_t jobfile_mode;
     bool jobfile_goes;
+    struct binding *binding; /* NULL: none */
     char *title;
     struct text uid;
+    double deadline; /* of its lease, in seconds of CLOCK_BOOTTIME; 0: it has none */
 };
 bool read_template(struct memory *memory, struct text fields, long long open_files, struct spec *found);
 bool read_part(struct memory *memory, const struct spec *made, struct text own, long long open_files, struct spec *found);
@@ -78,6 +93,12 @@ struct ended {
     double user, system;
     long peak_kb;
 };
+struct files {
+    int in, out, err;
+    int kept; /* one that it inherits as it is, -1: none */
+};
+void signals_are_held(const sigset_t *before);
+pid_t vforked(const struct spec *spec, const struct files *files, char *const *programs, const sigset_t *mask);
 pid_t start(struct memory *memory, const struct spec *spec); /* 0: it could not be started, and nothing of it is left */
 struct ended look(void);
 unsigned long long start_time(pid_t pid);
@@ -101,7 +122,6 @@ struct shepherd {
     struct template *templates;
     char *input;
     size_t size, used;
-    int64_t idle_at; /* when it is shown as idle, 0: it is */
     struct memory memory; /* of the part */
     struct spec spec;
     struct template *template;
@@ -111,7 +131,9 @@ struct shepherd {
     double began;
     int64_t started_at;
     bool told, over;
-    int64_t killed_at; /* when it was killed, 0: it was not */
+    int64_t again_at; /* when it is looked at again what is left of it, 0: not */
+    int64_t pause; /* before it is killed again, 0: it was not killed */
+    int alarm; /* rings when its lease passes, -1: it has none */
     struct text unsent;
 };
 
@@ -124,13 +146,35 @@ bool write_end(struct shepherd *one, const struct ended *seen);
 
 /* kill.c */
 bool kill_below(pid_t child);
+bool signal_below(pid_t child, int number);
 bool left_memory(double since);
+
+/* lease.c */
+bool begin_lease(struct shepherd *one);
+bool renew_lease(struct shepherd *one, double deadline);
+void end_lease(struct shepherd *one);
+bool lease_passed(const struct shepherd *one);
+
+/* orders.c: what it is told */
+struct order {
+    struct text kind, drop, fields, own, uids, scope;
+    long long number, signal;
+    double deadline;
+};
+struct template *find_template(struct shepherd *one, long long number);
+bool add_template(struct shepherd *one, long long number, struct text drop, struct text fields);
+bool read_order(struct text frame, struct order *order);
 
 /* serve.c: its loop */
 struct handed;
+#define LEFT 3 /* the file behind the end file that says what is left to Python, behind both ends of the pipe of signals */
 long new_keyring(void);
 struct shepherd *lava_shepherd(int starter, int wake, int end_file, int own_keyring, char *title, size_t title_size, long long open_files);
 void lava_run(struct shepherd *one, struct handed *handed);
+
+/* fork.c; ``signals``: tells a shepherd of children that have ended, -1: the pipe of its signals does */
+struct shepherd *lava_forks(int control, int first, int score, int own_keyring, int signals, char *title, size_t title_size,
+    long long open_files, struct handed *handed);
 
 /* What is left to the shepherd in Python */
 struct handed {
@@ -140,6 +184,7 @@ struct handed {
     int told; /* its start was reported */
     int killing;
     double began;
+    double deadline; /* of its lease */
     struct text input; /* from the starter, not read yet */
     struct text unsent; /* for the starter */
     struct text template, own; /* of the part */

@@ -1,8 +1,9 @@
 /* The shepherd's loop while its parts are single processes: from the order of a part to the report of its end.
 
-   The parts that are not, and every other order, go to the shepherd in Python, with the part that runs. */
+   The parts that are not, and every order that is rare, go to the shepherd in Python, with the part that runs. */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +19,11 @@
 #define LARGEST_FRAME ((size_t)1 << 20) /* bytes; a larger one is for Python */
 #define CHUNK ((size_t)64 << 10)
 #define STARTED_AFTER 10 /* milliseconds, as partrun.py */
-#define IDLE_TITLE_AFTER 50
-#define KILLED_WITHIN 100
+#define KILL_AGAIN 100
+#define LAST_KILL 2000
+#define LONGEST_PAUSE 500
+#define LEFT_WITHIN 50 /* the processes of a task that was ended often end a moment later */
+#define IDLE "(idle)"
 #define JOIN_KEYRING 1
 #define CLEAR_KEYRING 7
 #define SESSION_KEYRING -3
@@ -45,71 +49,11 @@ static void show(struct shepherd *one, const char *title)
     snprintf(one->title, one->title_size, "lava-shepherd %s", title);
 }
 
-/* -- templates ---------------------------------------------------------------------------------------------------------- */
-
-static struct template **find(struct shepherd *one, long long number)
-{
-    struct template **at = &one->templates;
-    while (*at && (*at)->number != number)
-        at = &(*at)->next;
-    return at;
-}
-
-int lava_drop(struct shepherd *one, long long number)
-{
-    struct template **at = find(one, number), *dropped = *at;
-    if (!dropped || dropped == one->template)
-        return 0;
-    *at = dropped->next;
-    give_back(&dropped->memory, false);
-    free(dropped);
-    return 1;
-}
-
-int lava_template(struct shepherd *one, long long number, struct text *fields)
-{
-    struct template *found = *find(one, number);
-    if (found)
-        *fields = found->fields;
-    return found != NULL;
-}
-
-static bool add_template(struct shepherd *one, long long number, struct text drop, struct text fields)
-{
-    struct json json = json_of(drop);
-    long long dropped;
-    bool first = true;
-    if (!json_begins(&json, '['))
-        return false;
-    while (json_next(&json, ']', &first))
-        if (!json_number(&json, &dropped) || !*find(one, dropped))
-            return false; /* one that only Python has */
-    if (!json_ended(&json) || *find(one, number))
-        return false;
-    struct template *made = calloc(1, sizeof *made);
-    char *kept = made ? some(&made->memory, fields.size) : NULL;
-    if (!kept) {
-        free(made);
-        return false;
-    }
-    json = json_of(drop);
-    json_begins(&json, '[');
-    first = true;
-    while (json_next(&json, ']', &first) && json_number(&json, &dropped))
-        lava_drop(one, dropped);
-    made->number = number;
-    made->fields = (struct text){memcpy(kept, fields.at, fields.size), fields.size};
-    made->handled = read_template(&made->memory, made->fields, one->open_files, &made->spec);
-    made->next = one->templates;
-    one->templates = made;
-    return true;
-}
-
 /* -- a part ------------------------------------------------------------------------------------------------------------- */
 
 static bool begin(struct shepherd *one, long long number, struct text own)
 {
-    struct template *template = *find(one, number);
+    struct template *template = find_template(one, number);
     if (!template || !template->handled)
         return false;
     give_back(&one->memory, true);
@@ -121,56 +65,67 @@ static bool begin(struct shepherd *one, long long number, struct text own)
         return false;
     show(one, one->spec.title);
     one->began = now();
-    if (!(one->pid = start(&one->memory, &one->spec)))
+    if (!begin_lease(one))
         return false;
+    if (!(one->pid = start(&one->memory, &one->spec))) {
+        end_lease(one);
+        return false;
+    }
     one->template = template;
     one->started_at = milliseconds();
     one->told = one->over = false;
-    one->killed_at = 0;
+    one->again_at = one->pause = 0;
     return true;
 }
 
-/* Kill the part that runs, if it is this one; false: it is for Python, whatever has been killed of it. */
-static bool kill_part(struct shepherd *one, struct text uids)
+/* Whether an order is about the part that runs, and no other. */
+static bool is_about(const struct shepherd *one, struct text uids)
 {
     size_t size = one->spec.uid.size;
-    if (!one->pid || uids.size != size + 4 || memcmp(uids.at, "[\"", 2) != 0 || memcmp(uids.at + 2, one->spec.uid.at, size) != 0
-        || memcmp(uids.at + 2 + size, "\"]", 2) != 0 || !kill_below(one->pid))
+    return uids.size == size + 4 && memcmp(uids.at, "[\"", 2) == 0 && memcmp(uids.at + 2, one->spec.uid.at, size) == 0
+        && memcmp(uids.at + 2 + size, "\"]", 2) == 0;
+}
+
+/* Kill the part that runs; false: it is for Python, whatever has been killed of it. */
+static bool kill_part(struct shepherd *one)
+{
+    if (!kill_below(one->over ? 0 : one->pid))
         return false;
-    one->killed_at = milliseconds();
+    one->pause = KILL_AGAIN;
+    one->again_at = milliseconds() + one->pause;
     return tell_killing(one);
+}
+
+/* ``CATCHING`` is for Python. */
+static bool signal_part(const struct shepherd *one, struct text scope, long long number)
+{
+    if (number < 1 || number > 64 || one->over)
+        return false;
+    if (is(scope, "tasks")) {
+        kill(one->pid, (int)number);
+        return true;
+    }
+    return (!scope.size || is(scope, "groups")) && signal_below(one->pid, (int)number);
 }
 
 /* One frame; false: it is for Python. */
 static bool obey(struct shepherd *one, struct text frame)
 {
-    struct json json = json_of(frame);
-    struct text key, kind = {0}, drop = {0}, fields = {0}, own = {0}, uids = {0};
-    long long number = -1;
-    bool first = true, posts;
-    if (!json_begins(&json, '{'))
+    struct order order;
+    if (!read_order(frame, &order))
         return false;
-    while (json_next(&json, '}', &first)) {
-        if (!json_key(&json, &key))
-            return false;
-        if (is(key, "do") ? !json_string(&json, &kind)
-            : is(key, "t") ? !json_number(&json, &number)
-            : is(key, "drop") ? !json_any(&json, &drop)
-            : is(key, "fields") ? !json_any(&json, &fields)
-            : is(key, "uids") ? !json_any(&json, &uids)
-            : is(key, "posts") ? !json_true(&json, &posts) /* a part with a command after it is not handled here */
-            : !is(key, "p") || !json_any(&json, &own))
-            return false;
-    }
-    if (!json_ended(&json))
+    bool kills = is(order.kind, "kill"), signals = is(order.kind, "signal"), renews = is(order.kind, "renew");
+    if (!one->pid && (kills || signals || renews))
+        return true; /* it has ended meanwhile */
+    if (one->pid && is_about(one, order.uids))
+        return kills ? kill_part(one)
+            : signals ? signal_part(one, order.scope, order.signal)
+            : renews && renew_lease(one, order.deadline);
+    if (one->pid || order.number < 0)
         return false;
-    if (is(kind, "kill"))
-        return kill_part(one, uids);
-    if (one->pid || number < 0)
-        return false;
-    if (is(kind, "template"))
-        return drop.size && fields.size && add_template(one, number, drop, fields);
-    return is(kind, "part") && own.size && begin(one, number, own);
+    if (is(order.kind, "template"))
+        return order.drop.size && order.fields.size && add_template(one, order.number, order.drop, order.fields);
+    return is(order.kind, "part") && order.own.size && begin(one, order.number, order.own);
 }
 
 /* The part is gone: its report, with nothing left of it. Without memory for the report all of this is Python's. */
@@ -185,9 +140,10 @@ static bool finish(struct shepherd *one)
         unlink(one->spec.jobfile);
     if (one->own_keyring && syscall(SYS_keyctl, CLEAR_KEYRING, SESSION_KEYRING, 0, 0, 0) < 0)
         new_keyring();
+    end_lease(one);
     one->pid = 0;
     one->template = NULL;
-    one->idle_at = milliseconds() + IDLE_TITLE_AFTER;
+    show(one, IDLE);
     return tell(one, frame, one->end.size + 12);
 }
 
@@ -196,10 +152,13 @@ static bool see_ended(struct shepherd *one)
 {
     for (;;) {
         struct ended seen = look();
-        if (seen.pid == 0)
-            return !one->over || one->killed_at; /* the task has ended and left others behind */
+        if (seen.pid == 0) {
+            if (one->over && !one->again_at) /* the task has ended and left others behind */
+                one->again_at = milliseconds() + LEFT_WITHIN;
+            return true;
+        }
         if (seen.pid < 0) /* after a failure there may be more to be done */
-            return one->over && ((one->status == 0 && !one->killed_at) || !left_memory(one->began)) && finish(one);
+            return one->over && ((one->status == 0 && !one->pause) || !left_memory(one->began)) && finish(one);
         if (seen.pid == one->pid && !one->over && !write_end(one, &seen))
             return false;
         waitpid(seen.pid, NULL, 0);
@@ -231,7 +190,7 @@ static bool take_frames(struct shepherd *one)
     return obeyed;
 }
 
-/* Read what has come; false: the starter is gone, or there is no memory. */
+/* Read what has come, without a part wait for it; false: the starter is gone, or there is no memory. */
 static bool receive(struct shepherd *one, struct handed *handed)
 {
     if (one->size - one->used < CHUNK) {
@@ -241,52 +200,99 @@ static bool receive(struct shepherd *one, struct handed *handed)
         one->input = larger;
         one->size += 2 * CHUNK;
     }
-    ssize_t got = recv(one->starter, one->input + one->used, CHUNK, MSG_DONTWAIT);
+    ssize_t got = recv(one->starter, one->input + one->used, CHUNK, one->pid ? MSG_DONTWAIT : 0);
     if (got > 0)
         one->used += (size_t)got;
     handed->closed = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    struct pollfd starter = {.fd = one->starter, .events = POLLIN};
+    if (got < 0 && errno == EAGAIN && !one->pid) /* Python's sockets do not wait */
+        (void)!poll(&starter, 1, -1);
     return !handed->closed;
 }
 
 static int pause_for(const struct shepherd *one)
 {
-    int64_t due = one->pid ? (one->told ? 0 : one->started_at + STARTED_AFTER) : one->idle_at;
-    if (one->pid && one->killed_at && (!due || one->killed_at + KILLED_WITHIN < due))
-        due = one->killed_at + KILLED_WITHIN;
+    int64_t due = one->told ? 0 : one->started_at + STARTED_AFTER;
+    if (one->again_at && (!due || one->again_at < due))
+        due = one->again_at;
     if (!due)
         return -1;
     int64_t left = due - milliseconds();
     return left > 0 ? (int)left : 0;
 }
 
+/* Something of the part is left; false: it is for Python. */
+static bool kill_again(struct shepherd *one, int64_t time)
+{
+    if (!one->pause || one->pause > LAST_KILL || !kill_below(one->over ? 0 : one->pid))
+        return false;
+    one->pause *= 2;
+    one->again_at = time + one->pause;
+    return true;
+}
+
 /* A time has come; false as ``tell``. */
 static bool on_time(struct shepherd *one)
 {
+    if (!one->pid)
+        return true;
     int64_t time = milliseconds();
-    if (one->pid && one->killed_at && time >= one->killed_at + KILLED_WITHIN)
-        return false; /* something of it is left */
-    if (one->pid)
-        return one->told || time < one->started_at + STARTED_AFTER || tell_started(one);
-    if (one->idle_at && time >= one->idle_at) {
-        show(one, "(idle)");
-        one->idle_at = 0;
-    }
-    return true;
+    if (one->again_at && time >= one->again_at && !kill_again(one, time))
+        return false;
+    if (lease_passed(one))
+        return false;
+    return one->told || time < one->started_at + STARTED_AFTER || tell_started(one);
+}
+
+static void drain(int pipe)
+{
+    char passed[256];
+    while (read(pipe, passed, sizeof passed) == (ssize_t)sizeof passed)
+        ;
 }
 
 static bool turn(struct shepherd *one, struct handed *handed)
 {
-    struct pollfd ready[2] = {{.fd = one->starter, .events = POLLIN}, {.fd = one->wake, .events = POLLIN}};
-    if (poll(ready, 2, pause_for(one)) < 0 && errno != EINTR)
+    if (!one->pid)
+        return receive(one, handed) && take_frames(one);
+    struct pollfd ready[3] = {{.fd = one->starter, .events = POLLIN}, {.fd = one->wake, .events = POLLIN},
+        {.fd = one->alarm, .events = POLLIN}};
+    if (poll(ready, 3, pause_for(one)) < 0 && errno != EINTR)
         return false;
     if (ready[1].revents) {
-        char passed[256];
-        while (read(one->wake, passed, sizeof passed) == (ssize_t)sizeof passed)
-            ;
-        if (one->pid && !see_ended(one))
+        drain(one->wake);
+        if (!see_ended(one))
             return false;
     }
     return on_time(one) && (!ready[0].revents || (receive(one, handed) && take_frames(one)));
+}
+
+/* The starter is gone: what has ended has its end in the file, the rest is killed without one. False: it is for Python. */
+static bool end_all(struct shepherd *one)
+{
+    bool killed = false;
+    if (left_memory(one->began))
+        return false;
+    for (int pause = 10;; pause = pause < LONGEST_PAUSE ? pause * 2 : pause) {
+        struct pollfd woken = {.fd = one->wake, .events = POLLIN};
+        struct ended seen;
+        while ((seen = look()).pid > 0) {
+            if (seen.pid == one->pid && !one->over && !killed && !write_end(one, &seen))
+                return false;
+            waitpid(seen.pid, NULL, 0);
+        }
+        if (seen.pid < 0)
+            break;
+        if (!kill_below(0) && !killed) /* later the task itself may have been reaped, and Python would wait for its end */
+            return false;
+        killed = true;
+        if (poll(&woken, 1, pause) > 0)
+            drain(one->wake);
+    }
+    if (one->spec.jobfile && one->spec.jobfile_goes)
+        unlink(one->spec.jobfile);
+    one->pid = 0;
+    return true;
 }
 
 /* Run parts until something comes that is for Python: then what ``handed`` says of it, which is valid until the next call. */
@@ -294,20 +300,22 @@ void lava_run(struct shepherd *one, struct handed *handed)
 {
     memset(handed, 0, sizeof *handed);
     one->unsent = (struct text){0};
-    one->idle_at = milliseconds() + IDLE_TITLE_AFTER;
+    show(one, IDLE);
     while (turn(one, handed))
         ;
     handed->input = (struct text){one->input, one->used};
     handed->unsent = one->unsent;
     one->used = 0;
-    if (!one->pid)
+    if (!one->pid || (handed->closed && end_all(one)))
         return;
     handed->state = one->over ? ENDED : RUNNING;
     handed->pid = one->pid;
     handed->status = one->status;
     handed->told = one->told;
-    handed->killing = one->killed_at != 0;
+    handed->killing = one->pause != 0;
     handed->began = one->began;
+    handed->deadline = one->spec.deadline;
+    end_lease(one);
     handed->template = one->template->fields;
     handed->own = one->own;
     handed->end = one->over ? one->end : (struct text){0};

@@ -14,8 +14,14 @@ static const struct {
     {"MEMLOCK", RLIMIT_MEMLOCK}, {"NOFILE", RLIMIT_NOFILE}, {"NPROC", RLIMIT_NPROC}, {"RSS", RLIMIT_RSS}, {"STACK", RLIMIT_STACK},
 };
 
-static const char *const OF_OTHERS[] = {"user", "key", "attempt", "t", "cwd_else", "cgroup", "grace", "post_always", "clean_scratch"};
+#define SMALLEST_VARIABLE 6 /* as JSON: "N":"" */
+
 /* Fields that the starter or the agent reads, or that matter once a shepherd in Python has taken the part over. */
+static bool is_of_others(struct text key)
+{
+    return is(key, "user") || is(key, "key") || is(key, "attempt") || is(key, "t") || is(key, "cwd_else") || is(key, "cgroup")
+        || is(key, "grace") || is(key, "post_always") || is(key, "clean_scratch");
+}
 
 static bool decoded(struct memory *memory, struct json *json, char **found)
 {
@@ -23,48 +29,51 @@ static bool decoded(struct memory *memory, struct json *json, char **found)
     return json_string(json, &raw) && (*found = json_decoded(memory, "", raw, NULL));
 }
 
+/* The number of the variable's bit, of its name with the = behind it. */
+static unsigned bit_of(const char *name, size_t size)
+{
+    unsigned found = 0;
+    for (size_t at = 0; at < size; at++)
+        found = 31 * found + (unsigned char)name[at];
+    return found % 256;
+}
+
+/* Where the variable is among the first ``count``, or ``count``. It gets its bit. */
+static size_t place_of(struct spec *spec, size_t count, const char *name, size_t size)
+{
+    unsigned bit = bit_of(name, size);
+    size_t at = spec->names[bit / 64] >> bit % 64 & 1 ? 0 : count;
+    spec->names[bit / 64] |= (uint64_t)1 << bit % 64;
+    while (at < count && strncmp(spec->env[at], name, size) != 0)
+        at++;
+    return at;
+}
+
 static bool read_env(struct memory *memory, struct json *json, struct spec *spec)
 {
-    struct text value, name;
-    struct json count;
-    size_t size, more = 0, before = spec->variables;
+    struct text name, raw;
+    size_t size, before = spec->variables;
+    size_t most = before + (size_t)(json->end - json->at) / SMALLEST_VARIABLE + 1;
     bool first = true;
-    if (!json_any(json, &value))
-        return false;
-    count = json_of(value);
-    if (!json_begins(&count, '{'))
-        return false;
-    while (json_next(&count, '}', &first)) {
-        struct text passed;
-        if (!json_key(&count, &name) || !json_string(&count, &passed))
-            return false;
-        more++;
-    }
-    char **env = some(memory, (before + more + 2) * sizeof *env);
-    if (!env || !json_ended(&count))
+    char **env = some(memory, most * sizeof *env);
+    if (!env || !json_begins(json, '{'))
         return false;
     if (before)
         memcpy(env, spec->env, before * sizeof *env);
-    count = json_of(value);
-    json_begins(&count, '{');
-    first = true;
-    while (json_next(&count, '}', &first)) {
-        struct text raw;
-        size_t at = 0;
-        if (!json_key(&count, &name) || !json_string(&count, &raw))
+    spec->env = env;
+    while (json_next(json, '}', &first)) {
+        if (!json_key(json, &name) || !json_string(json, &raw))
             return false;
         char *with_name = json_decoded(memory, "", name, &size);
         if (!with_name || !size || strchr(with_name, '='))
             return false;
         with_name[size++] = '=';
         with_name[size] = 0;
-        while (at < before && strncmp(env[at], with_name, size) != 0)
-            at++;
+        size_t at = place_of(spec, before, with_name, size);
         if (!(env[at < before ? at : spec->variables++] = json_decoded(memory, with_name, raw, NULL)))
             return false;
     }
-    spec->env = env;
-    return true;
+    return !json->bad;
 }
 
 static bool read_argv(struct memory *memory, struct json *json, struct spec *spec)
@@ -214,16 +223,28 @@ static bool read_empty(struct json *json, struct text key)
     struct text raw;
     if (is(key, "two_phase") || is(key, "notes") || is(key, "label"))
         return json_true(json, &value) && !value;
-    return json_any(json, &raw) && (is(key, "deadline") ? is(raw, "null") : is(key, "secrets") ? is(raw, "{}") : false);
+    return json_any(json, &raw) && is(key, "secrets") && is(raw, "{}");
+}
+
+/* That of a part whose lease has passed before is Python's, which says so. */
+static bool read_deadline(struct json *json, struct spec *spec)
+{
+    struct json none = *json;
+    struct text raw;
+    spec->deadline = 0;
+    if (json_any(&none, &raw) && is(raw, "null")) {
+        *json = none;
+        return true;
+    }
+    return json_real(json, &spec->deadline) && spec->deadline > 0;
 }
 
 static bool read_field(struct memory *memory, struct json *json, struct text key, long long open_files, struct spec *spec)
 {
     struct text raw;
     long long number;
-    for (size_t at = 0; at < sizeof OF_OTHERS / sizeof *OF_OTHERS; at++)
-        if (is(key, OF_OTHERS[at]))
-            return json_any(json, &raw);
+    if (is_of_others(key))
+        return json_any(json, &raw);
     if (is(key, "env"))
         return read_env(memory, json, spec);
     if (is(key, "argv"))
@@ -235,7 +256,7 @@ static bool read_field(struct memory *memory, struct json *json, struct text key
     if (is(key, "cwd"))
         return json_string(json, &spec->cwd_as_written) && spec->cwd_as_written.size
             && (spec->cwd = json_decoded(memory, "", spec->cwd_as_written, NULL));
-    if (is(key, "umask") && json_number(json, &number) && number >= 0) {
+    if (is(key, "umask") && json_number(json, &number) && number >= 0 && number <= 07777) {
         spec->mask = (mode_t)number;
         return true;
     }
@@ -257,6 +278,8 @@ static bool read_field(struct memory *memory, struct json *json, struct text key
         return read_jobfile(memory, json, spec);
     if (is(key, "tasks"))
         return read_tasks(json);
+    if (is(key, "deadline"))
+        return read_deadline(json, spec);
     return read_empty(json, key);
 }
 
@@ -288,18 +311,17 @@ bool read_part(struct memory *memory, const struct spec *made, struct text own, 
     *found = *made;
     if (!read_fields(memory, own, open_files, found) || !found->uid.size || !found->argv)
         return false;
-    size_t at = 0, variables = found->variables;
+    size_t variables = found->variables;
     char **env = some(memory, (variables + 2) * sizeof *env);
     char *attempt = json_decoded(memory, NAME, found->uid, NULL);
     if (!env || !attempt || (found->jobfile && !found->script))
         return false;
     if (variables)
         memcpy(env, found->env, variables * sizeof *env);
-    while (at < variables && strncmp(env[at], NAME, sizeof NAME - 1) != 0)
-        at++;
+    found->env = env;
+    size_t at = place_of(found, variables, NAME, sizeof NAME - 1);
     env[at] = attempt;
     env[at < variables ? variables : variables + 1] = NULL;
-    found->env = env;
     found->title = found->title && *found->title ? found->title : attempt + sizeof NAME - 1;
     return true;
 }

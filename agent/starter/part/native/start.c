@@ -21,9 +21,15 @@
 static const int OWN_SIGNALS[] = {SIGPIPE, SIGXFSZ, SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU,
     SIGTSTP, SIGTTOU, SIGTTIN};
 
-struct files {
-    int in, out, err;
-};
+/* Where a shepherd has no Python, it has no handlers, and these signals blocked: its jobs have the mask of before. */
+static bool held;
+static sigset_t mask_of_jobs;
+
+void signals_are_held(const sigset_t *before)
+{
+    held = true;
+    mask_of_jobs = *before;
+}
 
 static void close_files(struct files *files)
 {
@@ -114,16 +120,29 @@ static char **candidates(struct memory *memory, const struct spec *spec)
     return found;
 }
 
+/* As system/binding.py, but by the child for itself. */
+static void bind_to(struct binding *to)
+{
+    if (to->cpus && syscall(SYS_sched_setaffinity, 0, MASK, to->cpus) < 0)
+        to->no_cpus = errno;
+    if (to->nodes && syscall(to->call, to->mode, to->nodes, 8 * MASK + 1) < 0)
+        to->no_nodes = errno;
+}
+
 /* In the child, whose memory is the shepherd's until the program runs. */
 static __attribute__((noinline)) void become(
     const struct spec *spec, const struct files *files, char *const *programs, const sigset_t *mask)
 {
     if (dup2(files->in, 0) < 0 || dup2(files->out, 1) < 0 || dup2(files->err, 2) < 0)
         return;
-    for (size_t at = 0; at < sizeof OWN_SIGNALS / sizeof *OWN_SIGNALS; at++)
+    if (files->kept >= 0)
+        fcntl(files->kept, F_SETFD, 0);
+    for (size_t at = 0; !held && at < sizeof OWN_SIGNALS / sizeof *OWN_SIGNALS; at++)
         signal(OWN_SIGNALS[at], SIG_DFL);
     sigprocmask(SIG_SETMASK, mask, NULL);
     setsid();
+    if (spec->binding)
+        bind_to(spec->binding);
     if (spec->nice)
         (void)!nice(spec->nice);
     for (int at = 0; at < spec->limit_count; at++)
@@ -132,25 +151,34 @@ static __attribute__((noinline)) void become(
         execve(*programs, spec->argv, spec->env);
 }
 
-static pid_t vforked(const struct spec *spec, const struct files *files, char *const *programs)
+/* ``mask``: the signals that the process has blocked; here none can come that has a handler. 0: it could not be started. */
+pid_t vforked(const struct spec *spec, const struct files *files, char *const *programs, const sigset_t *mask)
 {
     volatile bool failed = false;
-    sigset_t all, mask;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mask);
     pid_t pid = vfork();
     if (pid == 0) {
-        become(spec, files, programs, &mask);
+        become(spec, files, programs, mask);
         failed = true;
         _exit(127);
     }
-    sigprocmask(SIG_SETMASK, &mask, NULL);
     if (pid > 0 && failed) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
             ;
         return 0;
     }
     return pid < 0 ? 0 : pid;
+}
+
+static pid_t started(const struct spec *spec, const struct files *files, char *const *programs)
+{
+    sigset_t all, mask;
+    if (held)
+        return vforked(spec, files, programs, &mask_of_jobs);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mask);
+    pid_t pid = vforked(spec, files, programs, &mask);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    return pid;
 }
 
 /* Whether a child by vfork writes to the memory of its parent, which else would never learn that it failed: where vfork is done by fork
@@ -170,14 +198,14 @@ int lava_works(void)
 
 pid_t start(struct memory *memory, const struct spec *spec)
 {
-    struct files files = {-1, -1, -1};
+    struct files files = {-1, -1, -1, -1};
     char **programs = candidates(memory, spec);
     pid_t pid = 0;
     umask(spec->mask);
     if (programs && chdir(spec->cwd) == 0 && opens_again(spec->input) && opens_again(spec->out.path) && opens_again(spec->err.path)
         && write_jobfile(spec)) {
         if (open_files(spec, &files))
-            pid = vforked(spec, &files, programs);
+            pid = started(spec, &files, programs);
         close_files(&files);
         if (!pid && spec->jobfile)
             unlink(spec->jobfile);

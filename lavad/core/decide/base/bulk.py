@@ -10,7 +10,7 @@ from collections.abc import Callable
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.room import FULL, has_room
+from lavad.core.decide.base.room import TOO_MANY, has_room
 from lavad.core.decide.base.select import DENIED, FINISHED, UNKNOWN, Found, Target, select
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Select
@@ -153,7 +153,7 @@ class _Chunks:
         if isinstance(answer, str):
             return answer
         split = sum(1 for event in answer if isinstance(event, ev.JobEvent) and index_of(event.key))
-        return answer if has_room(cluster, cluster.specs.rows[array.spec].user, split) else FULL
+        return answer if has_room(cluster, cluster.specs.rows[array.spec].user, split) else TOO_MANY
 
     def _may_control(self, cluster: Cluster, job: Job | Array, allowed: dict[int, bool]) -> bool:
         may = allowed.get(job.spec)

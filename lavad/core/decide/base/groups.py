@@ -34,12 +34,14 @@ def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> De
 
 def missing_groups(cluster: Cluster, path: str, owner: str, now: float) -> list[ev.Event]:
     """Events that add a job's group and its ancestors where they are missing. Raises Refused."""
+    if not path:
+        return []
     rows = (JobGroup(name=name, owner=owner, added=now, implicit=True) for name in _missing(cluster, path, owner))
     return [ev.GroupSet(at=now, value=row) for row in rows]
 
 
 def _missing(cluster: Cluster, path: str, owner: str) -> list[str]:
-    found = [name for name in reversed(lineage(path)) if name not in cluster.groups.rows] if path else []
+    found = [name for name in reversed(lineage(path)) if name not in cluster.groups.rows]
     if found and cluster.groups_of[owner] + len(found) > cluster.conf.params.max_user_records:
         raise Refused("Job group threshold reached (MAX_USER_RECORDS); bgdel 0 deletes your empty job groups.")
     return found

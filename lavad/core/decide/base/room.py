@@ -8,6 +8,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 
 FULL = "Pending job threshold reached"
+TOO_MANY = f"{FULL} (MAX_USER_RECORDS)"
 
 
 def has_room(cluster: Cluster, user: str, units: int) -> bool:
@@ -18,12 +19,12 @@ def has_room(cluster: Cluster, user: str, units: int) -> bool:
 def check_room(cluster: Cluster, user: str, units: int) -> None:
     """Raises Refused, for a command that tries again, where the user has too much already."""
     if not has_room(cluster, user, units):
-        raise full(cluster)
+        raise full(cluster, TOO_MANY)
 
 
-def full(cluster: Cluster) -> Refused:
+def full(cluster: Cluster, why: str = FULL) -> Refused:
     """The refusal of a submission that may be taken later."""
-    return Refused(FULL, retry=cluster.conf.params.sub_try_interval)
+    return Refused(why, retry=cluster.conf.params.sub_try_interval)
 
 
 def units_of_new(cluster: Cluster, spec: Spec) -> int:

@@ -107,8 +107,8 @@ def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) 
         if job in cluster.jobs.rows:
             return Target(shown=str(job), keys=[job])
         return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
-    if array is None:
-        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job else UNKNOWN)
+    if array is None:  # a job that lives has no elements then
+        return Target(shown=text, why=FINISHED if 0 < job < cluster.next_job and job not in cluster.jobs.rows else UNKNOWN)
     if not array.indices.intersect(elements):
         return Target(shown=text, why=UNKNOWN)
     touched = cluster.elements.get(job, {})

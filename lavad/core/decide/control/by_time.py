@@ -49,18 +49,19 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
     """Termination deadlines (bsub -t): pending jobs exit, running ones are killed."""
     events: list[ev.Event] = []
     reason = TermReason.TERM_DEADLINE
+    due = {number for number, spec in cluster.specs.rows.items() if spec.deadline and now >= spec.deadline}
+    if not due:
+        return Decided(events=events)  # live jobs are looked through only then: there may be a million
     for key, job in cluster.jobs.rows.items():
-        deadline = cluster.specs.rows[job.spec].deadline
-        if not deadline or now < deadline:
+        if job.spec not in due:
             continue
         if job.state in WAITING:
             events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
         elif job.run is not None and not any(pending.kind is SignalKind.KILL for pending in job.run.pending_signals):
             events.append(ev.SignalRequested(at=now, key=key, pending=PendingSignal(kind=SignalKind.KILL, at=now, reason=reason)))
     for array in cluster.arrays.rows.values():
-        deadline = cluster.specs.rows[array.spec].deadline
         left = array.pending.union(array.held)
-        if deadline and now >= deadline and left:
+        if array.spec in due and left:
             events.append(ev.ElementsKilled(at=now, key=array.job, elements=left, reason=reason))
     return Decided(events=events)
 

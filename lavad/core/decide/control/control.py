@@ -18,6 +18,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, SignalKind, TermReason
+from lavad.core.rules.checkpoint_folder import for_other_hosts
 from lavad.core.site.rights import is_queue_admin
 
 NOT_STARTED = "Job has not started yet"
@@ -172,7 +173,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
         pending = migration(cluster, spec, caller.user, now)
         events: list[ev.Event] = []
         if ask.hosts:
-            number = spec_number(cluster, replace(spec, hosts=tuple(ask.hosts)), specs, now)
+            number = spec_number(cluster, for_other_hosts(replace(spec, hosts=tuple(ask.hosts))), specs, now)
             change = f"Hosts change to : {' '.join(ask.hosts)}"
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
         return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]

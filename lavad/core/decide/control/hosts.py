@@ -11,7 +11,9 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of, margin_of
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
+from lavad.core.decide.base.specs import together
 from lavad.core.decide.control.control import may_migrate, migration
+from lavad.core.decide.report.copies import holders_lost, holders_moved
 from lavad.core.decide.report.gpus import Cause, close_gpu
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
 from lavad.core.job.job import Attempt, Job, Part
@@ -53,11 +55,10 @@ def greeted(
     if row is None or row.state is not HostState.OK:
         events.append(ev.HostUp(at=now, host=host))
     booted = row is not None and row.facts.boot_id not in ("", facts.boot_id)
-    for key in sorted(cluster.use.hosts[host].jobs):
-        job = cluster.jobs.rows[key]
-        assert job.run is not None
-        events += _compare(cluster, job, job.run, host, known, booted and was_sent(job.run), now)
-    return events
+    jobs = [cluster.jobs.rows[key] for key in sorted(cluster.use.hosts[host].jobs)]
+    runs = [(job, job.run) for job in jobs if job.run is not None]
+    events += together(cluster, (_compare(cluster, job, run, host, known, booted and was_sent(run), now) for job, run in runs))
+    return [*events, *holders_moved(cluster, host, facts.copies_port, now)]
 
 
 def _compare(
@@ -114,7 +115,7 @@ def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
                 events.append(shrink_now(job, run, part, f"host {host} is not heard", now))
         elif job.state is JobState.RUN or job.state in SUSPENDED:
             events.append(ev.JobLost(at=now, key=key, host=host))
-    return events
+    return [*events, *holders_lost(cluster, host, now)]
 
 
 def expired(cluster: Cluster, host: str, keys: Iterable[int], now: float) -> list[ev.Event]:
@@ -123,7 +124,7 @@ def expired(cluster: Cluster, host: str, keys: Iterable[int], now: float) -> lis
     if row is None or row.state is HostState.OK:
         return []  # it has reconnected
     there = {key for key, _, _ in leased_parts(cluster, host)}
-    return [event for key in keys if key in there for event in fenced(cluster, key, host, now)]
+    return together(cluster, (fenced(cluster, key, host, now) for key in keys if key in there))
 
 
 @decides(Hosts)

@@ -12,16 +12,18 @@ from lavad.core.cluster.charge import gpus_with_attempt
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.base.room import FULL, has_room
+from lavad.core.decide.base.room import TOO_MANY, has_room
 from lavad.core.decide.base.select import DENIED, FINISHED
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.restart import RestartSource
+from lavad.core.job.checkpoints import holds
 from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Requeue, Submit
 from lavad.core.lang.ids import job_of, show
 from lavad.core.lang.states import FINAL, JobState
+from lavad.core.rules.copy_hosts import name_of
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.rights import may_control
 from proto.answers import Answer, Result
@@ -71,7 +73,7 @@ def _part(
         if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
             why = FINISHED  # earlier elements were ended meanwhile, so that the array's record is out of date
         if not why and not has_room(cluster, spec.user, AT_ONCE):
-            why = FULL
+            why = TOO_MANY
         lines.append({"id": show(job.key), "ok": not why, "why": why})
         if not why:
             events.append(_revived(cluster, ask, job, finished, caller, now, specs))
@@ -146,4 +148,6 @@ def find_restart_source(
     if spec.checkpoint is None:
         raise Refused("Checkpoint log is not found or is corrupted")
     made = found.checkpoints.generations if found.checkpoints is not None else ()
-    return RestartSource(spec, text, found.name, max((one.number for one in made if one.staged), default=-1))
+    newest = max((one.number for one in made if one.staged), default=-1)
+    held = tuple((host, tuple(numbers)) for host, numbers in holds(found.checkpoints).items())
+    return RestartSource(spec, text, found.name, newest, name_of(found, spec.user), held)

@@ -67,7 +67,7 @@ def _positions(cluster: Cluster, spec: Spec, key: int) -> list[tuple[QueuePositi
     for number, pending in cluster.pending.items():
         other = cluster.specs.rows[number]
         if other.queue == spec.queue:
-            found += [(_position_of(cluster, one), other) for one in pending.keys if one != key]
+            found += [(_position_of(cluster, one), other) for one in pending if one != key]
     return found
 
 

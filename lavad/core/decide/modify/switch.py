@@ -21,6 +21,7 @@ from lavad.core.job.resize import slots_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Switch
 from lavad.core.lang.ranges import Ranges
+from lavad.core.rules.checkpoint_folder import for_other_hosts
 from lavad.core.rules.ledger import Ledger
 
 _ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
@@ -108,4 +109,4 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: b
         check_against_queue(draft, cluster.queue_conf[name])
     except Refused as refusal:
         return refusal.text
-    return draft.spec
+    return for_other_hosts(draft.spec)

@@ -25,6 +25,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.job_names import ArrayError, name_of_command, parse_job_name
+from lavad.core.rules.checkpoint_folder import for_other_hosts
 from proto.options import find_reset
 
 
@@ -101,15 +102,9 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     if change.ask.options.keys() & GPU_OPTIONS:
         settle_gpus(draft, queue)
     settle_method(change.cluster, draft)
-    _settle_folder(change, draft)
+    if change.ask.options.keys() & {"m", "mn", "q", "qn"}:
+        draft.spec = for_other_hosts(draft.spec)
     check_against_queue(draft, queue)
-
-
-def _settle_folder(change: Change, draft: JobDraft) -> None:
-    """That hosts see the folder of the checkpoints was found for those that the job had then: others have to look."""
-    checkpoint, options = draft.spec.checkpoint, change.ask.options
-    if checkpoint is not None and checkpoint.seen and options.keys() & {"m", "mn", "q", "qn"}:
-        draft.set_spec(checkpoint=replace(checkpoint, seen=False))
 
 
 def _describe_all(change: Change) -> tuple[str, ...]:

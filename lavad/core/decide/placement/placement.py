@@ -7,38 +7,45 @@ plan replaces them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.placement import grow, preempt
 from lavad.core.decide.placement import incremental_alloc as piecemeal
+from lavad.core.decide.placement.alike import count_alike
 from lavad.core.events import Event, JobDispatched, JobSuspended, SignalRequested, SlotsReleased, SlotsReserved
 from lavad.core.job.job import AVOIDED, Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PreemptionAction, SignalKind
 from lavad.core.plan.cycle_record import RecordedCycle
-from lavad.core.plan.plan import Placement, Plan, Preemption, Suspension
+from lavad.core.plan.plan import Placement, Plan, Preemption, Suspension, split
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
 
+AT_ONCE = 512
+"""Hosts of jobs that one decision starts, about: 20 ms of the engine's, in which no user is answered."""
 
-def accept(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook, configured: int = 0) -> Decided:
-    """As ``accept_plan``, with the recorded inputs of the plan; the answer says whether they are kept.
+
+def accept(
+    cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook, configured: int = 0
+) -> tuple[Decided, Plan | None]:
+    """As ``accept_part``, with the recorded inputs of the plan; the answer says whether they are kept.
 
     A plan older than ``configured``, the version of the newest configuration, is dropped.
     """
     if not plan.decides or plan.version < configured:
-        return Decided()
-    events = accept_plan(cluster, plan, now, seed, book)
+        return Decided(), None
+    events, rest = accept_part(cluster, plan, now, seed, book)
     recorded = plan.recorded
     if not events or recorded is None:
-        return Decided(events=events)
+        return Decided(events=events), rest
     cycle = RecordedCycle(
-        version=plan.version,
+        version=plan.version if recorded.data else cluster.version,
         first=cluster.version + 1,
         count=len(events),
         at=now,
@@ -46,7 +53,7 @@ def accept(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook,
         anew=recorded.anew,
         data=recorded.data,
     )
-    return Decided(events=events, cycles=[cycle], answer={"kept": True})
+    return Decided(events=events, cycles=[cycle], answer={"kept": True}), rest
 
 
 def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook | None = None) -> list[Event]:
@@ -55,18 +62,18 @@ def accept_plan(cluster: Cluster, plan: Plan, now: float, seed: str, book: Limit
     ``seed``: random, new for each call, prefix of the attempts' uids; ``book``: cached limits of the current configuration.
     """
     draft = _Acceptance(cluster, now, seed, book or LimitBook(cluster.conf))
-    draft.suspend(plan)
-    for preemption in plan.preemptions:
-        draft.victims[preemption.beneficiary].append(preemption)
-    for placement in plan.placements:
-        draft.place(placement)
-    for growth in plan.growths:
-        if growth.key not in draft.used:
-            draft.events += grow.accept(cluster, draft.ledger, draft.limits, growth, now, draft.reserved)
-    draft.events += piecemeal.held(draft.ledger, plan.holds, lambda hold: _find_spec(cluster, hold), now)
-    draft.events += piecemeal.deadlocked(cluster, plan.deadlocked, now)
-    draft.events += preempt.resumed(cluster, draft.ledger, plan.resumes, draft.used, now)
+    draft.take(plan)
     return draft.events
+
+
+def accept_part(cluster: Cluster, plan: Plan, now: float, seed: str, book: LimitBook) -> tuple[list[Event], Plan | None]:
+    """As ``accept_plan``, of as many first proposals that there are events, and the rest of the plan; None: there is none."""
+    draft = _Acceptance(cluster, now, seed, book)
+    rest: Plan | None = plan
+    while rest is not None and not draft.events:
+        first, rest = split(rest, AT_ONCE)
+        draft.take(first)
+    return draft.events, rest
 
 
 class _Acceptance:
@@ -84,6 +91,22 @@ class _Acceptance:
         self.placed: set[int] = set()
         self.used: set[int] = set()
         """Jobs that are preempted."""
+
+    def take(self, plan: Plan) -> None:
+        """All of a plan, or of a part of it that comes after what was taken."""
+        self.suspend(plan)
+        self.victims.clear()
+        for preemption in plan.preemptions:
+            self.victims[preemption.beneficiary].append(preemption)
+        at = 0
+        while at < len(plan.placements):
+            at += self.place(plan.placements, at)
+        for growth in plan.growths:
+            if growth.key not in self.used:
+                self.events += grow.accept(self.cluster, self.ledger, self.limits, growth, self.now, self.reserved)
+        self.events += piecemeal.held(self.ledger, plan.holds, lambda hold: _find_spec(self.cluster, hold), self.now)
+        self.events += piecemeal.deadlocked(self.cluster, plan.deadlocked, self.now)
+        self.events += preempt.resumed(self.cluster, self.ledger, plan.resumes, self.used, self.now)
 
     def suspend(self, plan: Plan) -> None:
         """Suspensions by the system, and reserved slots that must be released."""
@@ -107,22 +130,37 @@ class _Acceptance:
             return SignalRequested(at=self.now, key=one.key, pending=pending)
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
 
-    def place(self, placement: Placement) -> None:
-        """Start a job, or reserve the slots of its victims for it, if that is still possible."""
+    def place(self, placements: Sequence[Placement], at: int) -> int:
+        """Start a job, or reserve the slots of its victims for it, if that is still possible; how many were looked at.
+
+        Elements of its array, or separate jobs of its class, that follow it and hold as it does are started with it.
+        """
+        placement = placements[at]
         spec = None if placement.key in self.placed else _find_spec(self.cluster, placement)
         if spec is None:
-            return
+            return 1
         unit = self.victims.get(placement.key, []) if self.victims else []
         for_good = any(one.how is not PreemptionAction.SUSPEND for one in unit) if unit else False
-        if not self._take(placement, spec, unit, for_good):
-            return
+        count = 1
+        if not self.victims and _is_followed(placements, at) and not self._why_not(placement, spec):
+            count = count_alike(self.ledger, self.limits, placements, at, spec, self.placed)
+        if count > 1:
+            self.ledger.take_alike(placement.key, spec, placement.parts, count)
+        elif not self._take(placement, spec, unit, for_good):
+            return 1
         self.placed.add(placement.key)
         if unit:
             self.used.update(one.key for one in unit)
             self.events += preempt.preempted(self.cluster, unit, self.now)
         if for_good:
             self.events.append(SlotsReserved(at=self.now, key=placement.key, parts=placement.parts))
-            return
+            return 1
+        for one in placements[at : at + count]:
+            self._start(one)
+        return count
+
+    def _start(self, placement: Placement) -> None:
+        self.placed.add(placement.key)
         job = self.cluster.jobs.rows.get(placement.key)
         attempt = 1 if job is None else job.attempt + 1
         uid = f"{self.seed}{len(self.events):x}"
@@ -138,6 +176,9 @@ class _Acceptance:
             )
         )
 
+    def _why_not(self, placement: Placement, spec: Spec) -> int:
+        return why_not_placed(self.ledger, self.limits, placement, spec, self.now, self.reserved)
+
     def _take(self, placement: Placement, spec: Spec, unit: list[Preemption], for_good: bool) -> bool:
         """Whether the placement holds; it is then counted in the ledger."""
         cluster, ledger = self.cluster, self.ledger
@@ -146,7 +187,7 @@ class _Acceptance:
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
         preempt.shift(ledger, unit, -1)
-        why = why_not_placed(ledger, self.limits, placement, spec, self.now, self.reserved)
+        why = self._why_not(placement, spec)
         if why or for_good:
             preempt.shift(ledger, unit, 1)
         if why:
@@ -156,6 +197,14 @@ class _Acceptance:
         else:
             ledger.take(placement.key, spec, placement.parts, placement.alone)
         return True
+
+
+def _is_followed(placements: Sequence[Placement], at: int) -> bool:
+    """Whether another element of the same array comes next, or behind a separate job one of its class."""
+    if at + 1 == len(placements):
+        return False
+    one, other = placements[at], placements[at + 1]
+    return job_of(other.key) == job_of(one.key) if index_of(one.key) else other.spec == one.spec > 0 and not index_of(other.key)
 
 
 def _find_spec(cluster: Cluster, placement: Placement) -> Spec | None:

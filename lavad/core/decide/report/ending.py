@@ -41,15 +41,16 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     if any(part.state not in OVER for part in run.parts):
         return []
     spec = cluster.specs.rows[job.spec]
-    again = _again(cluster, job, run, spec, now, end)
+    rule = exit_rule(cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue), spec)
+    again = _again(cluster, job, run, spec, now, end, rule)
     if again is not None:
         return [again]
     if not spec.memory_auto or find_kill(run) is not None:
-        return [_finish(job, run, now, end, exit_rule(cluster.conf, spec))]
+        return [_finish(job, run, now, end, rule)]
     learnt = learnt_of(job, run, spec, now)
     if more := after_memory_limit(cluster, job, run, spec, now, end):
         return [*learnt, *more]
-    finished = _finish(job, run, now, end, exit_rule(cluster.conf, spec))
+    finished = _finish(job, run, now, end, rule)
     return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
 
 
@@ -58,7 +59,9 @@ def find_kill(run: Attempt) -> PendingSignal | None:
     return next((pending for pending in run.pending_signals if pending.kind is SignalKind.KILL), None)
 
 
-def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+def _again(
+    cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None, rule: ExitRule
+) -> ev.JobRequeued | None:
     """The event that requeues the job, or None."""
     if find_kill(run) is not None:
         return None
@@ -80,7 +83,7 @@ def _again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, avoid=avoid, end=end, why=why)
     if run.verdict.status and (spec.rerunnable or spec.checkpoint is not None) and (broken := _broken_gpus(run, end)):
         return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, end=end, why=broken)
-    if (valued := _after_exit_value(cluster, job, run, spec, now, end)) is not None:
+    if (valued := _after_exit_value(job, run, spec, now, end, rule)) is not None:
         return valued
     if (limited := after_run_limit(job, run, spec, now, end)) is not None:
         return limited
@@ -165,12 +168,11 @@ def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: floa
     )
 
 
-def _after_exit_value(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+def _after_exit_value(job: Job, run: Attempt, spec: Spec, now: float, end: End | None, rule: ExitRule) -> ev.JobRequeued | None:
     """REQUEUE_EXIT_VALUES."""
     verdict = run.verdict
     assert verdict is not None
     exit_code = os.waitstatus_to_exitcode(verdict.status)
-    rule = exit_rule(cluster.conf, spec)
     often = rule.most is not None and job.requeues >= rule.most
     if verdict.limit is not TermReason.NONE or not rule.requeue.wants(exit_code) or often:
         return None

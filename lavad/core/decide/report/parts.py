@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.report import copies
 from lavad.core.decide.report.ending import after_last_part, find_kill
 from lavad.core.decide.report.gpus import befell, reported
 from lavad.core.events.part import with_end, with_fence, with_part
@@ -87,6 +88,7 @@ def started(cluster: Cluster, report: StartedReport, now: float) -> list[ev.Even
         events += _grown(job.key, with_part(run, part.host, state=PartState.RUNNING), now)
     if part is run.parts[0]:
         events += _checkpoint_period(cluster, job, run, job.checkpoints, now)
+        events += copies.holder(cluster, job, run, now)
     return events
 
 
@@ -128,16 +130,18 @@ def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list
         return []
     key, attempt, seconds = report.key, found[1].number, max(0.0, report.seconds)
     if report.staged:
-        return _staged(found[0], attempt, report, now)
+        return copies.staged(cluster, found[0], found[1], report, now)
     if report.why:
         newest = None if report.newest is None else min(report.newest, found[1].checkpoint)
+        known = found[0].checkpoints
+        why = report.why if newest is None else copies.why_gone(cluster, known, report.generation, report.why)
         event = ev.CheckpointFailed(
             at=now,
             key=key,
             attempt=attempt,
             generation=report.generation,
             seconds=seconds,
-            why=report.why[:MAX_WHY],
+            why=why[:MAX_WHY],
             newest=newest,
         )
         return [event]
@@ -152,27 +156,9 @@ def checkpointed(cluster: Cluster, report: CheckpointReport, now: float) -> list
         size=max(0, report.size),
         method=report.method,
     )
-    known = made(found[0].checkpoints, Generation(report.generation, now, attempt, seconds))
-    return [whole, *_checkpoint_period(cluster, found[0], found[1], known, now)]
-
-
-def _staged(job: Job, attempt: int, report: CheckpointReport, now: float) -> list[ev.Event]:
-    """A generation is whole in the shared folder, or is not; what is known is not told again."""
-    known = job.checkpoints
-    there = known is not None and any(one.number == report.generation and one.staged for one in known.generations)
-    if there and not report.why:
-        return []
-    seconds, size = max(0.0, report.seconds), max(0, report.size)
-    told = ev.CheckpointStaged(
-        at=now,
-        key=job.key,
-        attempt=attempt,
-        generation=report.generation,
-        seconds=seconds,
-        size=size,
-        why=report.why[:MAX_WHY],
-    )
-    return [told]
+    now_known = made(found[0].checkpoints, Generation(report.generation, now, attempt, seconds))
+    period = _checkpoint_period(cluster, found[0], found[1], now_known, now)
+    return [whole, *period, *copies.holder(cluster, found[0], found[1], now)]
 
 
 def _checkpoint_period(cluster: Cluster, job: Job, run: Attempt, known: Checkpoints | None, now: float) -> list[ev.Event]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.specs import together
 from lavad.core.decide.report import parts, tasks
 from lavad.core.job import reports
+from lavad.core.job.job import Attempt, End, Job
+from lavad.core.lang.states import JobState
 
 
 def decide_report(cluster: Cluster, report: reports.PartReport, now: float) -> list[ev.Event]:
@@ -34,3 +41,71 @@ def decide_report(cluster: Cluster, report: reports.PartReport, now: float) -> l
         case reports.TaskEndReport():
             return tasks.task_ended(cluster, report, now)
     return []
+
+
+def decide_reports(cluster: Cluster, told: Sequence[reports.PartReport], now: float) -> list[ev.Event]:
+    """The events of several that are ``independent``, or of one."""
+    if len(told) == 1:
+        return decide_report(cluster, told[0], now)
+    ends = _Ends(cluster, now)
+    return together(cluster, map(ends.decide, told))
+
+
+class _Ends:
+    """Good ends of different jobs. An element of an array that ran and ended as one before it is decided as that one."""
+
+    def __init__(self, cluster: Cluster, now: float) -> None:
+        self._cluster = cluster
+        self._now = now
+        self._before: tuple[Job, Attempt, End] | None = None
+
+    def decide(self, report: reports.PartReport) -> list[ev.Event]:
+        job = self._cluster.jobs.rows.get(report.key)
+        if not isinstance(report, reports.EndedReport) or job is None or job.run is None:
+            return decide_report(self._cluster, report, self._now)
+        done = ev.JobFinished(at=self._now, key=job.key, state=JobState.DONE, end=report.end)
+        if self._before is not None and _ends_as(job, job.run, report, *self._before):
+            return [done]
+        events = decide_report(self._cluster, report, self._now)
+        spec = self._cluster.specs.rows[job.spec]
+        # with these what else its end says has a part in the decision
+        if events == [done] and not spec.memory_auto and spec.checkpoint is None:
+            self._before = job, job.run, report.end
+        return events
+
+
+def _ends_as(job: Job, run: Attempt, report: reports.EndedReport, before: Job, its: Attempt, end: End) -> bool:
+    """Whether nothing that decides is different: the two were started together, and nothing became of either but its end."""
+    if run.parts is not its.parts or report.host != run.parts[0].host or report.uid != run.uid or not report.gone:
+        return False
+    if _deciding(report.end) != _deciding(end) or report.gpu_faults:
+        return False
+    return replace(run, uid=its.uid) == its and replace(job, key=before.key, name=before.name, run=its) == before
+
+
+def _deciding(end: End) -> tuple[object, ...]:
+    return end.status, end.lost, end.first_reason, end.limit, end.note, end.post
+
+
+def independent(told: Sequence[reports.PartReport]) -> Iterator[list[reports.PartReport]]:
+    """Reports of one host in their order; those together that are decided alike whatever became of the others of them.
+
+    These are good ends of different jobs: what follows from one is about its job alone, and perhaps a spec of its own.
+    """
+    group: dict[int, reports.PartReport] = {}
+    for report in told:
+        if not _is_good_end(report) or report.key in group:
+            yield from [[*group.values()]] if group else ()
+            group = {}
+        if _is_good_end(report):
+            group[report.key] = report
+        else:
+            yield [report]
+    if group:
+        yield [*group.values()]
+
+
+def _is_good_end(report: reports.PartReport) -> bool:
+    if not isinstance(report, reports.EndedReport):
+        return False
+    return report.gone and not (report.end.status or report.end.lost or report.end.first_reason or report.gpu_faults)

@@ -13,6 +13,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.rules.checkpoint_folder import hosts_for
+from lavad.core.rules.copy_hosts import why_nowhere
 
 APP, AUTO, CRIU = "app", "auto", "criu"
 _HOSTS = f"select[{CRIU}]"
@@ -34,14 +35,16 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
         if why:
             raise Refused(f"{CRIU}: {why}")
         _require(draft, resreq.parse(_HOSTS))
-    _settle_stage(draft)
+    _settle_stage(cluster, draft)
 
 
-def _settle_stage(draft: JobDraft) -> None:
+def _settle_stage(cluster: Cluster, draft: JobDraft) -> None:
     """A job whose checkpoints are on its host's own disk is on one host; raises Refused for what cannot be."""
     spec = draft.spec
-    if spec.checkpoint is None or not spec.checkpoint.stage:
+    if spec.checkpoint is None or not spec.checkpoint.copied:
         return
+    if spec.checkpoint.to_hosts and (why := why_nowhere(cluster, spec)):
+        raise Refused(f"-k: stage names no folder (stage=DIR), the cluster has none (LAVA_CHKPNT_STAGE_DIR), and {why}")
     if spec.roles or spec.resizable or not _may_be_on_one_host(spec):
         what = "several roles" if spec.roles else "a size that changes" if spec.resizable else "several hosts"
         raise Refused(f"-k: stage: a job of {what} writes its checkpoints where all of its hosts see them")

@@ -25,6 +25,9 @@ WORDS: dict[str, tuple[str, ...]] = {
     "torchrun": ("static",),
 }
 """Each framework, and the words that it accepts in parentheses."""
+NUMBERS: dict[str, tuple[str, ...]] = {"torchrun": ("nproc", "restarts")}
+"""Words with a number: the processes of each host, how often torchrun starts them again."""
+MAX_NUMBER = 100_000
 
 _CALL = re.compile(r"([^\s,()]+)(\([^()]*\))?")
 LAUNCHERS = ("mpirun", "mpiexec", "srun", "prun", "orterun")
@@ -83,8 +86,9 @@ def launch_of(name: str, inside: str, command: str) -> str:
     """The job's launch, as the agents read it; raises Refused for words or programs that cannot be."""
     words = sorted({word for word in re.split(r"[\s,]+", inside) if word})
     for word in words:
-        if word not in WORDS[name]:
-            known = f"; it knows {', '.join(WORDS[name])}" if WORDS[name] else ""
+        if word not in WORDS[name] and not _is_number(name, word):
+            every = (*WORDS[name], *(f"{one}=N" for one in NUMBERS.get(name, ())))
+            known = f"; it knows {', '.join(every)}" if every else ""
             raise Refused(f"{name}({word}): -a {name} does not know {word}{known}")
     first = _program(command)
     launchers = _FRAMEWORK_LAUNCHERS if name == "torchrun" else (*_FRAMEWORK_LAUNCHERS, "torchrun")
@@ -92,6 +96,17 @@ def launch_of(name: str, inside: str, command: str) -> str:
         hint = "; use -a torchrun" if first == "torchrun" else ""
         raise Refused(f"{first}: -a {name} starts every rank itself; give the program alone (bsub -a {name} -n N PROGRAM){hint}")
     return f"{name}({','.join(words)})" if words else name
+
+
+def _is_number(name: str, word: str) -> bool:
+    """Whether it is ``nproc=4``; raises Refused for a number that cannot be."""
+    key, equals, value = word.partition("=")
+    if not equals or key not in NUMBERS.get(name, ()):
+        return False
+    least = 1 if key == "nproc" else 0
+    if not re.fullmatch(r"[0-9]{1,6}", value) or not least <= int(value) <= MAX_NUMBER:
+        raise Refused(f"{name}({word}): -a {name} does not know {word}; {key}= is a number from {least} to {MAX_NUMBER}")
+    return True
 
 
 def step_of(name: str, inside: str) -> Step:

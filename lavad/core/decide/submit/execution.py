@@ -66,7 +66,7 @@ def read_requeue(draft: JobDraft, option: str, value: OptionValue) -> None:
 AUTO = "auto"
 """In place of a checkpoint period."""
 STAGE = "stage"
-"""Without a folder: that of LAVA_CHKPNT_STAGE_DIR."""
+"""Without a folder: that of LAVA_CHKPNT_STAGE_DIR, else on another host."""
 
 
 @reads("k")
@@ -86,9 +86,8 @@ def read_checkpoint(draft: JobDraft, option: str, value: OptionValue) -> None:
             raise Refused(f"-k: {STAGE} is given twice")
         made = replace(made, **found)
     if made.stage == STAGE:
-        made = replace(made, stage=draft.conf.params.lava_chkpnt_stage_dir)
-        if not made.stage:
-            raise Refused(f"-k: {STAGE} names no folder ({STAGE}=DIR), and the cluster has none (LAVA_CHKPNT_STAGE_DIR)")
+        folder = draft.conf.params.lava_chkpnt_stage_dir
+        made = replace(made, stage=folder, to_hosts=not folder)
     if made.auto and made.period:
         raise Refused(f"{made.period // 60}: Bad checkpoint period: {AUTO} is given, too")
     draft.set_spec(checkpoint=made)

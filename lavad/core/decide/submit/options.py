@@ -32,8 +32,8 @@ def read_own(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
 
 
 def _read(draft: JobDraft, option: str, value: OptionValue) -> None:
-    texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    if any(len(text) > MAX_TEXT for text in texts) and option != "is":
+    longest = len(value) if isinstance(value, str) else max(map(len, value), default=0) if isinstance(value, list) else 0
+    if longest > MAX_TEXT and option != "is":
         raise Refused(f"-{option}: The value is too long")
     reader = READERS.get(option)
     if reader is None:

@@ -21,7 +21,10 @@ class RestartSource(msgspec.Struct, frozen=True):
     text: JobText
     name: str
     staged: int = -1
-    """Its newest generation that was copied to a shared folder; -1: there is none."""
+    """Its newest generation that was copied; -1: there is none."""
+    copies: str = ""
+    """The name of its copies on other hosts, and which of them has which."""
+    held: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 def begin(draft: JobDraft, ask: Submit, source: RestartSource, from_host: str) -> None:
@@ -43,4 +46,8 @@ def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
     draft.restart = source.staged if ask.restart_from is None else ask.restart_from
     if draft.restart < 0:
         raise Refused("Checkpoint log is not found or is corrupted")
-    draft.set_spec(checkpoint=replace(before, folder=checkpoint.folder, of=of, seen=False))
+    found = replace(before, folder=checkpoint.folder, of=of, seen=False)
+    if before.to_hosts:  # each host has a folder of its own, where that of the former job may not be
+        draft.restart = source.staged
+        found = replace(found, of="", of_copies=source.copies, of_held=source.held)
+    draft.set_spec(checkpoint=found)

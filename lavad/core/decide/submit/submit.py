@@ -19,7 +19,7 @@ from lavad.core.decide.base.room import check_room, full, units_of_new
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
-from lavad.core.decide.submit.alike import Alike, Common, key_of, own_draft, split_options
+from lavad.core.decide.submit.alike import Alike, Common, Run, key_of, own_draft, split_options
 from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
@@ -52,12 +52,30 @@ def submit(
     seen: Seen | None = None,
 ) -> Decided:
     """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``source``:
-    the job that is restarted; ``alike``: the submissions of the same request, time and caller before it; ``seen``: which hosts
+    the job that is restarted; ``alike``: submissions before it, of the same time and state of the site; ``seen``: which hosts
     see the same folders.
     """
+    run = Run()
+    answer = submit_in(run, cluster, ask, caller, now, local, known, source, alike, seen)
+    return Decided(events=run.events, answer=answer, texts=run.texts)
+
+
+def submit_in(
+    run: Run,
+    cluster: Cluster,
+    ask: Submit,
+    caller: Caller,
+    now: float,
+    local: datetime,
+    known: StoredJobs = NOTHING,
+    source: RestartSource | None = None,
+    alike: Alike | None = None,
+    seen: Seen | None = None,
+) -> Answer:
+    """As ``submit``, behind what the run has, which gets the events and the text; a refusal adds nothing to it."""
     _check_caller(cluster, ask, caller)
     common, own = split_options(ask.options)
-    key = None if alike is None or source is not None else key_of(ask, common)
+    key = None if alike is None or source is not None else key_of(ask, caller, common)
     found = alike.get(key) if alike is not None and key is not None else None
     if found is None:
         found = _common_draft(cluster, ask, common, caller, now, local, source, seen or {})
@@ -70,12 +88,15 @@ def submit(
     settle_learnt_memory(cluster, draft)
     name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
     settle_interactive(draft, name)
-    _check_pending_limits(cluster, draft, name, most)
+    slots, more = _check_pending_limits(run, cluster, draft, name, most)
     depends: Resolved | None = None
     if draft.condition:
         indices = name.indices if isinstance(name, ArraySpec) else None
         depends = resolve(cluster, draft.condition, caller, draft.orphan, known, indices)
-    return _submitted(cluster, draft, name, queue, now, bool(draft.queues), caller, depends)
+    answer = _submitted(run, cluster, draft, name, queue, now, bool(draft.queues), caller, depends)
+    run.slots += slots
+    run.units += more + 1 + len(str(name)) // CHARS
+    return answer
 
 
 def _common_draft(
@@ -176,7 +197,7 @@ def check_reservation(cluster: Cluster, draft: JobDraft) -> None:
 def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit, seen: Seen) -> None:
     """Raises Refused where the command has said which folder it is; else the first host looks before the job starts."""
     checkpoint, mount = draft.spec.checkpoint, ask.checkpoint_mount
-    if checkpoint is None or not ask.checkpoint_folder:
+    if checkpoint is None or checkpoint.to_hosts or not ask.checkpoint_folder:
         return
     folder = checkpoint.stage or checkpoint.folder
     why = why_alone(cluster, draft.spec, (checkpoint.folder, ask.checkpoint_folder), mount, seen)
@@ -210,16 +231,23 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
         raise Refused(str(error)) from None
 
 
-def _check_pending_limits(cluster: Cluster, draft: JobDraft, name: ArraySpec | str, most: int | None) -> None:
-    count = len(name.indices) if isinstance(name, ArraySpec) else 1
-    used = cluster.use.users[draft.spec.user]
-    if most is not None and used[0] + used[1] + count * draft.spec.slots > most:
+def _check_pending_limits(
+    run: Run, cluster: Cluster, draft: JobDraft, name: ArraySpec | str, most: int | None
+) -> tuple[int, int]:
+    """(Slots that are pending with it, units of its class if that is new); raises Refused."""
+    user = draft.spec.user
+    slots = (len(name.indices) if isinstance(name, ArraySpec) else 1) * draft.spec.slots
+    used = cluster.use.users[user]
+    if most is not None and used[0] + used[1] + run.slots + slots > most:
         raise full(cluster)
     units = 1 + len(draft.name) // CHARS + (len(draft.condition) // READ_CHARS)
-    check_room(cluster, draft.spec.user, units + units_of_new(cluster, draft.spec))
+    more = units_of_new(cluster, draft.spec) if run.number_of(draft.spec) is None else 0
+    check_room(cluster, user, run.units + units + more)
+    return slots, more
 
 
 def _submitted(
+    run: Run,
     cluster: Cluster,
     draft: JobDraft,
     name: ArraySpec | str,
@@ -228,13 +256,19 @@ def _submitted(
     named: bool,
     caller: Caller,
     depends: Resolved | None,
-) -> Decided:
-    job = next_job_id(cluster)
-    events: list[ev.Event] = []
-    spec = spec_number(cluster, draft.spec, events, now)
-    events += missing_groups(cluster, draft.spec.group, caller.user, now)
+) -> Answer:
+    job = next_job_id(cluster, run)
+    events = run.events
+    spec = run.number_of(draft.spec)
+    if spec is None:
+        spec = spec_number(cluster, draft.spec, events, now)
+        if not run.jobs:
+            events += missing_groups(cluster, draft.spec.group, caller.user, now)
+        run.has(draft.spec, spec)
     array = name if isinstance(name, ArraySpec) else None
-    text = replace(draft.text, array_spec="" if array is None else draft.name, on_hold=draft.held)
+    text, array_spec = draft.text, "" if array is None else draft.name
+    if text.array_spec != array_spec or text.on_hold != draft.held:
+        text = replace(text, array_spec=array_spec, on_hold=draft.held)
     events.append(
         ev.JobSubmitted(
             at=now,
@@ -251,16 +285,19 @@ def _submitted(
             ended=depends[1] if depends is not None else (),
         )
     )
-    answer: Answer = {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
-    return Decided(events=events, answer=answer, texts=[(job, text)])
+    run.jobs.add(job)
+    run.next_job = job + 1
+    run.texts.append((job, text))
+    return {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
 
 
-def next_job_id(cluster: Cluster) -> int:
+def next_job_id(cluster: Cluster, run: Run) -> int:
     """The next free job id; ids wrap at MAX_JOBID, and skip jobs that still live."""
     most = cluster.conf.params.max_jobid
-    job = cluster.next_job if cluster.next_job <= most else 1
+    job = run.next_job or cluster.next_job
+    job = job if job <= most else 1
     for _ in range(most):
-        if job not in cluster.jobs.rows and job not in cluster.arrays.rows and job not in cluster.conditions.named:
+        if not (job in cluster.jobs.rows or job in cluster.arrays.rows or job in cluster.conditions.named or job in run.jobs):
             return job
         job = job + 1 if job < most else 1
     raise Refused("No job id is free: MAX_JOBID is too small for the jobs in the system")

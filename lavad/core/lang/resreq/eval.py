@@ -18,7 +18,7 @@ Values = Mapping[str, Value]
 _Found = Value | None
 _Test = Callable[[Values], _Found]
 
-_OPS: dict[str, Callable[[Any, Any], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     ">=": operator.ge,
@@ -26,6 +26,7 @@ _OPS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+"""How a comparison is made. Of an array of numbers and a number it makes an array."""
 _SUMS: dict[str, Callable[[float, float], float]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -113,7 +114,7 @@ def _comparison(kind: str, left: Expr, right: Expr, local_type: str) -> _Test:
         return _type_test(kind, right[1], local_type)
     if left[0] == "name" and right[0] == "num":
         return _against_number(kind, left[1], right[1], right[2])
-    op, first, second = _OPS[kind], _compile(left, local_type), _compile(right, local_type)
+    op, first, second = COMPARE[kind], _compile(left, local_type), _compile(right, local_type)
     word = right[1] if left[0] == "name" and right[0] == "name" else None
 
     def compare(values: Values) -> bool:
@@ -136,7 +137,7 @@ def _type_test(kind: str, wanted: str, local_type: str) -> _Test:
 
 
 def _against_number(kind: str, name: str, number: float, text: str) -> _Test:
-    op = _OPS[kind]
+    op = COMPARE[kind]
 
     def compare(values: Values) -> bool:
         value = values.get(name)

@@ -80,3 +80,42 @@ def test_a_copy_that_is_given_up_is_not_begun_again() -> None:
     assert not staging.is_due(1e9, state, 3)
     assert staging.is_due(1e9, Staging("u"), 3)
     assert not staging.is_due(1e9, Staging("u", staged=3), 3)
+
+
+def test_copies_go_to_the_host_that_was_named_last() -> None:
+    state = Staging("u", away=True)
+    assert staging.look(1.0, state, 3) == (state, []), "none is named yet"
+    state = staging.to_host(state, "h2")
+    assert staging.to_host(state, "h2") is state
+    state, effects = staging.look(1.0, state, 3)
+    assert effects == [StageGeneration("u", 3)]
+    state, effects = staging.done(2.0, state, 100, "")
+    assert effects == [ReportStaged("u", 3, 1.0, 100, host="h2")]
+    assert staging.look(3.0, state, 3)[1] == []
+    state, effects = staging.look(3.0, staging.to_host(state, "h3"), 3)
+    assert effects == [StageGeneration("u", 3)], "the other one has none"
+    state = staging.to_host(state, "h2")
+    state, effects = staging.done(4.0, state, 100, "")
+    assert effects == [ReportStaged("u", 3, 1.0, 100, host="h3")]
+    assert staging.look(4.0, state, 3)[1] == [StageGeneration("u", 3)]
+
+
+def test_a_host_is_blamed_for_what_is_its_fault_alone_and_given_time() -> None:
+    state, _ = staging.look(1.0, Staging("u", away=True, holder="h2"), 3)
+    broken, effects = staging.done(2.0, state, 0, "refused", by_host=True)
+    assert effects == [ReportStaged("u", 3, 1.0, why="refused", host="h2")]
+    assert staging.look(3.0, staging.to_host(broken, "h3"), 3)[1] == [], "no host is tried at once"
+    assert staging.look(2.0 + RETRY, staging.to_host(broken, "h3"), 3)[1] == [StageGeneration("u", 3)]
+    assert staging.done(2.0, state, 0, "damaged")[1] == [ReportStaged("u", 3, 1.0, why="damaged")]
+    pauses = []
+    for _ in range(6):
+        pauses.append(broken.retry - 2.0)
+        broken, _ = staging.done(2.0, staging.look(broken.retry, broken, 3)[0], 0, "full", by_host=True)
+    assert pauses == [RETRY * times for times in (1, 2, 4, 8, 16, 16)], "hosts may be full for long"
+
+
+def test_a_copy_of_before_the_agent_started_is_made_again() -> None:
+    state = staging.found(1.0, Staging("u", away=True), 3)
+    state, effects = staging.done(2.0, staging.to_host(state, "h2"), 100, "")
+    assert effects == []
+    assert staging.look(2.0, state, 3)[1] == [StageGeneration("u", 3)]

@@ -18,6 +18,7 @@ from agent.starter.protocol.reports import Address, Root
 from lavad.core.decide.submit import esubs as asked
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, Part
+from lavad.core.lang.asks import Refused
 from lavad.core.rules.effects import ReleasePart, links_of
 from lavad.wire import decode, encode
 from proto import agent_pb2 as pb
@@ -206,7 +207,7 @@ def test_ports_travel_from_each_host_to_all(linked: bool, ports: list[list[int]]
     parts = tuple(Part(host=f"h{n}", slots=1, address=text) for n, text in enumerate(texts))
     root, kept = links_of(Attempt(number=1, uid="u", dispatched=0.0, parts=parts))
     effect = ReleasePart(host="h0", key=1, attempt=1, uid="u", root=root, ports=kept)
-    told = mpi.root_of(encode.order(effect).release)
+    told = mpi.root_of(pb.Order.FromString(encode.order(effect)).release)
     if linked or any(ports):
         assert told == Root(link.host, link.port, tuple(map(tuple, ports)) if any(ports) else ())
     else:
@@ -254,6 +255,12 @@ def test_the_options_of_torchrun() -> None:
     found = torchrun.options(static, start(1), "77", 2)
     assert (found["node-rank"], found["master-addr"], found["master-port"]) == ("1", "10.0.0.1", "@LAVA_PORT_0_0@")
     assert torchrun.variables({"nproc-per-node": "2"}) == {"PET_NPROC_PER_NODE": "2"}
+    counted = frameworks.parse("torchrun(nproc=4,restarts=0)")
+    assert counted is not None
+    found = torchrun.options(counted, start(1), "77", 2)
+    assert (found["nproc-per-node"], found["max-restarts"]) == ("4", "0")
+    assert torchrun.elastic(found, start(1), 2, 4)["max-restarts"] == "0"
+    assert torchrun.elastic(torchrun.options(plain, start(1), "77", 2), start(1), 2, 4)["max-restarts"] == "1000"
 
 
 def test_master_and_agents_know_the_same_frameworks() -> None:
@@ -262,6 +269,23 @@ def test_master_and_agents_know_the_same_frameworks() -> None:
         launch = frameworks.parse(asked.launch_of(name, " , ".join(words), "./train.py"))
         assert launch is not None
         assert launch.words == set(words)
+    assert asked.launch_of("torchrun", "restarts=3 nproc=4", "./train.py") == "torchrun(nproc=4,restarts=3)"
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "why"),
+    [
+        ("torchrun", "nproc=0", "nproc= is a number from 1 to 100000"),
+        ("torchrun", "restarts=-1", "restarts= is a number from 0 to 100000"),
+        ("torchrun", "restarts=", "restarts= is a number from 0 to 100000"),
+        ("torchrun", "nodes=4", "it knows static, nproc=N, restarts=N"),
+        ("pytorch", "nproc=4", "it knows gpu"),
+    ],
+)
+def test_a_word_that_a_framework_does_not_know_is_refused(name: str, word: str, why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        asked.launch_of(name, word, "./train.py")
+    assert refused.value.text == f"{name}({word}): -a {name} does not know {word}; {why}"
 
 
 def test_a_script_lies_on_every_host(tmp_path: pytest.TempPathFactory) -> None:
@@ -270,7 +294,7 @@ def test_a_script_lies_on_every_host(tmp_path: pytest.TempPathFactory) -> None:
     text = pb.JobText(user="me", command="x", script="#!/bin/sh\nexec train\n", launch="pytorch", cwd="/", rank_files="o.%J.%R")
     order = pb.Order(key=7, attempt=1, uid="ab", start=start(1))
     made = build.Compiled(text, user, site)
-    part = build.part(order, made, outputs.OutputPaths(), site, HostFiles(site.hostfile_dir), None)
+    _, part = build.part(order, made, outputs.OutputPaths(), site, HostFiles(site.hostfile_dir), "", None)
     assert part.jobfile is not None
     assert part.script == text.script
     assert part.argv == ("/bin/sh", part.jobfile.path)

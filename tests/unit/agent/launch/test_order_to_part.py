@@ -37,6 +37,14 @@ def site(folder: str = "/spool", **conf: str) -> Site:
         ("prog --a=b x=y ./z", ["prog", "--a=b", "x=y", "./z"]),
         ("echo a b", ["echo", "a", "b"]),
         ("true", ["true"]),
+        ("exec sleep 10", ["sleep", "10"]),
+        ("exec echo -n a", ["echo", "-n", "a"]),
+        ("exec", None),
+        ("exec exec true", None),
+        ("exec -a name true", None),
+        ("exec a=b true", None),
+        ("exec prog > out", None),
+        ("exec cd /tmp", None),
         ("echo -n a", None),
         ("A=b prog", None),
         ("cd /tmp", None),
@@ -204,7 +212,7 @@ def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
     text = pb.JobText(command="x", cwd="/w", pre_exec="y", limits=pb.Limits(core=-1))
     order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts, place=1, two_phase=True, restart=-1))
     made = build.Compiled(text, ALICE, site(str(tmp_path)))
-    part = build.part(order, made, outputs.OutputPaths(), site(str(tmp_path)), HostFiles(str(tmp_path)), 5.0)
+    _, part = build.part(order, made, outputs.OutputPaths(), site(str(tmp_path)), HostFiles(str(tmp_path)), "", 5.0)
     assert (part.tasks, part.pre_exec, part.deadline) == ((), None, 5.0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.launch import environ, roles
+from agent.launch import environ, role_env, roles
 from agent.starter.process.ports import Ports
 from agent.starter.process.spec import Spec, Template
 from agent.starter.protocol.part import PortsSpec, TaskSpec
@@ -140,6 +140,66 @@ def test_an_elastic_pytorch_job_meets_at_its_first_task() -> None:
         }
 
 
+ONE_OF_EACH = [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)]), host("h2", "10.0.0.2", [(1, 1, 1), (2, 0, 1)])]
+
+
+def theirs(framework: str, task: str, *names: str) -> dict[str, str]:
+    """What a task has of its framework's, in a job with these roles."""
+    job = text(framework, *(pb.Role(name=name, command="x", least=1, count=2) for name in names))
+    return {n: v for n, v in env_of(job, ONE_OF_EACH)[task].items() if not n.startswith(("LAVA_", "LSF_"))}
+
+
+def test_xgboost_and_jax_meet_at_the_first_task() -> None:
+    first, port = "10.0.0.1", "@LAVA_PORT_0_0@"
+    found = theirs("xgboost", "worker[1]", "master", "worker", "last")
+    assert found == {"MASTER_ADDR": first, "MASTER_PORT": port, "WORLD_SIZE": "4", "RANK": "2"}
+    numbers = {"NUM_PROCESSES": "4", "PROCESS_ID": "3"}
+    assert theirs("jax", "last[0]", "worker", "more", "last") == {
+        "COORDINATOR_ADDRESS": first,
+        "COORDINATOR_PORT": port,
+        "JAX_COORDINATOR_ADDRESS": f"{first}:{port}",
+        **numbers,
+        **{f"JAX_{name}": number for name, number in numbers.items()},
+    }
+
+
+@pytest.mark.parametrize("names", [("master", "worker", "last"), ("worker", "more", "last")])
+def test_paddle_trains_alone_or_with_servers(names: tuple[str, ...]) -> None:
+    both = {"PADDLE_MASTER": "10.0.0.1:@LAVA_PORT_0_0@", "PADDLE_NNODES": "4", "PADDLE_JOB_ID": "lava-7-2"}
+    mine = {"PADDLE_RANK": "0", "POD_IP": "10.0.0.1"}, {"PADDLE_RANK": "3", "POD_IP": "10.0.0.2"}
+    more: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    if "master" in names:
+        more = {"PADDLE_SERVER_NUM": "1"}, {"PADDLE_TRAINER_NUM": "1"}
+    assert theirs("paddle", f"{names[0]}[0]", *names) == both | mine[0] | more[0]
+    assert theirs("paddle", "last[0]", *names) == both | mine[1] | more[1]
+
+
+def test_mxnet_has_a_scheduler_servers_and_workers() -> None:
+    """MX_CONFIG, whose ports are numbers, and the variables of ps-lite."""
+    env = theirs("mxnet", "worker[0]", "Scheduler", "Server", "worker")
+    config = env.pop("MX_CONFIG")
+    for place, number in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        config = config.replace(f"@LAVA_PORT_{place}_{number}@", f"2{place}{number}")
+    assert json.loads(config) == {
+        "cluster": {
+            "scheduler": [{"url": "10.0.0.1", "port": 200}],
+            "server": [{"url": "10.0.0.1", "port": 201}, {"url": "10.0.0.2", "port": 210}],
+            "worker": [{"url": "10.0.0.2", "port": 211}],
+        },
+        "labels": {"scheduler": "", "server": "", "worker": ""},
+        "task": {"type": "worker", "index": 0},
+    }
+    assert env == {
+        "DMLC_PS_ROOT_URI": "10.0.0.1",
+        "DMLC_PS_ROOT_PORT": "@LAVA_PORT_0_0@",
+        "DMLC_NUM_SERVER": "2",
+        "DMLC_NUM_WORKER": "1",
+        "DMLC_ROLE": "worker",
+        "DMLC_NODE_HOST": "10.0.0.2",
+        "DMLC_WORKER_ID": "0",
+    }
+
+
 def mpi(nproc: int = 2) -> pb.JobText:
     launcher = pb.Role(name="launcher", command="mpirun --hostfile /etc/mpi/hostfile ./a.out", slots=1, kind="launcher")
     return text("mpi", launcher, pb.Role(name="worker", kind="hold", slots=2), nproc=nproc)
@@ -216,7 +276,7 @@ def test_ranks_are_dense_and_ports_are_each_ones_own(counts: list[list[int]]) ->
     for at, own in enumerate(counts):
         hosts.append(host(f"h{at}", f"10.0.0.{at}", [(role, firsts[role], n) for role, n in enumerate(own) if n]))
         firsts = [first + n for first, n in zip(firsts, own, strict=True)]
-    peers = roles.peers_of(hosts)
+    peers = role_env.peers_of(hosts)
     assert [peer.rank for peer in peers] == list(range(sum(firsts)))
     assert [(peer.role, peer.index) for peer in peers] == [(role, index) for role in range(3) for index in range(firsts[role])]
     assert len({peer.at for peer in peers}) == len(peers)
@@ -248,5 +308,7 @@ def test_marks_are_filled_wherever_they_stand() -> None:
 
 def test_a_job_that_a_task_submits_is_another_world() -> None:
     """Bad input: stale variables of a role do no harm."""
-    env = fields(text("tensorflow"), 0).env | env_of(text("tensorflow"))["chief[0]"] | {"KEEP": "1"}
-    assert environ.inherited(env) == {"KEEP": "1"}
+    for framework in ("tensorflow", "jax", "xgboost", "paddle", "mxnet", "volcano"):
+        job = text(framework)
+        env = role_env.shared(role_env.peers_of(TWO), job, pb.Start(hosts=TWO)) | env_of(job)["chief[0]"] | {"KEEP": "1"}
+        assert {n for n in environ.inherited(env) if not n.startswith("VC_")} == {"KEEP"}

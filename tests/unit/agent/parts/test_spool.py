@@ -24,7 +24,7 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
     text = pb.JobText(id=1, command="x")
     part = Part("a", 7, 1, Rules(run=60), Stage.RUNNING, since=5.0, requests=frozenset({1, 2}))
     for uid in ("a", "b", "c"):
-        spool.began(uid, b"order " + uid.encode(), text, ALICE, 12.0)
+        spool.began(uid, b"order " + uid.encode(), text, ALICE, 12.0, f"/f/{uid}.end")
     spool.keep(part)
     spool.forget("b")
     spool.flush()
@@ -32,6 +32,7 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
         found = Spool(str(tmp_path)).load()
         assert list(found) == ["a", "c"]
         assert (found["a"].order, found["a"].part, found["a"].user) == (b"order a", part, ALICE)
+        assert found["a"].ends == "/f/a.end"
         assert pb.JobText.FromString(found["c"].text) == text
     # Equal texts are kept once.
     assert (tmp_path / "parts.journal").read_bytes().count(text.SerializeToString()) == 1
@@ -45,7 +46,7 @@ def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.
     spool.load()
     text = pb.JobText(id=1, command="x" * 50)
     for number in range(5):
-        spool.began(str(number), b"o", text, ALICE, 1.0)
+        spool.began(str(number), b"o", text, ALICE, 1.0, "")
     spool.flush()
     path = folder / "parts.journal"
     whole = path.read_bytes()
@@ -59,18 +60,18 @@ def test_what_is_written_after_a_full_disk_is_read_again(tmp_path: Path) -> None
     spool = Spool(str(tmp_path))
     spool.load()
     text = pb.JobText(id=1, command="x")
-    spool.began("before", b"o", text, ALICE, 1.0)
+    spool.began("before", b"o", text, ALICE, 1.0, "")
     spool.flush()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     former = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 10, hard))
     try:
-        spool.began("lost", b"o" * 100, text, ALICE, 1.0)
+        spool.began("lost", b"o" * 100, text, ALICE, 1.0, "")
         spool.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, former)
-    spool.began("after", b"o", text, ALICE, 1.0)
+    spool.began("after", b"o", text, ALICE, 1.0, "")
     spool.flush()
     assert list(Spool(str(tmp_path)).load()) == ["before", "after"]
 

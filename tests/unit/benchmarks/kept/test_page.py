@@ -61,6 +61,21 @@ def test_what_was_not_measured_has_no_part() -> None:
         assert f"## {title}" not in text
 
 
+def test_many_hosts_name_what_is_used_up() -> None:
+    sizes = [figure(f"scale_starts{end}", "jobs/s", 900.0) for end in ("", "_hosts_100")]
+    sizes.append(figure("scale_submit_p50", "ms", 4.0))
+    full = [
+        figure("scale_cores_lavad", "cores", 0.97),
+        figure("scale_cores_sched", "cores", 0.4),
+        figure("scale_cores_busy", "cores", 2.0),
+    ]
+    text, _ = page(results(*sizes, *full))
+    assert "the limit is lavad, which is one thread: it has 0.97 of a core" in text
+    assert "| cores that lavad has |  | 0.97 |" in text
+    text, _ = page(results(*sizes, figure("scale_cores_sched", "cores", 0.4), figure("scale_cores_busy", "cores", 1.9)))
+    assert "its scheduler is busiest of lava, with 0.4 of a core" in text
+
+
 def test_the_page_in_docs_is_that_of_the_last_results() -> None:
     made = files()
     if not made:

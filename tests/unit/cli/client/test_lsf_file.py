@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import zlib
 from pathlib import Path
 
@@ -45,3 +46,10 @@ def test_only_what_is_asked_for_is_sent(tmp_path: Path, jobs: list[str], kinds: 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(Fail, match="nosuch: No such file or directory"):
         lsf_file.send(Context([], str(tmp_path)), {"f": "nosuch"}, [])
+
+
+def test_a_line_without_an_end_is_not_read_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    os.truncate(tmp_path / "log", lsf_file.LONGEST + 1)
+    with pytest.raises(Fail, match="log: a line of it is longer than 16 MB"):
+        lsf_file.send(Context([], str(tmp_path)), {"f": "log"}, [])

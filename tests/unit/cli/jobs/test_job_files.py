@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cli.client.context import Fail
@@ -16,6 +17,7 @@ from cli.jobs import own
 from cli.jobs.local import use_images, use_secrets
 from cli.jobs.model import JobFile, Policy, Role
 from cli.jobs.run import bsub_line, jobs_of, shown
+from cli.submit.script import command_line
 from cli.submit.submit_options import bsub_table, propagated
 from cli.submit.yaml_text import read_yaml
 
@@ -100,16 +102,41 @@ def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, o
 
 
 @settings(max_examples=150)
-@given(OPTIONS, ENV, WORD)
+@given(OPTIONS, ENV, st.one_of(WORD, st.text(alphabet="ab '\"\\`$();&|<>*#~=-\n", min_size=1, max_size=9).map(str.strip)))
 def test_a_job_without_roles_is_a_bsub_line(options: Any, env: dict[str, str], command: str) -> None:
-    """Job file to bsub's flags and back: the same options, environment and command."""
+    """Job file to bsub's flags and back: the same options, environment and command, and nothing for the shell to do."""
+    assume(command and not command.startswith("-"))
     job = JobFile(options=options, command=command, env=env)
     words = shlex.split(bsub_line(job))
     given, rest = read_command_options(bsub_table(), words[1:])
-    assert rest == [command]
+    assert command_line(rest) == command
     wish = given.pop("env", None)
     assert given == options
     assert propagated({"HOME": "/"}, wish if isinstance(wish, str) else None) == {"HOME": "/"} | env
+
+
+@pytest.mark.parametrize(
+    "command", ["echo a; touch made", "echo $(touch made)", "touch made # x", "echo a &\ntouch made", "ls *"]
+)
+def test_a_shell_that_is_given_a_bsub_line_runs_nothing_of_its_command(command: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    line = bsub_line(JobFile(command=command))
+    show = """bsub() { printf '%s' "$1"; }"""
+    done = subprocess.run(["sh", "-c", f"{show}\n{line}"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stdout, [*tmp_path.iterdir()]) == (command, [tmp_path / "file"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("command: !!timestamp abc", "a value is not of the kind that its tag (!!) names"),
+        ("command: !!bool abc", "a value is not of the kind that its tag (!!) names"),
+        ('command: "\\ud800"', r"\ud800: not a text in UTF-8"),
+        ('{command: a, env: {"\\ud800": 1}}', r"\ud800: not a text in UTF-8"),
+    ],
+)
+def test_values_that_are_none_are_named(text: str, said: str) -> None:
+    assert why(text) == f"job.yaml: {said}"
 
 
 def test_lavas_own_layout() -> None:
@@ -331,7 +358,10 @@ BAD = [
     ("roles: {a: {command: x}}\noptions: {n: 4}", "job.yaml.options.n: no option of bsub that a job file may have"),
     ("command: x\noptions: {nosuch: 4}", "job.yaml.options.nosuch: no option of bsub that a job file may have"),
     ("command: x\noptions: {I: true}", "job.yaml.options.I: no option of bsub that a job file may have"),
-    ("kind: Deployment", "job.yaml: kind Deployment: it is one of MPIJob, PyTorchJob, TFJob and Volcano's Job"),
+    (
+        "kind: Deployment",
+        "job.yaml: kind Deployment: it is one of MPIJob, PyTorchJob, TFJob, JAXJob, XGBoostJob, PaddleJob, MXJob and",
+    ),
     ("kind: MPIJob\napiVersion: kubeflow.org/v9", "job.yaml.apiVersion: kubeflow.org/v9: a MPIJob is read of"),
     ("kind: Job\napiVersion: batch/v1", "job.yaml.apiVersion: batch: a Job is read of batch.volcano.sh"),
     (

@@ -47,8 +47,9 @@ def test_a_node_selector_chooses_hosts(selector: str, resreq: str) -> None:
 
 
 def test_a_scheduling_policy_is_queue_priority_and_gang() -> None:
-    job = manifest(scheduling="queue: night, priorityClass: high, minAvailable: 3, minResources: {cpu: 1}")
-    assert job.options["q"] == "night"
+    text = "queue: night, priorityClass: high, minAvailable: 3, minResources: {cpu: 1}, scheduleTimeoutSeconds: 90"
+    job = manifest(scheduling=text)
+    assert (job.options["q"], job.options["ptl"]) == ("night", "2")
     assert [(role.least, role.count) for role in job.roles] == [(3, 4)]
     assert "schedulingPolicy.minResources" in job.ignored
     use_priority_class(job, lambda: "low=10 high=80")

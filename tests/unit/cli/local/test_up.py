@@ -1,4 +1,4 @@
-"""``lava up --conf``: a site's folder, its lsb.* files where LSF has them, and what they include."""
+"""``lava up``: a site's folder with what it includes, a cluster that was made before, and one that cannot be made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.lava import main
 from cli.local.folder import Folder, Shape
-from cli.local.up import copy_conf
+from cli.local.up import CannotUp, Wanted, copy_conf, up, without_effect
 from config.read.load import load
 
 
@@ -39,3 +40,41 @@ def test_a_cluster_of_the_first_version_is_known_again(tmp_path: Path) -> None:
     folder.keep_shape(shape)
     assert folder.find_shape() == shape
     assert folder.master_names(shape.masters) == ["lavad", "lavad-2"]
+
+
+def test_what_a_cluster_is_not_is_told() -> None:
+    """Options that were not given, and those that say what it is, are no news."""
+    shape = Shape(["host1", "host2"], 4, 1, "sqlite", 2)
+    assert without_effect(shape, Wanted()) == []
+    assert without_effect(shape, Wanted(hosts=2, slots=4, database="sqlite", masters=1, gpus=2, web=0)) == []
+    told = without_effect(shape, Wanted(hosts=3, slots=8, database="postgres", masters=2, gpus=0))
+    assert [line.partition(" (")[0] for line in told] == [
+        "--hosts 3 changes nothing: this cluster was made with 2",
+        "--slots 8 changes nothing: this cluster was made with 4",
+        "--masters 2 changes nothing: this cluster was made with 1",
+        "--gpus 0 changes nothing: this cluster was made with 2",
+        "--database changes nothing: this cluster keeps the one that it was made with",
+    ]
+
+
+def test_a_cluster_that_could_not_be_made_leaves_nothing_for_the_next_try(tmp_path: Path) -> None:
+    """What somebody had put into its configuration stays."""
+    folder, site = Folder(tmp_path / "cluster"), tmp_path / "site"
+    folder.make()
+    (folder.conf / "lsf.task").write_text("own\n")
+    (site / "shared").mkdir(parents=True)
+    (site / "lsb.queues").write_text("Begin Queue\nPRIORITY = x\nEnd Queue\n")
+    for _ in range(2):
+        with pytest.raises(CannotUp, match=r"lsb\.queues:"):
+            up(folder, Wanted(confdir=str(site)))
+        assert [path.name for path in folder.conf.rglob("*")] == ["lsf.task"]
+        assert folder.find_shape() is None
+
+
+def test_a_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "x"
+    assert main(["up", "--dir", str(folder)]) == 1
+    assert capsys.readouterr() == ("false\n", f"lava up: {folder}: Not a directory\n")
+    assert main(["down", "--dir", str(folder)]) == 0
+    assert capsys.readouterr().err == f"lava down: {folder}: no cluster was made here\n"

@@ -107,7 +107,15 @@ def test_what_a_shell_sets_counts(installed: Installed, caller: Caller, line: st
 
 
 @pytest.mark.parametrize(
-    "line", ["ulimit -f 10; exec {} true", "ulimit -t 100; exec {} true", "exec {} true <&-", "exec {} true >&-", "nice {} true"]
+    "line",
+    [
+        "ulimit -f 10; exec {} true",
+        "ulimit -s 128; exec {} true",
+        "ulimit -t 100; exec {} true",
+        "exec {} true <&-",
+        "exec {} true >&-",
+        "nice {} true",
+    ],
 )
 def test_other_limits_and_closed_files_are_no_servers(installed: Installed, caller: Caller, line: str) -> None:
     installed.start(caller.environ)

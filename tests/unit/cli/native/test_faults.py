@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,31 @@ def test_a_server_that_hangs_is_passed_by(served: Installed, caller: Caller) -> 
             os.kill(pid, signal.SIGCONT)
     served.start(caller.environ)
     assert path.exists()
+
+
+def test_a_signal_that_comes_with_the_answer_ends_the_command(served: Installed, caller: Caller) -> None:
+    """Also where the answer is that the command is to do it by itself."""
+    (path,) = sockets(served)
+    served.end(signal.SIGKILL)
+    left = [path.with_name(path.name + behind) for behind in ("", ".lock", ".silent")]
+    for _ in range(10):
+        for one in left:
+            one.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(path))
+            listening.listen()
+            listening.settimeout(20)
+            with subprocess.Popen([served.native / "bsub", "-V"], env=dict(caller.environ), stderr=subprocess.DEVNULL) as command:
+                link, _ = listening.accept()
+                asked = b""
+                with link, suppress(OSError):
+                    link.sendall(b"R")
+                    asked = link.recv(1 << 17)
+                    command.terminate()
+                    link.sendall(b"P")
+                assert command.wait(20) == -signal.SIGTERM or not asked, "a command that has waited for two seconds goes on"
+    for one in left:
+        one.unlink(missing_ok=True)
 
 
 def test_two_hundred_at_once(served: Installed, caller: Caller) -> None:

@@ -102,7 +102,10 @@ def test_jobs_for_which_there_is_no_room_yet_are_asked_again_alone(caller: Calle
     taker = Taker(refuses=("d",), later=("b", "c"))
     ran, asked = pack(caller, "a\nb\nc\nd\ne\n", taker)
     assert ran.out == told(1, 3, 4, 2)
-    assert ran.err == "Pending job threshold reached. Retrying in 1 seconds...\nnosuch: No such queue. Job not submitted.\n"
+    assert (
+        ran.err
+        == "Pending job threshold reached: 2 jobs wait. Retrying in 1 seconds...\nnosuch: No such queue. Job not submitted.\n"
+    )
     assert [[job["command"] for job in ask["jobs"]] for ask in asked] == [["a", "b", "c", "d", "e"], ["b", "c"]]
 
 

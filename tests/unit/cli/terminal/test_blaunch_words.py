@@ -12,7 +12,7 @@ from agent.starter.wire import taskwire
 from cli import mpirun_lsf
 from cli.client.context import Fail
 from cli.terminal import taskframes
-from cli.terminal.targets import choose, is_host, read_hostfile, read_words, slots_of
+from cli.terminal.targets import LONGEST, choose, is_host, read_hostfile, read_words, slots_of
 
 SLOTS = [("host1", 2), ("host2.site.org", 1)]
 HERE = ("host1", "localhost", "realname")
@@ -82,6 +82,10 @@ def test_a_host_file(tmp_path: Path) -> None:
     assert read_hostfile(str(file)) == ["host1", "host2", "host1"]
     file.write_text("# none\n")
     with pytest.raises(Fail, match="no host"):
+        read_hostfile(str(file))
+    with file.open("w") as text:
+        text.truncate(LONGEST + 1)
+    with pytest.raises(Fail, match="larger than"):
         read_hostfile(str(file))
 
 

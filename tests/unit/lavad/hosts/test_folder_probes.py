@@ -17,6 +17,7 @@ from lavad.hosts.folder_probes import AGE, MOST_KNOWN, FolderProbes
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session, Sessions
 from lavad.wire.records import PeekData
+from proto import agent_pb2 as pb
 from tests.support.worlds.bench import Bench
 
 FILE = Submit(command="x", checkpoint_folder="/ck", checkpoint_probe="/ck/.lava.1.tmp", checkpoint_mount="/")
@@ -52,7 +53,7 @@ class World:
 
     async def _answer(self, session: Session) -> None:
         while (sent := await session.outgoing.get()) is not None:
-            question = sent.message.peek
+            question = pb.ToAgent.FromString(sent.message).peek
             assert question.user == "alice"
             self.paths.append(question.path)
             self.asked.append(session.host)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeAlias, cast
 
 from lavad.core.job.reports import RefusedReport
 from lavad.core.job.spec import JobText
@@ -16,6 +19,7 @@ from tests.support.worlds.streams import texts_and_orders
 from tests.support.worlds.world import World
 
 HOSTS, RANKS = 200, 10
+TraceFunction: TypeAlias = Callable[[FrameType, str, object], "TraceFunction"]
 
 
 class Stored:
@@ -25,44 +29,82 @@ class Stored:
         return {job: JobText(command="prog") for job in jobs}
 
 
+class Gang:
+    """A job over all of so many hosts, and what each of them is told."""
+
+    def __init__(self, hosts: int) -> None:
+        self.world = World()
+        self.names = [f"h{number:03d}" for number in range(hosts)]
+        self.world.hosts(*self.names, slots=RANKS)
+        sessions = Sessions()
+        self.streams = {name: Session(name, 0) for name in self.names}
+        for stream in self.streams.values():
+            sessions.open(stream)
+        self.refused: list[RefusedReport] = []
+        texts = JobTextCache(cast(Any, Stored()))
+        self.outbox = Outbox(self.world.cluster, sessions, texts, b"secret", lambda: self.world.now, self.refused.append)
+        self.key = self.world.submit(slots=hosts * RANKS, launch="mpi")
+        self.world.step()
+        self.committed()
+
+    def committed(self) -> None:
+        self.outbox.committed(Committed(self.world.cluster.version, (), (self.world.cluster.jobs.rows[self.key],), ()))
+
+    def send(self) -> None:
+        async def send() -> None:
+            for stream in self.streams.values():
+                if due := stream.take_due():
+                    await self.outbox._send(stream, due)
+
+        asyncio.run(send())
+        assert not self.refused
+
+    def sent(self) -> list[tuple[str, pb.Order]]:
+        self.send()
+        return [(name, order) for name, stream in self.streams.items() for order in texts_and_orders(stream)[1]]
+
+
 def test_the_number_of_orders_goes_with_the_hosts() -> None:
     """No order for a rank, and no host is told twice, however often its neighbours report."""
-    world = World()
-    names = [f"h{number:03d}" for number in range(HOSTS)]
-    world.hosts(*names, slots=RANKS)
-    sessions = Sessions()
-    streams = {name: Session(name, 0) for name in names}
-    for stream in streams.values():
-        sessions.open(stream)
-    refused: list[RefusedReport] = []
-    texts = JobTextCache(cast(Any, Stored()))
-    outbox = Outbox(world.cluster, sessions, texts, b"secret", lambda: world.now, refused.append)
-    key = world.submit(slots=HOSTS * RANKS, launch="mpi")
-    world.step()
-
-    def committed() -> None:
-        outbox.committed(Committed(world.cluster.version, (), (world.cluster.jobs.rows[key],), ()))
-
-    async def sent() -> list[tuple[str, pb.Order]]:
-        for stream in streams.values():
-            if due := stream.take_due():
-                await outbox._send(stream, due)
-        assert not refused
-        return [(name, order) for name, stream in streams.items() for order in texts_and_orders(stream)[1]]
-
-    committed()
-    starts = asyncio.run(sent())
+    gang = Gang(HOSTS)
+    names = gang.names
+    starts = gang.sent()
     assert sorted(name for name, _ in starts) == names
     assert [len(order.start.hosts) for _, order in starts] == [HOSTS] * HOSTS
     assert all(order.start.hosts[order.start.place].host == name for name, order in starts)
     uid = starts[0][1].uid
     for name in names:
-        world.hear("prepared", key, uid, name, "10.0.0.1:7")
-        committed()
-    goes = asyncio.run(sent())
+        gang.world.hear("prepared", gang.key, uid, name, "10.0.0.1:7")
+        gang.committed()
+    goes = gang.sent()
     assert sorted(name for name, _ in goes) == names
     assert all(order.HasField("release") for _, order in goes)
+    assert {order.release.root.port for _, order in goes} == {7}
     for name in names:
-        world.hear("started", key, uid, name, 7, world.now, "/")
-        committed()
-    assert asyncio.run(sent()) == []
+        gang.world.hear("started", gang.key, uid, name, 7, gang.world.now, "/")
+        gang.committed()
+    assert gang.sent() == []
+
+
+def _lines(gang: Gang) -> int:
+    """How many lines are carried out to tell all hosts of it; each round of a search is one."""
+    done = 0
+
+    def count(frame: FrameType, what: str, of: object) -> TraceFunction:
+        nonlocal done
+        done += what == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        gang.send()
+    finally:
+        sys.settrace(before)
+    return done
+
+
+def test_the_work_for_a_host_does_not_grow_with_the_hosts() -> None:
+    """No host is looked for among all of them."""
+    _lines(Gang(10))  # what is imported and cached for the first of them
+    assert _lines(Gang(2 * HOSTS)) < 4.2 * _lines(Gang(HOSTS // 2))

@@ -120,9 +120,7 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
         none = cast(Any, None)
         agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, Leases(0.0), (1.0, 1.0), none, none)
         await agents._end_unknown(bench.session, reports)
-        sent = bench.session.outgoing
-        orders = [] if sent.empty() else sent.get_nowait().message.orders.orders  # type: ignore[union-attr]
-        return [order.uid for order in orders if order.HasField("kill")]
+        return [order.uid for order in texts_and_orders(bench.session)[1] if order.HasField("kill")]
 
     live = report_of("started", key, bench.uid(key), "h", 1, 1.0)
     old = report_of("started", key, "old", "h", 1, 1.0)

@@ -7,6 +7,7 @@ import asyncio
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session
 from lavad.wire.records import Peek, PeekData
+from proto import agent_pb2 as pb
 
 
 def test_another_hosts_answer_is_not_taken() -> None:
@@ -15,7 +16,7 @@ def test_another_hosts_answer_is_not_taken() -> None:
         reading = asyncio.ensure_future(peeks.read(asked, Peek(key=1, uid="u", user="alice", path="", offset=0)))
         sent = await asked.outgoing.get()
         assert sent is not None
-        question = sent.message.peek
+        question = pb.ToAgent.FromString(sent.message).peek
         peeks.answered(other, PeekData(question.id, b"forged", 6, ""))
         peeks.answered(Session("h1", 0), PeekData(question.id, b"of a former stream", 18, ""))
         await asyncio.sleep(0)

@@ -16,6 +16,7 @@ from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Session, Sessions
 from lavad.wire.records import PeekData
+from proto import agent_pb2 as pb
 from proto.workers import Workers
 from tests.support.stores.memory_reader import MemoryReader
 from tests.support.worlds.bench import ALICE, Bench
@@ -48,7 +49,7 @@ class Host:
 
     async def _answer(self, peeks: PeekRequests) -> None:
         while (sent := await self.session.outgoing.get()) is not None:
-            peek = sent.message.peek
+            peek = pb.ToAgent.FromString(sent.message).peek
             self.asked.append(peek.offset)
             data = self.output[peek.offset : peek.offset + peek.limit]
             peeks.answered(self.session, PeekData(peek.id, data, len(self.output), ""))

@@ -55,7 +55,8 @@ class Bench:
             self.outbox.greeted(stream)
 
     def queued(self) -> int:
-        return sum(sent.message.ByteSize() for stream in self.streams for sent in list(stream.outgoing._queue) if sent)  # type: ignore[attr-defined]
+        waiting = [sent for stream in self.streams for sent in list(stream.outgoing._queue)]  # type: ignore[attr-defined]
+        return sum(len(sent.message) for sent in waiting if sent)
 
 
 async def settled() -> None:

@@ -15,7 +15,7 @@ from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import WhyClass
 from lavad.core.site.pend_reason import PendReason
 from lavad.processes.otlp import ENDPOINT, Exporter
-from lavad.processes.traces import Traces
+from lavad.processes.traces import Reasons, Traces
 from lavad.store.read import Reader
 from tests.support.live.collector import Collector, values
 from tests.support.worlds.query_cluster import QueryCluster, at, element
@@ -30,21 +30,23 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         yield found
 
 
-def sent(folder: Path, collector: Collector, why: dict[int, WhyClass]) -> None:
-    """What a process that begins now sends of the store."""
+def sent(folder: Path, collector: Collector, *why: dict[int, WhyClass]) -> None:
+    """What a process that begins now sends of the store; ``why``: what it has been told one after the other."""
     reader = Reader.open(f"sqlite:///{folder}/lava.db")
     exporter = Exporter(collector.address)
-    traces = Traces(reader, exporter, "lava")
-    traces.reasons.learn(why, 0.0)
+    reasons = Reasons()
+    for news in why:
+        reasons.learn(news, 0.0)
+    traces = Traces(reader, exporter, "lava", reasons)
     assert not traces.advance()
     assert exporter.send()
     reader.close()
 
 
-def told(c: QueryCluster, folder: Path, collector: Collector, why: WhyClass | None = None) -> dict[str, list[Any]]:
+def told(c: QueryCluster, folder: Path, collector: Collector, *why: WhyClass) -> dict[str, list[Any]]:
     """The spans of all jobs that have ended, by the id of their job, in order."""
     with stored(c, folder):
-        sent(folder, collector, dict.fromkeys(c.specs.values(), why) if why is not None else {})
+        sent(folder, collector, *(dict.fromkeys(c.specs.values(), one) for one in why))
     found: dict[str, list[Any]] = {}
     ids = {span.trace_id: values(span)["lava.job_id"] for span in collector.spans if not span.parent_span_id}
     for span in collector.spans:
@@ -99,6 +101,25 @@ def test_each_part_of_a_life_is_a_span(tmp_path: Path, collector: Collector) -> 
     assert collector.resources[0]["service.name"] == "lava"
 
 
+def test_a_job_has_not_waited_for_what_held_up_others_before_it(tmp_path: Path, collector: Collector) -> None:
+    c = QueryCluster()
+    for job, clock in ((1, "11:34:30"), (2, "11:36:00")):
+        c.submit(job, "11:33:50" if job == 1 else "11:35:00")
+        c.start(job, clock)
+        c.finish(job, "11:37:00")
+    full = ((int(PendReason.HOST_JOB_LIMIT), 1, ("ol1",)),)
+    news = [WhyClass(full, at("11:34:00")), WhyClass((), at("11:34:30")), WhyClass(full, at("11:35:30"))]
+    found = told(c, tmp_path, collector, *news[:2])
+    assert [notes(found[job][2]) for job in ("1", "2")] == [["reason Job slot limit reached"], []]
+    collector.spans.clear()
+    (tmp_path / "again").mkdir()
+    again = told(c, tmp_path / "again", collector, *news)
+    assert [[event.time_unix_nano / 1e9 - at("11:33:50") for event in again[job][2].events] for job in ("1", "2")] == [
+        [10],
+        [100],
+    ]
+
+
 def test_attempts_follow_each_other_and_jobs_that_never_ran_are_told_of(tmp_path: Path, collector: Collector) -> None:
     c = QueryCluster()
     c.submit(1, name="again")
@@ -132,7 +153,7 @@ def test_elements_are_told_of_as_jobs_of_their_own_and_the_same_ids_are_given_ag
     assert [span.name for span in found["5[2]"]] == ["job", "submit", "wait", "dispatch", "start", "run", "part", "end"]
     first = [(span.trace_id, span.span_id, span.name) for span in collector.spans]
     collector.spans.clear()
-    sent(tmp_path, collector, {})
+    sent(tmp_path, collector)
     assert [(span.trace_id, span.span_id, span.name) for span in collector.spans] == first
     assert len({span for _, span, _ in first}) == len(first)
 
@@ -146,7 +167,7 @@ def test_what_the_collector_does_not_take_is_kept_and_sent_again(tmp_path: Path,
     with stored(c, tmp_path):
         reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
         exporter = Exporter(collector.address)
-        Traces(reader, exporter, "lava").advance()
+        Traces(reader, exporter, "lava", Reasons()).advance()
         reader.close()
     assert not exporter.send()
     assert collector.refused > 0

@@ -27,7 +27,6 @@ def full() -> Bench:
         ("bjobs", {}, [], False, True),
         ("bjobs", {"l": True, "q": "normal"}, [], False, True),
         ("bjobs", {"u": "all"}, [], False, False),
-        ("bjobs", {"wu": "all"}, [], False, False),
         ("bjobs", {"a": True}, [], False, False),
         ("bjobs", {"u": "all"}, ["2"], True, True),
         ("bjobs", {}, ["1"], False, False),
@@ -53,7 +52,7 @@ def test_a_few_jobs_of_all_users_are_short() -> None:
     bench = Bench()
     bench.bsub(J="a[1-10]")
     assert is_short(bench.cluster, Query(command="bjobs", options={"u": "all"}), BOB)
-    assert is_short(bench.cluster, Query(command="bjobs", options={"wu": "all"}), BOB)
+    assert is_short(bench.cluster, Query(command="bjobs", options={"w": True, "u": "all"}), BOB)
     assert not is_short(bench.cluster, Query(command="bjobs", options={"u": "all", "a": True}), BOB)
 
 
@@ -62,7 +61,7 @@ def test_a_few_jobs_of_all_users_are_short() -> None:
     [
         ("bjobs", {}, [], True),
         ("bjobs", {"u": "all", "w": True, "q": "normal"}, [], True),
-        ("bjobs", {"wu": "all"}, [], True),
+        ("bjobs", {"G": "gold"}, [], True),
         ("bjobs", {"u": "all", "l": True}, [], False),
         ("bjobs", {"u": "all", "p": True}, [], False),
         ("bjobs", {"o": "jobid"}, [], False),

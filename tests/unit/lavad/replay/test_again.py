@@ -18,9 +18,11 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import restore, take
 from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.decide.placement import placement
 from lavad.core.decide.placement.placement import accept
 from lavad.core.events.apply import apply
 from lavad.core.plan.cycle_record import RecordedCycle
+from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import GpuState, PartUsage, SoftUpdate, update
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.limit_book import LimitBook
@@ -110,24 +112,27 @@ class Site:
         self.recorder.note(told)
 
     def plan(self, stale: bool = False) -> None:
-        """A cycle, and what the master makes of it; ``stale``: a job has ended and another come in between."""
+        """A cycle, and what the master makes of it; ``stale``: a job has ended and another come before each part is taken."""
         now, local = self.master.now, self.master.local
         assert self.replica is not None
         plan = schedule(self.replica, self.soft, now, local, self.memory)
         if not plan.decides:
             return
         plan = replace(plan, recorded=self.recorder.record(plan, self.soft, now, local))
-        if stale:
-            self.end(0)
-            self.master.submit()
-        self.seed += 1
-        cluster = self.master.cluster
-        decided = accept(cluster, plan, now + 0.25, f"seed{self.seed}", LimitBook(cluster.conf))
-        for cycle in decided.cycles:
-            at = next((at for at, item in enumerate(self.items) if _seq(item) > cycle.version), len(self.items))
-            self.items.insert(at, cycle)
-        self.commit(*decided.events)
-        self.recorder.done(bool(decided.cycles))
+        cluster, kept = self.master.cluster, False
+        rest: Plan | None = plan
+        while rest is not None:
+            if stale:
+                self.end(0)
+                self.master.submit()
+            self.seed += 1
+            decided, rest = accept(cluster, rest, now + 0.25, f"seed{self.seed}", LimitBook(cluster.conf))
+            for cycle in decided.cycles:
+                at = next((at for at, item in enumerate(self.items) if _seq(item) > cycle.version), len(self.items))
+                self.items.insert(at, cycle)
+                kept = True
+            self.commit(*decided.events)
+        self.recorder.done(kept)
 
     def end(self, number: int) -> None:
         running = [key for key in self.master.cluster.started if self.master.cluster.jobs.rows[key].state.name == "RUN"]
@@ -236,16 +241,20 @@ FILLED_BESIDE_A_PROMISE = [
 
 
 @settings(max_examples=150)
-@example(FILLED_BESIDE_A_PROMISE)
-@given(st.lists(actions, min_size=25, max_size=70))
-def test_a_replay_decides_the_same(story):
-    site = Site()
-    for action in [*story, ("plan", False)]:
-        act(site, action)
-    for forgetful in (False, True):
-        outcome = replayed(site, forgetful)
-        assert outcome.first is None
-        assert outcome.equal == outcome.plans == sum(isinstance(item, RecordedCycle) for item in site.items)
+@example(FILLED_BESIDE_A_PROMISE, 512)
+@example([job("normal", 2, array="1-5"), job("normal", 3), ("plan", True), ("plan", False)], 2)
+@given(st.lists(actions, min_size=25, max_size=70), st.sampled_from((1, 2, 512)))
+def test_a_replay_decides_the_same(story, at_once):
+    """Also of plans that are taken in parts, between which something happens."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "AT_ONCE", at_once)
+        site = Site()
+        for action in [*story, ("plan", False)]:
+            act(site, action)
+        for forgetful in (False, True):
+            outcome = replayed(site, forgetful)
+            assert outcome.first is None
+            assert outcome.equal == outcome.plans == sum(isinstance(item, RecordedCycle) for item in site.items)
 
 
 def busy_site() -> Site:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lavad.replay.backfill import Waiting, conservative, conservative_starts, easy, promise
+from lavad.replay import profile as profiles
+from lavad.replay.backfill import Waiting, easy, promise
 from lavad.replay.profile import Held, Profile
 
 HORIZON = 60
@@ -25,19 +27,32 @@ def find_in(row: list[int], amount: int, duration: int, after: int) -> int | Non
 
 
 @settings(max_examples=300)
-@given(st.lists(st.tuples(st.integers(1, HORIZON), st.integers(1, WHOLE)), max_size=8), st.lists(spans, max_size=20))
-def test_like_an_array_of_seconds(running: list[tuple[int, int]], wanted: list[tuple[int, int, int]]) -> None:
-    """Each reservation begins at the first second at which the array has enough throughout."""
-    held = [Held(until, key, amount) for key, (until, amount) in enumerate(running)]
-    profile = Profile(0, WHOLE, held)
-    row = [WHOLE + sum(one.amount for one in held if one.until <= time) for time in range(HORIZON + 1)]
-    for start, duration, amount in wanted:
-        found = find_in(row, amount, duration, start)
-        assert profile.reserve_earliest(amount, duration, start) == found
-        if found is not None:
-            row = [free - amount * (found <= time < found + duration) for time, free in enumerate(row)]
-            if found + duration > HORIZON:
-                return
+@given(
+    st.lists(st.tuples(st.integers(1, HORIZON), st.integers(1, WHOLE)), max_size=8),
+    st.lists(spans, max_size=20),
+    st.sampled_from((2, 4, 256)),
+    st.booleans(),
+)
+def test_like_an_array_of_seconds(
+    running: list[tuple[int, int]], wanted: list[tuple[int, int, int]], block: int, passes: bool
+) -> None:
+    """Each reservation begins at the first second at which the array has enough throughout, whatever time has passed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(profiles, "BLOCK", block)
+        held = [Held(until, key, amount) for key, (until, amount) in enumerate(running)]
+        profile = Profile(0, WHOLE, held)
+        row = [WHOLE + sum(one.amount for one in held if one.until <= time) for time in range(HORIZON + 1)]
+        now = 0
+        for start, duration, amount in wanted:
+            now = max(now, start // 4) if passes else 0
+            profile.forget(now)
+            begin = max(start, now)
+            found = find_in(row, amount, duration, begin)
+            assert profile.reserve_earliest(amount, duration, begin) == found
+            if found is not None:
+                row = [free - amount * (found <= time < found + duration) for time, free in enumerate(row)]
+                if found + duration > HORIZON:
+                    return
 
 
 def test_for_ever() -> None:
@@ -49,12 +64,45 @@ def test_for_ever() -> None:
     assert profile.reserve_earliest(2, 4) == 5
 
 
+@settings(max_examples=200)
+@given(
+    st.lists(spans, max_size=20),
+    st.integers(0, HORIZON),
+    st.integers(0, HORIZON),
+    st.integers(1, WHOLE),
+    st.sampled_from((2, 256)),
+)
+def test_where_too_little_is_free_and_an_end(
+    wanted: list[tuple[int, int, int]], after: int, before: int, amount: int, block: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(profiles, "BLOCK", block)
+        profile = Profile(0, WHOLE)
+        row = [WHOLE] * (2 * HORIZON)
+        for start, duration, size in wanted:
+            found = profile.reserve_earliest(size, duration, start)
+            assert found is not None
+            for time in range(int(found), int(found) + duration):
+                if time < len(row):
+                    row[time] -= size
+        below = next(((time, row[time]) for time in range(after, before) if row[time] < amount), None)
+        assert profile.first_below(amount, after, before) == below
+        profile.end(after)
+        row[after:] = [0] * (len(row) - after)
+        spans = "".join("x" if free >= amount else " " for free in row).split()
+        assert profile.longest(amount) == max(map(len, spans), default=0)
+        for _, duration, size in wanted:
+            found = find_in(row, size, duration, 0)
+            assert profile.reserve_earliest(size, duration) == found
+            if found is not None:
+                row = [free - size * (found <= time < found + duration) for time, free in enumerate(row)]
+
+
 def test_promise_of_what_can_never_be() -> None:
     """More than there is: never, and nothing is held back for it."""
     assert promise(9, [Held(3, 1, 4)], 2) == (math.inf, 0)
     decision = easy([Waiting(1, 9, 5), Waiting(2, 2, math.inf)], [Held(3, 7, 4)], 0, 2)
     assert (decision.starts, decision.promises) == ([2], {})
-    assert conservative([Waiting(1, 9, 5), Waiting(2, 2, math.inf)], [Held(3, 7, 4)], 0, 2).starts == [2]
 
 
 def test_a_job_of_unknown_length_backfills_only_what_is_spare() -> None:
@@ -67,19 +115,6 @@ def test_a_job_of_unknown_length_backfills_only_what_is_spare() -> None:
 
 queues = st.lists(st.tuples(st.integers(1, WHOLE), st.integers(0, 12)), max_size=15)
 uses = st.lists(st.tuples(st.integers(-3, 12), st.integers(1, 4)), max_size=2)
-
-
-@settings(max_examples=300)
-@given(queues, uses)
-def test_the_short_walk_finds_the_same_starts(queue: list[tuple[int, int]], use: list[tuple[int, int]]) -> None:
-    """Ending the walk once nothing fits leaves out promises, not starts."""
-    line = [Waiting(at, amount, duration) for at, (amount, duration) in enumerate(queue)]
-    running = sorted(Held(until, 100 + at, amount) for at, (until, amount) in enumerate(use))
-    free = WHOLE - sum(held.amount for held in running)
-    whole, short = conservative(line, running, 0, free), conservative_starts(line, running, 0, free)
-    assert whole.starts == short.starts
-    assert short.promises.items() <= whole.promises.items()
-    assert sorted([*whole.starts, *whole.promises]) == [job.key for job in line]
 
 
 @settings(max_examples=300)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lavad.replay.swf import Trace, TraceError, parse, read_trace
+from lavad.replay.swf import LONGEST, Trace, TraceError, parse, read_trace
 
 HEAD = ["; Version: 2.2", ";  MaxNodes:   64 (two frames)", "; MaxProcs: 128", ";", "", "# another comment"]
 
@@ -96,3 +97,11 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_trace(str(tmp_path / "nothing"))
     with pytest.raises(TraceError, match="Is a directory"):
         read_trace(str(tmp_path))
+
+
+def test_a_line_without_an_end(tmp_path: Path) -> None:
+    """It is refused before all of it is read."""
+    (tmp_path / "endless").touch()
+    os.truncate(tmp_path / "endless", LONGEST + 1)
+    with pytest.raises(TraceError, match="endless: a line of it is longer than 1 MB"):
+        read_trace(str(tmp_path / "endless"))

@@ -67,7 +67,7 @@ class Rendered:
     """Answers queries from the engine's own cluster, with the renderers of the query process."""
 
     def __init__(self, cluster: Cluster, reader: Reader) -> None:
-        self._view = View(cluster, Soft(), reader, master="h1")
+        self._view = View(cluster, Soft(), lambda: reader, master="h1")
 
     async def answer(self, query: Query, caller: Caller) -> AsyncIterator[Piece]:
         """As the query process does."""

@@ -76,6 +76,18 @@ def serve(folder: Path, work: Callable[[Master], Awaitable[None]]) -> None:
 
 def one_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "SLICE", 0.0)
+    monkeypatch.setattr(submissions, "LONGEST_RUN", 1)
+
+
+def test_a_queue_that_is_closed_takes_nothing_however_lately_it_took_the_same(tmp_path: Path) -> None:
+    async def work(master: Master) -> None:
+        for _ in range(3):
+            assert "ok" in await master.ask(ask="submit", command="a")
+            assert "ok" in await master.ask(ADMIN, ask="queues", what="qclose", queues=["normal"])
+            assert await master.ask(ask="submit", command="a") == {"refused": "normal: Queue has been closed", "exit": 255}
+            assert "ok" in await master.ask(ADMIN, ask="queues", what="qopen", queues=["normal"])
+
+    serve(tmp_path, work)
 
 
 def test_all_are_made_in_order_by_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

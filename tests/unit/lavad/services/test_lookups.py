@@ -19,8 +19,9 @@ from lavad.core.site.conf import Conf
 from lavad.engine import Engine
 from lavad.services.lookups import Lookups
 from lavad.services.masters_lease import acquire, renew
+from lavad.store.asked import Find
 from lavad.store.lease import Lease
-from lavad.store.read import Find, Reader
+from lavad.store.read import Reader
 from lavad.store.writer import Store
 from proto.workers import Workers
 

@@ -62,7 +62,7 @@ class Bench:
         world = self.world
         events, self.seen = world.events[self.seen :], len(world.events)
         finished = [world.finished[event.key] for event in events if isinstance(event, ev.JobFinished)]
-        self.metrics.committed(Committed(world.cluster.version, events, (), finished))
+        self.metrics.committed(Committed(world.cluster.version, events, (), finished, took=0.002))
         return shown(self.metrics)
 
 
@@ -88,7 +88,7 @@ def test_jobs_are_counted_by_kind_and_queue() -> None:
     assert seen["lava_jobs_ended_total", "serial", "normal", "EXIT"] == 1
     assert seen["lava_hangs_total", "mpi", "normal"] == 1
     assert ("lava_job_ranks", str(gang), "mpi", "normal") not in seen
-    assert seen["lava_commits_total",] == 2
+    assert (seen["lava_commits_total",], seen["lava_commit_seconds_bucket", "0.003"]) == (2, 2)
 
 
 def test_cycles_and_gauges() -> None:

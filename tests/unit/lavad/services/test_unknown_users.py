@@ -35,8 +35,8 @@ def hang() -> Iterator[threading.Event]:
 class Kept:
     """A store that keeps everything."""
 
-    def commit(self, batch: Batch) -> None:
-        pass
+    def commit(self, batch: Batch) -> tuple[()]:
+        return ()
 
 
 async def refused(find: Callable[[str], Entry | None]) -> tuple[JobState, str]:

@@ -12,11 +12,12 @@ import sqlalchemy.exc as exc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lavad.core.events import ElementsKilled, HostUp
+from lavad.core.events import Configured, ElementsKilled, Event, HostUp
 from lavad.core.job.job import Array, Attempt, Job, Part
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState, TermReason
+from lavad.core.site.conf import Conf
 from lavad.store import codec, errors, schema
 from lavad.store.connect import FileLock
 from lavad.store.rows import killed_jobs
@@ -55,8 +56,19 @@ def test_an_event_with_a_field_that_is_not_known_yet_reads() -> None:
 
 
 def test_bytes_that_are_no_event_are_corruption() -> None:
+    good, bad = codec.encode(HostUp(at=1.0, host="h")), codec.encode({"is": "Nonsense", "at": 1.0})
     with pytest.raises(errors.StoreCorrupt, match="event 7 does not read"):
-        codec.decode_event(7, codec.encode({"is": "Nonsense", "at": 1.0}))
+        codec.decode_event(7, bad)
+    with pytest.raises(errors.StoreCorrupt, match="event 7 does not read"):
+        codec.decode_events([(6, good), (7, bad), (8, good)])
+
+
+@pytest.mark.parametrize("others", [(), (Configured(at=2.0, conf=Conf()),)])
+def test_many_events_read_as_each_of_them(others: tuple[Event, ...]) -> None:
+    events = [HostUp(at=1.0, host="h"), *others, ElementsKilled(at=3.0, key=7, elements=Ranges.span(1, 3)), *others]
+    rows = [(seq, codec.encode(event)) for seq, event in enumerate(events, 5)]
+    assert codec.decode_events(rows) == [*enumerate(events, 5)]
+    assert codec.decode_events([]) == []
 
 
 def test_killed_elements_get_records() -> None:
@@ -119,8 +131,7 @@ def test_failures_of_postgres(error: psycopg.Error, first: type[errors.StoreErro
 
 @pytest.mark.parametrize("url", ["sqlite:////tmp/none", "postgresql+psycopg://h/d"])
 def test_statements_take_rows_in_the_order_of_the_columns(url: str) -> None:
-    options = {} if url.startswith("sqlite") else {"paramstyle": "format"}
-    statements = Statements(sa.create_engine(url, **options).dialect)
+    statements = Statements(sa.create_engine(url).dialect)
     for write, columns in (
         (statements.event, schema.events.columns),
         (statements.job, schema.LIVE),
@@ -129,8 +140,8 @@ def test_statements_take_rows_in_the_order_of_the_columns(url: str) -> None:
     ):
         named = write.text.partition("(")[2].partition(")")[0].replace('"', "").split(", ")
         assert named == [column.name for column in columns]
-        assert write.text.count("?") + write.text.count("%s") == len(columns)
-        assert write.many.count("%s") == len(write.kinds) == (0 if url.startswith("sqlite") else len(columns))
+        assert write.text.count("?") + write.text.count("$") == len(columns)
+        assert write.many.count("$") == len(write.kinds) == (0 if url.startswith("sqlite") else len(columns))
 
 
 def test_a_lock_file_names_its_holder(tmp_path: Path) -> None:

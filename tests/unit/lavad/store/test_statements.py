@@ -1,4 +1,4 @@
-"""Rows as arrays of PostgreSQL: read again by psycopg as what they were, in statements that are not too large."""
+"""Values and arrays of PostgreSQL: read again by psycopg as what they were, in statements that are not too large."""
 
 from __future__ import annotations
 
@@ -30,9 +30,12 @@ def kind(of: type[sa.types.TypeEngine[Any]]) -> arrays.Kind:
         (sa.Text, [None, None]),
     ],
 )
-def test_an_array_is_read_as_what_was_packed(of: type[sa.types.TypeEngine[Any]], values: list[Any]) -> None:
+def test_values_are_read_as_what_was_packed(of: type[sa.types.TypeEngine[Any]], values: list[Any]) -> None:
     info = psycopg.postgres.types.get(kind(of).oid)
     assert info is not None
+    one = Transformer().get_loader(info.oid, Format.BINARY)
+    packed = [kind(of).one(value) for value in values]
+    assert [value if value is None else one.load(value) for value in packed] == values
     assert Transformer().get_loader(info.array_oid, Format.BINARY).load(kind(of).pack(tuple(values))) == values
 
 
@@ -41,24 +44,26 @@ def test_what_a_column_cannot_hold_is_an_overflow(of: type[sa.types.TypeEngine[A
     for values in ([value], [None, value]):
         with pytest.raises(OverflowError):
             kind(of).pack(tuple(values))
+    with pytest.raises(OverflowError):
+        kind(of).one(value)
 
 
 def texts() -> statements.Write:
     url = "postgresql+psycopg://h/d"
-    return Statements(sa.create_engine(url, paramstyle="format").dialect).env
+    return Statements(sa.create_engine(url).dialect).env
 
 
 def test_few_rows_go_one_by_one_and_many_in_statements_of_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
     write = texts()
     rows = [(str(at), b"x" * 100) for at in range(2500)]
-    assert list(write.calls(rows[:2])) == [(write.text, row) for row in rows[:2]]
+    assert list(write.calls(rows[:2])) == [(write.text, [name.encode(), data]) for name, data in rows[:2]]
     assert [text for text, _ in write.calls(rows)] == [write.many] * 3
     monkeypatch.setattr(statements, "_BYTES", 70_000)
     assert [text for text, _ in write.calls(rows)] == [write.many] * 5
 
 
 def test_of_rows_of_a_key_the_last_is_sent() -> None:
-    write = Statements(sa.create_engine("postgresql+psycopg://h/d", paramstyle="format").dialect).attached
+    write = Statements(sa.create_engine("postgresql+psycopg://h/d").dialect).attached
     rows = [(1, 1, b"a"), (1, 2, b"b"), (1, 1, b"c"), (2, 1, b"d")]
     ((_, packed),) = write.calls(rows)
     wanted = zip((1, 1, 2), (1, 2, 1), (b"c", b"b", b"d"), strict=True)

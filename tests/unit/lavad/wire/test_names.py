@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from google.protobuf.message import Message
+from msgspec.structs import replace
 
-from config.model.values import JobControl, Limits
+from config.model.values import JobAction, JobControl, Limits
 from lavad.core.job import reports
 from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.gpu_use import GpuUse
@@ -110,3 +113,17 @@ def test_what_bmod_changes_has_the_type_that_the_text_has() -> None:
 def test_the_fields_of_a_role() -> None:
     both = set(Role.__struct_fields__) | set(RoleText.__struct_fields__)
     assert set(pb.Role.DESCRIPTOR.fields_by_name) <= both
+
+
+@pytest.mark.parametrize("more", [{}, {"warn_action": "URG", "software": (("module", "a", "b"),), "input_data": "eA=="}])
+def test_what_the_class_says_and_what_is_the_jobs_own_make_up_the_whole(more: dict[str, Any]) -> None:
+    first = order()
+    spec = replace(first.spec, slots=4, limits=Limits(run=60, core=0)) if more else first.spec
+    settings = replace(first.settings, warn_action="INT", warn_before=9, job_controls=(JobControl(JobAction.SUSPEND, "pause"),))
+    for number in (1, 2):
+        text = replace(first.text, command=f"c{number}", secrets=(("A", "/a"),), **more)
+        told = replace(first, id=number, spec=spec, settings=settings, text=text, env={"N": str(number)})
+        message = pb.JobText.FromString(encode.job_text(told))
+        assert message == pb.JobText(**encode.text_fields(told))
+        assert (message.warn_action, message.warn_before) == ("INT", 9), "of its queue or application profile, if not its own"
+        assert (message.command, dict(message.env)) == (f"c{number}", {"N": str(number)})

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.launch import checkpoints
-from agent.launch.checkpointing import staging
+from agent.launch.checkpointing import copies, staging
 from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.starter.part import generations
 from tests.support.wait import SLOW, wait_until
@@ -111,7 +111,7 @@ def test_a_damaged_copy_is_set_aside_for_the_one_before(job: Job) -> None:
     for number in (1, 2):
         job.make(number, f"gen-{number}")
         staging.stage(job.asked(generation=number))
-    archive = job.stage / "gen-2" / staging.ARCHIVE
+    archive = job.stage / "gen-2" / copies.ARCHIVE
     data = bytearray(archive.read_bytes())
     data[len(data) // 2] ^= 1
     archive.write_bytes(data)
@@ -121,18 +121,21 @@ def test_a_damaged_copy_is_set_aside_for_the_one_before(job: Job) -> None:
     assert job.staged() == ["gen-1", "gen-2.damaged"]
 
 
-@pytest.mark.parametrize("how", ["gone", "short", "empty", "other", "list"])
+@pytest.mark.parametrize("how", ["gone", "short", "empty", "other", "list", "times"])
 def test_each_damage_leaves_nothing_behind(job: Job, how: str) -> None:
     job.make(2)
     staging.stage(job.asked(generation=2))
-    archive, manifest = job.stage / "gen-2" / staging.ARCHIVE, job.stage / "gen-2" / "MANIFEST"
+    archive, manifest = job.stage / "gen-2" / copies.ARCHIVE, job.stage / "gen-2" / "MANIFEST"
     if how == "gone":
         archive.unlink()
     elif how in ("short", "empty"):
         archive.write_bytes(archive.read_bytes()[: 30 if how == "short" else 0])
+    elif how == "times":
+        archive.write_bytes(b"")
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"made": 1 << 70, "bytes": 10**400}))
     else:
         told = json.loads(manifest.read_text())
-        told["files"] = [] if how == "list" else {staging.ARCHIVE: {"size": 1, "sha256": "0" * 64}}
+        told["files"] = [] if how == "list" else {copies.ARCHIVE: {"size": 1, "sha256": "0" * 64}}
         manifest.write_text(json.dumps(told))
     staging.fetch(job.asked("h2"))
     assert job.has("h2") == []
@@ -215,20 +218,61 @@ def test_space_is_looked_at_before(job: Job) -> None:
     assert job.has("h2") == []
 
 
-@pytest.mark.parametrize("name", ["../out", "/out", "a/../../out"])
-def test_an_archive_that_names_files_elsewhere(job: Job, name: str) -> None:
+def packed(job: Job, members: list[tarfile.TarInfo]) -> None:
+    """The copy of generation 1 is another archive, under the checksum that its manifest has."""
     job.make(1)
     staging.stage(job.asked(generation=1))
-    archive = job.stage / "gen-1" / staging.ARCHIVE
+    archive = job.stage / "gen-1" / copies.ARCHIVE
     with tarfile.open(archive, "w:gz") as made:
-        made.addfile(tarfile.TarInfo(name))
+        for member in members:
+            made.addfile(member)
     digest, manifest = hashlib.sha256(archive.read_bytes()).hexdigest(), job.stage / "gen-1" / "MANIFEST"
-    manifest.write_text(
-        json.dumps(json.loads(manifest.read_text()) | {"files": {staging.ARCHIVE: {"size": 1, "sha256": digest}}})
-    )
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"files": {copies.ARCHIVE: {"size": 1, "sha256": digest}}}))
+
+
+def link(name: str, to: str) -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.type, found.linkname = tarfile.SYMTYPE, to
+    return found
+
+
+def folder(name: str) -> tarfile.TarInfo:
+    found = tarfile.TarInfo(name)
+    found.type = tarfile.DIRTYPE
+    return found
+
+
+@pytest.mark.parametrize("name", ["../out", "/out", "a/../../out"])
+def test_an_archive_that_names_files_elsewhere(job: Job, name: str) -> None:
+    packed(job, [tarfile.TarInfo(name)])
     staging.fetch(job.asked("h2"))
     assert job.has("h2") == []
     assert not (job.folder / "out").exists()
+
+
+def test_an_archive_whose_links_lead_elsewhere(job: Job) -> None:
+    """A link below another one would be made where that one leads."""
+    (home := job.folder / "home").mkdir()
+    packed(job, [link("a", str(home)), link("a/.profile", "/tmp/of-somebody")])
+    staging.fetch(job.asked("h2"))
+    assert list(home.iterdir()) == []
+    assert (job.has("h2"), job.staged()) == ([], ["gen-1.damaged"])
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [tarfile.TarInfo("a"), tarfile.TarInfo("a")],
+        [tarfile.TarInfo("a"), folder("a/b")],
+        [tarfile.TarInfo("a"), tarfile.TarInfo("a/b")],
+        [folder("a"), tarfile.TarInfo("a")],
+        [folder("a"), link("a", "b")],
+    ],
+)
+def test_an_archive_that_cannot_be_unpacked_is_damaged(job: Job, members: list[tarfile.TarInfo]) -> None:
+    packed(job, members)
+    staging.fetch(job.asked("h2"))
+    assert (job.has("h2"), job.staged()) == ([], ["gen-1.damaged"])
 
 
 def test_a_program_may_remove_its_generation_meanwhile(job: Job) -> None:
@@ -245,8 +289,10 @@ def test_a_copy_that_is_ended_leaves_nothing(job: Job) -> None:
     os.truncate(path / "b", size)
     (path / "MANIFEST").write_text(json.dumps({"files": {"b": {"size": size}}}))
     fields = {"folder": str(job.folder / "h1"), "method": "", "stage": str(job.stage), "stamp": "a", "generation": 1}
-    copying = subprocess.Popen(checkpoints.words("stage", json.dumps(fields)))
-    wait_until(lambda: (job.stage / "gen-1.tmp" / staging.ARCHIVE).exists(), 30, "the copy to begin")
+    copying = subprocess.Popen(checkpoints.words("stage", json.dumps(fields)), start_new_session=True)
+    wait_until(lambda: (job.stage / "gen-1.tmp" / copies.ARCHIVE).exists(), 30, "the copy to begin")
+    if (autogroup := Path(f"/proc/{copying.pid}/autogroup")).exists():
+        assert autogroup.read_text().split()[-1] == "19", "jobs go before it"
     copying.terminate()
     assert copying.wait(30 * SLOW) == 1
     assert (job.staged(), job.has("h1")) == ([], ["gen-1"])

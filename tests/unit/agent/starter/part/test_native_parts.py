@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,16 +18,16 @@ from hypothesis import strategies as st
 
 from agent.starter.part import native_parts
 from agent.starter.process import ends
+from agent.starter.system import shm
 from agent.starter.wire.frames import pack
 from cli.install_commands import make_library
 from cli.native.build import LIBRARY, built_library, is_current
-from tests.support.daemons.shepherds import SHOW, Shepherd
-from tests.support.daemons.starters import alive
+from tests.support.daemons.both_ways import CHANGES, ENV, LIMITS, WORDS, both_shepherds
+from tests.support.daemons.shepherds import SHOW, Shepherd, are_below, below, has_below, start_time, state_of
+from tests.support.daemons.starters import alive, boottime
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[5]
-CHANGES = re.compile(rb"^(?!Umask|Uid|Gid|Groups|Sig[BIC]|ShdPnd|Cap|NoNewPrivs|Seccomp:)\w+:\t.*\n", re.M)
-"""Lines of /proc/PID/status that differ from one process to the next."""
 
 
 @pytest.fixture(scope="module")
@@ -50,24 +49,8 @@ def native(library: Path, tmp_path: Path) -> Iterator[Shepherd]:
 
 @pytest.fixture(scope="module")
 def both(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Shepherd, Shepherd]]:
-    folder = tmp_path_factory.mktemp("both")
-    ones = []
-    for name, path in (("native", library), ("python", None)):
-        (folder / name).mkdir()
-        ones.append(Shepherd(folder / name, path))
-    yield ones[0], ones[1]
-    assert [one.close() for one in ones] == [0, 0]
-
-
-WORDS = st.text(
-    st.characters(exclude_characters="\0", exclude_categories=["Cs"]) | st.characters(min_codepoint=0xDC80, max_codepoint=0xDCFF)
-)
-NAMES = st.text(st.characters(exclude_characters="\0=", exclude_categories=["Cs"]), min_size=1).filter(lambda one: one != "PATH")
-ENV = st.dictionaries(NAMES, WORDS, max_size=4)
-LIMIT = st.one_of(st.just(-1), st.integers(1 << 14, 1 << 20))
-LIMITS = st.dictionaries(
-    st.sampled_from(["NOFILE", "CORE", "FSIZE", "MEMLOCK", "NPROC"]), st.tuples(LIMIT, LIMIT).map(list), max_size=3
-)
+    with both_shepherds(tmp_path_factory.mktemp("both"), library) as ones:
+        yield ones
 
 
 def _shown(end: dict[str, Any], one: Shepherd) -> tuple[Any, ...]:
@@ -75,7 +58,7 @@ def _shown(end: dict[str, Any], one: Shepherd) -> tuple[Any, ...]:
     own = end["end"]
     kinds = [(name, type(value)) for name, value in own.items() if name not in ("at", "started")]
     tasks = [{**task, "pid": 0, "at": 0, "utime": 0, "stime": 0, "maxrss_kb": 0} for task in own["tasks"]]
-    return CHANGES.sub(b"", one.out.read_bytes()), own["status"], own["cwd"], tasks, kinds, end.get("gone")
+    return re.sub(CHANGES, b"", one.out.read_bytes(), flags=re.M), own["status"], own["cwd"], tasks, kinds, end.get("gone")
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -112,6 +95,9 @@ def test_a_part_that_ends_well_never_meets_python(native: Shepherd) -> None:
         end = native.run(native.template(), native.part())
         assert (end["end"]["status"], end["gone"]) == (0, True)
         assert end["end"]["cwd"] == "/tmp"
+        told = ends.find_told(native.said)
+        assert told is not None, "the starter reads it, and writes it anew for agent and journal"
+        assert (told.uid, told.encoded.report(gone=True)) == (f"u{native.parts}", native.said)
     assert native.noted() == []
     assert set(ends.read_ends(str(native.folder / "1.end"))) == {"u1", "u2", "u3"}
 
@@ -163,7 +149,7 @@ def test_a_job_file_is_written_and_goes_with_the_part(native: Shepherd, tmp_path
         {"env": {"": "x", "a=b": "c", "nul": "\0"}},
         {"argv": []},
         {"rlimits": {"NOFILE": [None, 100], "what": [1, 1]}},
-        {"deadline": time.clock_gettime(time.CLOCK_BOOTTIME) + 1000},
+        {"deadline": -1.0},
         {"tasks": []},
         {"tasks": [{"rank": 0, "env": {}}, {"rank": 1, "env": {}}]},
         {"pre_exec": "true"},
@@ -176,6 +162,7 @@ def test_a_job_file_is_written_and_goes_with_the_part(native: Shepherd, tmp_path
 )
 def test_what_native_code_does_not_do_python_does_as_ever(both: tuple[Shepherd, Shepherd], own: dict[str, Any]) -> None:
     told = []
+    assert native_parts.knows(own) or own.keys() & {"tasks", "pre_exec", "notes", "input", "bind", "a_field"}
     for one in both:
         one.send(one.template(), one.part(**own))
         uid = f"u{one.parts}"
@@ -198,24 +185,21 @@ def test_a_task_that_left_something_behind_is_taken_over(native: Shepherd) -> No
     native.report("gone")
     pid = int(native.out.read_text())
     assert not os.path.exists(f"/proc/{pid}")
-    file = f"/dev/shm/mpich_shm_{os.getpid()}"
-    shared = native.run(native.template(argv=["/bin/sh", "-c", f"sleep 0.05; echo > {file}; exit 4"]), native.part())
-    assert (os.waitstatus_to_exitcode(shared["end"]["status"]), os.path.exists(file)) == (4, False)
-    assert native.noted() == ["take_over u3", "take_over u4"]
+    for name in shm.NAMES:
+        file = f"/dev/shm/{name}{os.getpid()}"
+        shared = native.run(native.template(argv=["/bin/sh", "-c", f"sleep 0.05; echo > {file}; exit 4"]), native.part())
+        assert (os.waitstatus_to_exitcode(shared["end"]["status"]), os.path.exists(file)) == (4, False)
+    assert native.noted() == [f"take_over u{number + 3}" for number in range(1 + len(shm.NAMES))]
     assert native.run(native.template(), native.part())["gone"]
-    assert len(native.noted()) == 2
+    assert len(native.noted()) == 1 + len(shm.NAMES)
+
+
+def test_what_ends_a_moment_after_its_task_is_waited_for(native: Shepherd) -> None:
+    native.send(native.template(argv=["/bin/sh", "-c", "(exec true) & :"]))
+    assert any(native.run(native.part()).get("gone") for _ in range(100))
 
 
 TREE = "sleep 1000 & (sleep 1000 & setsid sleep 1000 & wait) & setsid sh -c 'trap \"\" TERM; sleep 1000; :' & echo ready; wait"
-
-
-def below(pid: int) -> list[int]:
-    children = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-    return children + [one for child in children for one in below(child)]
-
-
-def _has_below(pid: int, count: int) -> bool:
-    return len(below(pid)) == count
 
 
 @pytest.mark.parametrize(("program", "count"), [("exec sleep 1000", 1), (TREE, 7)], ids=["one", "tree"])
@@ -225,7 +209,7 @@ def test_a_kill_ends_all_of_a_part(both: tuple[Shepherd, Shepherd], program: str
         one.send(one.template(argv=["/bin/sh", "-c", program]), one.part())
         uid = one.report("started")["uid"]
         root = one.process.pid
-        wait_until(partial(_has_below, root, count), 20, "its processes")
+        wait_until(partial(has_below, root, count), 20, "its processes")
         pids = below(root)
         one.send(pack({"do": "kill", "uids": ["another"]}), pack({"do": "kill", "uids": [uid], "posts": True}))
         assert one.next() == {"is": "killing", "uid": uid}
@@ -248,27 +232,68 @@ def test_a_kill_of_more_than_native_code_takes_is_python_s(native: Shepherd) -> 
     assert native.noted() == ["take_over u1"]
 
 
-def test_an_order_to_a_running_task_is_python_s(native: Shepherd) -> None:
-    program = "trap 'echo got; kill $!; exit 0' USR1; echo ready; sleep 1000 & wait"
-    native.send(native.template(argv=["/bin/sh", "-c", program]), native.part())
+TRAPS = "trap 'echo got; kill $! 2>/dev/null; wait; exit 0' USR1; sleep 1000 & echo ready; wait"
+
+
+@pytest.mark.parametrize("scope", ["tasks", "groups", "catching"])
+def test_a_signal_to_a_running_task(native: Shepherd, scope: str) -> None:
+    """Python has to do with it only where it is to be waited for that the task has a handler."""
+    native.send(native.template(argv=["/bin/sh", "-c", TRAPS]), native.part())
     started = native.report("started")
-    assert started["tasks"][0]["starttime"] == native_start_time(started["tasks"][0]["pid"])
+    assert started["tasks"][0]["starttime"] == start_time(started["tasks"][0]["pid"])
     assert started["shepherd"] == native.process.pid
     wait_until(lambda: native.out.read_text() == "ready\n", 20, "the handler")
-    native.send(pack({"do": "signal", "uids": ["u1"], "sig": signal.SIGUSR1, "scope": "tasks"}))
+    native.send(pack({"do": "signal", "uids": ["u1"], "sig": signal.SIGUSR1, "scope": scope}))
     assert native.report("ended")["end"]["status"] == 0
-    assert native.noted() == ["take_over u1"]
+    assert native.noted() == (["take_over u1"] if scope == "catching" else [])
     assert native.out.read_text() == "ready\ngot\n"
-    native.send(native.template(argv=["sleep", "1000"]), native.part())
-    pid = native.report("started")["tasks"][0]["pid"]
-    native.send(pack({"do": "kill", "uids": ["u2"]}))
-    assert native.report("killing")["uid"] == "u2"
-    assert native.report("ended")["end"]["status"] == signal.SIGKILL
-    assert not os.path.exists(f"/proc/{pid}")
 
 
-def native_start_time(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+def test_all_groups_of_a_part_are_signalled_stopped_and_resumed(both: tuple[Shepherd, Shepherd]) -> None:
+    program = "setsid sh -c 'sleep 1000; :' & exec sleep 1000"
+    for one in both:
+        noted = len(one.noted())
+        one.send(one.template(argv=["/bin/sh", "-c", program]), one.part())
+        uid, root = one.report("started")["uid"], one.process.pid
+        wait_until(partial(are_below, root, ["sh", "sleep", "sleep"]), 20, "its processes")
+        for sig, state in ((signal.SIGSTOP, "T"), (signal.SIGCONT, "S")):
+            one.send(pack({"do": "signal", "uids": [uid], "sig": sig}))
+            wait_until(lambda root=root, state=state: {state_of(pid) for pid in below(root)} == {state}, 20, state)  # type: ignore[misc]
+        one.send(pack({"do": "signal", "uids": [uid], "sig": signal.SIGTERM}))
+        assert one.outcome() == (signal.SIGTERM, None)
+        one.send(pack({"do": "signal", "uids": [uid], "sig": signal.SIGTERM}))
+        assert one.run(one.template(), one.part())["gone"]
+        assert len(one.noted()) > noted or one is both[0]
+
+
+def test_a_lease_is_renewed_and_ends_the_part_when_it_passes(both: tuple[Shepherd, Shepherd]) -> None:
+    for one in both:
+        noted = len(one.noted())
+        one.send(one.template(argv=["sleep", "1000"]), one.part(deadline=boottime() + 30))
+        uid = one.report("started")["uid"]
+        one.send(pack({"do": "renew", "uids": [uid], "deadline": boottime() + 1000}))
+        one.send(pack({"do": "signal", "uids": [uid], "sig": signal.SIGTERM}))
+        end = one.report("ended")
+        assert (end["end"]["status"], end["end"]["lease"], end["gone"]) == (signal.SIGTERM, False, True)
+        assert len(one.noted()) > noted or one is both[0]
+        one.send(one.part(deadline=boottime() + 1000))
+        uid = one.report("started")["uid"]
+        one.send(pack({"do": "renew", "uids": [uid], "deadline": boottime() + 0.05}))
+        end = one.report("ended")
+        assert (end["end"]["status"], end["end"]["lease"]) == (signal.SIGKILL, True)
+        if not end.get("gone"):
+            one.report("gone")
+        one.send(one.part(deadline=boottime() - 1))
+        assert one.outcome() == ("stale", f"the lease of {one.parts} had passed before it started")
+
+
+def test_python_goes_on_with_the_lease_as_it_was_renewed(native: Shepherd) -> None:
+    native.send(native.template(argv=["sleep", "1000"]), native.part(deadline=boottime() + 1000))
+    native.report("started")
+    native.send(pack({"do": "renew", "uids": ["u1"], "deadline": boottime() + 0.2}))
+    native.send(pack({"do": "signal", "uids": ["u1"], "sig": signal.SIGUSR1, "scope": "catching", "within": 1000.0}))
+    assert native.report("ended")["end"]["lease"]
+    assert native.noted() == ["take_over u1"]
 
 
 def test_the_end_of_the_starter_ends_the_task_without_an_end(library: Path, tmp_path: Path) -> None:
@@ -323,6 +348,7 @@ def root(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def test_the_library_is_loaded_from_memory(root: Path) -> None:
     assert native_parts.load(str(root / LIBRARY)) == ""
+    assert native_parts.program().startswith(b"\x7fELF"), "the program behind it"
     maps = Path("/proc/self/maps").read_text()
     assert "memfd:parts" in maps
     assert str(root) not in maps

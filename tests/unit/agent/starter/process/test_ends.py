@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 from pathlib import Path
 
+import pytest
+
 from agent.starter.process import account, ends
-from agent.starter.protocol.codec import text
-from agent.starter.protocol.reports import End, Ended, write_report
+from agent.starter.protocol.codec import read, text
+from agent.starter.protocol.reports import End, Ended, EndedTask, find_report, write_report
+from agent.starter.supervisor.parts import Part
 
 
 def _end(status: int = 0, cwd: str = "") -> End:
@@ -73,3 +77,55 @@ def test_an_end_without_room_harms_no_other(tmp_path: Path) -> None:
     _write(file, "u3", _end(3))
     assert {uid: end.status for uid, end in ends.read_ends(str(path)).items()} == {"u1": 1, "u3": 3}
     file.close()
+
+
+TOLD = (
+    b'{"is":"ended","uid":"ab01","end":{"status":256,"at":1795000000.123456,"started":1795000000.000000,"utime":0.000512,'
+    b'"stime":0.001000,"maxrss_kb":1500,"tasks":[{"rank":-1,"pid":4711,"status":256,"utime":0.000512,"stime":0.001000,'
+    b'"maxrss_kb":1500,"at":1795000000.123456}],"first":null,"lease":false,"shepherd_kb":3000,"cwd":"/tmp/a b"},"gone":true}'
+)
+
+
+@pytest.mark.parametrize("ranks", [0, 1, 64])
+def test_an_end_that_is_told_to_the_letter_is_read_when_it_is_asked_for(ranks: int) -> None:
+    tasks = tuple(
+        EndedTask(rank, 100 + rank, 0, round(rank * 0.00001, 6), 0.1, 1500, 1795000000.25 + rank) for rank in range(ranks)
+    )
+    end = _end(0)._replace(tasks=tasks, cwd="/tmp", at=1795000000.1, started=1795000000.0)
+    said = ends.encode_end("ab01", end).report(gone=True) if ranks else TOLD
+    told = ends.find_told(said)
+    assert told is not None
+    part = Part("ab01", 7, 1, 1)
+    assert not part.has_ended
+    encoded = part.ended(told)
+    assert encoded.report(gone=True) == said
+    assert part.has_ended
+    report = find_report(json.loads(said))
+    assert isinstance(report, Ended)
+    assert part.end == report.end == read(Ended, json.loads(encoded.text)).end
+
+
+@pytest.mark.parametrize(
+    ("was", "is_"),
+    [
+        (b'"status":256', b'"status":0256'),
+        (b'"status":256', b'"status":-1'),
+        (b'"utime":0.000512', b'"utime":0'),
+        (b'"utime":0.000512', b'"utime":5e+300'),
+        (b"}],", b"},],"),
+        (b"}],", b"}{}],"),
+        (b'"pid":4711', b'"pid":4.7e9'),
+        (b'"at":1795000000.123456}', b'"at":1795000000.123456,"more":1}'),
+        (b"/tmp/a b", b'/tmp","x":"'),
+        (b"/tmp/a b", b"/tmp\\u0000"),
+        (b"/tmp/a b", b"/tmp\n"),
+        (b"/tmp/a b", "/\u00e4".encode()),
+        (b'"ab01"', b'"ab\\"01"'),
+        (b',"gone":true', b""),
+        (b'"gone":true}', b'"gone":true} '),
+        (b'"first":null', b'"first":{}'),
+    ],
+)
+def test_what_is_told_otherwise_is_read_at_once(was: bytes, is_: bytes) -> None:
+    assert was in TOLD
+    assert ends.find_told(TOLD.replace(was, is_)) is None

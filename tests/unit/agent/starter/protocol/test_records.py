@@ -9,7 +9,7 @@ import pytest
 
 from agent.starter.protocol import orders, part, reports
 from agent.starter.protocol.answers import Data
-from agent.starter.protocol.codec import Json, ProtocolError, write_over
+from agent.starter.protocol.codec import Json, ProtocolError, text, write_over
 from agent.starter.protocol.orders import Deliver, Finish, Go, JobHosts, Renew, Scope, Seat, Signal, StartTask
 from agent.starter.protocol.part import LinkSpec, OutputFile, PartSpec, PortsSpec, TaskSpec, User
 from agent.starter.protocol.reports import (
@@ -155,3 +155,19 @@ def test_a_part_must_say_whose_it_is() -> None:
         part.read_part(part.NOTHING, {"uid": "u", "attempt": 1, "key": 1})
     with pytest.raises(ProtocolError, match="env"):
         part.read_part(shared(), {"uid": "u", "attempt": 1, "key": 1, "env": 5})
+
+
+def test_text_is_what_json_makes_of_it_without_blanks() -> None:
+    samples: tuple[object, ...] = (
+        "a\udce4\n\u20ac\U0001f600",
+        1.5,
+        1e-7,
+        float("nan"),
+        True,
+        None,
+        {},
+        [],
+        {"a": [{"b": (1, -2.0)}, {1: "x"}], "": None},
+    )
+    for one in samples:
+        assert text(one) == json.dumps(one, separators=(",", ":")).encode()

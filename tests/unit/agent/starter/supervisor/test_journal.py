@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-from agent.starter.process import account
+from agent.starter.process import account, ends
 from agent.starter.protocol.codec import text
 from agent.starter.protocol.reports import Ended, Lost, PartState, write_report
 from agent.starter.supervisor.journal import FILLED, Journal
@@ -53,7 +53,7 @@ def test_an_end_in_the_journal_is_that_of_an_end_file(tmp_path: Path) -> None:
     journal.add(1, parts)
     for part, status in zip(parts[:2], (0, 9), strict=True):
         part.end, part.state = account.end_of([], status, 1.0, False, account.Used()), PartState.GONE
-        journal.ended(part)
+        journal.ended(part.ended(Ended(part.uid, part.end)))
     journal.forget(["a"])
     journal.sync()
     former = Journal(str(tmp_path)).load().parts
@@ -89,3 +89,25 @@ def test_entries_that_a_full_disk_has_no_room_for_harm_no_other(tmp_path: Path) 
     for number in range(1000, 1600):
         add(number)
     assert list(Journal(str(tmp_path)).load().parts) == written
+
+
+def test_the_end_file_of_a_dead_shepherd_is_given_to_a_new_one_without_its_ends(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    journal.rewrite("boot", 0, [])
+    end = ends.encode_end("a", account.end_of([], 9, 1.0, False, account.Used()))
+    first = journal.make_ends(1)
+    end.write(first.fd)
+    first.close()
+    made = Path(journal.end_path(1)).stat()
+    assert set(ends.read_ends(journal.end_path(1))) == {"a"}
+    journal.remove_ends(1)
+    second, third = journal.make_ends(2), journal.make_ends(3)
+    assert not Path(journal.end_path(1)).exists()
+    now = Path(journal.end_path(2)).stat()
+    assert (now.st_ino, now.st_size) == (made.st_ino, made.st_size)
+    assert Path(journal.end_path(3)).stat().st_ino != made.st_ino
+    assert ends.read_ends(journal.end_path(2)) == {}
+    end.write(second.fd)
+    assert set(ends.read_ends(journal.end_path(2))) == {"a"}
+    second.close()
+    third.close()

@@ -46,7 +46,9 @@ def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group
     places = Places({"memory": str(tmp_path), "pids": str(tmp_path)}, True)
     home = group(tmp_path / f"lava-shepherd-{os.getpid()}-7", "pids.max")
     part = group(tmp_path / "lava-u", "pids.max", "memory.max", "memory.swap.max")
-    groups = Groups(places, 7, 1234)
+    groups = Groups(places, 7)
+    assert groups.home == str(home)
+    groups.take(1234)
     assert (home / "cgroup.procs").read_text() == "1234"
     groups.begin("u", CgroupLimits(memory_bytes=1 << 20, pids=10))
     read = {name: (part / name).read_text() for name in ("memory.max", "memory.swap.max", "pids.max", "cgroup.procs")}
@@ -58,7 +60,9 @@ def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group
 
 def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) -> None:
     home = group(tmp_path / f"lava-shepherd-{os.getpid()}-1", "pids.max")
-    groups = Groups(Places({"pids": str(tmp_path)}, False), 1, 1234)
+    groups = Groups(Places({"pids": str(tmp_path)}, False), 1)
+    groups.take(1234, moved=True)
+    assert (home / "cgroup.procs").read_text() == ""
     wrote = []
     for pids in (10, 10, 0):
         groups.begin("u", CgroupLimits(pids=pids))

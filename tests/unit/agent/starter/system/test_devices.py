@@ -41,7 +41,8 @@ def files(tmp_path: Path) -> list[str]:
 def opened(files: list[str], places: Places, *rules: DeviceRule) -> list[str]:
     """What a process says that is in the group of a part with these rules; then the group is gone."""
     with subprocess.Popen([sys.executable, "-ISc", TRY, *files], stdin=-1, stdout=-1, text=True) as process:
-        groups = Groups(places, 1, process.pid)
+        groups = Groups(places, 1)
+        groups.take(process.pid)
         groups.begin(f"test-{os.getpid()}", CgroupLimits(devices=rules))
         out, _ = process.communicate("x")
         groups.discard()

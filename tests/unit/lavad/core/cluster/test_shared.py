@@ -31,11 +31,11 @@ def test_pending_jobs_of_a_class_in_order_have_one_number_and_others_each_their_
     world = World()
     keys = [world.submit() for _ in range(3)]
     [pending] = world.cluster.pending.values()
-    assert [pending.keys[key] for key in keys] == [1, 1, 1]
+    assert [pending.came(key) for key in keys] == [1, 1, 1]
     world.now -= 100
     late = [world.submit() for _ in range(2)]
     assert not pending.ordered
-    assert len({pending.keys[key] for key in [keys[0], *late]}) == 3
+    assert len({pending.came(key) for key in [keys[0], *late]}) == 3
 
 
 def test_what_is_remembered_has_bounds() -> None:

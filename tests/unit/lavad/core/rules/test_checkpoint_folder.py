@@ -6,11 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.decide.control.control import migrate
 from lavad.core.decide.modify.modify import modify
+from lavad.core.decide.modify.switch import switch
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.submit import submit
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Modify, Refused, Submit
+from lavad.core.lang.asks import Migrate, Modify, Refused, Select, Submit, Switch
 from lavad.core.rules.checkpoint_folder import Seen, found_apart, moves, pair_of
 from lavad.core.site.host import Mount
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
@@ -84,7 +86,8 @@ def test_a_folder_of_one_host_is_taken_where_its_generations_are_staged(bench: B
     assert why_not(bench, "/tmp/x stage=/home/ck") == ""
     assert why_not(bench, "/tmp/x stage=/var/ck") == f"-k: /var/ck {ALONE}"
     assert why_not(bench, "/tmp/x stage") == (
-        "-k: stage names no folder (stage=DIR), and the cluster has none (LAVA_CHKPNT_STAGE_DIR)"
+        "-k: stage names no folder (stage=DIR), the cluster has none (LAVA_CHKPNT_STAGE_DIR),"
+        " and no host holds copies for others (LAVA_CHKPNT_COPY_DIR)"
     )
     bench.configure(params=replace(bench.cluster.conf.params, lava_chkpnt_stage_dir="/home/all"))
     assert why_not(bench, "/tmp/x stage") == ""
@@ -177,6 +180,18 @@ def test_other_hosts_and_another_folder_are_looked_at_again(bench: Bench) -> Non
     for options, looks in (({"J": "x"}, False), ({"m": "h2 h3"}, True)):
         bench.take(modify(bench.cluster, Modify(job="1", options={**options}), JobText(command="x"), ALICE, bench.now, LOCAL))
         assert moves(bench.cluster, bench.cluster.spec_of(job.key)) is looks
+
+
+def test_another_queue_and_a_migration_may_bring_other_hosts(bench: Bench) -> None:
+    cluster(bench)
+    for job in (1, 2):
+        assert why_not(bench, seen={pair_of("/", ROOT, ROOT): True}, m="h1 h2") == ""
+        assert not moves(bench.cluster, bench.cluster.spec_of(job))
+    bench.step()
+    bench.start(2, next(iter(bench.running()[2])))
+    assert bench.asked(switch, Switch(jobs=Select(ids=["1"]), queue="night")) == [("1", "")]
+    assert bench.asked(migrate, Migrate(jobs=Select(ids=["2"]), hosts=["h2", "h3"])) == [("2", "")]
+    assert [moves(bench.cluster, bench.cluster.spec_of(job)) for job in (1, 2)] == [True, True]
 
 
 def test_a_restart_from_a_folder_elsewhere_is_looked_at(bench: Bench) -> None:

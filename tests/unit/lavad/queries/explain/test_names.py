@@ -19,6 +19,9 @@ from proto.help.lookup import rows
         ("MXJ", ["MXJ (lsb.hosts, Host)"]),
         ("-W", ["-W (bsub)", "  Value: [HOUR:]MINUTE[/HOST]"]),
         ("bjobs -o", ["-o (bjobs)"]),
+        ("bsub -hostfile", ["-hostfile (bsub)"]),
+        ("bjobs -hms", ["-hms (bjobs)"]),
+        ("-h", ["  --names     print all names, for completion"]),
         ("lava report --by", ["--by (lava report)"]),
         ("RUNLIMIT", ["RUNLIMIT (lsb.queues)", "TERM_RUNLIMIT: job killed after reaching LSF run time limit"]),
     ],
@@ -37,7 +40,9 @@ def test_each_parameter_and_option_has_words() -> None:
             rows(command)
 
 
-@pytest.mark.parametrize(("asked", "hint"), [("RUNLIMT", "did you mean RUNLIMIT"), ("xyzzyplugh", "docs/reasons.md")])
+@pytest.mark.parametrize(
+    ("asked", "hint"), [("RUNLIMT", "did you mean RUNLIMIT"), ("xyzzyplugh", "docs/reasons.md"), ("--name", "nothing is known")]
+)
 def test_another_name_is_asked_back(asked: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([asked]) == 255
     assert hint in capsys.readouterr().err

@@ -62,7 +62,9 @@ def test_once_it_has_ended(tmp_path: Path) -> None:
         assert "   1800.00 " in figures
         assert "75.00%" in figures
     job = c.store.finished[1]
-    assert " 1800.000000 0.000000 " in write.job_finish(job, c.store.all_specs[job.spec], c.store.kept_texts[1], 1001)
+    assert " 1800.000000 0.000000 " in write.job_finish(
+        job, write.OfClass(c.store.all_specs[job.spec], c.store.kept_texts[1], 1001)
+    )
 
 
 def test_what_hosts_use_is_in_the_order_of_the_jobs_hosts_whoever_reported_first() -> None:

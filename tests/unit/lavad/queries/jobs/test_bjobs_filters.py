@@ -24,6 +24,14 @@ def ids(c: QueryCluster, *words: str, **options: Any) -> list[str]:
     return [row.removesuffix(".0") for row in out.split()]
 
 
+def test_a_job_without_a_name_keeps_its_column() -> None:
+    c = QueryCluster()
+    c.submit(1, name="", command="")
+    c.submit(2, name="x")
+    nameless, named = c.ask("bjobs", noheader=True)[0].splitlines()
+    assert nameless.replace("1 ", "2 ", 1) == named.replace("x ", "  ")
+
+
 def mixed() -> QueryCluster:
     c = QueryCluster()
     c.submit(1, name="old")
@@ -262,7 +270,7 @@ def test_a_store_that_is_ahead_lists_nothing_twice(words: tuple[str, ...]) -> No
     c.finish(element(2, 1), "11:36:00")
     c.start(element(2, 2))
     c.finish(element(2, 2), "11:37:00")
-    view = View(before, c.soft, c.store, master="ol1", lsf={})
+    view = View(before, c.soft, lambda: c.store, master="ol1", lsf={})
     options: dict[str, OptionValue] = {"a": True, "noheader": True, "o": "jobid jobindex stat delimiter='.'"}
     query = Query(command="bjobs", options=options, words=list(words))
     out = "".join(text for kind, text in render(view, query, ALICE, c.now) if kind == "out")

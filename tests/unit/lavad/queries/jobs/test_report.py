@@ -17,7 +17,7 @@ from lavad.core.job.job import End, Placed
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.states import JobState
 from lavad.queries.facts import jobfacts
-from lavad.store.accounting import Asked
+from lavad.store.asked import Asked
 from tests.support.worlds.query_cluster import QueryCluster, at, element
 from tests.support.worlds.query_store import stored
 

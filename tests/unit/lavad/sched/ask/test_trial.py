@@ -23,13 +23,13 @@ def test_waiting_jobs_are_in_order_after_it() -> None:
     jobs = [world.submit(slots=2, limits=Limits(run=60)) for _ in range(5)]
     array = world.submit(array="1-5", user="carol")
     world.cluster.forget_changes()
-    before = {number: ([*waiting.keys], waiting.ordered) for number, waiting in world.cluster.pending.items()}
+    before = {number: ([*waiting], waiting.ordered) for number, waiting in world.cluster.pending.items()}
     line = [placement.key for placement in world.schedule().placements]
     moment = Moment(world.cluster, world.soft, world.now, world.local)
     for key in (jobs[0], jobs[2], key_of(array, 2)):
         find_changes(moment, key)
         estimate(moment, key)
-        assert {number: ([*waiting.keys], waiting.ordered) for number, waiting in world.cluster.pending.items()} == before
+        assert {number: ([*waiting], waiting.ordered) for number, waiting in world.cluster.pending.items()} == before
     assert all(ordered for _, ordered in before.values())
     assert [placement.key for placement in world.schedule().placements] == line
 

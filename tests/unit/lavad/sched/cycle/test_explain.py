@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,3 +75,16 @@ def test_hosts_that_another_class_might_use_before_are_not_taken_for_its_own() -
     for reason in (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC) * 5:
         why = host_reasons(state, need, Eligibility(np.array([reason]), False, (0, 0)))
         assert [code for code, count, _ in why.reasons if count] == [reason]
+
+
+def test_a_job_that_wants_hosts_for_itself_gives_others_no_reason_of_its_own() -> None:
+    """Where every host is full, whichever is asked about first."""
+    for order in (1, -1):
+        world = world_of(1, [0, 0])
+        for _ in range(8):
+            world.submit()
+        assert len(world.step()) == 8
+        asked: list[dict[str, Any]] = [{"exclusive": True, "slots": 2}, {"slots": 2}][::order]
+        keys = [world.submit(**fields) for fields in asked][::order]
+        world.step()
+        assert [world.why(key) for key in keys] == [[(PendReason.HOST_NONEXCLUSIVE, 2)], [(PendReason.HOST_JOB_LIMIT, 2)]]

@@ -22,7 +22,7 @@ def keep_waiting(users: dict[str, int]) -> Callable[[World], None]:
     def refill(world: World) -> None:
         waiting = dict.fromkeys(users, 0)
         for number, jobs in world.cluster.pending.items():
-            waiting[world.cluster.specs.rows[number].user] += len(jobs.keys)
+            waiting[world.cluster.specs.rows[number].user] += len(jobs)
         for user, slots in users.items():
             if waiting[user] < WAITING // 2:
                 for _ in range(WAITING - waiting[user]):

@@ -83,7 +83,7 @@ def _follow(world: World, placements: Any) -> None:
     waiting: dict[tuple[str, int], int] = {}
     for number, pending in world.cluster.pending.items():
         spec = world.cluster.specs.rows[number]
-        for key in pending.keys:
+        for key in pending:
             array = world.cluster.arrays.rows.get(key)
             waiting[spec.user, number] = waiting.get((spec.user, number), 0) + (len(array.pending) if array else 1)
     for placement in placements:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from config.model.queue import QueueConfig
 from config.model.values import Backfill, Limits
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.job.spec import Role
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -132,6 +133,28 @@ def test_a_hold_without_a_promise_lasts_for_its_time_only() -> None:
     world.now += 300
     step(world)
     assert runs(world, small)
+
+
+def test_what_a_gang_of_roles_holds_is_given_up_for_as_long_as_it_was_held() -> None:
+    """Where nobody knows when it can start: the part that is free is held, lent, and held again."""
+    world = world_of(QueueConfig(name="big", priority=50, slot_reserve=5), PLAIN)
+    world.hosts("g1", slots=4, gpus=2)
+    blocker = submit(world, "plain", 2, hosts=("g1",))
+    step(world)
+    roles = (Role(name="ps", count=4, least=4), Role(name="worker", count=2, least=2, gpus=1, slots=2))
+    gang = submit(world, "big", 8, max_slots=8, roles=roles, launch="roles", gpu="num=1")
+    small = submit(world, "plain", hosts=("h1",))
+    assert dict(step(world).promises[gang].held) == {"h1": 4, "g1": 2}
+    assert not runs(world, small)
+    world.now += 300
+    step(world)
+    assert runs(world, small)
+    world.finish(small)
+    world.now += 300
+    assert dict(step(world).promises[gang].held) == {"h1": 4, "g1": 2}
+    world.finish(blocker)
+    step(world)
+    assert runs(world, gang)
 
 
 def test_memory_is_held_as_well() -> None:

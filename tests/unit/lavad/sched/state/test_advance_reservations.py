@@ -129,6 +129,17 @@ def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_s
     assert all(runs(world, key) for key in old), "they go on when it has expired"
 
 
+def test_a_job_of_one_slot_has_others_suspended_too() -> None:
+    world = world_of()
+    name = reserve(world, slots=4)
+    old = submit(world, 4, 30, user="bob")
+    step(world)
+    pass_time(world, 3600)
+    own = submit(world, 1, reservation=name)
+    step(world)
+    assert [runs(world, key) for key in (own, old)] == [True, False]
+
+
 def test_without_suspension_its_jobs_wait() -> None:
     world = world_of()
     old = submit(world, 4, user="bob")
@@ -361,3 +372,17 @@ def test_gpus_that_others_have_on_reserved_hosts_come_free_for_who_asks_in_time(
     world.apply(ev.PartGone(at=world.now, key=again, attempt=1, host="h1"), ev.JobRequeued(at=world.now, key=again))
     step(world)
     assert one in world.cluster.started
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_jobs_beside_a_reservation_that_differ_in_nothing_else(turn: int) -> None:
+    """Whichever comes first: one runs where its reservation is, the other elsewhere."""
+    world = world_of(hosts=2)
+    for host in ("h1", "h2"):
+        world.load(host, mem=8_000.0)
+    name = reserve(world, hosts="h2", begin="12:10", end="14:00", slots=4)
+    pass_time(world, 900)
+    fields: list[dict[str, Any]] = [{"reservation": ""}, {"reservation": name}]
+    keys = [submit(world, minutes=10, resreq="rusage[mem=100]", **one) for one in fields[::turn]][::turn]
+    placed = {placement.key: [part.host for part in placement.parts] for placement in step(world).placements}
+    assert placed == {keys[0]: ["h1"], keys[1]: ["h2"]}

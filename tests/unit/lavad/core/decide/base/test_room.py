@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.cluster.records import units_of, units_of_spec
 from lavad.core.decide.base import groups
 from lavad.core.decide.base.groups import add_group, drop_group
-from lavad.core.decide.base.room import FULL
+from lavad.core.decide.base.room import TOO_MANY
 from lavad.core.decide.control.control import kill
 from lavad.core.decide.control.messages import post
 from lavad.core.decide.modify.modify import modify
@@ -39,7 +41,7 @@ def fill(bench: Bench, left: int) -> None:
 
 
 def refused(bench: Bench, **options: str) -> Refused:
-    with pytest.raises(Refused, match=f"^{FULL}$") as caught:
+    with pytest.raises(Refused, match=f"^{re.escape(TOO_MANY)}$") as caught:
         bench.bsub(ALICE, **options)
     return caught.value
 
@@ -62,16 +64,16 @@ def test_an_array_is_one_record_until_its_elements_differ(bench: Bench) -> None:
     assert answer == [("1[1-500]", "")]
     taken = bench.cluster.records["alice"]
     assert MOST - left + 500 <= taken <= MOST - left + 520
-    assert bench.asked(switch, Switch(queue="night", jobs=Select(ids=["1[1001-1500]"]))) == [("1[1001-1500]", FULL)]
+    assert bench.asked(switch, Switch(queue="night", jobs=Select(ids=["1[1001-1500]"]))) == [("1[1001-1500]", TOO_MANY)]
     assert bench.cluster.records["alice"] == taken
     bench.bsub(J="b[1-1000000]")
 
 
 def test_a_message_and_a_change_of_elements_make_records(bench: Bench) -> None:
     bench.bsub(J="a[1-1000000]")
-    with pytest.raises(Refused, match=FULL):
+    with pytest.raises(Refused, match=re.escape(TOO_MANY)):
         post(bench.cluster, Post(job="1[1-5000]", text="t"), ALICE, bench.now)
-    with pytest.raises(Refused, match=FULL):
+    with pytest.raises(Refused, match=re.escape(TOO_MANY)):
         modify(bench.cluster, Modify(job="1[1-5000]", options={"P": "x"}), JobText(command="c"), ALICE, bench.now, LOCAL)
     bench.take(post(bench.cluster, Post(job="1[1-5]", text="t"), ALICE, bench.now))
     assert len(bench.cluster.elements[1]) == 5

@@ -189,6 +189,7 @@ def test_rights(bench: Bench, state: str, verb: str, caller: Caller, may: bool) 
 @pytest.mark.parametrize(("text", "why"), [("99", UNKNOWN), ("1[9]", UNKNOWN), ("2[1]", UNKNOWN), ("2147483646", UNKNOWN)])
 def test_ids_that_name_nothing(bench: Bench, text: str, why: str) -> None:
     bench.submit(array="1-4")
+    bench.submit()
     assert bench.asked(control.kill, Kill(jobs=ids(text))) == [(text, why)]
 
 

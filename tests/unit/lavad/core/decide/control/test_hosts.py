@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.control.hosts import expired, greeted, silent, switch_hosts
+from lavad.core.job.job import End
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import Hosts, Kill, Refused, Select
 from lavad.core.lang.states import HostState, JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import StartPart, effects_due
 from lavad.core.site.host import Facts
 from tests.support.worlds.bench import ADMIN, ALICE, Bench
+from tests.support.worlds.world import World
 
 KINDS = [{}, {"rerunnable": True}]
 
@@ -226,3 +229,29 @@ def test_who_may_not_close_a_host_moves_nothing(bench: Bench) -> None:
 def test_what_cannot_be_drained(bench: Bench, names: list[str], close: bool, why: str) -> None:
     with pytest.raises(Refused, match=why):
         switch_hosts(bench.cluster, Hosts(hosts=names, close=close, migrate=True), ADMIN, bench.now)
+
+
+def test_jobs_that_start_again_with_more_memory_as_a_host_is_lost_stay_those_of_their_users() -> None:
+    """They had reached their limit on their other host."""
+    world = World()
+    world.hosts("h1", "h2", slots=2)
+    fields: dict[str, Any] = {"slots": 2, "memory_auto": True, "rerunnable": True, "resreq": "span[ptile=1]"}
+    keys = {world.submit(user=user, limits=Limits(mem=100_000), **fields): user for user in ("ann", "ben")}
+    assert len(world.step()) == 2
+    for key in keys:
+        for host in ("h1", "h2"):
+            world.hear("prepared", key, uid_of(world, key), host, "a:1")
+            world.hear("started", key, uid_of(world, key), host, 1, world.now)
+        end = End(at=5.0, limit=TermReason.TERM_MEMLIMIT, max_mem=100_000)
+        world.hear("ended", key, uid_of(world, key), "h1", end, True)
+    world.apply(*silent(world.cluster, "h2", world.now))
+    world.apply(*expired(world.cluster, "h2", list(keys), world.now))
+    assert {key: world.cluster.spec_of(key).user for key in keys} == keys
+    assert {world.cluster.jobs.rows[key].state for key in keys} == {JobState.PEND}
+    assert {world.cluster.spec_of(key).limits.mem for key in keys} == {200_000}
+
+
+def uid_of(world: World, key: int) -> str:
+    run = world.cluster.jobs.rows[key].run
+    assert run is not None
+    return run.uid

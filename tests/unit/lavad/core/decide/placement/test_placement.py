@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from config.model.queue import QueueConfig
 from config.model.values import Limits
 from lavad.core import events as ev
-from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.placement import placement
+from lavad.core.decide.placement.placement import accept_part, accept_plan
 from lavad.core.job.job import Placed
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.plan.plan import Placement, Plan
+from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.reservation import Reservation
 from tests.support.worlds.world import World
 
@@ -117,3 +121,52 @@ def test_slots_that_were_reserved_meanwhile(begins_in, minutes, kept):
     row = Reservation(name="bob#0", users=("bob",), hosts=(("h1", 2),), begin=begin, end=begin + 3600)
     world.apply(ev.AdvanceReservationSet(at=world.now, value=row))
     assert accepted(world, *plan.placements) == ([key] if kept else [])
+
+
+def in_parts(world: World, plan: Plan, between: Callable[[], object] = lambda: None) -> list[list[ev.JobDispatched]]:
+    """What each part of the plan starts, when they are taken one after the other."""
+    found: list[list[ev.JobDispatched]] = []
+    rest: Plan | None = plan
+    while rest is not None:
+        events, rest = accept_part(world.cluster, rest, world.now, f"s{len(found)}.", LimitBook(world.cluster.conf))
+        world.apply(*events)
+        found.append([event for event in events if isinstance(event, ev.JobDispatched)])
+        between()
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_a_plan_that_is_taken_in_parts_starts_the_same(at_once, monkeypatch):
+    """Whole jobs, in the same order, each attempt under a uid of its own."""
+    monkeypatch.setattr(placement, "AT_ONCE", at_once)
+    world = World()
+    world.hosts(*(f"h{number}" for number in range(6)), slots=4, gpus=2)
+    world.submit(array="1-5", limit=3)
+    world.submit(slots=7)
+    for number in range(4):
+        world.submit(user=f"u{number}", gpu="num=1:j_exclusive=yes")
+    world.submit(slots=3, resreq="span[ptile=1]")
+    plan = world.schedule()
+    events = accept_plan(world.cluster, plan, world.now, "s")
+    whole = [(event.key, event.parts) for event in events if type(event) is ev.JobDispatched]
+    parts = in_parts(world, plan)
+    assert [(event.key, event.parts) for part in parts for event in part] == whole
+    assert len(whole) == 9
+    assert len({event.uid for part in parts for event in part}) == 9
+    for part in parts:
+        assert sum(len(event.parts) for event in part[:-1]) < at_once
+    assert len(parts) == {1: 9, 3: 4, 100: 1}[at_once]
+
+
+def test_what_changes_between_two_parts_counts(monkeypatch):
+    monkeypatch.setattr(placement, "AT_ONCE", 1)
+    world = two_hosts()
+    keys = [world.submit() for _ in range(4)]
+    plan = world.schedule()
+    world.apply(ev.JobHeld(at=world.now, key=keys[0]))
+
+    def hold() -> None:
+        if keys[2] in world.pending():
+            world.apply(ev.JobHeld(at=world.now, key=keys[2]))
+
+    assert [[event.key for event in part] for part in in_parts(world, plan, hold)] == [[keys[1]], [keys[3]]]

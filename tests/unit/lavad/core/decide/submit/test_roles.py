@@ -40,7 +40,7 @@ BAD: list[tuple[Submit, str]] = [
     (ask(W, success="worker["), "success worker["),
     (ask(role(kind="hold", command="")), "no role has a command"),
     (ask(W, clean="never"), "clean never"),
-    (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, mpich, intelmpi, pytorch, tensorflow, volcano"),
+    (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, mpich, intelmpi, pytorch, tensorflow, jax"),
     (ask(W, launcher_start="later"), "launcher_start later"),
     (ask(W, backoff=-1), "backoff -1"),
     (ask(*(role(f"r{n}") for n in range(65))), "65 roles are too many"),

@@ -1,0 +1,22 @@
+"""Strings as the system and files give them, which need not be text."""
+
+from __future__ import annotations
+
+
+def is_text(value: str) -> bool:
+    """Whether a string is valid Unicode."""
+    if value.isascii():
+        return True
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def printable(value: str) -> str:
+    """A string with what is no text in it made visible: bytes of the system's, and halves of characters of JSON and YAML."""
+    try:
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,23 @@
+"""What the starter says, as the agent reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent.starter.protocol.codec import text
+from agent.starter.wire.frames import FrameError, parsed
+from agent.starter_client.starterlink import decode
+
+
+@pytest.mark.parametrize(
+    "value", [1, -1.5, 1e300, 2**70, "\u00e4\n", "a\udcff", "\U0001f600", None, [True, {"b": {}}], float("inf")]
+)
+def test_it_is_read_as_the_starter_wrote_it(value: object) -> None:
+    body = text({"is": "ended", "value": value})
+    assert decode(body) == parsed(body) == {"is": "ended", "value": value}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"1", b'{"a":', b'{"a":1}x', b"\xff"])
+def test_what_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(FrameError):
+        decode(body)

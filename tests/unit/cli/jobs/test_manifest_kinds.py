@@ -1,0 +1,77 @@
+"""Manifests of JAXJob, XGBoostJob, PaddleJob and MXJob: their roles in the order of the ranks, and who decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.client.context import Fail
+from cli.jobs.model import JobFile
+from cli.jobs.run import jobs_of
+from cli.submit.yaml_text import read_yaml
+
+pytest.importorskip("yaml")
+CONTAINER = "template: {spec: {containers: [{name: sidecar, command: [s]}, {name: %s, command: [sh, -c, %s]}]}}"
+
+
+def manifest(kind: str, container: str, roles: dict[str, int], more: str = "", command: str = "x") -> JobFile:
+    field = {"JAXJob": "jax", "XGBoostJob": "xgb", "PaddleJob": "paddle", "MXJob": "mx"}[kind] + "ReplicaSpecs"
+    pod = CONTAINER % (container, command)
+    specs = ", ".join(f"{name}: {{replicas: {count}, {pod}}}" for name, count in roles.items())
+    text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{{more} {field}: {{{specs}}}}}\n"
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    return job
+
+
+def roles(job: JobFile) -> list[tuple[str, int, int, str]]:
+    return [(role.name, role.least, role.count, role.restart) for role in job.roles]
+
+
+def test_a_jaxjob() -> None:
+    job = manifest("JAXJob", "jax", {"Worker": 3}, command='"--at=$(COORDINATOR_ADDRESS)"')
+    assert (job.policy.framework, job.policy.success, roles(job)) == ("jax", "worker", [("worker", 0, 3, "Never")])
+    assert job.roles[0].command == 'sh -c --at="${COORDINATOR_ADDRESS}"'
+    assert job.ignored == ["further containers"]
+
+
+def test_an_xgboostjob() -> None:
+    job = manifest("XGBoostJob", "xgboost", {"Worker": 2, "Master": 1}, "runPolicy: {cleanPodPolicy: All},")
+    assert (job.policy.framework, job.policy.success, job.policy.clean) == ("xgboost", "master", "all")
+    assert roles(job) == [("master", 0, 1, "Never"), ("worker", 0, 2, "Never")]
+
+
+def test_a_paddlejob() -> None:
+    """Workers alone train together; with masters these serve and decide; elasticPolicy bounds the workers."""
+    job = manifest("PaddleJob", "paddle", {"Worker": 4}, "elasticPolicy: {minReplicas: 2, maxReplicas: 6, maxRestarts: 3},")
+    assert (job.policy.framework, job.policy.success, roles(job)) == ("paddle", "worker", [("worker", 2, 6, "OnFailure")])
+    assert job.env == {"PADDLE_MAX_RESTART": "3"}
+    job = manifest("PaddleJob", "paddle", {"Worker": 2, "Master": 1})
+    assert (job.policy.success, [role.name for role in job.roles]) == ("master", ["master", "worker"])
+
+
+def test_an_mxjob() -> None:
+    job = manifest("MXJob", "mxnet", {"Worker": 2, "Server": 2, "Scheduler": 1}, "jobMode: MXTrain,")
+    assert (job.policy.framework, job.policy.success) == ("mxnet", "worker")
+    assert [role.name for role in job.roles] == ["scheduler", "server", "worker"]
+    assert all(role.command == "sh -c x" for role in job.roles)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "more", "why"),
+    [
+        ("XGBoostJob", {"Worker": 2}, "", "job.yaml.spec.xgbReplicaSpecs: there is no Master"),
+        ("MXJob", {"Scheduler": 1}, "", "job.yaml.spec.mxReplicaSpecs: there is no Worker"),
+        ("MXJob", {"Worker": 1}, "jobMode: MXTune,", "job.yaml.spec.jobMode: MXTune: lava runs MXTrain"),
+        ("JAXJob", {"Worker": 0}, "", "job.yaml.spec.jaxReplicaSpecs: no role has a replica"),
+        (
+            "PaddleJob",
+            {"Worker": 0},
+            "elasticPolicy: {minReplicas: 1},",
+            "job.yaml.spec.paddleReplicaSpecs: no role has a replica",
+        ),
+        ("JAXJob", {"Master": 1}, "", "job.yaml.spec.jaxReplicaSpecs.Master: no such role: it is one of Worker"),
+    ],
+)
+def test_what_cannot_run_is_refused(kind: str, given: dict[str, int], more: str, why: str) -> None:
+    with pytest.raises(Fail) as failed:
+        manifest(kind, "x", given, more)
+    assert failed.value.text == why

@@ -1,0 +1,39 @@
+"""An order to start says all that its record says, whichever of its fields are encoded once for many."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core.job.job import Part
+from lavad.wire import encode
+from lavad.wire.byname import fields_of
+from lavad.wire.records import Holder, StartOrder
+from proto import agent_pb2 as pb
+
+ORDER = StartOrder(
+    key=7 << 32 | 3, attempt=2, uid="u1", sequence=9, text=4, two_phase=True, place=1, expires=77.5, lease=60.0, restart=5,
+    go_back=True, restart_count=1, name="a[7]", token="t", key_pem=b"key", cert_pem=b"cert",
+    holders=(Holder("h3", "10.0.0.3", 77, "print", "token", (1, 2)),),
+)  # fmt: skip
+HOSTS = encode.placement([(Part(host="h1", slots=1), 0, "10.0.0.1"), (Part(host="h2", slots=2), 1, "10.0.0.2")])
+
+
+def _read(order: StartOrder) -> pb.Order:
+    return pb.Order.FromString(encode.start(order, HOSTS))
+
+
+def test_every_field_is_said() -> None:
+    read = _read(ORDER)
+    assert (read.key, read.attempt, read.uid) == (ORDER.key, 2, "u1")
+    for name, value in fields_of(ORDER, pb.Start).items():
+        assert getattr(read.start, name) == value, name
+    assert [(one.host, one.port, list(one.generations)) for one in read.start.holders] == [("h3", 77, [1, 2])]
+    assert [(host.host, host.slots) for host in read.start.hosts] == [("h1", 1), ("h2", 2)]
+
+
+def test_orders_that_are_encoded_after_each_other_differ_in_what_they_differ_in() -> None:
+    other = replace(ORDER, sequence=10, name="a[8]", token="t8", key_pem=b"", cert_pem=b"", holders=(), restart=-1)
+    _read(ORDER)
+    read = _read(other).start
+    assert (read.sequence, read.name, read.token, read.restart, read.text) == (10, "a[8]", "t8", -1, 4)
+    assert (read.key_pem, read.cert_pem, list(read.holders)) == (b"", b"", [])
