@@ -22,8 +22,9 @@ from agent.starter.protocol.reports import (
 )
 from agent.starter.system import kernel
 
-LEASE_SLACK = 1.0
-"""Seconds after the end of a lease in which the shepherd must have ended its part; then it is killed itself."""
+LEASE_SLACK = 3.0
+"""Seconds after the end of a lease in which the shepherd must have ended its part; then it is killed itself. With what killing
+takes it stays below ``config.model.params.KILL_TIME``; many native ones that become Python at once take one or two."""
 
 
 class Part:
@@ -113,6 +114,13 @@ class Part:
         """When its shepherd ought to have ended it by its lease (CLOCK_BOOTTIME), which it may have got too late."""
         assert self.deadline is not None
         return max(self.deadline, self.taken) + LEASE_SLACK
+
+    def lost_with(self, code: int) -> Lost:
+        """Why nothing is known of it where its shepherd, which ended with this exit code (-N: by signal N), left no end of it."""
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        if self.deadline is not None and self.overdue_at() <= kernel.boottime():
+            how += ", as the lease had passed"
+        return Lost(self.uid, f"the shepherd of {self.title} {how}")
 
     def status(self) -> PartStatus:
         """Its entry in Hello and Listed."""

@@ -27,7 +27,6 @@ from agent.starter.protocol.reports import (
     FromStarter,
     Gone,
     Killing,
-    Lost,
     PartReport,
     PartState,
     Prepared,
@@ -321,9 +320,7 @@ class Supervisor:
         self.pool.died(shepherd)
         self.requests.shepherd_died(shepherd)
         if part is not None:
-            code = os.waitstatus_to_exitcode(status)
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-            part.reason = Lost(part.uid, f"the shepherd of {part.title} {how}")
+            part.reason = part.lost_with(os.waitstatus_to_exitcode(status))
             self._lost.append(part)
 
     def _end_orphans(self) -> None:

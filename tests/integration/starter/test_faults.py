@@ -233,7 +233,7 @@ def test_a_stopped_shepherd_cannot_outlive_its_lease(rig: Rig) -> None:
     rig.order(rig.part("st", "sleep 100", deadline=boottime() + 0.5))
     task = rig.pid_of("st")
     os.kill(int(Path(f"/proc/{task}/stat").read_text().split()[3]), signal.SIGSTOP)
-    rig.report("st", "lost")
+    assert rig.report("st", "lost")["reason"].endswith("was killed by signal 9, as the lease had passed")
     assert not alive(task)
 
 
