@@ -13,6 +13,8 @@ from agent.starter.system import proctree
 FOLDER = "/dev/shm"
 NAMES = ("mpich_shm_", "ucx_shm_", "nccl-", "vader_segment.", "sm_segment.", "Intel_MPI_", "psm2_shm.", "psm3_shm.")
 """Of MPICH, UCX, NCCL, Open MPI 4 and 5, Intel MPI, and PSM on Omni-Path; ``part/native/kill.c`` has them too."""
+COARSE = 0.02
+"""Seconds by which the time of a file may lie before that of its making: it is that of the kernel's last tick."""
 
 
 def clear(since: float, folder: str = FOLDER) -> list[str]:
@@ -44,7 +46,7 @@ def _candidates(since: float, folder: str) -> list[str]:
                 seen = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
-            if stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and min(seen.st_ctime, seen.st_mtime) >= since:
+            if stat.S_ISREG(seen.st_mode) and seen.st_uid == os.getuid() and min(seen.st_ctime, seen.st_mtime) >= since - COARSE:
                 found.append(entry.name)
     return found
 

@@ -17,7 +17,7 @@
 #define MOST 64 /* processes; more are for Python */
 #define MOST_LOOKS 40
 #define SHARED_MEMORY "/dev/shm"
-#define COARSE 0.1 /* seconds: the kernel's times of files are those of its last tick */
+#define COARSE 0.02 /* seconds: the kernel's times of files are those of its last tick (system/shm.py) */
 
 struct found {
     pid_t pids[MOST];
@@ -164,7 +164,7 @@ static double seconds(struct timespec time)
 static bool is_of(const struct stat *file, double since)
 {
     double changed = seconds(file->st_ctim), written = seconds(file->st_mtim);
-    return S_ISREG(file->st_mode) && file->st_uid == getuid() && (changed < written ? changed : written) >= since;
+    return S_ISREG(file->st_mode) && file->st_uid == getuid() && (changed < written ? changed : written) >= since - COARSE;
 }
 
 static bool is_shared_memory(const char *name)

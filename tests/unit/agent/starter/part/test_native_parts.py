@@ -187,7 +187,7 @@ def test_a_task_that_left_something_behind_is_taken_over(native: Shepherd) -> No
     assert not os.path.exists(f"/proc/{pid}")
     for name in shm.NAMES:
         file = f"/dev/shm/{name}{os.getpid()}"
-        shared = native.run(native.template(argv=["/bin/sh", "-c", f"sleep 0.05; echo > {file}; exit 4"]), native.part())
+        shared = native.run(native.template(argv=["/bin/sh", "-c", f"echo > {file}; exit 4"]), native.part())
         assert (os.waitstatus_to_exitcode(shared["end"]["status"]), os.path.exists(file)) == (4, False)
     assert native.noted() == [f"take_over u{number + 3}" for number in range(1 + len(shm.NAMES))]
     assert native.run(native.template(), native.part())["gone"]
