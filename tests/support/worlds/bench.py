@@ -12,6 +12,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import silent
 from lavad.core.decide.submit.submit import submit
+from lavad.core.job.checkpoints import Checkpoints
 from lavad.core.job.job import Attempt, End, Job, Outcome
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, OptionValue, Submit
@@ -77,6 +78,19 @@ class Bench(World):
     def start(self, key: int, host: str = "h1") -> None:
         """The job's part on this host runs."""
         self.said("started", key, host, 77, self.now, "/")
+
+    def started(self, **options: Any) -> int:
+        """The key of a job that is submitted with these options, and runs on h1."""
+        key: int = self.bsub(**options)["job"]
+        self.step()
+        self.start(key)
+        return key
+
+    def checkpoints(self, key: int) -> Checkpoints:
+        """What is known of a job's checkpoints."""
+        found = self.job(key).checkpoints
+        assert found is not None
+        return found
 
     def placed(self, state: str = "RUN", **fields: Any) -> int:
         """A job in this state."""

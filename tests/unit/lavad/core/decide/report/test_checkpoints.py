@@ -6,7 +6,6 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.decide.control import control
-from lavad.core.job.checkpoints import Checkpoints
 from lavad.core.lang.asks import Migrate, Select
 from lavad.core.lang.states import HostState
 from lavad.core.rules.checkpoint_interval import DAY, FIRST_COST, PRIOR, best_interval
@@ -16,16 +15,7 @@ from tests.support.worlds.bench import Bench
 
 
 def running(bench: Bench, k: str = "/ckpt") -> int:
-    key: int = bench.bsub(k=k)["job"]
-    bench.step()
-    bench.start(key)
-    return key
-
-
-def known(bench: Bench, key: int) -> Checkpoints:
-    found = bench.job(key).checkpoints
-    assert found is not None
-    return found
+    return bench.started(k=k)
 
 
 def test_generations_failures_and_lost_work_are_known(bench: Bench) -> None:
@@ -34,13 +24,13 @@ def test_generations_failures_and_lost_work_are_known(bench: Bench) -> None:
     assert bench.said("checkpointed", key, "h1", 1, 5.0, 3 << 20, "app") == ["CheckpointMade"]
     bench.now += 50
     assert bench.said("checkpointed", key, "h1", 2, 7.0, 0, "app", "file a is gone") == ["CheckpointFailed"]
-    found = known(bench, key)
+    found = bench.checkpoints(key)
     assert [(one.number, one.seconds, one.size, one.method) for one in found.generations] == [(1, 5.0, 3 << 20, "app")]
     assert (found.cost, found.failed, found.why, bench.job(key).checkpoint) == (12.0, 1, "file a is gone", 1)
     bench.now += 10
     bench.ended(key, "h1", 0, lost="gone with its host")
-    assert (known(bench, key).lost, known(bench, key).restarts) == (60.0, 1)
-    text = told.section(known(bench, key))
+    assert (bench.checkpoints(key).lost, bench.checkpoints(key).restarts) == (60.0, 1)
+    text = told.section(bench.checkpoints(key))
     assert "3.0 Mbytes" in text or "3 Mbytes" in text, text
     assert "Failed: 1" in text
     assert "Work lost in 1 restarts: 60 seconds" in text
@@ -50,12 +40,12 @@ def test_which_generations_are_staged_is_known_and_told_once(bench: Bench) -> No
     key = running(bench)
     for generation in (1, 2):
         bench.said("checkpointed", key, "h1", generation, 0.0, 8 << 20)
-    assert "STAGED" not in told.section(known(bench, key))
+    assert "STAGED" not in told.section(bench.checkpoints(key))
     assert bench.said("checkpointed", key, "h1", 2, 3.0, 0, "", "no space", None, True) == ["CheckpointStaged"]
-    assert " Not staged: no space\n" in told.section(known(bench, key))
+    assert " Not staged: no space\n" in told.section(bench.checkpoints(key))
     assert bench.said("checkpointed", key, "h1", 2, 4.0, 1 << 20, "", "", None, True) == ["CheckpointStaged"]
     assert bench.said("checkpointed", key, "h1", 2, 0.0, 1 << 20, "", "", None, True) == [], "a copy is found again at each start"
-    found = known(bench, key)
+    found = bench.checkpoints(key)
     assert ([one.staged for one in found.generations], found.not_staged, found.failed) == ([0, 1 << 20], "", 0)
     rows = told.section(found).splitlines()
     assert rows[2].split() == ["GENERATION", "TIME", "SECONDS", "SIZE", "STAGED", "METHOD"]
@@ -63,9 +53,9 @@ def test_which_generations_are_staged_is_known_and_told_once(bench: Bench) -> No
     assert len(rows[2]) - len("METHOD") == rows[4].rindex("-"), "columns stand below their names"
     assert bench.run(key).checkpoint == 2
     bench.said("checkpointed", key, "h1", 3)
-    assert known(bench, key).generations[-1].staged == 0
+    assert bench.checkpoints(key).generations[-1].staged == 0
     bench.said("checkpointed", key, "h1", 3, 4.0, 0, "", "", None, True)
-    assert known(bench, key).generations[-1].staged, "also one of empty files is there"
+    assert bench.checkpoints(key).generations[-1].staged, "also one of empty files is there"
 
 
 def test_a_start_that_finds_its_generation_damaged_goes_on_from_the_one_before(bench: Bench) -> None:
@@ -85,15 +75,17 @@ def test_a_start_that_finds_its_generation_damaged_goes_on_from_the_one_before(b
 
 def test_the_period_of_auto_follows_cost_and_failures(bench: Bench) -> None:
     key = running(bench, "/ckpt auto")
-    first = known(bench, key)
+    first = bench.checkpoints(key)
     assert first.period == pytest.approx(best_interval(FIRST_COST, PRIOR), rel=0.1)
     (effect,) = [one for one in effects_due(bench.job(key)) if isinstance(one, ChangeText)]
     assert dict(effect.values) == {"checkpoint_period": str(first.period)}
     assert bench.said("checkpointed", key, "h1", 1, 31.0) == ["CheckpointMade"], "a like cost changes nothing"
     assert bench.said("checkpointed", key, "h1", 2, 300.0) == ["CheckpointMade", "CheckpointPeriodSet"]
-    assert known(bench, key).next_cost == pytest.approx(165.5)
-    assert known(bench, key).period > 2 * first.period
-    assert f"Period: {known(bench, key).period} seconds: a checkpoint takes 165.5 seconds" in told.section(known(bench, key))
+    assert bench.checkpoints(key).next_cost == pytest.approx(165.5)
+    assert bench.checkpoints(key).period > 2 * first.period
+    assert f"Period: {bench.checkpoints(key).period} seconds: a checkpoint takes 165.5 seconds" in told.section(
+        bench.checkpoints(key)
+    )
 
 
 def test_hosts_that_fail_make_the_period_shorter(bench: Bench) -> None:
@@ -113,7 +105,7 @@ def test_hosts_that_fail_make_the_period_shorter(bench: Bench) -> None:
     bench.apply(ev.HostUp(at=bench.now, host="h1"))
     bench.apply(ev.HostSwitched(at=bench.now, host="h1", closed=False, by="root"))
     key = running(bench, "/ckpt auto")
-    assert known(bench, key).period < 0.6 * best_interval(FIRST_COST, PRIOR)
+    assert bench.checkpoints(key).period < 0.6 * best_interval(FIRST_COST, PRIOR)
 
 
 def test_a_migration_whose_checkpoint_fails_is_over_and_the_job_runs_on(bench: Bench) -> None:

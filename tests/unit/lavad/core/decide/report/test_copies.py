@@ -10,7 +10,7 @@ from lavad.core.decide.control.hosts import greeted, silent
 from lavad.core.decide.report.report import decide_reports
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.submit import submit
-from lavad.core.job.checkpoints import Checkpoints, holds
+from lavad.core.job.checkpoints import holds
 from lavad.core.job.job import End
 from lavad.core.job.reports import EndedReport
 from lavad.core.job.spec import JobText
@@ -25,16 +25,7 @@ from tests.unit.lavad.core.rules.test_copy_hosts import STAGE, holding
 
 
 def running(bench: Bench) -> int:
-    key: int = bench.bsub(k=STAGE, m="h1")["job"]
-    bench.step()
-    bench.start(key)
-    return key
-
-
-def known(bench: Bench, key: int) -> Checkpoints:
-    found = bench.job(key).checkpoints
-    assert found is not None
-    return found
+    return bench.started(k=STAGE, m="h1")
 
 
 def copies_to(bench: Bench, key: int) -> list[str]:
@@ -46,13 +37,13 @@ def staged(bench: Bench, key: int, generation: int, why: str = "", holder: str =
 
 
 def other(bench: Bench, key: int) -> str:
-    [found] = {"h2", "h3"} - {known(bench, key).holder}
+    [found] = {"h2", "h3"} - {bench.checkpoints(key).holder}
     return found
 
 
 def test_a_host_is_named_as_the_job_starts_and_another_when_it_is_lost(bench: Bench) -> None:
     key = running(holding(bench))
-    first = known(bench, key).holder
+    first = bench.checkpoints(key).holder
     assert first in ("h2", "h3")
     assert copies_to(bench, key) == [first]
     second = other(bench, key)
@@ -70,7 +61,7 @@ def test_elements_that_end_together_are_no_longer_copied_to_a_host(bench: Bench)
     for key in keys:
         bench.start(key)
     bench.apply(*silent(bench.cluster, other(bench, keys[0]), bench.now))
-    last = known(bench, keys[0]).holder
+    last = bench.checkpoints(keys[0]).holder
     assert [copies_to(bench, key) for key in keys] == 3 * [[last]]
     good = End(at=bench.now)
     told = [EndedReport(host="h1", key=key, uid=bench.uid(key), attempt=1, end=good, gone=True) for key in keys[:2]]
@@ -79,12 +70,12 @@ def test_elements_that_end_together_are_no_longer_copied_to_a_host(bench: Bench)
     assert [type(event) for event in moved] == [ev.HostDown], "no other host is up"
     facts = replace(bench.cluster.hosts.rows[last].facts, copies_port=77)
     bench.apply(*greeted(bench.cluster, last, facts, {}, bench.now, lambda run: True))
-    assert [known(bench, key).holder_port for key in keys[2:]] == [77]
+    assert [bench.checkpoints(key).holder_port for key in keys[2:]] == [77]
 
 
 def test_a_host_that_fails_is_followed_by_another_and_the_record_knows_who_holds_what(bench: Bench) -> None:
     key = running(holding(bench))
-    first, second = known(bench, key).holder, other(bench, key)
+    first, second = bench.checkpoints(key).holder, other(bench, key)
     for generation in (1, 2):
         bench.said("checkpointed", key, "h1", generation, 0.0, 8 << 20)
     assert staged(bench, key, 1, holder=first) == ["CheckpointStaged"]
@@ -92,16 +83,16 @@ def test_a_host_that_fails_is_followed_by_another_and_the_record_knows_who_holds
     assert staged(bench, key, 2, "the generation is damaged") == ["CheckpointStaged"], "which is not the holder's fault"
     assert staged(bench, key, 2, "host is full", first) == ["CheckpointStaged", "CheckpointHolder"]
     assert copies_to(bench, key) == [second]
-    assert " Not staged: host is full\n" in told.section(known(bench, key))
+    assert " Not staged: host is full\n" in told.section(bench.checkpoints(key))
     assert staged(bench, key, 2, holder=second) == ["CheckpointStaged"]
     assert staged(bench, key, 2, holder=first) == ["CheckpointStaged"], "also there"
-    assert holds(known(bench, key)) == {second: [2], first: [2, 1]}
-    assert f"-, copied to {second} {first}\n" in told.section(known(bench, key))
+    assert holds(bench.checkpoints(key)) == {second: [2], first: [2, 1]}
+    assert f"-, copied to {second} {first}\n" in told.section(bench.checkpoints(key))
 
 
 def test_a_host_that_comes_back_on_another_port_is_named_again(bench: Bench) -> None:
     key = running(holding(bench))
-    first = known(bench, key).holder
+    first = bench.checkpoints(key).holder
     before = [effect for effect in effects_due(bench.job(key)) if isinstance(effect, CopyTo)]
     facts = bench.cluster.hosts.rows[first].facts
     assert [type(event) for event in greeted(bench.cluster, first, facts, {}, bench.now)] == []
@@ -115,36 +106,36 @@ def test_a_host_that_comes_back_on_another_port_is_named_again(bench: Bench) -> 
 def test_a_holder_that_is_no_host_is_not_recorded(bench: Bench) -> None:
     key = running(holding(bench))
     bench.said("checkpointed", key, "h1", 1)
-    before = known(bench, key)
+    before = bench.checkpoints(key)
     assert staged(bench, key, 1, holder="nowhere") == staged(bench, key, 1, "it is full", holder="nowhere") == []
-    assert known(bench, key) == before
+    assert bench.checkpoints(key) == before
 
 
 def test_a_jobs_own_host_holds_nothing_for_it(bench: Bench) -> None:
     key = running(holding(bench))
-    first = known(bench, key).holder
+    first = bench.checkpoints(key).holder
     bench.said("checkpointed", key, "h1", 1)
     staged(bench, key, 1, holder=first)
     bench.ended(key, "h1", 0, lost="gone with its host")
     assert copies_to(bench, key) == []
-    assert known(bench, key).holder == first, "the next attempt goes on with it, unless it is there"
+    assert bench.checkpoints(key).holder == first, "the next attempt goes on with it, unless it is there"
 
 
 def test_what_was_on_hosts_that_are_down_is_told(bench: Bench) -> None:
     key = running(holding(bench))
-    first = known(bench, key).holder
+    first = bench.checkpoints(key).holder
     bench.said("checkpointed", key, "h1", 1)
     staged(bench, key, 1, holder=first)
     for event in silent(bench.cluster, first, bench.now):
         bench.apply(event)
     bench.said("checkpointed", key, "h1", 1, 0.0, 0, "app", "it was damaged or gone", -1)
-    assert known(bench, key).why == f"its copy is on {first}, which is down"
+    assert bench.checkpoints(key).why == f"its copy is on {first}, which is down"
     assert bench.job(key).checkpoint == -1
 
 
 def test_brestart_goes_on_from_what_hosts_have_of_the_former_job(bench: Bench) -> None:
     key = running(holding(bench))
-    first = known(bench, key).holder
+    first = bench.checkpoints(key).holder
     bench.said("checkpointed", key, "h1", 3)
     staged(bench, key, 3, holder=first)
     job, spec = bench.job(key), bench.cluster.spec_of(key)

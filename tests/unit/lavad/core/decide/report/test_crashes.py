@@ -17,9 +17,7 @@ SEGV = int(signal.SIGSEGV)
 
 
 def running(bench: Bench, generations: int = 2) -> int:
-    key: int = bench.bsub(k="/ckpt")["job"]
-    bench.step()
-    bench.start(key)
+    key = bench.started(k="/ckpt")
     for generation in range(1, generations + 1):
         bench.said("checkpointed", key, "h1", generation)
     return key

@@ -14,10 +14,7 @@ KILLED = int(signal.SIGKILL)
 
 
 def running(bench: Bench, k: str = "/ckpt runlimit=requeue") -> int:
-    key: int = bench.bsub(k=k)["job"]
-    bench.step()
-    bench.start(key)
-    return key
+    return bench.started(k=k)
 
 
 def test_it_goes_on_as_long_as_it_makes_checkpoints(bench: Bench) -> None:
