@@ -154,7 +154,7 @@ class JobSet:
         waiting: defaultdict[str, list[Job | Array]] = defaultdict(list)
         specs = view.cluster.specs.rows
         jobs, arrays, columns = self._candidates()
-        if wanted.spec_test is not None or (wanted.users is not None and (wanted.ids is not None or columns)):
+        if wanted.spec_test is not None or wanted.users is not None:  # of all users where they may be in columns
             jobs = [job for job in jobs if self._spec_fits(job.spec) and self._owned(job)]
             arrays = [array for array in arrays if self._spec_fits(array.spec) and self._owned(array)]
         if not wanted.states >= UNFINISHED:

@@ -259,12 +259,13 @@ def _submitted(
 ) -> Answer:
     job = next_job_id(cluster, run)
     events = run.events
+    groups = missing_groups(cluster, draft.spec.group, caller.user, now) if not run.jobs else []
+    # from here on nothing is refused
     spec = run.number_of(draft.spec)
     if spec is None:
         spec = spec_number(cluster, draft.spec, events, now)
-        if not run.jobs:
-            events += missing_groups(cluster, draft.spec.group, caller.user, now)
         run.has(draft.spec, spec)
+    events += groups
     array = name if isinstance(name, ArraySpec) else None
     text, array_spec = draft.text, "" if array is None else draft.name
     if text.array_spec != array_spec or text.on_hold != draft.held:

@@ -11,7 +11,7 @@ import pytest
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.job_rows import SIZE
+from lavad.core.cluster.job_rows import SIZE, JobRows
 from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import Soft
@@ -84,3 +84,16 @@ def test_a_list_is_of_one_version_of_the_cluster() -> None:
         if world.cluster.jobs.rows[key].run is None:
             world.cluster.jobs.drop(key)
     assert [*first, *jobs] == whole
+
+
+def test_a_user_of_many_jobs_none_of_which_is_in_columns_sees_no_others() -> None:
+    world = World()
+    world.hosts("h1", slots=MANY + 100)
+    world.submit("own", user="ann", array=f"1-{MANY + 50}")
+    world.submit("other", user="bob")
+    world.submit("others", user="bob", array="1-3")
+    world.accept(world.schedule())
+    rows = world.cluster.jobs.rows
+    assert isinstance(rows, JobRows)
+    assert not rows.in_columns()
+    assert {job.spec for job in _listed(world.cluster, ALL(users=frozenset({"ann"})))} == {1}

@@ -120,6 +120,7 @@ def test_little_is_kept() -> None:
 RUN_OPTIONS: list[dict[str, OptionValue]] = [
     {},
     {"g": "/a/b", "P": "p"},
+    {"g": "/a" * 20},
     {"H": True},
     {"n": "2"},
     {"M": "auto"},
