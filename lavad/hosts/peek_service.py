@@ -19,7 +19,6 @@ from lavad.hosts.folder_probes import FolderProbes
 from lavad.hosts.peek_requests import PATIENCE, NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
 from lavad.replica.replicas import ALIVE
-from lavad.store.asked import Find
 from lavad.store.read import Reader
 from lavad.wire import records
 from proto.answers import Piece
@@ -44,9 +43,7 @@ class PeekService:
 
     async def find_finished(self, key: int, user: str) -> Job | None:
         """The last record of a job that is not live."""
-        found = await self.reads.run(self._reader.finished_jobs, Find(keys=(key,)), who=user)
-        found = [job for job in found if job.key == key]
-        return found[0] if found else None
+        return await self.reads.run(self._reader.finished_job, key, who=user)
 
     async def find_worst_element(self, array: int, user: str) -> Job | None:
         """Of a finished array: the first element that failed, else its first element."""

@@ -123,6 +123,11 @@ class Reader:
         query = sa.select(_jobs.data).where(*_conditions(Find(since=since)))
         return [_marks.decode(row.data) for row in self._rows(query)]
 
+    def finished_job(self, key: int) -> Job | None:
+        """The last record of one finished job or element; of an array there is none."""
+        data = self._one(sa.select(_jobs.data).where(_jobs.id == codec.row_id(key), *_conditions(Find())))
+        return None if data is None else codec.decode_job(data)
+
     def worst_element(self, job: int) -> Job | None:
         """Of the finished elements of an array: the first that failed, else the first."""
         query = sa.select(_jobs.data).where(*_conditions(Find()), _range(job))

@@ -202,6 +202,15 @@ def test_elements_of_a_live_array(reader: Reader) -> None:
     assert reader.finished_array(6) is None
 
 
+def test_the_last_record_of_one_job(reader: Reader) -> None:
+    """Of an array's key there is none: its elements, which may be many, are not read for it."""
+    element = reader.finished_job(1 << 32 | 6)
+    assert element is not None
+    assert element.name == "arr[1]"
+    assert reader.finished_job(6) is None
+    assert reader.finished_job(77) is None
+
+
 def test_the_worst_element_is_the_first_that_failed_else_the_first(store: Store, store_url: str) -> None:  # noqa: F811
     cluster = Cluster()
     arrays = [
