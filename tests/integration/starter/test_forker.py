@@ -6,6 +6,7 @@ import functools
 import operator
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -168,6 +169,18 @@ def test_where_python_is_lost_its_part_ends_with_the_starter(linked: Rig, releas
     wait_until(lambda: "cannot start" in one.log(), 20, "it to say so")
     one.kill()
     wait_until(lambda: not any(map(alive, pids)), 20, "their end")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: its processes are without limit")
+def test_one_without_python_becomes_python_although_its_user_has_too_many_processes(rig: Rig) -> None:
+    """Python says then why the task cannot be started."""
+    os.chmod(rig.folder, 0o755)
+    _, most = resource.prlimit(rig.forkers()[0], resource.RLIMIT_NPROC)
+    resource.prlimit(rig.forkers()[0], resource.RLIMIT_NPROC, (0, most))
+    assert rig.run("a", "true", user=NOBODY, stdout={"path": "/dev/null"}, cwd="/")["status"] == 126 << 8
+    (pid,) = rig.shepherds()
+    assert _has_python(pid)
+    assert re.search(r"^Max processes +0 ", Path(f"/proc/{pid}/limits").read_text(), re.M)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else all shepherds are of the starter's user")

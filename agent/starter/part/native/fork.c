@@ -87,11 +87,24 @@ static bool leave_daemon(int score)
     return true;
 }
 
+/* Where a user has more processes than the limit, one that becomes the user's may start no program, and some become Python later: the
+   limit holds again for what is forked then. False: it is not as it was. */
+static bool change_user(const struct asked *asked)
+{
+    struct rlimit processes, most = {RLIM_INFINITY, RLIM_INFINITY};
+    bool known = getrlimit(RLIMIT_NPROC, &processes) == 0;
+    if (known && setrlimit(RLIMIT_NPROC, &most) != 0) {
+        most.rlim_cur = most.rlim_max = processes.rlim_max; /* as far as goes without CAP_SYS_RESOURCE */
+        (void)!setrlimit(RLIMIT_NPROC, &most);
+    }
+    return setgroups(asked->count, asked->groups) == 0 && setresgid(asked->gid, asked->gid, asked->gid) == 0
+        && setresuid(asked->uid, asked->uid, asked->uid) == 0 && (!known || setrlimit(RLIMIT_NPROC, &processes) == 0);
+}
+
 static bool become(const struct asked *asked, bool root)
 {
     uid_t real, effective, saved;
-    if (root && (setgroups(asked->count, asked->groups) != 0 || setresgid(asked->gid, asked->gid, asked->gid) != 0
-            || setresuid(asked->uid, asked->uid, asked->uid) != 0))
+    if (root && !change_user(asked))
         return false;
     return getresuid(&real, &effective, &saved) == 0 && real == asked->uid && effective == asked->uid && saved == asked->uid;
 }
