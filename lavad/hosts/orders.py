@@ -14,7 +14,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.rules.copy_hosts import name_of
 from lavad.core.rules.effects import ChangeLimits, Effect, KillPart, StartPart
-from lavad.core.rules.run_settings import leave_grace, limits_on, run_settings
+from lavad.core.rules.run_settings import RunSettings, TextSettings, leave_grace, limits_on, run_settings, text_settings
 from lavad.core.site.host import Facts
 from lavad.hosts.joblink import credentials, holder_print, holder_token, token
 from lavad.hosts.sessions import Session
@@ -26,24 +26,46 @@ START_EXPIRES = 60.0
 """Seconds after which an agent ignores a start order."""
 
 
-def text_message(cluster: Cluster, session: Session, job: Job, text: JobText, env: Mapping[str, str]) -> TextMessage:
-    """The text of a job, under the number that it has on this stream."""
-    spec = cluster.specs.rows[job.spec]
-    array = cluster.arrays.rows.get(job_of(job.key)) if index_of(job.key) else None
-    array_end, array_step = _array_range(array)
-    order = TextOrder(
-        id=session.texts[text_key(cluster, job)].number,
-        job=job_of(job.key),
-        name=job.name if array is None else array.spec_text,
-        submitted=job.submitted,
-        spec=spec,
-        text=text,
-        env=env,
-        settings=run_settings(cluster, spec, text, session.host),
-        array_end=array_end,
-        array_step=array_step,
-    )
-    return encode.job_text(order)
+class Texts:
+    """Makes the texts of jobs that go to one stream together: jobs that are alike follow each other, and what they have in common
+    is looked up and encoded once."""
+
+    def __init__(self, cluster: Cluster, session: Session) -> None:
+        self._cluster = cluster
+        self._session = session
+        self._env: tuple[Mapping[str, str] | None, TextMessage] = (None, b"")
+        self._class: tuple[int, TextSettings] | None = None
+        self._of_class: tuple[RunSettings, TextMessage]
+        """Of ``_class``."""
+
+    def message(self, job: Job, text: JobText, env: Mapping[str, str]) -> TextMessage:
+        """The text of a job, under the number that it has on the stream."""
+        cluster = self._cluster
+        array = cluster.arrays.rows.get(job_of(job.key)) if index_of(job.key) else None
+        array_end, array_step = _array_range(array)
+        settings, of_class = self._find_class(job.spec, text)
+        if self._env[0] is not env:
+            self._env = env, encode.env_text(env)
+        order = TextOrder(
+            id=self._session.texts[text_key(cluster, job)].number,
+            job=job_of(job.key),
+            name=job.name if array is None else array.spec_text,
+            submitted=job.submitted,
+            spec=cluster.specs.rows[job.spec],
+            text=text,
+            settings=settings,
+            array_end=array_end,
+            array_step=array_step,
+        )
+        return encode.job_text(order, of_class, self._env[1])
+
+    def _find_class(self, number: int, text: JobText) -> tuple[RunSettings, TextMessage]:
+        own = text_settings(text)
+        if self._class != (number, own):
+            spec = self._cluster.specs.rows[number]
+            settings = run_settings(self._cluster, spec, own, self._session.host)
+            self._class, self._of_class = (number, own), (settings, encode.class_text(spec, settings))
+        return self._of_class
 
 
 def _array_range(array: Array | None) -> tuple[int, int]:

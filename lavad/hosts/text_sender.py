@@ -17,7 +17,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import job_of
 from lavad.hosts.job_text_cache import JobTextCache, env_bytes, text_bytes
-from lavad.hosts.orders import text_key, text_message
+from lavad.hosts.orders import Texts, text_key
 from lavad.hosts.room import Room
 from lavad.hosts.sessions import Session
 from lavad.store.errors import StoreCorrupt
@@ -67,7 +67,7 @@ class TextSender:
         missing = session.missing_texts(needed)
         if not missing:
             return NOTHING
-        batch = _Batch(session, needed)
+        batch = _Batch(session, needed, Texts(self._cluster, session))
         for number in session.trim_texts(needed):
             batch.add(encode.no_text(number), 0)
         for at in range(0, len(missing), AT_ONCE):
@@ -114,7 +114,7 @@ class TextSender:
             return False
         try:
             batch.session.assign_number(key, batch.needed, size)
-            message = text_message(self._cluster, batch.session, job, text, env)
+            message = batch.texts.message(job, text, env)
             if size > LARGE and (found := len(message)) > LARGEST:
                 raise ValueError(f"its text has {found} bytes, at most {LARGEST}")
         except Exception as error:
@@ -136,9 +136,10 @@ class TextSender:
 class _Batch:
     """Texts that go to a stream in one message, for jobs by the key of their text."""
 
-    def __init__(self, session: Session, needed: Mapping[int, Job]) -> None:
+    def __init__(self, session: Session, needed: Mapping[int, Job], texts: Texts) -> None:
         self.session = session
         self.needed = needed
+        self.texts = texts
         self.size = 0
         self.failed: dict[int, str] = {}
         self._texts: list[TextMessage] = []

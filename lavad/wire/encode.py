@@ -106,16 +106,21 @@ def command_frame(frame: bytes) -> CommandFrame:
 # -- texts of jobs -------------------------------------------------------------------------------------------------------
 
 
-def job_text(order: TextOrder) -> TextMessage:
-    """Everything about a job that is equal for all its parts and elements: what its class has there, and what is its own."""
+def job_text(order: TextOrder, of_class: TextMessage, env: TextMessage) -> TextMessage:
+    """Everything about a job that is equal for all its parts and elements: ``class_text``, ``env_text``, and what is its own."""
     # what is empty is not written anyway, and is most of it
     own = {name: value for name, value in _own_fields(order).items() if value}
-    return _class_piece(order.spec, order.settings) + pb.JobText(**own).SerializeToString()
+    return b"".join((of_class, env, pb.JobText(**own).SerializeToString()))
+
+
+def env_text(env: Mapping[str, str]) -> TextMessage:
+    """A text with an environment and nothing else."""
+    return pb.JobText(env=env).SerializeToString()
 
 
 @lru_cache(maxsize=64)
-def _class_piece(spec: Spec, settings: RunSettings) -> bytes:
-    """What the texts of many jobs have in common, encoded once."""
+def class_text(spec: Spec, settings: RunSettings) -> TextMessage:
+    """What the texts of many jobs have in common beside it."""
     return pb.JobText(**_class_fields(spec, settings)).SerializeToString()
 
 
@@ -124,9 +129,9 @@ def no_text(number: int) -> TextMessage:
     return pb.JobText(id=number).SerializeToString()
 
 
-def text_fields(order: TextOrder) -> Fields:
+def text_fields(order: TextOrder, env: Mapping[str, str]) -> Fields:
     """The fields of the message; of one that several have, that of the settings is sent, else that of the text."""
-    return _class_fields(order.spec, order.settings) | _own_fields(order)
+    return _class_fields(order.spec, order.settings) | {"env": env} | _own_fields(order)
 
 
 def _class_fields(spec: Spec, settings: RunSettings) -> Fields:
@@ -161,7 +166,6 @@ def _own_fields(order: TextOrder) -> Fields:
     return {
         **found,
         **fields_of(order, pb.JobText),
-        "env": order.env,
         "software": _software(text.software),
         "roles": [
             pb.Role(

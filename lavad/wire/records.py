@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from lavad.core.job.spec import JobText, Spec
@@ -150,7 +148,7 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a job that is equal for its parts, and for the elements of an array; ``id`` is its number on the stream."""
+    """What is equal for a job's parts, and for the elements of an array, but for its environment; ``id``: its number there."""
 
     id: int
     job: int
@@ -158,7 +156,6 @@ class TextOrder(msgspec.Struct, frozen=True, kw_only=True):
     submitted: float
     spec: Spec
     text: JobText
-    env: Mapping[str, str]
     settings: RunSettings
     array_end: int = 0
     """LSB_JOBINDEX_END and LSB_JOBINDEX_STEP; 0 for a job that is no array."""

@@ -9,7 +9,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.decide.control.by_time import migrations
 from lavad.core.lang.states import JobState
-from lavad.core.rules.run_settings import run_settings
+from lavad.core.rules.run_settings import run_settings, text_settings
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.queries.facts import queuefacts
 from lavad.queries.frame.view import View
@@ -380,7 +380,7 @@ def mig(site: QueueSite) -> None:
 @PROOFS.of("JOB_WARNING_ACTION JOB_ACTION_WARNING_TIME", "JOB_WARNING_ACTION = URG\nJOB_ACTION_WARNING_TIME = 2")
 def job_warning(site: QueueSite) -> None:
     def warning(**options: str) -> tuple[str, int]:
-        found = run_settings(site.cluster, site.spec_of(**options), site.text, "h1")
+        found = run_settings(site.cluster, site.spec_of(**options), text_settings(site.text), "h1")
         return found.warn_action, found.warn_before
 
     assert warning() == ("URG", 120)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -70,13 +71,29 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     requested_mem: float
 
 
-def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunSettings:
+class TextSettings(NamedTuple):
+    """What the settings of a job take from its text: the same for most jobs of a class."""
+
+    warn_action: str
+    warn_before: int
+    mail: bool
+    """Whether mail is sent of it."""
+    mail_user: str
+
+
+def text_settings(text: JobText) -> TextSettings:
+    """What a text says for the settings."""
+    wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
+    return TextSettings(text.warn_action, text.warn_before, bool(wanted), text.mail_user)
+
+
+def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> RunSettings:
     """The settings of a job on a host. The application profile overrides the queue; host-based commands of both run."""
     conf = cluster.conf
     params = conf.params
     queue = cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)
     app = conf.app_conf.get(spec.app) or ApplicationConfig(name=spec.app)
-    warn_action, warn_before = _warning(text, app, queue)
+    warn_action, warn_before = _warning(own, app, queue)
     return RunSettings(
         cluster=conf.cluster,
         admins=conf.admins,
@@ -99,7 +116,7 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
         warn_action=warn_action,
         warn_before=warn_before,
         requeue_exit_values=spec.requeue or str(queue.requeue_exit_values),
-        report_mail=mail_to(spec, text, params.lsb_mailto),
+        report_mail=mail_to(spec, own, params.lsb_mailto),
         host_pre_exec=tuple(command for command in (queue.host_pre_exec, app.host_pre_exec) if command),
         host_post_exec=tuple(command for command in (app.host_post_exec, queue.host_post_exec) if command),
         queue_pre_exec=queue.pre_exec,
@@ -113,10 +130,10 @@ def run_settings(cluster: Cluster, spec: Spec, text: JobText, host: str) -> RunS
     )
 
 
-def _warning(text: JobText, app: ApplicationConfig, queue: QueueConfig) -> tuple[str, int]:
+def _warning(own: TextSettings, app: ApplicationConfig, queue: QueueConfig) -> tuple[str, int]:
     """Action and seconds before a limit, each the job's own, its profile's or its queue's; nothing unless both are said."""
-    action = text.warn_action or app.job_warning_action or queue.job_warning_action
-    before = text.warn_before or app.job_action_warning_time or queue.job_action_warning_time
+    action = own.warn_action or app.job_warning_action or queue.job_warning_action
+    before = own.warn_before or app.job_action_warning_time or queue.job_action_warning_time
     return (action, before) if action and before else ("", 0)
 
 
@@ -186,11 +203,10 @@ def scale(cluster: Cluster, given_for: str, on: str) -> float:
     return given / own if given and own else 1.0
 
 
-def mail_to(spec: Spec, text: JobText, pattern: str) -> str:
+def mail_to(spec: Spec, own: TextSettings, pattern: str) -> str:
     """Who gets mail of a job: ``-u``, else its user as LSB_MAILTO has it (!U user, !H host of submission).
 
     "" where LSF sends none: its report goes to the file of ``-o``.
     """
-    wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
-    own = pattern.replace("!H", spec.from_host).replace("!U", spec.user) if pattern else spec.user
-    return (text.mail_user or own) if wanted else ""
+    user = pattern.replace("!H", spec.from_host).replace("!U", spec.user) if pattern else spec.user
+    return (own.mail_user or user) if own.mail else ""

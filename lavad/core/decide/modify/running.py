@@ -24,7 +24,7 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.text import ResReqError
 from lavad.core.lang.states import OVER
 from lavad.core.rules.per_slot import reserved
-from lavad.core.rules.run_settings import mail_to
+from lavad.core.rules.run_settings import mail_to, text_settings
 from proto.options import ALWAYS, BY_NAME, IF_ALLOWED, NO, find_reset
 
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
@@ -106,7 +106,7 @@ def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionVal
 def _amended(cluster: Cluster, draft: JobDraft, old: JobText) -> tuple[tuple[str, str], ...]:
     """(field, value) of the changed fields of the text that the first host must know."""
     pattern = cluster.conf.params.lsb_mailto
-    was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text, pattern)} for text in (old, draft.text))
+    was, new = ({**asdict(text), "report_mail": mail_to(draft.spec, text_settings(text), pattern)} for text in (old, draft.text))
     return tuple((name, _on_wire(new[name])) for name in _TOLD if new[name] != was[name])
 
 

@@ -18,7 +18,7 @@ from lavad.core.job.reports import PartReport
 from lavad.core.job.spec import Checkpoint, JobText, Policy, Role, RoleText, Spec
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 from lavad.core.rules import effects as eff
-from lavad.core.rules.run_settings import RunSettings, run_settings
+from lavad.core.rules.run_settings import RunSettings, run_settings, text_settings
 from lavad.core.site.host import Facts, Gpu
 from lavad.wire import encode, records
 from proto import agent_pb2 as pb
@@ -71,12 +71,12 @@ def test_record_and_message_have_the_same_fields(record: type[msgspec.Struct], m
 def order() -> records.TextOrder:
     spec = Spec(user="u", queue="q", roles=(Role(name="r"),), checkpoint=Checkpoint("/c"), policy=Policy())
     text = JobText(command="c", roles=(RoleText(),))
-    settings = run_settings(World().cluster, spec, text, "h1")
-    return records.TextOrder(id=1, job=1, name="n", submitted=1.0, spec=spec, text=text, env={}, settings=settings)
+    settings = run_settings(World().cluster, spec, text_settings(text), "h1")
+    return records.TextOrder(id=1, job=1, name="n", submitted=1.0, spec=spec, text=text, settings=settings)
 
 
 def test_all_of_a_text_is_given() -> None:
-    assert set(encode.text_fields(order())) == set(pb.JobText.DESCRIPTOR.fields_by_name)
+    assert set(encode.text_fields(order(), {})) == set(pb.JobText.DESCRIPTOR.fields_by_name)
 
 
 def _names(text: str) -> set[str]:
@@ -122,8 +122,9 @@ def test_what_the_class_says_and_what_is_the_jobs_own_make_up_the_whole(more: di
     settings = replace(first.settings, warn_action="INT", warn_before=9, job_controls=(JobControl(JobAction.SUSPEND, "pause"),))
     for number in (1, 2):
         text = replace(first.text, command=f"c{number}", secrets=(("A", "/a"),), **more)
-        told = replace(first, id=number, spec=spec, settings=settings, text=text, env={"N": str(number)})
-        message = pb.JobText.FromString(encode.job_text(told))
-        assert message == pb.JobText(**encode.text_fields(told))
+        told = replace(first, id=number, spec=spec, settings=settings, text=text)
+        env = {"N": str(number)}
+        message = pb.JobText.FromString(encode.job_text(told, encode.class_text(spec, settings), encode.env_text(env)))
+        assert message == pb.JobText(**encode.text_fields(told, env))
         assert (message.warn_action, message.warn_before) == ("INT", 9), "of its queue or application profile, if not its own"
-        assert (message.command, dict(message.env)) == (f"c{number}", {"N": str(number)})
+        assert (message.command, dict(message.env)) == (f"c{number}", env)

@@ -7,7 +7,7 @@ import pytest
 from config.read.params import mail_pattern
 from config.values import values as v
 from lavad.core.job.spec import JobText, Spec
-from lavad.core.rules.run_settings import mail_to, requested_mem
+from lavad.core.rules.run_settings import mail_to, requested_mem, text_settings
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ SPEC = Spec(queue="normal", user="ann", from_host="login1")
     ],
 )
 def test_where_mail_goes(pattern: str, text: JobText, wanted: str) -> None:
-    assert mail_to(SPEC, text, pattern) == wanted
+    assert mail_to(SPEC, text_settings(text), pattern) == wanted
 
 
 @pytest.mark.parametrize("value", ["-t@x", "!U@x y", "!U;rm", "!U\n"])
