@@ -42,11 +42,14 @@ class Kind(msgspec.Struct, frozen=True):
         """The array of these. Raises OverflowError, UnicodeEncodeError: the database cannot hold one of them."""
         count = len(values)
         nulls = values.count(None)
+        # many columns have one value in all rows of a batch: the user, the queue, the state
+        alike = values.count(values[0]) == count
+        some = values[:1] if alike else values
         try:
-            body = _NULL * count if nulls == count else self._fixed(values, nulls) if self.code else self._free(values, nulls)
+            body = _NULL if nulls == count else self._fixed(some, nulls) if self.code else self._free(some, nulls)
         except struct.error as error:
             raise OverflowError(f"{self.name}: {error}") from error
-        return _HEAD.pack(1, nulls > 0, self.oid, count, 1) + body
+        return _HEAD.pack(1, nulls > 0, self.oid, count, 1) + (body * count if alike else body)
 
     def _fixed(self, values: Row, nulls: int) -> bytes:
         one = struct.Struct(f">i{self.code}")
