@@ -17,7 +17,8 @@ from cli.jobs.model import JobFile, Policy
 _TORCHRUN = re.compile(
     r"\s*(?:exec\s+)?(?:\w+=\S*\s+)*(?:(?:\S*/)?torchrun|\S*python[0-9.]*\s(?:.*\s)?-m\s+torch\.distributed\.(?:run|launch))(?:\s|$)"
 )
-_BETWEEN = re.compile(r"[;&|\n]")
+_EXEC = re.compile(r"^exec\s+")
+_BETWEEN = re.compile(r"[;|\n]|(?<!>)&")
 _SHELLS = ("sh", "bash", "/bin/sh", "/bin/bash", "/usr/bin/bash")
 _RUSAGE = re.compile(r"rusage\[([^\]]*)\]")
 _OF_POLICY = "PET_MAX_RESTARTS"
@@ -67,12 +68,11 @@ def _command(text: str) -> str:
         words = shlex.split(text)
     except ValueError:
         return ""
-    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
-        text = words[2].strip()
+    text = (words[2] if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c" else text).strip()
     if not any(_TORCHRUN.match(one) for one in _BETWEEN.split(text)):
         return ""
     # of several commands torchrun reads its options from the environment; a single one is given them, behind its name
-    return text if _BETWEEN.search(text) else text.removeprefix("exec ").lstrip()
+    return text if _BETWEEN.search(text) else _EXEC.sub("", text)
 
 
 def _as_torchrun(job: JobFile) -> None:

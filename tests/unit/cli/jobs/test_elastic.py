@@ -68,6 +68,7 @@ def test_a_master_that_is_as_the_workers_is_the_first_host() -> None:
         ("[python3, -u, -m, torch.distributed.run, train.py, $(A)]", 'python3 -u -m torch.distributed.run train.py "${A}"'),
         ("[bash, -c, torchrun y]", "torchrun y"),
         ("[sh, -c, exec torchrun y]", "torchrun y"),
+        ("[sh, -c, exec torchrun y >z 2>&1]", "torchrun y >z 2>&1"),
         ("[sh, -c, 'cd x && A=b /v/torchrun y']", "cd x && A=b /v/torchrun y"),
         ("[python3, train.py]", ""),
         ("[sh, -c, 'cd x; python torchrun.py']", ""),
@@ -100,6 +101,11 @@ def test_a_file_of_lavas_own_layout_asks_for_it() -> None:
     assert job.options["R"] == ["select[x] rusage[mem=9/host,lic=1/host]", "span[ptile=2]"]
     assert "-n 4,8" in bsub_line(job)
     assert read(OWN.replace("ar: true", "r: true") + role).roles
+
+
+@pytest.mark.parametrize("command", ["|\n      exec torchrun a.py", "' exec  torchrun a.py'", '"exec\\ttorchrun a.py"'])
+def test_a_command_that_is_written_otherwise_is_the_same(command: str) -> None:
+    assert read(OWN + f"  w:\n    count: '2,4'\n    command: {command}\n").command == "torchrun a.py"
 
 
 @pytest.mark.parametrize(
