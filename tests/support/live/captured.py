@@ -40,6 +40,8 @@ LONG_DATE = re.compile(r"\b[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:
 SHORT_DATE = re.compile(r"\b(?!Fri)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d(?::\d\d)?")
 AN_ID = re.compile(r"(^|[Jj]ob(?:ID)? <?|^ended {7})(\d+)((?:\[\d+\])?)( *)", re.MULTILINE)
 NUMBER = re.compile(r" +[0-9.:]+(?:e\+\d+)?[GMK%]?(?= |$)", re.MULTILINE)
+BUSY = {"10": "98", "20": "99"}
+"""Run queues over which a queue's jobs wait and stop: here no other work of the machine is to hold up the walk."""
 
 
 class Ran(NamedTuple):
@@ -66,7 +68,9 @@ class Captured:
         site = conf / "lsf.conf"
         site.write_text(site.read_text().replace("OUTS", str(self.outputs)))
         queues = conf / "lsb.queues"
-        queues.write_text(queues.read_text().replace("2:00-2:05", f"{hour}:00-{hour}:05"))
+        busy = f"r1m          = {BUSY['10']}/{BUSY['20']}\n"
+        queues.write_text(queues.read_text().replace("2:00-2:05", f"{hour}:00-{hour}:05").replace("r1m          = 10/20\n", busy))
+        assert busy in queues.read_text()
         self.cluster = Cluster(folder / "cluster", hosts=3, options=("--conf", str(conf)))
 
     def __enter__(self) -> Captured:
@@ -183,6 +187,8 @@ class Captured:
 
         def here_to_mine(text: str) -> str:
             text = text.replace(str(self.outputs), OUTPUTS).replace(*windows)
+            for mine, here in BUSY.items():
+                text = text.replace(f" {here}.0 ", f" {mine}.0 ")
             return AN_ID.sub(lambda found: _renamed(found, self._back), text)
 
         captured = Ran(plain(name, row["stdout"]), plain(name, row["stderr"]), row["exit"])

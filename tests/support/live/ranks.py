@@ -51,7 +51,8 @@ def compiled(folder: Path, compiler: Path | str, name: str) -> Path:
     """The C program, built by a library's own compiler command."""
     source = folder / "rank.c"
     source.write_text(C_RANK)
-    env = {**os.environ, "PATH": f"{Path(compiler).parent}:{os.environ['PATH']}"}
+    # Open MPI's does nothing without a home folder, of which a service has none in its environment
+    env = {"HOME": str(folder), **os.environ, "PATH": f"{Path(compiler).parent}:{os.environ['PATH']}"}
     subprocess.run([str(compiler), "-o", str(folder / name), str(source)], check=True, env=env, capture_output=True)
     return folder / name
 
