@@ -49,12 +49,14 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
     """Termination deadlines (bsub -t): pending jobs exit, running ones are killed."""
     events: list[ev.Event] = []
     reason = TermReason.TERM_DEADLINE
-    due = {number for number, spec in cluster.specs.rows.items() if spec.deadline and now >= spec.deadline}
+    specs = cluster.specs.rows
+    due = {number for number in cluster.spec_jobs if specs[number].deadline and now >= specs[number].deadline}
     if not due:
         return Decided(events=events)  # live jobs are looked through only then: there may be a million
-    for key, job in cluster.jobs.rows.items():
+    for job in cluster.jobs.rows.values():
         if job.spec not in due:
             continue
+        key = job.key
         if job.state in WAITING:
             events.append(ev.JobFinished(at=now, key=key, state=JobState.EXIT, reason=reason))
         elif job.run is not None and not any(pending.kind is SignalKind.KILL for pending in job.run.pending_signals):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import ValuesView
+
 import pytest
 
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
+from lavad.core.cluster.job_rows import JobRows
 from lavad.core.decide.control.by_time import deadlines, migrations
+from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import SignalKind
 from tests.support.worlds.bench import Bench
@@ -51,3 +55,27 @@ def test_a_deadline_ends_what_waits_and_kills_what_runs(bench: Bench) -> None:
     }
     bench.apply(*events)
     assert deadlines(bench.cluster, at + 1).events == [], "a kill is asked for once"
+
+
+class Counted(JobRows):
+    """Counts how often all of them are looked through."""
+
+    looks = 0
+
+    def values(self) -> ValuesView[Job]:
+        Counted.looks += 1
+        return super().values()
+
+
+def test_jobs_are_looked_through_only_while_one_lives_whose_deadline_has_passed(bench: Bench) -> None:
+    bench.cluster.jobs.rows = Counted()
+    at = bench.now + 60
+    bench.submit(deadline=at)
+    bench.submit()
+    assert deadlines(bench.cluster, at - 1).events == []
+    assert Counted.looks == 0
+    bench.apply(*deadlines(bench.cluster, at).events)
+    assert (len(bench.cluster.jobs.rows), Counted.looks) == (1, 1)
+    assert any(spec.deadline for spec in bench.cluster.specs.rows.values()), "kept for the next job that has it"
+    assert deadlines(bench.cluster, at + 1).events == []
+    assert Counted.looks == 1
