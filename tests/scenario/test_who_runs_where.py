@@ -9,6 +9,7 @@ from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
 from config.model.values import Thresholds
 from lavad.core import events as ev
+from lavad.core.lang.ids import key_of
 from lavad.core.site.conf import ResourceConf
 from lavad.core.site.pend_reason import LOAD, about, index_names
 from lavad.core.site.pend_reason import PendReason as R
@@ -183,6 +184,14 @@ def test_the_first_host_is_the_marked_one():
     again = world.submit(hosts=("h1", "h2!"))
     assert world.step() == {}
     assert again in world.pending()
+
+
+def test_all_elements_of_one_slot_start_on_the_marked_host():
+    world = World()
+    world.hosts("h1", "h2", slots=2)
+    job = world.submit(array="1-3", hosts=("h1", "h2!"))
+    assert world.step() == {key_of(job, 1): {"h2": 1}, key_of(job, 2): {"h2": 1}}
+    assert world.step() == {}
 
 
 def test_an_exclusive_job_is_alone_on_its_host():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
+from lavad.core.cluster.job_rows import JobRows
 from lavad.core.job.job import AVOIDED, Array, Job, Placed
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.plan.plan import Placement
@@ -95,6 +96,8 @@ class ClassPlacer:
             place = order_now(self.state, self.need.number, self.next_key)
             if bound is not None and place > bound:
                 return place
+            if self._place_run(bound):
+                continue
             row = cluster.get(self.next_key)
             if self._place_job(row) if isinstance(row, Job) else self._place_array(row):
                 if not self.given:
@@ -186,6 +189,33 @@ class ClassPlacer:
         self.reasons.pop(array.job, None)
         return placed == len(keys) and self._block(0)
 
+    def _place_run(self, bound: Order | None) -> bool:
+        """Place the separate jobs that come next, of which nothing is known but that they were submitted; False: not even one."""
+        state, need = self.state, self.need
+        if need.queue.new_job_sched_delay or not self._is_simple():
+            return False
+        room = min(self.left, state.limits.left(need.spec)[0])
+        placed = 0
+        for row in self.candidates if room > 0 else ():
+            count = min(units(state, need, row)[0], room - placed)
+            keys = [*islice(self._only_submitted(bound), count)]
+            if keys:
+                self._start_on(row, keys)
+                placed += len(keys)
+            if len(keys) < count or placed == room:
+                break
+        return bool(placed)
+
+    def _only_submitted(self, bound: Order | None) -> Iterator[int]:
+        """The keys of these jobs, up to ``bound``; each is taken, and the next one is ``next_key``."""
+        state, rows = self.state, self.state.cluster.jobs.rows
+        assert isinstance(rows, JobRows)
+        while (key := self.next_key) is not None and rows.submitted(key) is not None:
+            if bound is not None and order_now(state, self.need.number, key) > bound:
+                break
+            self.next_key = next(self.keys, None)
+            yield key
+
     def _is_new(self, submitted: float, key: int) -> bool:
         """NEW_JOB_SCHED_DELAY: a job that has only just been submitted waits."""
         ready = submitted + self.need.queue.new_job_sched_delay
@@ -204,10 +234,11 @@ class ClassPlacer:
     def _is_simple(self) -> bool:
         """Whether jobs may be placed many at once: they compete for slots and amounts of resources only."""
         need = self.need
-        special = need.gpu is not None or need.shared or need.spec.exclusive or self.state.cluster.conf.limits
-        if need.accept_gap or self.in_turn or not need.is_plain or need.affinity is not None or need.packing:
+        spec = need.spec
+        special = need.gpu is not None or need.shared or spec.exclusive or spec.roles or self.state.cluster.conf.limits
+        if need.accept_gap or need.first or self.in_turn or not need.is_plain or need.affinity is not None or need.packing:
             return False
-        return need.one_slot and not special and not self.state.limits.has_host_limits(need.spec)
+        return need.one_slot and not special and not self.state.limits.has_host_limits(spec)
 
     def _offers(self, need: Need, avoid: frozenset[str]) -> Iterator[Offer]:
         candidates = self.candidates if need is self.need else _candidates(self.state, need, get_eligible(self.state, need))
@@ -273,16 +304,21 @@ class ClassPlacer:
             if placed == room:
                 break
             count = min(units(state, need, row)[0], room - placed)
-            parts = (place_on(state, need, row, 1, True),)
-            for key in keys[placed : placed + count]:
-                state.ledger.take(key, need.spec, parts)
-                self.builder.placements.append(Placement(key, parts, need.number))
             if count:
-                state.renew(row)
+                self._start_on(row, keys[placed : placed + count])
                 placed += count
         if placed < len(keys):
             self._block(reason if placed == room else 0)
         return placed
+
+    def _start_on(self, row: Row, keys: Iterable[int]) -> None:
+        """Place one-slot jobs on a host that has room for them."""
+        state, need = self.state, self.need
+        parts = (place_on(state, need, row, 1, True),)
+        for key in keys:
+            state.ledger.take(key, need.spec, parts)
+            self.builder.placements.append(Placement(key, parts, need.number))
+        state.renew(row)
 
     def _block(self, reason: int) -> bool:
         """Note why the class waits; always False. ``reason`` 0: ask the hosts."""

@@ -1,11 +1,14 @@
-"""Many jobs of a class that looks at all hosts: a cycle places some, the next ones the rest; none is forgotten."""
+"""Many jobs of a class: those that look at all hosts are placed in several cycles, those that need a slot each many at once."""
 
 from __future__ import annotations
 
 import pytest
 
+from config.model.queue import QueueConfig
+from lavad.core import events as ev
 from lavad.core.lang.topology import regular
 from lavad.sched.cycle import place_class
+from lavad.sched.cycle.place_class import ClassPlacer
 from lavad.sched.hosts.fit import units
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
@@ -47,3 +50,34 @@ def test_hosts_that_have_nothing_for_a_class_are_asked_once_a_cycle(monkeypatch,
     world.submit(array="1-60", resreq="affinity[core(1)]")
     assert len(world.step()) == 60
     assert len(asked) < 150
+
+
+def mixed_line(few: int, most: int) -> World:
+    """Separate jobs of two users by turns, one of alice's requeued, and an array between; at most so many slots for each."""
+    world = World()
+    world.memory = SchedulerCache(few=few)
+    world.queues(QueueConfig(name="normal", priority=30, ujob_limit=most))
+    for name, slots in (("h1", 3), ("h2", 5), ("h3", 2), ("h4", 4)):
+        world.hosts(name, slots=slots, model=f"m{slots}")
+    again = world.submit(user="alice")
+    world.step()
+    for at in range(4):
+        world.now += 1
+        world.submit(user="alice")
+        world.submit(user="bob", resreq="select[model!=m5]" if at % 2 else "")
+    world.submit(array="1-3", user="alice")
+    world.apply(ev.JobRequeued(at=world.now, key=again, avoid=("h1",), failures=1))
+    for _ in range(8):
+        world.submit(user="alice")
+        world.submit(user="bob")
+    return world
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize("most", [2, 6, 30])
+def test_jobs_that_are_placed_together_are_placed_as_one_by_one(monkeypatch: pytest.MonkeyPatch, few: int, most: int) -> None:
+    together = mixed_line(few, most).schedule()
+    monkeypatch.setattr(ClassPlacer, "_place_run", lambda *_: False)
+    alone = mixed_line(few, most).schedule()
+    assert len(together.placements) == min(2 * most, 14)
+    assert (together.placements, together.why, together.why_job) == (alone.placements, alone.why, alone.why_job)
