@@ -1,6 +1,7 @@
 """The engine, the only writer: in each turn it decides all queued requests, applies and commits the events once, then answers.
 
-A request about many jobs is decided in chunks, one in each turn, so that other callers do not wait for all of it.
+A request about many jobs is decided in chunks, one in each turn, so that other callers do not wait for all of it. Where a turn
+ends jobs while others are pending, it waits for the scheduler's plan: ends and the starts that take their slots are one commit.
 
 Rules: nothing is answered, sent or shown before the commit. A commit that is known to have failed is undone and its callers get
 the reason; so is what cannot be applied, and its caller alone is refused. An unknown outcome ends the daemon, and so does a fault
@@ -14,17 +15,16 @@ import logging
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
+from lavad.committed import Ahead, Committed, Listener
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
 from lavad.core.events.apply import apply_all
 from lavad.core.events.base import IllegalMove
-from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Faulty, Overtaken, Refused
 from lavad.core.lang.windows import local_of
@@ -55,43 +55,6 @@ _decode: Callable[[bytes], Answer] = msgspec.json.Decoder().decode
 log = logging.getLogger(__name__)
 
 
-class Committed(msgspec.Struct):
-    """A committed batch, for replicas, waiting callers and the outbox."""
-
-    version: int
-    events: Sequence[Event]
-    changed: Sequence[Job]
-    finished: Sequence[Job]
-    arrays: Sequence[Array] = ()
-    """The last records of arrays whose last element finished in this batch."""
-    took: float = 0.0
-    """Seconds that the store took for it."""
-    kinds: frozenset[type[Event]] = frozenset()
-    """Of its events, so that who asks for others need not look at each."""
-
-    def __post_init__(self) -> None:
-        self.kinds = frozenset(map(type, self.events))
-
-
-class Listener(Protocol):
-    """Called with each committed batch, in order; must not block."""
-
-    def __call__(self, committed: Committed, /) -> None: ...
-
-
-class Ahead(Protocol):
-    """Hears of a batch while it is being committed, for what nobody sees before the commit."""
-
-    def begun(self, events: Sequence[Event], /) -> None:
-        """They are to be committed. Raises UnicodeEncodeError, OverflowError: one of them cannot be encoded."""
-
-    def under_way(self) -> None:
-        """The store has the batch that began last: what is told now does not hold up the commit."""
-
-    def undone(self) -> None:
-        """The batch that began last was not committed."""
-
-
 class _Remainder:
     """The remaining decisions of a request, for a later turn, and the answers so far."""
 
@@ -119,6 +82,15 @@ class _Turn:
         self.answers: dict[str, bytes] = {}
         self.refused: set[asyncio.Future[list[Answer]]] = set()
         """Futures of refused requests whose callers are not answered yet."""
+        self.requests: list[Request] = []
+        """Those that are decided and, where that failed, those that were to be."""
+        self.decided: list[tuple[Request, _Decision]] = []
+        self.told = 0
+        """How many of the events who works ahead has heard of before the commit begins."""
+        self.spent: defaultdict[str, float] = defaultdict(float)
+        """User to the seconds that decisions for them took; "": the master itself."""
+        self.of_users = 0.0
+        """Seconds of all users."""
 
 
 class Engine:
@@ -208,29 +180,34 @@ class Engine:
             committed = True
             while self._waiting or (committed and self._conditions):
                 async with self.quiet:
-                    committed = await self._turn(self._waiting.take())
+                    committed = await self._turn(self._waiting.take(), joined=True)
                 await asyncio.sleep(0)  # who was answered hears of it before the next turn
 
-    async def _turn(self, requests: list[Request], known: Mapping[str, bytes] = _NONE) -> bool:
-        """Decide and commit; False if nothing could be written. ``known``: answers that the store has to repeated requests."""
+    async def _turn(self, requests: list[Request], known: Mapping[str, bytes] = _NONE, joined: bool = False) -> bool:
+        """Decide and commit; False if nothing could be written. ``known``: answers that the store has to repeated requests.
+
+        ``joined``: where jobs end while others are pending, what starts in their place is decided in the same turn.
+        """
         why, fault = "", False
         turn = _Turn()
         failed: Exception | None = None
         try:
-            answers = self._decide_all(requests, turn, known)
-            requests = [request for request, _ in answers]
-            self._settle(turn)
+            self._decide_all(requests, turn, known)
+            if joined and self.ahead is not None and self.ahead.wants_plan(self.cluster):
+                turn.told = await self.ahead.planned(turn.events, self.cluster.version)
+                self._decide_all(self._waiting.take(), turn, known)
             batch = batch_of(self.cluster, turn.events)
         except Exception as error:
             failed = error
+        requests, answers = turn.requests, turn.decided
         if failed is not None:
-            return await self._without_fault(requests, known, failed)
+            return await self._without_fault(requests, known, failed, turn.told)
         if turn.events:
             batch.cycles, batch.attached = turn.cycles, turn.attached
             batch.texts, batch.envs, batch.answers = turn.texts, [*turn.envs.items()], [*turn.answers.items()]
             begun = time.perf_counter()
             try:
-                why, texts = await self._commit(batch)
+                why, texts = await self._commit(batch, turn.told)
             except AnsweredBefore as error:
                 self._undo()
                 return await self._turn(requests, {**known, **error.answers})
@@ -255,27 +232,26 @@ class Engine:
                 request.end(answer)
         return not why
 
-    def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> list[tuple[Request, _Decision]]:
+    def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> None:
         """Decide requests, of the master, each user and all users as many as their slices have time for; the others wait on."""
-        spent: defaultdict[str, float] = defaultdict(float)
-        of_users = 0.0
+        turn.requests = [*turn.requests, *requests]
         left: list[Request] = []
-        answers: list[tuple[Request, _Decision]] = []
         for request in requests:
             user = request.user
             most = (SLICE if user else SLICE_OF_MASTER) * self._stretch
-            if spent[user] > most or (user and of_users > SLICE_OF_USERS * self._stretch):
+            if turn.spent[user] > most or (user and turn.of_users > SLICE_OF_USERS * self._stretch):
                 left.append(request)
                 continue
             begun = time.perf_counter()
             uuid = request.uuid
             before = (known.get(uuid) or self._answers.get(uuid) or turn.answers.get(uuid)) if uuid else None
-            answers.append((request, self._decide(request, turn) if before is None else [_decode(before)]))
+            turn.decided.append((request, self._decide(request, turn) if before is None else [_decode(before)]))
             took = time.perf_counter() - begun
-            spent[user] += took
-            of_users += took if user else 0.0
+            turn.spent[user] += took
+            turn.of_users += took if user else 0.0
         self._waiting.put_back(left)
-        return answers
+        turn.requests = [request for request, _ in turn.decided]
+        self._settle(turn)
 
     async def _by_halves(self, requests: list[Request], known: Mapping[str, bytes]) -> bool:
         """Commit the requests in smaller and smaller turns: a record that the database cannot hold fails only its own caller."""
@@ -283,11 +259,14 @@ class Engine:
         committed = [await self._turn(requests[:half], known), await self._turn(requests[half:], known)]
         return any(committed)
 
-    async def _without_fault(self, requests: list[Request], known: Mapping[str, bytes], error: Exception) -> bool:
+    async def _without_fault(self, requests: list[Request], known: Mapping[str, bytes], error: Exception, told: int) -> bool:
         """Undo the turn, and refuse the request at fault alone; after a fold that failed midway only if memory is sound then."""
         if not requests:
             raise error
-        self.cluster.undo_changes()
+        if told:
+            self._undo()
+        else:
+            self.cluster.undo_changes()
         if not isinstance(error, IllegalMove):
             check_invariants(self.cluster)
         if len(requests) > 1:
@@ -362,11 +341,14 @@ class Engine:
             turn.answers[request.uuid] = _json.encode(answered[0])
         return answered
 
-    async def _commit(self, batch: Batch) -> tuple[str, Sequence[StoredText]]:
-        """Commit the batch; returns why nothing was written, or "" after success, and the texts that were."""
+    async def _commit(self, batch: Batch, told: int) -> tuple[str, Sequence[StoredText]]:
+        """Commit the batch; returns why nothing was written, or "" after success, and the texts that were.
+
+        ``told``: number of its first events that who works ahead has heard of.
+        """
         if self.ahead is not None:
             try:
-                self.ahead.begun(batch.events)
+                self.ahead.begun(batch.events[told:])
             except (UnicodeEncodeError, OverflowError) as error:
                 raise RecordRefused(f"store: a record cannot be written: {error}") from error
         committing = self._committing.begin(self._store.commit, batch)

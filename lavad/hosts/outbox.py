@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobModified, PartLeft
 from lavad.core.job.job import Attempt, Job, Part
@@ -14,7 +15,6 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import PartState
 from lavad.core.rules.copy_hosts import name_of
 from lavad.core.rules.effects import CopyTo, Effect, KillPart, StartPart, effects_due
-from lavad.engine import Committed
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.joblink import holder_identity
 from lavad.hosts.orders import holder, other_order, placement, start_order, text_key

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import msgspec
 
 from lavad.boottime import boottime
+from lavad.committed import Committed
 from lavad.configure.difference import differences
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -23,7 +24,7 @@ from lavad.core.decide.report.report import decide_report
 from lavad.core.job.reports import RefusedReport
 from lavad.core.plan.volatile import Soft, SoftUpdate, all_of, forget, update
 from lavad.core.site.conf import Conf
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
@@ -31,7 +32,8 @@ from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
-from lavad.replica.replicas import Publisher, QueryProcess, ReplicaProcess
+from lavad.replica.publisher import Publisher
+from lavad.replica.replicas import QueryProcess, ReplicaProcess
 from lavad.replica.spawn import QUERY, SCHEDULER, seed_ahead, spawn
 from lavad.rpc.admission import Admission
 from lavad.rpc.certificate_watch import CertificateWatch
@@ -171,7 +173,7 @@ class Master:
         self.metrics = self._metrics(cluster) if site.metrics else None
         self.page: Server | None = None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
-        self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, counters)
+        self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, self.publisher.plan, counters)
         self._listen()
 
     def _admit(self) -> None:

@@ -59,11 +59,12 @@ def run(replica: Replica) -> NoReturn:
                 continue
             waiting_for = -1
             recorder.done(replica.plan_kept)
-        while came and replica.wait(pause):
+        while came and replica.wait(0.0 if replica.awaited else pause):
             pass
         now = time.time()
         if not replica.changed and not (wake_at and now >= wake_at):
             continue
+        awaited, replica.awaited = replica.awaited, False
         replica.changed = False
         local = local_time(now)
         if replica.cluster.conf is not conf:
@@ -73,7 +74,7 @@ def run(replica: Replica) -> NoReturn:
         plan = schedule(replica.cluster, replica.soft, now, local, cache)
         plan = replace(plan, took=time.perf_counter() - before)
         wake_at = plan.wake_at
-        if plan.decides or plan.why or (plan.why_job, plan.promises) != sent:
+        if awaited or plan.decides or plan.why or (plan.why_job, plan.promises) != sent:
             sent = plan.why_job, plan.promises
             replica.send(_recorded(recorder, replica, plan, now, local))
             waiting_for = plan.version if plan.decides else -1

@@ -30,9 +30,11 @@ MAX_FRAME = 1 << 31
 
 
 class Events(msgspec.Struct, tag=True):
-    """One commit."""
+    """One commit, or a first part of it."""
 
     events: list[AnyEvent]
+    plan: bool = False
+    """The master waits for a plan with them, also for one that decides nothing."""
 
 
 class EndedJobs(msgspec.Struct, tag=True):

@@ -46,6 +46,8 @@ class Replica:
         """Called with each commit after it is applied, while the jobs that it ended are known."""
         self.changed = False
         """Whether something that matters to the scheduler has changed since the last reset."""
+        self.awaited = False
+        """Whether the master waits for a plan since the last reset."""
         self._buffer = bytearray()
 
     def wait(self, timeout: float | None) -> bool:
@@ -87,6 +89,7 @@ class Replica:
         if isinstance(message, feed.Events):
             feed.fold(self.cluster, self.soft, list(message.events), self.heard)
             self.changed = True
+            self.awaited = self.awaited or message.plan
         elif isinstance(message, SoftUpdate):
             update(self.soft, message)
             if self.noted is not None:

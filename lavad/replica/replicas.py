@@ -9,19 +9,16 @@ import asyncio
 import logging
 import os
 import signal
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import BinaryIO
 
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import take
-from lavad.core.events import Event
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.volatile import SoftUpdate
-from lavad.engine import Committed
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import is_seeded, spawn
 from proto.answers import Piece
@@ -30,7 +27,6 @@ from proto.workers import Workers
 log = logging.getLogger(__name__)
 
 PAUSE = 0.5
-AFTER_FAILURE, LONG_AFTER = 60.0, 3600.0
 LAZY = 0.05
 """Seconds by which a lazy replica may be behind; a request to it brings it up to date first."""
 
@@ -322,55 +318,3 @@ class QueryProcess:
         if query.read >= TOLD:
             self.process.send(feed.Taken(number=query.ask.number, count=query.read))
             query.read = 0
-
-
-class Publisher:
-    """Feeds commits and soft news to the replicas.
-
-    The scheduler hears of a batch while it is being committed, and plans meanwhile; its plan is judged after the commit. Where
-    that fails, the scheduler is started again, and for AFTER_FAILURE seconds hears of batches that are committed only; each
-    time for twice as long, up to LONG_AFTER, as a user can have one fail by an ask that was answered long ago.
-    """
-
-    def __init__(self, scheduler: ReplicaProcess, queries: ReplicaProcess, clock: Callable[[], float] = time.monotonic) -> None:
-        self._scheduler = scheduler
-        self._queries = queries
-        self._clock = clock
-        self._frame = b""
-        """The batch that is being committed, encoded once."""
-        self._ahead = False
-        """The scheduler has it."""
-        self._trusted_from = 0.0
-        self._pause = AFTER_FAILURE
-
-    def begun(self, events: Sequence[Event]) -> None:
-        """A batch is being committed. Raises UnicodeEncodeError, OverflowError: it cannot be encoded, and nobody is told."""
-        self._ahead = False
-        self._frame = feed.frame(feed.Events(events=list(events)))
-        self._ahead = self._clock() >= self._trusted_from
-
-    def under_way(self) -> None:
-        """The store has been given the batch that began last."""
-        if self._ahead:
-            self._scheduler.send_frame(self._frame)
-
-    def undone(self) -> None:
-        """The commit has failed."""
-        if self._ahead:
-            log.info("the scheduler is started again, as it was told of a commit that failed")
-            self._scheduler.start_again()
-            self._trusted_from = self._clock() + self._pause
-            self._pause = min(2 * self._pause, LONG_AFTER)
-        self._trusted_from = max(self._trusted_from, self._clock() + AFTER_FAILURE)
-
-    def committed(self, _: Committed) -> None:
-        """The batch that has begun last is committed."""
-        if not self._ahead:
-            self._scheduler.send_frame(self._frame)
-        self._queries.send_frame(self._frame)
-
-    def soft(self, news: SoftUpdate) -> None:
-        """Soft news."""
-        frame = feed.frame(news)
-        for process in (self._scheduler, self._queries):
-            process.send_frame(frame)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import (
     ElementsKilled,
@@ -27,7 +28,6 @@ from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import TermReason
-from lavad.engine import Committed
 from proto.answers import Answer, Change
 
 KEPT = 10_000

@@ -13,6 +13,7 @@ from functools import partial
 
 import msgspec
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -20,7 +21,7 @@ from lavad.core.decide.report.gpus import Cause, accepted, cause_of, close_gpu, 
 from lavad.core.lang.asks import Refused
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.core.site.host import BY
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report.hung import name_suspects
@@ -13,7 +14,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import OVER
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.core.rules import hang
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 
 log = logging.getLogger(__name__)
 

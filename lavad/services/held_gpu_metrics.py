@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Iterable
 from itertools import chain
 
+from lavad.committed import Committed
 from lavad.core.events import JobDeadlocked
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import show
 from lavad.core.plan.volatile import Soft
-from lavad.engine import Committed
 from proto.gpu_waste import IDLE
 
 log = logging.getLogger(__name__)

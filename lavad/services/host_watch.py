@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -20,7 +21,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.rules import host_faults
 from lavad.core.rules.host_faults import Faults
 from lavad.core.site.host import BY
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 
 log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from lavad.boottime import boottime
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.groups import clean_groups, unused_groups
@@ -20,7 +21,7 @@ from lavad.core.decide.control.tokens import over
 from lavad.core.decide.reserve.reservations import turn
 from lavad.core.events import LeasesExtended
 from lavad.core.lang.asks import Refused
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Sessions

@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import COLUMNS
@@ -28,7 +29,6 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
-from lavad.engine import Committed
 from lavad.services.metrics_address import is_loopback, split_address
 
 log = logging.getLogger(__name__)

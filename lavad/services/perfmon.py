@@ -11,11 +11,11 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang import asks
 from lavad.core.plan.plan import Plan
-from lavad.engine import Committed
 from lavad.queries.frame import formats
 
 PERIOD = 60

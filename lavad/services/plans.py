@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -23,8 +24,9 @@ from lavad.core.plan.plan import Placement, Plan
 from lavad.core.plan.volatile import Soft, SoftUpdate, update
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.replica import protocol as feed
+from lavad.replica.publisher import AwaitedPlan
 from lavad.replica.replicas import QueryProcess, ReplicaProcess
 
 UNRECORDED = "its start could not be recorded"
@@ -151,25 +153,34 @@ class Plans:
     """Receives the plans of the scheduler's process, which makes the next one after each is acknowledged."""
 
     def __init__(
-        self, engine: Engine, scheduler: ReplicaProcess, queries: QueryProcess, soft: Soft, seen: Sequence[Callable[[Plan], None]]
+        self,
+        engine: Engine,
+        scheduler: ReplicaProcess,
+        queries: QueryProcess,
+        soft: Soft,
+        awaited: AwaitedPlan,
+        seen: Sequence[Callable[[Plan], None]],
     ) -> None:
-        """``seen``: called with each plan, to count it."""
+        """``awaited``: the plan that a turn of the engine waits for; ``seen``: called with each plan, to count it."""
         self._acceptance = Acceptance(engine, lambda: scheduler.started)
         self._scheduler = scheduler
         self._queries = queries
         self._soft = soft
+        self._awaited = awaited
         self._seen = seen
 
     async def run(self) -> None:
         """Serve for ever."""
-        await self._scheduler.run(self._take, lambda: None)
+        await self._scheduler.run(self._take, self._awaited.forget)
 
     async def _take(self, plan: feed.FromReplica) -> None:
         if not isinstance(plan, Plan):
             return
         for seen in self._seen:
             seen(plan)
+        self._awaited.came(plan)  # who waits for it goes on after it is handed in
         kept = plan.decides and await self._acceptance.accept(plan)
+        self._awaited.done()
         await asyncio.sleep(0)  # the orders that are due go out first
         news = SoftUpdate(why=plan.why, why_job=self._acceptance.reasons(plan), promises=plan.promises)
         update(self._soft, news)

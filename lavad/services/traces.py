@@ -12,9 +12,9 @@ import socket
 from collections.abc import Mapping
 from typing import BinaryIO
 
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
-from lavad.engine import Committed
 from lavad.processes.traces import MISSING
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import spawn

@@ -11,12 +11,13 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report.ending import NO_USER, without_user
 from lavad.core.lang.asks import Refused
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.requests import Decide
 from proto.names import Entry, NoAnswer, find_user
 from proto.workers import Workers

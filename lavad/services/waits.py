@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobFinished, PartPrepared, PartStarted
 from lavad.core.job.job import Job
 from lavad.core.lang.states import JobState
-from lavad.engine import Committed
 from proto.answers import Answer
 
 K = TypeVar("K")

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
@@ -15,7 +16,7 @@ from lavad.core.cluster.snapshot import Snapshot, restore
 from lavad.core.decide.base.decided import Decided
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease

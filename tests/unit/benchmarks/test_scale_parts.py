@@ -5,8 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 
 from benchmarks.scale_parts import Mark, Page, Part, Spread, parse_page, table
+from lavad.committed import Committed
 from lavad.core.plan.plan import Plan
-from lavad.engine import Committed
 from lavad.services.metrics import Metrics, _Page
 from tests.support.worlds.world import World
 

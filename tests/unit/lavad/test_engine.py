@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -16,7 +17,7 @@ from lavad.core.events.base import FOLDS
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Faulty, Refused
 from lavad.core.site.conf import Conf, Params
-from lavad.engine import Committed, Engine
+from lavad.engine import Engine
 from lavad.store.errors import OutcomeUnknown, StoreAway, StoreFull, StoreRefused
 from lavad.store.load import load
 from lavad.store.writer import Store

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from lavad import engine as engine_module
+from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.events import Event
 from lavad.core.lang.asks import Refused
-from lavad.engine import QUICK, SLICE, Committed, Engine
+from lavad.engine import QUICK, SLICE, Engine
 from lavad.requests import MOST_OF_USER
 from lavad.store.batch import Batch, batch_of
 from lavad.store.rows import StoredText

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeAlias, cast
 
+from lavad.committed import Committed
 from lavad.core.job.reports import RefusedReport
 from lavad.core.job.spec import JobText
-from lavad.engine import Committed
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Session, Sessions

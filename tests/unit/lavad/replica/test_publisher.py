@@ -18,7 +18,7 @@ from lavad.core.lang.asks import Faulty, Refused
 from lavad.core.plan.volatile import Soft
 from lavad.engine import Engine
 from lavad.replica import protocol as feed
-from lavad.replica.replicas import AFTER_FAILURE, LONG_AFTER, Publisher
+from lavad.replica.publisher import AFTER_FAILURE, LONG_AFTER, Publisher
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreFull
 from lavad.store.rows import StoredText

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster import cluster as cluster_module
 from lavad.core.events.apply import apply
@@ -13,7 +14,6 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
-from lavad.engine import Committed
 from lavad.services import changes as changes_module
 from lavad.services.changes import Changes
 from proto.answers import Change

@@ -8,10 +8,10 @@ from typing import cast
 from msgspec.structs import replace
 
 from lavad.boottime import boottime
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.engine import Committed
 from lavad.hosts.leases import Findings, Leases
 from lavad.hosts.sessions import Sessions
 from lavad.services.loops import TOGETHER, Loops

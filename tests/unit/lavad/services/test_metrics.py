@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.job.job import Job, Suspect
 from lavad.core.job.spec import Policy, Role
 from lavad.core.lang.states import HangState
 from lavad.core.plan.plan import Plan
-from lavad.engine import Committed
 from lavad.services.metrics import Metrics, Server, _Page
 from lavad.services.metrics_address import is_loopback, split_address
 from tests.support.worlds.world import World

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang import asks
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
-from lavad.engine import Committed
 from lavad.services.perfmon import NOT_STARTED, Perfmon
 
 

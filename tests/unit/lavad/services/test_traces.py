@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 
+from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.events.apply import apply
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import SoftUpdate, WhyClass, update
-from lavad.engine import Committed
 from lavad.replica import protocol as feed
 from lavad.replica.replica import Replica
 from lavad.services.traces import KEPT, Traces
