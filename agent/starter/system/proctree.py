@@ -220,11 +220,15 @@ def _opened(pids: set[int]) -> dict[int, int]:
 
 
 def signal_groups(pids: Iterable[int], sig: int) -> None:
-    """Signal once each process group that has one of ``pids`` in it, except the caller's own."""
-    own = os.getpgrp()
+    """Signal once each process group that has one of ``pids`` in it, except the caller's own.
+
+    One whose parent is neither among them nor the caller is another process by now, and its group is not meant.
+    """
+    own, pids = os.getpgrp(), {*pids}
+    parents = {os.getpid(), *pids}
     groups: set[int] = set()
     for pid in pids:
-        if fields := stat_fields(pid):
+        if (fields := stat_fields(pid)) and int(fields[1]) in parents:
             groups.add(int(fields[2]))
     for group in groups:
         if group in (own, 0, 1):

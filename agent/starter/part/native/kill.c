@@ -135,6 +135,23 @@ bool kill_below(pid_t child)
     return done;
 }
 
+/* The process group of one of those found; 0: it is gone, and its number perhaps another process's, whose parent is none of them. */
+static pid_t group_of(pid_t pid, const struct found *found)
+{
+    char path[32], text[512];
+    int parent, group;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[size < 0 ? 0 : size] = 0;
+    const char *behind_name = strrchr(text, ')');
+    if (!behind_name || sscanf(behind_name + 1, " %*c %d %d", &parent, &group) != 2)
+        return 0;
+    return parent == getpid() || has(found, parent) ? group : 0;
+}
+
 /* Signal each process group that has a process of the part in it. ``child``: one that is there. False: nobody got the signal. */
 bool signal_below(pid_t child, int number)
 {
@@ -144,8 +161,8 @@ bool signal_below(pid_t child, int number)
     if (!find(&found) || !has(&found, child))
         return false;
     for (int at = 0; at < found.count; at++) {
-        pid_t group = getpgid(found.pids[at]);
-        bool known = group <= 1 || group == own; /* -1: it is gone */
+        pid_t group = group_of(found.pids[at], &found);
+        bool known = group <= 1 || group == own;
         for (int before = 0; before < count && !known; before++)
             known = groups[before] == group;
         if (!known)

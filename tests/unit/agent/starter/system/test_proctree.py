@@ -108,3 +108,14 @@ def test_environments_are_read_of_the_users_that_are_asked_for() -> None:
         assert proctree.having_in_environment(found, "h1", {os.getuid() + 1}) == set()
         assert proctree.having_in_environment({b"LAVA_ATTEMPT=other"}, "h1", {os.getuid()}) == set()
         process.kill()
+
+
+def test_a_number_that_another_process_has_by_now_has_no_group_signalled() -> None:
+    """What was found is below the caller, or below another that was found; another process with its number is not."""
+    words = ["sh", "-c", "sleep 100 & echo $!; wait"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        inner = int(process.stdout.readline())
+        proctree.signal_groups({inner}, signal.SIGKILL)
+        proctree.signal_groups({process.pid, inner}, signal.SIGTERM)
+        assert process.wait() == -signal.SIGTERM
