@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pwd
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -32,6 +32,9 @@ from lavad.lsb.write import (
 from lavad.store.asked import Find
 from lavad.store.read import Reader
 
+EVENTS, ACCOUNTS = "lsb.events", "lsb.acct"
+MOST_TEXT = 16 << 20
+"""Bytes of texts of jobs, as the store has them, that are read at once, unless one has more: a command alone may have 1 MiB."""
 KEPT_OWNERS = 100_000
 NO_TEXT = JobText(command="")
 _LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
@@ -65,30 +68,64 @@ class Earlier:
             self.owners.popitem(last=False)
 
 
+def lines_of(reader: Reader, events: Sequence[ev.Event], earlier: Earlier) -> Iterator[tuple[str, str]]:
+    """The lines of some events, in order: the file and the line each. The records that they need are read in a few queries."""
+    for some in _in_pieces(reader, events):
+        yield from Lines(reader, some, earlier).made()
+
+
+def _in_pieces(reader: Reader, events: Sequence[ev.Event]) -> Iterator[Sequence[ev.Event]]:
+    """So many at a time that the texts of their jobs are few bytes."""
+    sizes = reader.text_sizes({job_of(event.key) for event in events if isinstance(event, _WITH_TEXT)})
+    if sum(sizes.values()) <= MOST_TEXT:
+        yield events
+        return
+    begin, held = 0, 0
+    read: set[int] = set()
+    for place, event in enumerate(events):
+        job = job_of(event.key) if isinstance(event, _WITH_TEXT) else 0
+        size = 0 if job in read else sizes.get(job, 0)
+        if held and held + size > MOST_TEXT:
+            yield events[begin:place]
+            begin, held, size = place, 0, sizes.get(job, 0)
+            read.clear()
+        held += size
+        read.add(job)
+    yield events[begin:]
+
+
+_WITH_TEXT = (ev.JobSubmitted, ev.PartStarted, ev.JobFinished, ev.JobModified, ev.ElementsKilled)
+
+
 class Lines:
-    """The lines of some events; the records that they need are read in a few queries."""
+    """The lines of some events, for whose jobs all texts are read at once."""
 
     def __init__(self, reader: Reader, events: Sequence[ev.Event], earlier: Earlier) -> None:
         self.earlier = earlier
-        self.events: list[str] = []
-        self.accounts: list[str] = []
+        self._told = events
+        self._ended: list[Job] = []
+        """Whose lines of lsb.acct are made next: one by one, as all of an array may have a long command."""
         jobs = [event for event in events if isinstance(event, ev.JobEvent)]
-        with_text = (ev.JobSubmitted, ev.PartStarted, ev.JobFinished, ev.JobModified)
-        started = [event.key for event in jobs if isinstance(event, with_text)]
         keys = {event.key for event in jobs if isinstance(event, (ev.JobFinished, ev.PartStarted))}
         keys |= {key_of(e.key, index) for e in jobs if isinstance(e, ev.ElementsKilled) for index in e.elements}
-        self._texts = reader.texts({job_of(key) for key in (*started, *keys)})
+        self._texts = reader.texts({job_of(event.key) for event in jobs if isinstance(event, _WITH_TEXT)})
         self.finished = {job.key: job for job in reader.finished_jobs(Find(keys=tuple(keys)))} if keys else {}
         numbers = {event.spec for event in jobs if isinstance(event, (ev.JobSubmitted, ev.JobModified))}
         numbers |= {job.spec for job in self.finished.values()}
         self._specs = reader.specs(sorted(numbers))
         self._alike: dict[tuple[int, int], OfClass] = {}
         """Of specs and job ids."""
-        for event in events:
+
+    def made(self) -> Iterator[tuple[str, str]]:
+        """The file and the line each."""
+        for event in self._told:
             log = _LOGS.get(type(event))
             line = log(self, event) if log is not None else ""
             if line:
-                self.events.append(line)
+                yield EVENTS, line
+            for job in self._ended:
+                yield ACCOUNTS, self._account(job)
+            self._ended.clear()
 
     def spec(self, number: int) -> Spec:
         """A spec; one of an unknown user where the store has it no longer."""
@@ -99,14 +136,17 @@ class Lines:
         return self._texts.get(job_of(key)) or NO_TEXT
 
     def account(self, job: Job | None) -> None:
-        """The line of lsb.acct of a job that has finished."""
+        """Have lsb.acct get the line of a job that has finished."""
         if job is not None:
-            classed = job.spec, job_of(job.key)
-            alike = self._alike.get(classed)
-            if alike is None:
-                spec = self.spec(job.spec)
-                alike = self._alike[classed] = OfClass(spec, self.text(job.key), uid_of(spec.user))
-            self.accounts.append(job_finish(job, alike))
+            self._ended.append(job)
+
+    def _account(self, job: Job) -> str:
+        classed = job.spec, job_of(job.key)
+        alike = self._alike.get(classed)
+        if alike is None:
+            spec = self.spec(job.spec)
+            alike = self._alike[classed] = OfClass(spec, self.text(job.key), uid_of(spec.user))
+        return job_finish(job, alike)
 
 
 Log = TypeVar("Log", bound=Callable[[Lines, Any], str])

@@ -11,11 +11,12 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-from lavad.core.events import Configured
+from lavad.core.events import Configured, Event
 from lavad.lsb import archive, position
-from lavad.lsb.lines import Earlier, Lines
+from lavad.lsb.lines import ACCOUNTS, EVENTS, Earlier, lines_of
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import child_socket, set_title
 from lavad.store.errors import StoreError
@@ -24,6 +25,8 @@ from lavad.store.read import Reader
 EVERY = 1.0
 AT_ONCE = 5000
 LARGEST = 256 << 20
+HELD = 1 << 20
+"""Characters of lines that are written at once."""
 
 
 class Log:
@@ -32,7 +35,7 @@ class Log:
     def __init__(self, folder: Path, reader: Reader) -> None:
         self.folder = folder
         self.reader = reader
-        self.paths = {name: folder / name for name in ("lsb.events", "lsb.acct")}
+        self.paths = {name: folder / name for name in (EVENTS, ACCOUNTS)}
         self.restored = max((seq for seq, _ in reader.site_events(["StoreRestored"], 0.0, float("inf"))), default=0)
         """The number of the event by which the store was last restored from a backup; 0: never."""
         self.seq = self._recovered()
@@ -59,24 +62,35 @@ class Log:
         rows = self.reader.events_after(self.seq, AT_ONCE)
         if not rows:
             return False
-        lines = Lines(self.reader, [event for _, event in rows], self.earlier)
-        self._append(self.paths["lsb.events"], lines.events)
-        self._append(self.paths["lsb.acct"], lines.accounts)
+        self._write([event for _, event in rows])
         self.seq = rows[-1][0]
-        self.finished += len(lines.accounts)
         self.params = next((event.conf.params for _, event in reversed(rows) if isinstance(event, Configured)), self.params)
         self._rotate()
         position.save(self.folder, self.seq, self.paths.values(), restored=self.restored)
         return len(rows) == AT_ONCE
 
-    def _append(self, path: Path, lines: list[str]) -> None:
-        if lines:
-            with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
-                file.write("".join(lines))
+    def _write(self, events: Sequence[Event]) -> None:
+        lines: dict[str, list[str]] = {name: [] for name in self.paths}
+        held = 0
+        for name, line in lines_of(self.reader, events, self.earlier):
+            lines[name].append(line)
+            held += len(line)
+            self.finished += name == ACCOUNTS
+            if held >= HELD:
+                self._append(lines)
+                held = 0
+        self._append(lines)
+
+    def _append(self, lines: dict[str, list[str]]) -> None:
+        for name, some in lines.items():
+            if some:
+                with self.paths[name].open("a", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write("".join(some))
+                some.clear()
 
     def _rotate(self) -> None:
         params = self.params
-        events, accounts = self.paths["lsb.events"], self.paths["lsb.acct"]
+        events, accounts = self.paths[EVENTS], self.paths[ACCOUNTS]
         if self.finished >= params.max_job_num > 0 or events.stat().st_size > LARGEST:
             self.finished = 0
             archive.rotate(events, params.lava_event_files)

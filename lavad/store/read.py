@@ -69,8 +69,13 @@ class Reader:
 
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         """The texts of those jobs that have one."""
-        rows = self._by_key(schema.texts, schema.texts.c.job, jobs)
-        return {job: codec.decode_text(job, data) for job, data in rows}
+        table = schema.texts.c
+        return {job: codec.decode_text(job, data) for job, data in self._by_key(table.job, table.data, jobs)}
+
+    def text_sizes(self, jobs: Iterable[int]) -> dict[int, int]:
+        """Bytes of the texts of those jobs that have one; none is read."""
+        table = schema.texts.c
+        return dict(tuple(row) for row in self._by_key(table.job, sa.func.length(table.data), jobs))
 
     def attached(self, key: int, number: int) -> str:
         """The data attached to a message of a job; "" for none."""
@@ -85,8 +90,8 @@ class Reader:
 
     def specs(self, numbers: Iterable[int]) -> dict[int, Spec]:
         """Specs by number."""
-        rows = self._by_key(schema.specs, schema.specs.c.id, numbers)
-        return {number: codec.decode_spec(number, data) for number, data in rows}
+        table = schema.specs.c
+        return {number: codec.decode_spec(number, data) for number, data in self._by_key(table.id, table.data, numbers)}
 
     def finished_jobs(self, find: Find) -> list[Job]:
         """Last records of finished jobs and elements."""
@@ -96,9 +101,7 @@ class Reader:
         if find.keys is None:
             return [codec.decode_job(row.data) for row in self._rows(query)]
         rows: list[Any] = []
-        keys = sorted(set(find.keys))
-        for at in range(0, len(keys), _CHUNK):
-            some = keys[at : at + _CHUNK]
+        for some in _chunks(sorted(set(find.keys))):
             rows += self._rows(query.where(_jobs.id.in_([codec.row_id(key) for key in some])))
             # a query for each range: many in one make a database read the whole table
             for job in self._arrays([key for key in some if not key >> 32]):
@@ -167,9 +170,7 @@ class Reader:
     def events_of_many(self, jobs: Iterable[int]) -> dict[int, list[tuple[int, Event]]]:
         """As ``events_of``, for many jobs in few queries."""
         found: dict[int, list[tuple[int, Event]]] = {}
-        wanted = list(jobs)
-        for at in range(0, len(wanted), _CHUNK):
-            some = wanted[at : at + _CHUNK]
+        for some in _chunks(jobs):
             query = sa.select(_events.job, _events.seq, _events.kind, _events.data).where(_events.job.in_(some))
             for job, seq, kind, data in self._rows(query.order_by(_events.job, _events.seq)):
                 if kind == "JobSubmitted":
@@ -239,11 +240,10 @@ class Reader:
         query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
         return codec.decode_events(self._rows(query))
 
-    def _by_key(self, table: sa.Table, key: sa.Column[int], wanted: Iterable[int]) -> Found:
-        keys = list(wanted)
+    def _by_key(self, key: sa.Column[int], value: sa.ColumnElement[Any], wanted: Iterable[int]) -> Found:
         rows: list[Any] = []
-        for at in range(0, len(keys), _CHUNK):
-            rows += self._rows(sa.select(key, table.c.data).where(key.in_(keys[at : at + _CHUNK])))
+        for some in _chunks(wanted):
+            rows += self._rows(sa.select(key, value).where(key.in_(some)))
         return rows
 
     def _arrays(self, jobs: list[int]) -> list[int]:
@@ -265,6 +265,12 @@ class Reader:
                 if last or not lost(error):
                     raise refusal(error) from error
         raise AssertionError
+
+
+def _chunks(numbers: Iterable[int]) -> Iterator[list[int]]:
+    """As many as one query names."""
+    found = list(numbers)
+    return (found[at : at + _CHUNK] for at in range(0, len(found), _CHUNK))
 
 
 def _range(job: int) -> sa.ColumnElement[bool]:

@@ -14,7 +14,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.job.job import PendingSignal
 from lavad.core.lang.states import JobState, SignalKind, TermReason
-from lavad.lsb.lines import Earlier, Lines
+from lavad.lsb.lines import ACCOUNTS, EVENTS, Earlier, lines_of
 from lavad.store.read import Reader
 from tests.support.worlds.query_cluster import ADMIN, QueryCluster, at, element
 from tests.support.worlds.query_store import Stored, stored
@@ -70,10 +70,11 @@ def written(folder: Path) -> tuple[str, str]:
     """What the writer of lsb.events and lsb.acct makes of the store."""
     reader = Reader.open(f"sqlite:///{folder}/lava.db")
     try:
-        lines = Lines(reader, [event for _, event in reader.events_after(0, 5000)], Earlier())
+        lines = list(lines_of(reader, [event for _, event in reader.events_after(0, 5000)], Earlier()))
     finally:
         reader.close()
-    return "".join(lines.events), "".join(lines.accounts)
+    events, accounts = ("".join(line for name, line in lines if name == which) for which in (EVENTS, ACCOUNTS))
+    return events, accounts
 
 
 def without_memory(text: str) -> list[str]:
