@@ -35,6 +35,8 @@ TextMessage: TypeAlias = bytes
 CommandFrame: TypeAlias = pb.CommandFrame
 Fields: TypeAlias = dict[str, Any]
 """Of a message, by name."""
+FEW = 32
+"""GPUs, roles and CPUs on one host, of which a message is kept."""
 
 
 def _varint(number: int) -> bytes:
@@ -205,11 +207,13 @@ class Placement(NamedTuple):
 
 def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
     """Of part, seat and the address of its host each."""
-    hosts = [_host(part.host, part.slots, part.gpus, part.roles, part.binds, seat, address) for part, seat, address in parts]
+    hosts = []
+    for part, seat, address in parts:
+        encoded = _kept_host if _names_few(part) else _host
+        hosts.append(encoded(part.host, part.slots, part.gpus, part.roles, part.binds, seat, address))
     return Placement(b"".join(hosts), {part.host: place for place, (part, _, _) in enumerate(parts)})
 
 
-@lru_cache(maxsize=4096)
 def _host(
     name: str,
     slots: int,
@@ -219,7 +223,7 @@ def _host(
     seat: int,
     address: str,
 ) -> bytes:
-    """A Start with one host; several of these, one after the other, are one with all of them. Kept, as most jobs are alike."""
+    """A Start with one host; several of these, one after the other, are one with all of them."""
     host = pb.HostSlots(
         host=name,
         slots=slots,
@@ -230,6 +234,17 @@ def _host(
         binds=[pb.Bind(**fields_of(bind, pb.Bind)) for bind in binds],
     )
     return pb.Start(hosts=[host]).SerializeToString()
+
+
+_kept_host = lru_cache(maxsize=4096)(_host)
+"""Most jobs are alike. Where tasks are bound to many CPUs, one of their hosts takes up to 40 KiB, and few are alike."""
+
+
+def _names_few(part: Part) -> bool:
+    count = len(part.gpus) + len(part.roles)
+    if part.binds:
+        count += sum(len(bind.cpus) + len(bind.taken) + len(bind.nodes) for bind in part.binds)
+    return count <= FEW
 
 
 def start(order: StartOrder, hosts: Placement) -> OrderMessage:

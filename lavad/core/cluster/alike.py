@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.job_rows import JobRows, place_of_submitted
 from lavad.core.cluster.key_set import KeySet
-from lavad.core.cluster.records import CHARS, units_of, units_of_spec
+from lavad.core.cluster.records import CHARS, units_of
 from lavad.core.cluster.versioned_table import Pending, submission_order
 from lavad.core.job.job import Job
 
@@ -51,7 +51,7 @@ def add_submitted(cluster: Cluster, number: int, jobs: Sequence[tuple[int, str, 
     """Separate jobs that were submitted, and nothing else: key, name and time of each, none of whose keys is there."""
     spec = cluster.specs.rows[number]
     if number not in cluster.spec_jobs:
-        cluster.count_units(spec.user, units_of_spec(spec))
+        cluster.count_class(spec, 1)
     cluster.spec_jobs[number] = cluster.spec_jobs.get(number, 0) + len(jobs)
     cluster.idle_specs.pop(number, None)
     cluster.count_units(spec.user, sum([1 + len(name) // CHARS for _, name, _ in jobs]))

@@ -17,7 +17,7 @@ from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions, Names
 from lavad.core.cluster.job_rows import JobRows, place_of_submitted
 from lavad.core.cluster.key_set import KeySet
-from lavad.core.cluster.records import is_as_large, units_of, units_of_spec
+from lavad.core.cluster.records import add_to, is_as_large, units_of, units_of_spec
 from lavad.core.cluster.usage_index import UsageIndex, changed_parts, only_elements
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
 from lavad.core.job.depend import Ended
@@ -57,6 +57,8 @@ class Cluster:
         """Array id to the keys of its touched live elements."""
         self.spec_jobs: dict[int, int] = {}
         """Spec number to the live jobs and arrays that have it."""
+        self.copy_sources: Counter[str] = Counter()
+        """Names of copies of checkpoints to the classes of live jobs that go on from them, with brestart."""
         self.spec_numbers: dict[Spec, int] = {}
         self.idle_specs: dict[int, None] = {}
         self.by_user: dict[str, KeySet] = {}
@@ -167,14 +169,8 @@ class Cluster:
         self.spec_numbers = {spec: number for number, spec in self.specs.rows.items()}
         idle = [*self.idle_specs, *self.specs.rows]
         self.idle_specs = {n: None for n in idle if n in self.specs.rows and n not in self.spec_jobs}
-        self.hosts.undo()
-        self.queues.undo()
-        self.charges.undo()
-        self.learnt.undo()
-        self.tokens.undo()
-        self.ended.undo()
-        self.groups.undo()
-        self.reservations.undo()
+        for table in self._tables():  # of those above nothing is left to undo
+            table.undo()
         self.conditions.undone()
         self.version, self.epoch, self.incarnation, self.former, self.extended, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:
@@ -289,16 +285,18 @@ class Cluster:
 
     def count_units(self, user: str, units: int) -> None:
         """Records of a user take so many more units of memory."""
-        self.records[user] += units
-        if not self.records[user]:
-            del self.records[user]
+        add_to(self.records, user, units)
+
+    def count_class(self, spec: Spec, sign: int) -> None:
+        """It has its first live job or array, or has lost the last one."""
+        self.count_units(spec.user, sign * units_of_spec(spec))
+        if spec.checkpoint is not None and spec.checkpoint.of_copies:
+            add_to(self.copy_sources, spec.checkpoint.of_copies, sign)
 
     def _group_moved(self, old: JobGroup | None, new: JobGroup | None) -> None:
         for group, sign in ((old, -1), (new, 1)):
             if group is not None:
-                self.groups_of[group.owner] += sign
-                if not self.groups_of[group.owner]:
-                    del self.groups_of[group.owner]
+                add_to(self.groups_of, group.owner, sign)
 
     def _array_moved(self, old: Array | None, new: Array | None) -> None:
         if old is not None and new is not None and only_elements(old, new):
@@ -370,7 +368,7 @@ class Cluster:
         if new is not None:
             spec = self.specs.rows[new.spec]
             if new.spec not in self.spec_jobs:
-                self.count_units(spec.user, units_of_spec(spec))
+                self.count_class(spec, 1)
             self.spec_jobs[new.spec] = self.spec_jobs.get(new.spec, 0) + 1
             self.idle_specs.pop(new.spec, None)
         if old is not None:
@@ -388,7 +386,7 @@ class Cluster:
     def forget_class(self, spec: int) -> None:
         """No live job has this spec any more. The newest such specs are kept, as the next job often has the same."""
         del self.spec_jobs[spec]
-        self.count_units(self.specs.rows[spec].user, -units_of_spec(self.specs.rows[spec]))
+        self.count_class(self.specs.rows[spec], -1)
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
             oldest = next(iter(self.idle_specs))

@@ -117,7 +117,8 @@ def _check_indexes(cluster: Cluster) -> None:
         fresh.jobs.put(job.key, job)
     for group in cluster.groups.rows.values():
         fresh.groups.put(group.name, group)
-    for name in ("elements", "spec_jobs", "by_user", "records", "groups_of", "started", "suspended", "promised", "held_back"):
+    counted = ("elements", "spec_jobs", "copy_sources", "by_user", "records", "groups_of")
+    for name in (*counted, "started", "suspended", "promised", "held_back"):
         _require_same(name, getattr(cluster, name), getattr(fresh, name))
     _require_same("pending", _waiting(cluster), _waiting(fresh))
     for name in ("queues", "users", "pairs", "queue_gpus", "array_running", "group_running", "decaying"):

@@ -5,6 +5,7 @@ Rule: a record's units follow from the record alone, so that ``Cluster.records``
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -45,6 +46,13 @@ def is_as_large(old: Job | Array, new: Job | Array) -> bool:
 def units_of_spec(spec: Spec) -> int:
     """Of a class of equal jobs, beside those of its jobs."""
     return 2 + len(spec.resreq) // READ_CHARS + _chars(msgspec.structs.astuple(spec)) // CHARS
+
+
+def add_to(counts: Counter[str], name: str, number: int) -> None:
+    """Count on; what is 0 is not there."""
+    counts[name] += number
+    if not counts[name]:
+        del counts[name]
 
 
 def _chars(fields: Iterable[object]) -> int:

@@ -53,11 +53,10 @@ def name_of(job: Job, user: str) -> str:
 def unneeded(cluster: Cluster, names: Iterable[str]) -> list[str]:
     """Those of the copies that no job can go on from any more."""
     found: list[str] = []
-    sources = {spec.checkpoint.of_copies for spec in cluster.specs.rows.values() if spec.checkpoint is not None}
     for name in names:
         number = name.rpartition("/")[2].partition("-")[0]
         job = cluster.jobs.rows.get(int(number)) if number.isdecimal() and len(number) < LONGEST_KEY else None
-        if name in sources:
+        if name in cluster.copy_sources:
             continue
         if job is None or name_of(job, cluster.specs.rows[job.spec].user) != name:
             found.append(name)

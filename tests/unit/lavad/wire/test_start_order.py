@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from msgspec.structs import replace
 
 from lavad.core.job.job import Part
+from lavad.core.lang.cpus import Binding
 from lavad.wire import encode
 from lavad.wire.byname import fields_of
 from lavad.wire.records import Holder, StartOrder
@@ -37,3 +40,20 @@ def test_orders_that_are_encoded_after_each_other_differ_in_what_they_differ_in(
     read = _read(other).start
     assert (read.sequence, read.name, read.token, read.restart, read.text) == (10, "a[8]", "t8", -1, 4)
     assert (read.key_pem, read.cert_pem, list(read.holders)) == (b"", b"", [])
+
+
+def test_hosts_on_which_many_tasks_are_bound_are_not_kept() -> None:
+    def told(host: int, bound: int) -> pb.Start:
+        binds = tuple(Binding(cpus=(at, at + 1000), taken=(host,)) for at in range(bound))
+        part = Part(host=f"node{host}", slots=max(bound, 1), binds=binds)
+        return pb.Start.FromString(encode.placement([(part, 0, f"10.0.0.{host}")]).encoded)
+
+    assert [len(bind.cpus) for bind in told(1, 1000).hosts[0].binds] == [2] * 1000
+    tracemalloc.start()
+    try:
+        for host in range(100):
+            assert len(told(host, 1000).hosts) == 1
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    assert [told(3, bound).hosts[0].slots for bound in (0, 1, 0, 1)] == [1, 1, 1, 1]

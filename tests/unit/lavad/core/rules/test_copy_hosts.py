@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.rules.copy_hosts import choose, name_of, unneeded
 from tests.support.worlds.bench import Bench
@@ -65,3 +68,16 @@ def test_copies_of_jobs_that_are_over_are_not_needed(bench: Bench) -> None:
     assert unneeded(bench.cluster, [own, *others]) == others
     bench.ended(key, "h1", 0)
     assert unneeded(bench.cluster, [own]) == [own]
+
+
+def test_of_all_classes_of_jobs_none_is_looked_at() -> None:
+    bench = holding(Bench())
+    key: int = bench.bsub(k=STAGE)["job"]
+    own = name_of(bench.job(key), "alice")
+
+    class Unread(dict[int, Spec]):
+        def values(self) -> NoReturn:
+            raise AssertionError
+
+    bench.cluster.specs.rows = Unread(bench.cluster.specs.rows)
+    assert unneeded(bench.cluster, [own, "alice/99-5"]) == ["alice/99-5"]
