@@ -1,6 +1,7 @@
 """Traces of jobs (LAVA_TRACES): keeps the process that sends them, and hands on to it why jobs wait.
 
-Rule: nothing here waits for that process. What it does not take in time is left out, and it is told how things are then.
+Rule: nothing here waits for that process. What it does not take in time is left out, and it is told how things are then, and
+which classes of jobs have ended to wait.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ PAUSE = 30.0
 """Seconds until a process that has ended is started again."""
 KEPT = 100
 """News that the process has not taken yet."""
+MOST_OVER = 20_000
+"""Classes that have ended to wait meanwhile: as many as the process knows reasons of."""
 
 
 class Traces:
@@ -36,7 +39,7 @@ class Traces:
         self._cluster = cluster
         self._soft = soft
         self._output = output
-        self._news: asyncio.Queue[bytes] = asyncio.Queue(KEPT)
+        self._news: asyncio.Queue[Mapping[int, WhyClass]] = asyncio.Queue(KEPT)
         self._waiting: set[int] = set()
         """Specs whose jobs wait for a reason that was handed on."""
 
@@ -60,16 +63,21 @@ class Traces:
 
     def _put(self, why: dict[int, WhyClass]) -> None:
         if self._news.full():
-            why = self._anew()
+            why = self._anew(why)
         if why:
-            self._news.put_nowait(feed.frame(SoftUpdate(why=why)))
+            self._news.put_nowait(why)
 
-    def _anew(self) -> dict[int, WhyClass]:
-        """Leave out what was not taken: all that is so now."""
+    def _anew(self, newest: Mapping[int, WhyClass]) -> dict[int, WhyClass]:
+        """In place of what was not taken and of the newest: all that is so now, and who has ended to wait."""
+        told: dict[int, WhyClass] = {}
         while not self._news.empty():
-            self._news.get_nowait()
-        self._waiting.clear()
-        return self._of_waiting(self._soft.why)
+            told |= self._news.get_nowait()
+        told |= newest
+        now = self._of_waiting(self._soft.why)
+        over = {spec: one for spec, one in told.items() if not one.reasons and spec not in now}
+        while len(over) > MOST_OVER:
+            del over[next(iter(over))]
+        return over | now
 
     async def run(self) -> None:
         """Until the packages that it needs turn out not to be installed."""
@@ -91,6 +99,10 @@ class Traces:
     async def _feed(self, link: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
-            await loop.sock_sendall(link, feed.frame(self._settings) + feed.frame(SoftUpdate(why=self._anew())))
+            await loop.sock_sendall(link, feed.frame(self._settings) + _frame(self._anew({})))
             while True:
-                await loop.sock_sendall(link, await self._news.get())
+                await loop.sock_sendall(link, _frame(await self._news.get()))
+
+
+def _frame(why: Mapping[int, WhyClass]) -> bytes:
+    return feed.frame(SoftUpdate(why=dict(why)))

@@ -95,3 +95,21 @@ def test_a_process_that_starts_or_is_far_behind_hears_how_things_are() -> None:
         assert told.traces._news.qsize() < KEPT
 
     asyncio.run(story())
+
+
+def test_that_a_class_waits_no_more_is_told_however_far_behind_the_process_is() -> None:
+    async def story() -> None:
+        told = Told()
+        first, second, other = told.world.submit(), told.world.submit(user="bob"), told.world.submit(user="carol")
+        over, last, others = (told.world.cluster.jobs.rows[key].spec for key in (first, second, other))
+        told.say(over, 7, 1.0)
+        told.say(last, 7, 1.5)
+        told.end(first, 2.0)
+        for at in range(1000, 1000 + KEPT - 3):
+            told.say(others, 8, float(at))
+        assert told.traces._news.full()
+        told.end(second, 3.0)
+        told.say(others, 9, 5000.0)
+        assert await told.heard(5000.0) == [(over, 0, 2.0), (last, 0, 3.0), (others, 9, 5000.0)]
+
+    asyncio.run(story())
