@@ -188,6 +188,7 @@ class Holding:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise
         sync_folder(os.path.dirname(folder))
+        sync_folder(self._folder)  # the user's may be new
         kept = min(max(1, number_in(told, "kept")), MOST_KEPT)
         copies.keep(folder, copies.latest_first(copies.all_in(folder)), kept)
         return {}

@@ -19,6 +19,7 @@ import tarfile
 import time
 import zlib
 from collections.abc import Iterator
+from typing import IO, cast
 
 from agent.launch.checkpointing import copies, holder
 from agent.launch.checkpointing.asked import Asked, CheckpointError
@@ -34,6 +35,8 @@ PAUSE = 2.0
 """Seconds until a host that does not answer is asked again."""
 _CHUNK = 1 << 20
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+HEADERS = 1 << 30
+"""Bytes that an archive may have beside those of files: up to 1 KiB for each of as many as a manifest lists."""
 _OF_THE_ARCHIVE = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 """Errors in a new folder that come of what an archive names, not of the disk."""
 
@@ -51,7 +54,7 @@ def _copy(asked: Asked, source: str) -> int:
     there = copies.facts_of(target)
     if there.get("made") == made and there.get("of") == asked.stamp:
         return generations.listed_size(target)
-    size = generations.listed_size(source)
+    size = _size_of(source)
     before = next((there for one in _own(asked)[:1] if (there := copies.facts_of(os.path.join(asked.stage, f"gen-{one}")))), {})
     check_space(asked.stage, expected(size, before), f"the copy of generation {number}")
     unfinished = copies.begin(asked.stage, number)
@@ -76,7 +79,7 @@ def _push(asked: Asked, source: str) -> int:
     told = {
         "generation": asked.generation,
         "made": _made(source),
-        "bytes": generations.listed_size(source),
+        "bytes": _size_of(source),
         "host": os.environ.get("LAVA_HOST", ""),
         "kept": asked.kept,
     }
@@ -158,7 +161,8 @@ def _bring(asked: Asked, number: int, facts: Facts, archive: Source, where: str)
     shutil.rmtree(unfinished, ignore_errors=True)
     os.mkdir(unfinished)
     try:
-        digest = _unpack(archive, unfinished)
+        # what holds a copy may say less than its archive is unpacked to; one of before has not counted files that are not listed
+        digest = _unpack(archive, unfinished, 2 * number_in(facts, "bytes") + HEADERS)
         why = "" if digest == copies.archive_in(facts).get("sha256") else "its archive has another SHA-256 than its manifest"
         why = why or generations.check(unfinished)[1]
         made = number_in(facts, "made")
@@ -188,6 +192,16 @@ def _own(asked: Asked) -> list[int]:
 def _made(path: str) -> int:
     """When a generation was made: nanoseconds of the epoch, of its manifest. A copy keeps it."""
     return os.lstat(os.path.join(path, MANIFEST)).st_mtime_ns
+
+
+def _size_of(source: str) -> int:
+    """The bytes of a generation's files, at least those that its manifest has."""
+    found = 0
+    for folder, _, names in os.walk(source):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found += os.lstat(os.path.join(folder, name)).st_size
+    return max(found, generations.listed_size(source))
 
 
 def expected(size: int, before: Facts) -> int:
@@ -246,11 +260,34 @@ def _add_all(archive: tarfile.TarFile, source: str) -> dict[str, tuple[int, str]
     return found
 
 
-def _unpack(packed: Source, folder: str) -> str:
-    """Files, folders and links of an archive into an empty folder, and the archive's SHA-256. Nothing gets out of the folder."""
+class _Bounded:
+    """What is unpacked, up to ``most`` bytes: zeros have a thousandth of their size in an archive."""
+
+    def __init__(self, source: Source, most: int) -> None:
+        self._source = source
+        self._most = self._left = most
+
+    def read(self, size: int = -1) -> bytes:
+        """At most so many bytes. ValueError where there are more in all."""
+        data = self._source.read(min(size, self._left + 1) if size >= 0 else self._left + 1)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(f"its archive has more than {self._most >> 20} MB, which is more than its manifest says")
+        return data
+
+
+def _bounded(source: Source, most: int) -> IO[bytes]:
+    return cast("IO[bytes]", _Bounded(source, most))  # a stream is only read
+
+
+def _unpack(packed: Source, folder: str, most: int) -> str:
+    """Files, folders and links of an archive into an empty folder, and the archive's SHA-256. Nothing gets out of the folder.
+
+    ``most``: bytes of what is unpacked; ValueError where there is more.
+    """
     links: list[tuple[str, str]] = []
     seen = Hashed(packed)
-    with gzip.GzipFile(fileobj=seen, mode="rb") as whole, tarfile.open(fileobj=whole, mode="r|") as archive:
+    with gzip.GzipFile(fileobj=seen, mode="rb") as whole, tarfile.open(fileobj=_bounded(whole, most), mode="r|") as archive:
         for member in archive:
             if member.name.startswith("/") or ".." in member.name.split("/"):
                 raise ValueError(f"its archive names {member.name!r}, outside of the generation")

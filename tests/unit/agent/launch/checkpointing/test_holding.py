@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import io
 import json
 import os
 import shutil
@@ -15,13 +16,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
+from typing import IO, cast
 
 import pytest
 
 from agent.launch import checkpoints
 from agent.launch.checkpointing import copies, holding, staging
 from agent.launch.checkpointing.asked import Asked
-from agent.launch.checkpointing.holder import Holder, HolderError, Putting, putting
+from agent.launch.checkpointing.holder import LENGTH, Holder, HolderError, Putting, putting
 from agent.starter.part import generations
 from agent.starter.wire import link
 from lavad.hosts.joblink import credentials
@@ -103,6 +105,25 @@ def test_a_generation_comes_back_on_another_host_and_older_copies_go(held: Held)
     assert os.listdir(held.folder / "h2") == ["gen-3"]
     staging.fetch(held.asked("h2", has=(2, 3)))
     assert os.listdir(held.folder / "h2") == ["gen-3"], "it is not brought again"
+
+
+def test_all_folders_above_a_copy_are_on_disk_before_it_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        sync(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    data = b"archive"
+    archive = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    sent = io.BytesIO(LENGTH.pack(len(data)) + data + LENGTH.pack(0) + json.dumps(archive).encode() + b"\n")
+    one = holding.Holding(str(tmp_path), SECRET)
+    told: dict[str, object] = {"generation": 1, "made": 5, "bytes": 9, "kept": 2}
+    folder = tmp_path / "ann" / JOB
+    one._put(cast("IO[bytes]", io.BufferedRWPair(sent, io.BytesIO())), str(folder), "ann", told)
+    assert {str(path) for path in (folder / "gen-1.tmp", folder, folder.parent, tmp_path)} <= set(synced)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="this kernel has no autogroups")

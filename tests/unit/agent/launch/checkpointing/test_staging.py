@@ -275,6 +275,39 @@ def test_an_archive_that_cannot_be_unpacked_is_damaged(job: Job, members: list[t
     assert (job.has("h2"), job.staged()) == ([], ["gen-1.damaged"])
 
 
+def test_an_archive_that_is_much_larger_than_it_says(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is unpacked ends with what the disk was found to have room for."""
+    monkeypatch.setattr(staging, "HEADERS", 1 << 20)
+    zeros = tarfile.TarInfo("zeros")
+    zeros.size = 1 << 30
+    job.make(1)
+    staging.stage(job.asked(generation=1))
+    archive = job.stage / "gen-1" / copies.ARCHIVE
+    with tarfile.open(archive, "w:gz") as made, open("/dev/zero", "rb") as source:
+        made.addfile(zeros, source)
+    sizes: list[int] = []
+    remove = shutil.rmtree
+
+    def removed(path: str, ignore_errors: bool = False) -> None:
+        sizes.extend(one.stat().st_size for one in Path(path).glob("*") if one.is_file())
+        remove(path, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", removed)
+    staging.fetch(job.asked("h2"))
+    assert max(sizes) <= 2 << 20
+    assert (job.has("h2"), job.staged()) == ([], ["gen-1.damaged"])
+
+
+def test_what_its_manifest_does_not_list_is_room_that_a_copy_needs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "HEADERS", 1 << 20)
+    path = job.make(1)
+    (path / "unlisted").write_bytes(bytes(16 << 20))
+    staging.stage(job.asked(generation=1))
+    assert json.loads((job.stage / "gen-1" / "MANIFEST").read_text())["bytes"] > 16 << 20
+    staging.fetch(job.asked("h2"))
+    assert (job.folder / "h2" / "gen-1" / "unlisted").stat().st_size == 16 << 20
+
+
 def test_a_program_may_remove_its_generation_meanwhile(job: Job) -> None:
     path = job.make(1)
     with staging._held(str(path.parent), 1) as held:
