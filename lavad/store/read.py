@@ -240,7 +240,9 @@ class Reader:
         query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
         return codec.decode_events(self._rows(query))
 
-    def _by_key(self, key: sa.Column[int], value: sa.ColumnElement[Any], wanted: Iterable[int]) -> Found:
+    def _by_key(
+        self, key: sa.Column[int], value: sa.ColumnElement[bytes] | sa.ColumnElement[int], wanted: Iterable[int]
+    ) -> Found:
         rows: list[Any] = []
         for some in _chunks(wanted):
             rows += self._rows(sa.select(key, value).where(key.in_(some)))

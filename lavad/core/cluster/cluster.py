@@ -40,11 +40,9 @@ class Cluster:
     def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
         self.version = 0
         """Sequence number of the newest event applied."""
-        self.epoch = 0
-        self.incarnation = ""
+        self.epoch, self.incarnation, self.next_job, self.next_spec = 0, "", 1, 1
         self.former: dict[str, float] = {}
         """Incarnations from whose backups the store was restored, with the times of the backups."""
-        self.next_job, self.next_spec = 1, 1
         self.extended = (0.0, 0.0)
         """badmin lease extend: (when it was asked or last noted, seconds that were left then)."""
         self.conf = Conf()
