@@ -24,7 +24,7 @@ _DIRECT = re.compile(r"((?:\S*/)?torchrun)(?=\s|$)(.*)", re.DOTALL)
 _INTERPRETED = re.compile(rf"({_PYTHON}{_FLAGS})\s+((?:-m\s+)?[^\s-].*)", re.DOTALL)
 _SCRIPT = re.compile(r"\S+\.py(?:\s.*)?", re.DOTALL)
 _SHELL = re.compile(r"[;|`\n]|(?<!>)&|^\s*[({]")
-_SETTINGS = re.compile(r"(?:\w+=\S*\s+)*")
+_SETTINGS = re.compile(r"(?:(?:\w+=\S*|(?:env|exec)(?=\s+[^\s-]))\s+)*")
 """More than one plain command: the shell's text stays as it is."""
 
 

@@ -10,6 +10,7 @@ import argparse
 import gzip
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import IO, NoReturn
 
 import msgspec
@@ -23,6 +24,8 @@ from lavad.store.read import Reader
 
 AT_ONCE = 5_000
 FORMAT = 1
+LONGEST = 256 << 20
+"""Bytes of a line; the largest that are written are a configuration's, and those of a plan for many jobs."""
 
 
 class HistoryError(Exception):
@@ -90,7 +93,7 @@ def of_file(path: str) -> Iterator[Item]:
     """What ``write`` wrote; raises ``HistoryError`` with file and line."""
     try:
         with _open(path) as lines:
-            yield from _read(path, lines)
+            yield from _read(path, iter(partial(lines.readline, LONGEST), b""))
     except (OSError, EOFError) as error:
         raise HistoryError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
@@ -98,6 +101,8 @@ def of_file(path: str) -> Iterator[Item]:
 def _read(path: str, lines: Iterable[bytes]) -> Iterator[Item]:
     number = 0
     for number, line in enumerate(lines, 1):
+        if len(line) == LONGEST:
+            raise HistoryError(f"{path}:{number}: a line longer than {LONGEST >> 20} MB")
         try:
             if number == 1:
                 _check_header(line)

@@ -36,21 +36,23 @@ def decide_each(
     on_elements: OnElements,
     *,
     before: list[ev.Event] | None = None,
+    begin: Callable[[], None] | None = None,
     by_element: bool = False,
     splits: bool = False,
 ) -> Decided:
     """Call ``on_job`` or ``on_elements`` for every target that the caller may control; they return events, or why not.
 
-    ``before``: list in which they put events that must come first (new specs). ``by_element``: each untouched element counts
-    as a job for the size of a chunk; ``splits``: so it does where not all elements of its array are meant, as they then get
-    records of their own.
+    ``before``: list in which they put events that must come first (new specs). ``begin`` is called before a chunk is decided, or
+    decided again as it could not be stored: what they know of it is to be forgotten. ``by_element``: each untouched element
+    counts as a job for the size of a chunk; ``splits``: so it does where not all elements of its array are meant, as they then
+    get records of their own.
     """
     targets = select(cluster, jobs, caller)
     if len(jobs.ids) > 1:
         targets = _distinct(targets)
     if not targets:
         return Decided(answer={"results": [], "none": UNKNOWN})
-    chunks = _Chunks(targets, caller, on_job, on_elements, [] if before is None else before, by_element, splits)
+    chunks = _Chunks(targets, caller, on_job, on_elements, [] if before is None else before, begin, by_element, splits)
     return chunks.next_chunk(cluster, now, _Progress())
 
 
@@ -74,6 +76,7 @@ class _Chunks:
         on_job: OnJob,
         on_elements: OnElements,
         before: list[ev.Event],
+        begin: Callable[[], None] | None,
         by_element: bool,
         splits: bool,
     ) -> None:
@@ -82,12 +85,15 @@ class _Chunks:
         self._on_job = on_job
         self._on_elements = on_elements
         self._before = before
+        self._begin = begin
         self._by_element = by_element
         self._splits = splits
 
     def next_chunk(self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[Result], ...] = ()) -> Decided:
         """Decide the next chunk. The object keeps no progress, so that a chunk that could not be stored can be decided again."""
         self._before.clear()
+        if self._begin is not None:
+            self._begin()
         events: list[ev.Event] = []
         lines: list[Result] = []
         at, rest, refusal, done = progress.at, progress.rest, progress.refusal, progress.done

@@ -50,7 +50,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
     room = _Room(cluster, ask.queue)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
-        return room.taken(job, now, lambda: move(job, job.key, now))
+        return room.taken(job, lambda: move(job, job.key, now))
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
         if len(elements) == len(array.pending) + len(array.held):
@@ -63,7 +63,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
             done += answer
         return done
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events, splits=True)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events, begin=room.begin, splits=True)
 
 
 class _Room:
@@ -73,22 +73,26 @@ class _Room:
         self._cluster = cluster
         self._queue = queue
         self._ledger = Ledger(cluster)
-        self._taken: Counter[tuple[float, str]] = Counter()
-        """Slots that this command has brought to the queue and that the cluster does not count yet, by time and user."""
+        self._taken: Counter[str] = Counter()
+        """Slots that this chunk of the command has brought to the queue, and that the cluster does not count yet, by user."""
 
-    def taken(self, job: Job, now: float, move: Callable[[], list[ev.Event] | str]) -> list[ev.Event] | str:
+    def begin(self) -> None:
+        """A chunk is decided, perhaps again; what the ones before it have brought is counted."""
+        self._taken.clear()
+
+    def taken(self, job: Job, move: Callable[[], list[ev.Event] | str]) -> list[ev.Event] | str:
         """What ``move`` gives for a job, or that a started one has no room there."""
         conf = self._cluster.queue_conf.get(self._queue)
         spec = self._cluster.specs.rows[job.spec]
         if job.run is None or spec.queue == self._queue or conf is None or conf.ujob_limit is None:
             return move()
         slots = slots_of(job.run)
-        used = self._ledger.pair_slots(self._queue, spec.user) + self._taken[now, spec.user]
+        used = self._ledger.pair_slots(self._queue, spec.user) + self._taken[spec.user]
         if used + slots > conf.ujob_limit:
             return NO_USER_SLOTS
         moved = move()
         if not isinstance(moved, str):
-            self._taken[now, spec.user] += slots
+            self._taken[spec.user] += slots
         return moved
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import random
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from lavad.core.plan.volatile import GpuState, PartUsage, SoftUpdate, update
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.limit_book import LimitBook
 from lavad.processes.recorder import Recorder
+from lavad.replay import history
 from lavad.replay.again import Outcome, Replay
 from lavad.replay.history import HistoryError, Item, Numbered, of_file, write
 from lavad.replay.repeat import main
@@ -296,7 +299,7 @@ def test_a_history_in_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert f"equal: {plans} of {plans} plans" in capsys.readouterr().out
 
 
-def test_what_is_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_is_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "history"
     for text, story in (
         ("", "empty"),
@@ -308,6 +311,15 @@ def test_what_is_no_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         path.write_text(text)
         assert main([str(path)]) == 1
         assert story in capsys.readouterr().err
+    monkeypatch.setattr(history, "LONGEST", 1 << 20)
+    for text in ("", '{"lava":"history","format":1}\n'):
+        with gzip.open(zeros := tmp_path / "zeros.gz", "wb") as file:
+            file.write(text.encode() + bytes(64 << 20))
+        tracemalloc.start()
+        assert main([str(zeros)]) == 1
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        tracemalloc.stop()
+        assert "a line longer than 1 MB" in capsys.readouterr().err
     with pytest.raises(HistoryError, match="No such file"):
         list(of_file(str(tmp_path / "none")))
     assert main(["--database", f"sqlite:///{tmp_path}/none"]) == 1

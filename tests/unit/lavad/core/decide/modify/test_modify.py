@@ -8,6 +8,7 @@ import pytest
 
 from config.model.queue import QueueConfig
 from config.model.values import TaskLimit
+from lavad.core.decide.base import bulk
 from lavad.core.decide.control.control import migrate
 from lavad.core.decide.control.queues import switch_queues
 from lavad.core.decide.modify.modify import modify
@@ -191,6 +192,25 @@ def test_started_jobs_are_held_to_the_user_limit_of_the_queue_first(bench: Bench
     assert bench.asked(switch, ask) == [(str(keys[0]), room), (str(keys[1]), slots), (str(keys[2]), room)]
     bench.queues(QueueConfig(name="normal"), QueueConfig(name="other", ujob_limit=3))
     assert [why for _, why in bench.asked(switch, ask)] == ["", "", slots]
+
+
+def test_a_part_of_a_switch_that_is_decided_again_finds_the_room_that_it_took(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it could not be stored; the parts of one moment have taken no more than the cluster counts, too."""
+    monkeypatch.setattr(bulk, "AT_ONCE", 1)
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="other", ujob_limit=3))
+    keys = [bench.placed() for _ in range(3)]
+    ask = Switch(queue="other", jobs=Select(ids=[str(key) for key in keys]))
+    part = switch(bench.cluster, ask, ALICE, bench.now)
+    while part.more is not None:
+        assert part.events
+        bench.apply(*part.events)
+        again = part.more(bench.cluster, bench.now)
+        again = part.more(bench.cluster, bench.now)
+        part = part.more(bench.cluster, bench.now)
+        assert again.events == part.events
+    assert [row["why"] for row in part.answer["results"]] == ["", "", ""]
 
 
 @pytest.mark.parametrize(("state", "made"), [("PEND", True), ("RUN", False)])
