@@ -1,9 +1,10 @@
-"""The turn on a busy host of daemons, which goes before that of jobs, and of what works beside jobs, which comes last.
+"""The turn on a busy host of daemons, which goes before that of jobs, of what works beside jobs, which comes last, and of jobs
+with a niceness of their own.
 
 Jobs with more threads than there are cores keep no command and no start of a job waiting.
 
-Rule: jobs run as if this were not there. The niceness is that of the session's autogroup (sched(7)), and each job has a session,
-and so an autogroup, of its own; the niceness of processes, which children inherit, stays as it is.
+Rule: other jobs run as if this were not there. The niceness is that of the session's autogroup (sched(7)), and each job has a
+session, and so an autogroup, of its own; the niceness of processes, which children inherit, stays as it is.
 """
 
 from __future__ import annotations
@@ -57,8 +58,38 @@ def give_way() -> bool:
     return False
 
 
-def _write(niceness: int) -> None:
-    fd = os.open(_AUTOGROUP, os.O_WRONLY | os.O_CLOEXEC)
+def make_nice(pid: int, started: int, niceness: int) -> bool:
+    """Let the session that a process leads come after others as its niceness says; whether it does.
+
+    ``started``: the process's start time in clock ticks since boot, as its number may be another's by now. Without root it does
+    not where another session on the host was changed just before.
+    """
+    try:
+        process = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fields = _read("stat", process).rpartition(b")")[2].split()
+        if (int(fields[3]), int(fields[19])) != (pid, started):
+            return False
+        _write(niceness, "autogroup", process)
+        return True
+    except (OSError, IndexError):
+        return False
+    finally:
+        os.close(process)
+
+
+def _read(name: str, folder: int) -> bytes:
+    fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+def _write(niceness: int, name: str = _AUTOGROUP, folder: int | None = None) -> None:
+    fd = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
     try:
         os.write(fd, b"%d" % niceness)
     finally:

@@ -23,6 +23,7 @@ from agent.parts.spool import Saved
 from agent.starter.protocol.orders import EndTask, Note
 from agent.starter.protocol.reports import End, HostUse, PartState, RunningTask
 from proto import agent_pb2 as pb
+from proto.cpu_precedence import LEAST, make_nice
 
 
 class Writing(Enum):
@@ -159,6 +160,7 @@ class Entry:
     def started(self, tasks: tuple[RunningTask, ...], at: float, shepherd: int | None) -> None:
         """The starter reports that its processes run."""
         self.tasks = tasks
+        self._make_nice(tasks)
         self.started_at = at
         self.shepherd = shepherd or self.shepherd or (parent_of(tasks[0].pid) if tasks else 0)
         if tasks and not self.cwd:
@@ -167,7 +169,14 @@ class Entry:
     def task_started(self, task: RunningTask) -> None:
         """One task runs that was started by itself."""
         self.tasks = (*(one for one in self.tasks if one.rank != task.rank), task)
+        self._make_nice((task,))
         self.over_limit.pop(task.rank, None)
+
+    def _make_nice(self, tasks: tuple[RunningTask, ...]) -> None:
+        """What NICE says of processes goes for their sessions as well: between sessions it says nothing (sched(7))."""
+        if self.made is not None and self.made.text.nice > 0:
+            for task in tasks:
+                make_nice(task.pid, task.starttime, min(self.made.text.nice, LEAST))
 
     @property
     def pid(self) -> int:

@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from tests.support.autogroups import needs_autogroups
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
@@ -55,6 +56,12 @@ def test_what_is_around_a_job_and_what_its_exit_means(cluster: Cluster) -> None:
     assert "Execution CWD <>" not in cluster.run(f"bhist -l {again}").stdout
     wait_until(lambda: said(cluster).count("post") >= 2, 10, lambda: str(said(cluster)))
     assert said(cluster)[0] == "pre"
+
+
+@needs_autogroups
+def test_niceness_counts_between_jobs(cluster: Cluster) -> None:
+    job = cluster.submit("-o /dev/null 'until grep \"nice 7$\" /proc/self/autogroup; do sleep 0.1; done; exit 7'")
+    assert cluster.wait_end(job) == ["DONE"]
 
 
 def test_the_queues_own_commands_stop_and_end_a_job(cluster: Cluster) -> None:

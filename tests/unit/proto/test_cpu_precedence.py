@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from proto.cpu_precedence import NICENESS
+from agent.starter.system.proctree import starttime
+from proto.cpu_precedence import NICENESS, make_nice
 from tests.support.autogroups import AUTOGROUP, needs_autogroups, needs_precedence
 
 _SHOWN = """
@@ -54,3 +56,21 @@ print(give_way(), os.getpriority(os.PRIO_PROCESS, 0), open("/proc/self/autogroup
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, start_new_session=leads)
     assert done.stdout == "True 19 19\n"
     assert AUTOGROUP.read_text() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: others may change one session in a tenth of a second")
+@needs_autogroups
+def test_the_session_of_another_process_is_made_nice_and_its_processes_are_left_as_they_are() -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as leader:
+        before = os.getpriority(os.PRIO_PROCESS, leader.pid)
+        group = Path(f"/proc/{leader.pid}/autogroup")
+        assert not make_nice(leader.pid, starttime(leader.pid) + 1, 7), "another process of this number"
+        assert group.read_text().endswith("nice 0\n")
+        assert make_nice(leader.pid, starttime(leader.pid), 7)
+        assert group.read_text().endswith("nice 7\n")
+        assert os.getpriority(os.PRIO_PROCESS, leader.pid) == before
+    assert not make_nice(leader.pid, 1, 7), "it has gone"
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as member:
+        own = AUTOGROUP.read_text()
+        assert not make_nice(member.pid, starttime(member.pid), 7), "the session is another's"
+        assert AUTOGROUP.read_text() == own
