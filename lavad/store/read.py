@@ -70,12 +70,14 @@ class Reader:
     def texts(self, jobs: Iterable[int]) -> dict[int, JobText]:
         """The texts of those jobs that have one."""
         table = schema.texts.c
-        return {job: codec.decode_text(job, data) for job, data in self._by_key(table.job, table.data, jobs)}
+        return {
+            job: codec.decode_text(job, data) for job, data in self._by_key(table.job, sa.select(table.job, table.data), jobs)
+        }
 
     def text_sizes(self, jobs: Iterable[int]) -> dict[int, int]:
         """Bytes of the texts of those jobs that have one; none is read."""
         table = schema.texts.c
-        return dict(tuple(row) for row in self._by_key(table.job, sa.func.length(table.data), jobs))
+        return dict(tuple(row) for row in self._by_key(table.job, sa.select(table.job, sa.func.length(table.data)), jobs))
 
     def attached(self, key: int, number: int) -> str:
         """The data attached to a message of a job; "" for none."""
@@ -91,7 +93,10 @@ class Reader:
     def specs(self, numbers: Iterable[int]) -> dict[int, Spec]:
         """Specs by number."""
         table = schema.specs.c
-        return {number: codec.decode_spec(number, data) for number, data in self._by_key(table.id, table.data, numbers)}
+        return {
+            number: codec.decode_spec(number, data)
+            for number, data in self._by_key(table.id, sa.select(table.id, table.data), numbers)
+        }
 
     def finished_jobs(self, find: Find) -> list[Job]:
         """Last records of finished jobs and elements."""
@@ -240,12 +245,10 @@ class Reader:
         query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
         return codec.decode_events(self._rows(query))
 
-    def _by_key(
-        self, key: sa.Column[int], value: sa.ColumnElement[bytes] | sa.ColumnElement[int], wanted: Iterable[int]
-    ) -> Found:
+    def _by_key(self, key: sa.Column[int], query: Query, wanted: Iterable[int]) -> Found:
         rows: list[Any] = []
         for some in _chunks(wanted):
-            rows += self._rows(sa.select(key, value).where(key.in_(some)))
+            rows += self._rows(query.where(key.in_(some)))
         return rows
 
     def _arrays(self, jobs: list[int]) -> list[int]:
