@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from agent.starter.system import folders
 from agent.starter_client import starterlink
 from proto.cpu_precedence import precede_jobs
+from proto.localsocket import why_not_kept
 
 if TYPE_CHECKING:
     from agent.launch.site import Site
@@ -27,6 +28,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         for folder in (options.run, options.spool):
             folders.make_own(folder)
+            if why := why_not_kept(folder):
+                if os.geteuid() == 0:
+                    raise folders.NotOwn(why)
+                sys.stderr.write(f"lava-agent: {why}\n")
     except (folders.NotOwn, OSError) as e:
         sys.stderr.write(f"lava-agent: {e}\n")
         return 1

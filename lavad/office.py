@@ -35,7 +35,7 @@ from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
-from proto.localsocket import address, is_local
+from proto.localsocket import address, is_local, why_not_kept
 from proto.workers import Workers
 
 log = logging.getLogger("lavad")
@@ -54,10 +54,10 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
     """The site from the command line and lsf.conf."""
     params = loaded.config.params
     rundir = options.run or params.lava_rundir
-    Path(rundir).mkdir(parents=True, exist_ok=True)
+    _make(rundir)
     database = database_url(params, options.database, options.database_file)
     if database.startswith(f"sqlite:///{params.lava_spooldir}/"):
-        Path(params.lava_spooldir).mkdir(parents=True, exist_ok=True)
+        _make(params.lava_spooldir)
     _refuse_to_leave_a_store(database, params.lava_spooldir)
     listen = options.listen or (f"0.0.0.0:{params.lava_port}" if params.lava_tls_dir else address(rundir, _name(options.number)))
     if not params.lava_tls_dir and not is_local(listen):
@@ -79,6 +79,15 @@ def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
         traces=bool(params.lava_traces),
         lease=params.masters_lease,
     )
+
+
+def _make(folder: str) -> None:
+    """Make a folder where there is none. Raises Cannot where root's lavad would use one that others could replace."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    if why := why_not_kept(folder):
+        if os.geteuid() == 0:
+            raise Cannot(why)
+        log.warning("%s", why)
 
 
 def _refuse_to_leave_a_store(database: str, spooldir: str) -> None:

@@ -1,4 +1,4 @@
-"""The folder in which the daemons of one machine meet: a socket there has its owner, or root, on both sides.
+"""The folders of daemons, and the one in which those of one machine meet: a socket there has its owner, or root, on both sides.
 
 Only the owner of a folder of mode 0700 and root can put a socket into it or connect to one. Both sides look at the folder that
 they have opened, and go on through that descriptor: no link or rename on the way to it can lead them to another.
@@ -16,6 +16,33 @@ FOLDER = "master"
 
 class NotPrivate(Exception):
     """Why a folder is no proof of who is on the other side, in one line."""
+
+
+def why_not_kept(path: str) -> str:
+    """Who else could give a daemon's folder another name and put one of theirs in its place, in one line; "": nobody.
+
+    Whoever owns a folder above it could, and whoever may write to one that is not sticky. Trusted are root, this account, the
+    group of one that is not root, and the owner of ``/``, who is root where a user namespace does not know root.
+    """
+    trusted = {0, os.geteuid(), os.stat("/").st_uid}
+    for above in dict.fromkeys([*_above(os.path.realpath(path)), *_above(os.path.abspath(path))]):
+        found = os.stat(above)
+        mode = stat.S_IMODE(found.st_mode)
+        writers = 0o002 if os.geteuid() and found.st_gid == os.getegid() else 0o022
+        if found.st_uid not in trusted or (mode & writers and not mode & stat.S_ISVTX):
+            told = f"{above} belongs to user {found.st_uid} and has mode {mode:04o}"
+            return f"{path}: {told}: others than this account could put another folder in its place"
+    return ""
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a path goes through, which are there."""
+    found = []
+    while (above := os.path.dirname(path)) != path:
+        path = above
+        if os.path.isdir(path):
+            found.append(path)
+    return found
 
 
 def address(run_dir: str, name: str) -> str:

@@ -20,6 +20,7 @@ from agent.launch.site import Site
 from agent.starter.system import folders
 from agent.starter.wire import link
 from proto import agent_pb2 as pb
+from proto.localsocket import why_not_kept
 from proto.workers import Workers
 
 log = logging.getLogger("lava-agent")
@@ -60,7 +61,10 @@ class Holding:
             return
         path = os.path.join(self.folder, _PORT_FILE)
         try:
-            folders.make_own_in(*os.path.split(self.folder))
+            os.makedirs(os.path.dirname(self.folder), exist_ok=True)
+            if why := why_not_kept(self.folder):
+                raise folders.NotOwn(why)
+            folders.make_own(self.folder, 0o700)
             self._lock = os.open(os.path.join(self.folder, _LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of an agent of this name in another cluster
             self._listener = await self._bind(_read(path))

@@ -25,17 +25,3 @@ def make_own(path: str, mode: int = 0o755) -> None:
         )
     if stat.S_IMODE(found.st_mode) & 0o022:
         raise NotOwn(f"{path} has mode {stat.S_IMODE(found.st_mode):04o}: others than its owner may write to it")
-
-
-def make_own_in(above: str, name: str) -> str:
-    """A folder of this daemon alone in another one, where nobody can put another in its place; its path. As ``make_own``."""
-    os.makedirs(above, exist_ok=True)
-    found = os.stat(above)
-    if found.st_uid not in (0, os.geteuid()) or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX):
-        mode = stat.S_IMODE(found.st_mode)
-        raise NotOwn(
-            f"{above} belongs to user {found.st_uid} and has mode {mode:04o}: others could give what is in it another name"
-        )
-    path = os.path.join(above, name)
-    make_own(path, 0o700)
-    return path

@@ -43,7 +43,7 @@ class Shape:
 @contextmanager
 def running(shape: Shape, folder: Path) -> Iterator[Cluster]:
     """A cluster of this shape in ``folder``/cluster."""
-    folder.chmod(0o777 if shape.reached_by_all else 0o755)
+    folder.chmod(0o1777 if shape.reached_by_all else 0o755)
     options = shape.options
     if shape.conf:
         (folder / "conf").mkdir()
