@@ -37,70 +37,63 @@ Names = Callable[[int], tuple[str, str, str]]
 StoredText = tuple[int, bytes, str | None]
 """A row of texts: job id or key, the text, the hash of its environment."""
 
-_FEW = 100_000
-
 
 class Rows:
-    """What a batch writes."""
+    """The rows of a batch: ``writes``, in their order. Those of ``answers`` are the first."""
 
     def __init__(self, batch: Batch, statements: Statements, names: Names, top_job: int) -> None:
         own = {number: (spec.user, spec.queue, spec.project) for number, spec in batch.specs}
         self._names: Names = lambda number: own.get(number) or names(number)
         self.new_names = own
-        self._batch, self._statements = batch, statements
-        self._kinds = set(map(type, batch.events))
-        of_jobs = JobSubmitted in self._kinds
-        self._submitted = [event.key for event in batch.events if type(event) is JobSubmitted] if of_jobs else []
-        self.top_job = max(self._submitted, default=top_job)
-        self._reused = [key for key in self._submitted if key <= top_job]
+        kinds = set(map(type, batch.events))
+        submitted = [event.key for event in batch.events if type(event) is JobSubmitted] if JobSubmitted in kinds else []
+        self.top_job = max(submitted, default=top_job)
+        reused = [key for key in submitted if key <= top_job]
+        now = time.time()
         self.uuids = [uuid for uuid, _ in batch.answers]
         """Of answers."""
         self.first = (batch.first, encode(batch.events[0])) if batch.events else None
         """Number and data of the first event."""
         self.texts: list[StoredText] = [(job, encode(text), text.env or None) for job, text in batch.texts]
+        answers: Sequence[Row] = [(uuid, now, data) for uuid, data in batch.answers]
+        writes = [
+            (statements.answer, answers),
+            *_forgotten(reused, statements),
+            *self._writes(batch, statements, submitted, kinds),
+        ]
+        self.writes = [write for write in writes if write[1]]
 
-    @property
-    def few(self) -> bool:
-        """Whether they are made and written within some seconds."""
-        batch = self._batch
-        return ElementsKilled not in self._kinds and len(batch.events) + len(batch.jobs) + len(batch.finished) <= _FEW
-
-    def writes(self) -> Iterator[tuple[Write, Sequence[Row]]]:
-        """The rows of each statement, which are made one after the other; those of ``answers`` are the first.
-
-        Raises UnicodeEncodeError, OverflowError where a record cannot be encoded, and what ``names`` raises.
-        """
-        return (write for write in self._all() if write[1])
-
-    def _all(self) -> Iterator[tuple[Write, Sequence[Row]]]:
-        batch, to, kinds, new, now = self._batch, self._statements, self._kinds, set(self._submitted), time.time()
-        yield to.answer, [(uuid, now, data) for uuid, data in batch.answers]
-        yield from _forgotten(self._reused, to)
-        yield to.event, _event_rows(batch, kinds)
-        yield to.spec, [(number, encode(spec), None) for number, spec in batch.specs]
-        yield to.submitted, self._live(job for job in batch.jobs if job.key in new)
-        yield to.job, self._live(job for job in batch.jobs if job.key not in new)
-        yield to.finished, self._finished(batch.finished)
+    def _writes(
+        self, batch: Batch, to: Statements, submitted: list[int], kinds: set[type[Event]]
+    ) -> list[tuple[Write, Sequence[Row]]]:
+        new, now = set(submitted), time.time()
         at = batch.events[-1].at if batch.events else now
         arrays: list[Row] = [(array.job, None, encode(array)) for array in batch.arrays]
-        yield to.array, arrays + [(array.job, at, encode(array)) for array in batch.dropped_arrays]
-        yield to.text, self.texts
-        yield to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]
-        yield to.env, list(batch.envs)
-        yield to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]
-        yield to.host_gone, [(host.name,) for gone, host in batch.hosts if gone]
-        yield to.queue, [(queue.name, encode(queue)) for queue in batch.queues]
-        yield to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]
-        yield to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]
-        yield to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]
-        yield to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]
-        yield to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]
-        yield to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]
-        yield to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]
-        yield to.meta, _meta_rows(batch, self._submitted, not kinds.isdisjoint(_OF_META))
-        if ElementsKilled in kinds:
-            of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
-            yield to.finished, self._finished(killed_jobs(batch.events, of_events))
+        arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
+        of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
+        return [
+            (to.event, _event_rows(batch, kinds)),
+            (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
+            (to.submitted, self._live(job for job in batch.jobs if job.key in new)),
+            (to.job, self._live(job for job in batch.jobs if job.key not in new)),
+            (to.finished, self._finished(batch.finished)),
+            (to.array, arrays),
+            (to.text, self.texts),
+            (to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]),
+            (to.env, list(batch.envs)),
+            (to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]),
+            (to.host_gone, [(host.name,) for gone, host in batch.hosts if gone]),
+            (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
+            (to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]),
+            (to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]),
+            (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
+            (to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]),
+            (to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]),
+            (to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]),
+            (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
+            (to.meta, _meta_rows(batch, submitted, not kinds.isdisjoint(_OF_META))),
+            (to.finished, self._finished(killed_jobs(batch.events, of_events) if ElementsKilled in kinds else ())),
+        ]
 
     def _live(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 
-from lavad.store.arrays import Row
 from lavad.store.connect import wrapped
 from lavad.store.rows import Rows
-from lavad.store.statements import Call, Statements, Write
+from lavad.store.statements import Call, Statements
 
 if TYPE_CHECKING:
     import sqlite3
-
-
-Writes = Sequence[tuple[Write, Sequence[Row]]]
-"""Statements with their rows."""
 
 
 class Direct:
@@ -57,7 +52,7 @@ def look(connection: sa.Connection, statements: Statements) -> int:
     return int(connection.exec_driver_sql(statements.epoch).scalar_one())
 
 
-def send(connection: sa.Connection, statements: Statements, writes: Writes, epoch: int) -> int:
+def send(connection: sa.Connection, statements: Statements, rows: Rows, epoch: int) -> int:
     """All rows, for the master of this epoch; returns that of the lease: of another one nothing is sent. Raises DBAPIError.
 
     By the driver itself: what SQLAlchemy does around a statement takes as long as SQLite for some rows.
@@ -68,27 +63,15 @@ def send(connection: sa.Connection, statements: Statements, writes: Writes, epoc
     try:
         held = int(driver.execute(statements.epoch).fetchone()[0])
         if held == epoch:
-            for write, values in writes:
+            for write, values in rows.writes:
                 driver.executemany(write.text, values)
     except sqlite3.Error as error:
         raise wrapped(error, sqlite3.Error, connection) from error
     return held
 
 
-class Calls:
-    """The same for PostgreSQL: rows are made when their turn comes, and kept, as all may have to be sent again."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._made: list[Call] = []
-        self._others = (call for write, values in rows.writes() for call in write.calls(values))
-
-    def after(self, guard: Write, epoch: int) -> Iterator[Call]:
-        """All of them behind a look at the lease, which fails where that is at another epoch.
-
-        Raises as ``Rows.writes`` and ``Write.calls``.
-        """
-        yield from guard.calls([(epoch,)])
-        yield from self._made
-        for call in self._others:
-            self._made.append(call)
-            yield call
+def calls(statements: Statements, rows: Rows, epoch: int) -> Iterator[Call]:
+    """The same for PostgreSQL, which fails at the first where the lease is at another epoch. Raises as ``Write.calls``."""
+    yield from statements.guard.calls([(epoch,)])
+    for write, values in rows.writes:
+        yield from write.calls(values)

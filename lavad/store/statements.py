@@ -139,8 +139,5 @@ class Statements:
         share = "" if dialect.name == "sqlite" else " FOR KEY SHARE"
         self.epoch = f"SELECT epoch FROM lease WHERE id = 1{share}"
         held = f"SELECT (epoch = $1::bigint)::int FROM lease WHERE id = 1{share}"
-        guard = f"SELECT 1 / coalesce(({held}), 0)"
-        self.guard = Write(guard, (kind_of(schema.lease.c.epoch),))
+        self.guard = Write(f"SELECT 1 / coalesce(({held}), 0)", (kind_of(schema.lease.c.epoch),))
         """Of PostgreSQL: it fails unless the lease is at an epoch, and nobody can raise that before the transaction ends."""
-        self.guard_at_leisure = Write(f"{guard}, set_config('transaction_timeout', '0', true)", self.guard.kinds)
-        """The same for a transaction that may take long, where PostgreSQL limits the time of one."""

@@ -4,9 +4,8 @@ Rule: a batch is one transaction, written completely or not at all. A store that
 is fenced has written nothing. After ``OutcomeUnknown`` the caller must discard its state, load it again, and find out by uuid
 which of its requests were answered.
 
-PostgreSQL begins with the first statement of a batch while the others are made, and nothing is waited for before its commit is
-sent. Where the connection is lost then, the batch is sent again on a new one: as its events have numbers it can be there only
-once, and the database lets one of both wait for the other, or refuses it.
+To PostgreSQL all of a batch goes at once, with its commit. Where the connection is lost then, the batch is sent again on a new
+one: as its events have numbers it can be there only once, and the database lets one of both wait for the other, or refuses it.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from lavad.store.errors import (
 )
 from lavad.store.pipeline import InDoubt, Pipeline
 from lavad.store.rows import Rows, StoredText
-from lavad.store.send import Calls, Direct, look, send
-from lavad.store.statements import Statements
+from lavad.store.send import Direct, calls, look, send
+from lavad.store.statements import Call, Statements
 from lavad.store.upgrade import migrate, open_schema
 
 T = TypeVar("T")
@@ -174,9 +173,7 @@ class Store:
     def _spec_names(self, number: int) -> tuple[str, str, str]:
         names = self._names.get(number)
         if names is None:
-            query = sa.select(schema.specs.c.data).where(schema.specs.c.id == number)
-            # rows for PostgreSQL are made while the first of them are written
-            found = self._ask_beside(query) if self.engine.dialect.name == "postgresql" else self._ask(query)
+            found = self._ask(sa.select(schema.specs.c.data).where(schema.specs.c.id == number))
             if not found:
                 raise StoreCorrupt(f"store is corrupt: it has no spec {number}")
             spec = decode_spec(number, found[0][0])
@@ -197,25 +194,12 @@ class Store:
                     raise failure from error
         raise AssertionError
 
-    def _ask_beside(self, query: Query) -> Found:
-        """On a connection of its own, as the writer's is in a transaction."""
-        for last in (False, True):
-            try:
-                with self.engine.connect() as connection, connection.begin():
-                    return connection.execute(query).all()
-            except sa.exc.DBAPIError as error:
-                if last or not lost(error):
-                    raise refusal(error) from error
-        raise AssertionError
-
     def _write(self, rows: Rows, epoch: int) -> None:
         try:
             if self.engine.dialect.name == "postgresql":
-                self._stream(rows, epoch)
+                self._write_at_once(list(calls(self.statements, rows, epoch)), rows, epoch)
             else:
-                # made before the transaction begins
-                writes = list(rows.writes())
-                self._end(self._open(epoch, lambda connection: send(connection, self.statements, writes, epoch), Direct))
+                self._end(self._open(epoch, lambda connection: send(connection, self.statements, rows, epoch), Direct))
         except (UnicodeEncodeError, OverflowError) as error:
             raise RecordRefused(f"store: a record cannot be written: {error}") from error
         except RecordRefused:
@@ -226,23 +210,20 @@ class Store:
                 raise AnsweredBefore(known) from None
             raise
 
-    def _stream(self, rows: Rows, epoch: int) -> None:
-        calls = Calls(rows)
+    def _write_at_once(self, sent: Sequence[Call], rows: Rows, epoch: int) -> None:
         try:
-            self._send(calls, rows, epoch)
+            self._send(sent)
         except InDoubt as doubt:
-            if not self._settle(calls, rows, epoch):
+            if not self._settle(sent, rows, epoch):
                 raise OutcomeUnknown(f"store: outcome of the commit unknown: {doubt}") from doubt
 
-    def _send(self, calls: Calls, rows: Rows, epoch: int) -> None:
+    def _send(self, sent: Sequence[Call]) -> None:
         """Once; again on a new connection if the old one is lost, and it is known that it did not commit. Raises InDoubt."""
         for last in (False, True):
             try:
                 connection = self.connection()
                 self._pipeline = self._pipeline or Pipeline(connection)
-                long = self._pipeline.limits and not rows.few
-                guard = self.statements.guard_at_leisure if long else self.statements.guard
-                self._pipeline.commit(calls.after(guard, epoch))
+                self._pipeline.commit(sent)
                 return
             except sa.exc.DBAPIError as error:
                 failure = self._lost(error)
@@ -252,12 +233,12 @@ class Store:
                 self._drop()
                 raise
 
-    def _settle(self, calls: Calls, rows: Rows, epoch: int) -> bool:
+    def _settle(self, sent: Sequence[Call], rows: Rows, epoch: int) -> bool:
         """Send what is in doubt until it is there; False: that cannot be found out."""
         until = time.monotonic() + self.patience
         while rows.first is not None:
             try:
-                self._send(calls, rows, epoch)
+                self._send(sent)
                 return True
             except (InDoubt, StoreAway):
                 if time.monotonic() > until:

@@ -9,12 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-When = Literal["before", "begun", "within", "after", "held"]
+When = Literal["before", "within", "after", "held"]
 """What has reached the server when the line to the client is cut: nothing, half of it, all, whose answer is lost; ``held``:
-nothing, but the server gets it later, when told to. ``begun``: what comes first, while the client has not sent the rest.
+nothing, but the server gets it later, when told to.
 """
-_SYNC = b"S\0\0\0\x04"
-"""The end of an ask."""
 
 
 class CutProxy:
@@ -90,10 +88,8 @@ class CutProxy:
                 client.sendall(answered)
 
     def _end(self, when: When, asked: bytes, client: socket.socket, server: socket.socket) -> None:
-        while when != "begun" and not asked.endswith(_SYNC):
-            asked += client.recv(65536)
-        if when in ("begun", "within", "after"):
-            server.sendall(asked[: len(asked) // 2] if when == "within" else asked)
+        if when in ("within", "after"):
+            server.sendall(asked if when == "after" else asked[: len(asked) // 2])
         if when == "after":
             server.recv(65536)
         self._meanwhile()
