@@ -10,6 +10,7 @@ import time
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from agent.starter.mpi.pmi_job import Barrier
 from agent.starter.mpi.pmi_sockets import PmiSockets
 from agent.starter.mpi.rankio import ERR, OUT, RankOutput
 from agent.starter.mpi.silent_ranks import OPEN_MPI, SilentRanks
@@ -216,12 +217,12 @@ class Gang:
         elif self._pmi and (failure := self._pmi.find_unfinished(task.rank)):
             self._fail(failure)
 
-    def _on_barrier(self, puts: dict[str, str]) -> None:
+    def _on_barrier(self, reached: Barrier) -> None:
         """All ranks of this host are in the barrier."""
         if self._net:
-            self._net.barrier(puts)
+            self._net.barrier(reached)
         elif self._pmi:
-            self._pmi.release(puts)
+            self._pmi.release(reached.puts)
 
     def _fail(self, first: FirstFailure, notify: bool = True) -> None:
         if self.failed:
@@ -231,6 +232,8 @@ class Gang:
         self._failed_at = time.monotonic()
         if self._net and (notify or self._root):
             self._net.fail(first)
+        if self._pmi:
+            self._pmi.fail(first.reason)
         self.events.append(GangEvent.FAILED)
 
     def finish(self, first: FirstFailure | None, leave: bool) -> None:

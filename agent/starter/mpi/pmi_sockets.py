@@ -9,7 +9,8 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
-from agent.starter.mpi.pmi import Abort, Action, Barrier, Broken, Pmi, Send
+from agent.starter.mpi.pmi import Pmi
+from agent.starter.mpi.pmi_job import Abort, Action, Barrier, Broken, Send
 from agent.starter.protocol.part import PmiSpec
 from agent.starter.protocol.reports import FirstFailure
 from agent.starter.system.watch import Watch
@@ -19,7 +20,7 @@ EOF_TO_EXIT = 0.5
 
 
 class PmiSockets:
-    """``on_barrier`` gets what this host's ranks put when all of them are in a barrier; ``on_failure``, how one has failed."""
+    """Calls ``on_barrier`` when all ranks of this host are in a barrier, and ``on_failure`` when one has failed."""
 
     def __init__(
         self,
@@ -27,7 +28,7 @@ class PmiSockets:
         host: str,
         ranks: list[int],
         watch: Watch,
-        on_barrier: Callable[[dict[str, str]], None],
+        on_barrier: Callable[[Barrier], None],
         on_failure: Callable[[FirstFailure], None],
     ) -> None:
         self._pmi = Pmi(asked.kvsname, asked.size, asked.mapping, ranks)
@@ -59,6 +60,10 @@ class PmiSockets:
     def release(self, puts: Mapping[str, str]) -> None:
         """The barrier is complete on all hosts; ``puts``: what all of them put."""
         self._act(self._pmi.release(puts))
+
+    def fail(self, reason: str) -> None:
+        """The job ends: tell the ranks that wait for others, as far as their protocol has words for it."""
+        self._act(self._pmi.fail(reason))
 
     def task_ended(self, rank: int) -> None:
         """A rank's process has ended: read what it sent before."""
@@ -123,8 +128,8 @@ class PmiSockets:
             match action:
                 case Send():
                     self._send(action)
-                case Barrier(puts):
-                    self._on_barrier(puts)
+                case Barrier():
+                    self._on_barrier(action)
                 case Abort(rank, code):
                     reason = f"rank {rank} on {self._host} called abort with code {code}"
                     self._on_failure(FirstFailure(rank, (code & 0xFF or 1) << 8, reason))

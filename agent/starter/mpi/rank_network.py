@@ -1,8 +1,8 @@
 """Ranks over several hosts: the first host merges barriers, output and ends, and tells the other hosts the result.
 
 Rule: the loss of a host whose ranks have not ended ends the ranks on all hosts, unless the job is elastic.
-Messages to the first host: "in" (in the barrier), "fail", "done" (with what its tasks used), and frames of output. Messages
-from it: "barrier" (all are in), "end" (end the ranks), "bye" (the answer to "done").
+Messages to the first host: "in" (in the barrier; with "pmi" where that is not PMI-1), "fail", "done" (with what its tasks used),
+and frames of output. Messages from it: "barrier" (all are in), "end" (end the ranks), "bye" (the answer to "done").
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from agent.starter.mpi.pmi_job import Barrier
 from agent.starter.protocol.codec import Json, ProtocolError, parse, read, text, write
 from agent.starter.protocol.reports import FirstFailure, HostEnd, Root
 from agent.starter.wire import job_network
@@ -95,6 +96,8 @@ class RootRankNetwork:
         """What the tasks of the other hosts used, as far as they have reported it."""
         self._puts: dict[str, str] = {}
         self._in_barrier = 0
+        self._pmi = 0
+        """The version of PMI that the ranks speak, 0 before the first barrier."""
         self._join_by: float | None = None
         network.on_ranks(self._on_network_event)
 
@@ -104,12 +107,17 @@ class RootRankNetwork:
         self._check_all_joined()
         self._on_event(Linked())
 
-    def barrier(self, puts: dict[str, str]) -> None:
-        """All ranks of this host are in the barrier; ``puts``: what they put since the last one."""
-        self._enter_barrier(puts)
+    def barrier(self, reached: Barrier) -> None:
+        """All ranks of this host are in the barrier."""
+        self._enter_barrier("the first host", reached)
 
-    def _enter_barrier(self, puts: dict[str, str]) -> None:
-        self._puts.update(puts)
+    def _enter_barrier(self, host: str, reached: Barrier) -> None:
+        if self._pmi not in (0, reached.version):
+            reason = f"the ranks of {host} speak PMI-{reached.version}, those of another host PMI-{self._pmi}"
+            self._on_event(Failed(FirstFailure(-1, 1 << 8, reason)))
+            return
+        self._pmi = reached.version
+        self._puts.update(reached.puts)
         self._in_barrier += 1
         if self._in_barrier > self._others:
             merged, self._puts, self._in_barrier = self._puts, {}, 0
@@ -171,7 +179,7 @@ class RootRankNetwork:
         name, state = self._hosts[host_index]
         match message.get("f"):
             case "in":
-                self._enter_barrier(_puts(message))
+                self._enter_barrier(name, Barrier(_puts(message), 2 if message.get("pmi") == 2 else 1))
             case "fail" if self._elastic and read(FirstFailure, message.get("first")).rank < 0:
                 self._hosts[host_index] = name, _HostState.LEFT
                 self._on_event(PeerOver())
@@ -214,9 +222,9 @@ class LeafRankNetwork:
             self._first_host = root.host
         self._join_by = time.monotonic() + HANDSHAKE_SECONDS
 
-    def barrier(self, puts: dict[str, str]) -> None:
-        """All ranks of this host are in the barrier; ``puts``: what they put since the last one."""
-        self._send({"f": "in", "puts": puts})
+    def barrier(self, reached: Barrier) -> None:
+        """All ranks of this host are in the barrier."""
+        self._send({"f": "in", "puts": reached.puts, **({"pmi": reached.version} if reached.version > 1 else {})})
 
     def out(self, stream: int, lines: bytes) -> None:
         """Send lines of this host's ranks to the first host, which writes them."""

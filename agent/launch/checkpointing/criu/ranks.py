@@ -12,7 +12,8 @@ import socket
 import sys
 from typing import NoReturn
 
-from agent.starter.mpi.pmi import Abort, Action, Barrier, Broken, Pmi, Send
+from agent.starter.mpi.pmi import Pmi
+from agent.starter.mpi.pmi_job import Abort, Action, Barrier, Broken, Send
 from agent.starter.process import tasks
 
 TRANSPORT = {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}

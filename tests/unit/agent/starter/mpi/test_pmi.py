@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.starter.mpi.pmi import Abort, Barrier, Broken, Pmi, Send, fields_of
+from agent.starter.mpi.pmi import Pmi
+from agent.starter.mpi.pmi1 import fields_of
+from agent.starter.mpi.pmi_job import Abort, Barrier, Broken, Send
 
 MAPPING = "(vector,(0,2,2))"
 NAME = "lava_c_1_1_abc"
