@@ -107,7 +107,7 @@ class TaskSpec(NamedTuple):
 
 
 class PmiSpec(NamedTuple):
-    """PMI-1 for the tasks of the part."""
+    """PMI for the tasks of the part."""
 
     kvsname: str
     size: int

@@ -1,0 +1,219 @@
+"""Gangs whose ranks speak PMI-2: by hand, by Slurm's libpmi2 and by Intel MPI, on one host and over the TLS link of two."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemons.gangs import order_gang, pmi, python, ranks, two_starters
+from tests.support.daemons.starters import SHELL_PATH, Rig
+from tests.support.live.cluster import VENV
+from tests.support.live.ranks import compiled
+from tests.support.live.wheels import debian_library, environment
+
+# A rank without MPI: speaks PMI-2 by hand over the inherited socket.
+CLIENT = """
+import os, signal, socket
+s = socket.socket(fileno=int(os.environ["PMI_FD"]))
+f = s.makefile("rwb")
+def send(text):
+    f.write(b"%6d%b" % (len(text), text.encode())); f.flush()
+def ask(text):
+    send(text)
+    return f.read(int(f.read(6))).decode()
+def say(text):
+    os.write(1, f"rank {rank}: {text}\\n".encode())
+rank = int(os.environ["PMI_RANK"])
+f.write(b"cmd=init pmi_version=2 pmi_subversion=0\\n"); f.flush()
+assert f.readline() == b"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0\\n"
+size = int(ask(f"cmd=fullinit;pmirank={rank};threaded=FALSE;").partition(";size=")[2].partition(";")[0])
+"""
+SHARE = (
+    CLIENT
+    + """
+ask(f"cmd=kvs-put;key=r{rank};value=of {rank} on {os.environ['NODE']};")
+ask(f"cmd=info-putnodeattr;key=n{rank};value=x;")
+assert ask("cmd=kvs-fence;thrid=7;") == "cmd=kvs-fence-response;thrid=7;rc=0;"
+near = [str(i) for i in range(size) if "TRUE" in ask(f"cmd=info-getnodeattr;key=n{i};wait=FALSE;")]
+far = [ask(f"cmd=kvs-get;key=r{i};").split(";")[2] for i in range(size)]
+ask("cmd=kvs-fence;")
+say(" ".join(near + far))
+ask("cmd=finalize;")
+"""
+)
+# A rank dies while the others are in a fence; these have a second from SIGTERM on to say what they were told.
+DIES = (
+    CLIENT
+    + """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+ask("cmd=kvs-fence;")
+if rank == 3:
+    os.kill(os.getpid(), signal.SIGKILL)
+say(ask("cmd=kvs-fence;"))
+"""
+)
+SLURM = """
+import ctypes, os
+pmi = ctypes.CDLL(LIBRARY)
+spawned, size, rank, number, length, found = (ctypes.c_int() for _ in range(6))
+job, value = ctypes.create_string_buffer(256), ctypes.create_string_buffer(1024)
+assert pmi.PMI2_Init(*map(ctypes.byref, (spawned, size, rank, number))) == 0
+assert pmi.PMI2_Job_GetId(job, 256) == 0
+assert pmi.PMI2_KVS_Put(b"r%d" % rank.value, b"of %d" % rank.value) == 0
+assert pmi.PMI2_KVS_Fence() == 0
+others = []
+for i in range(size.value):
+    assert pmi.PMI2_KVS_Get(job, -1, b"r%d" % i, value, 1024, ctypes.byref(length)) == 0
+    others.append(value.value.decode())
+assert pmi.PMI2_Info_GetJobAttr(b"universeSize", value, 1024, ctypes.byref(found)) == 0
+others.append(value.value.decode())
+# the first of two ranks of a host waits for what the second has put
+if rank.value % 2:
+    assert pmi.PMI2_Info_PutNodeAttr(b"near", b"by %d" % rank.value) == 0
+assert pmi.PMI2_Info_GetNodeAttr(b"near", value, 1024, ctypes.byref(found), 1) == 0
+assert pmi.PMI2_Nameserv_lookup(b"service", None, value, 1024) != 0
+os.write(1, f"rank {rank.value}: {' '.join(others)}\\n".encode())
+assert pmi.PMI2_Finalize() == 0
+"""
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    one = Rig(tmp_path).start()
+    yield one
+    assert one.stop() == 0
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Rig, Rig]]:
+    yield from two_starters(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Path:
+    found, why = debian_library("libpmi2-0", "libpmi2.so.0*")
+    if why:
+        pytest.skip(why)
+    return found
+
+
+@pytest.fixture(scope="module")
+def intel(slurm: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A program of Intel MPI, which is made from MPICH and finds its PMI-2 in a library of the site's."""
+    folder, why = environment("impi-rt", "impi-rt", within=600)
+    if why or shutil.which("gcc") is None:
+        pytest.skip(why or "no C compiler")
+    library = {"LD_LIBRARY_PATH": f"{folder.parent}/lib", "I_MPI_ROOT": str(folder.parent), "FI_PROVIDER": "tcp"}
+    by = {"I_MPI_PMI": "pmi2", "I_MPI_PMI_LIBRARY": str(slurm), "I_MPI_FABRICS": "ofi"}
+    # The wheel has no compiler; MPICH's makes programs of the same binary interface.
+    program = compiled(tmp_path_factory.mktemp("program"), f"{VENV}/mpicc", "rank")
+    return {"argv": [str(program)], "env": {"PATH": SHELL_PATH, "LAVA_HOST": "here", **library, **by}}
+
+
+def run(rig: Rig, argv: list[str], size: int = 4, **more: Any) -> tuple[dict[str, Any], list[str]]:
+    """(END, what the ranks said) of ranks on one host."""
+    env = {"PATH": SHELL_PATH, "NODE": "A"}
+    end = rig.run("g", argv, **{"tasks": ranks(*range(size)), "pmi": pmi(size), "env": env, **more})
+    return end, sorted(rig.text("g").splitlines())
+
+
+def run_over(two: tuple[Rig, Rig], argv: list[str], **more: Any) -> tuple[dict[str, Any], list[str]]:
+    """(END of the first host, what the ranks said) of four ranks on two hosts."""
+    order_gang(two, argv, **more)
+    end = two[0].end("r", 60)
+    two[1].end("l")
+    two[0].gone("r")
+    two[1].gone("l")
+    return end, sorted(two[0].text("r").splitlines())
+
+
+def test_ranks_share_keys_and_attributes_of_their_host(rig: Rig) -> None:
+    end, said = run(rig, python(SHARE))
+    assert (end["status"], end["first"]) == (0, None)
+    values = " ".join(f"value=of {i} on A" for i in range(4))
+    assert said == [f"rank {i}: 0 1 2 3 {values}" for i in range(4)]
+
+
+def test_ranks_of_two_hosts_share_keys_but_no_attributes(two: tuple[Rig, Rig]) -> None:
+    end, said = run_over(two, python(SHARE))
+    assert end["status"] == 0
+    values = "value=of 0 on A value=of 1 on A value=of 2 on B value=of 3 on B"
+    assert said == [f"rank {i}: {'0 1' if i < 2 else '2 3'} {values}" for i in range(4)]
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_rank_that_dies_in_a_fence_ends_the_others_with_an_error(hosts: int, request: pytest.FixtureRequest) -> None:
+    if hosts == 1:
+        end, said = run(request.getfixturevalue("rig"), python(DIES))
+    else:
+        end, said = run_over(request.getfixturevalue("two"), python(DIES))
+    assert (end["first"]["rank"], end["status"] & 0x7F) == (3, 9)
+    why = f"rank 3 was killed by signal 9 on {'hostA' if hosts == 1 else 'hostB'}"
+    assert said == [f"rank {i}: cmd=kvs-fence-response;rc=1;errmsg={why};" for i in range(3)]
+
+
+def test_abort_and_a_message_of_no_length_end_the_gang(rig: Rig) -> None:
+    wait = "import time; time.sleep(100)\n"
+    abort = 'if rank == 2:\n    send("cmd=abort;isworld=TRUE;exitcode=77;")\n'
+    end, _ = run(rig, python(CLIENT + abort + wait))
+    assert (end["first"]["rank"], os.waitstatus_to_exitcode(end["status"])) == (2, 77)
+    bad = 'if rank == 1:\n    f.write(b"GET / HTTP/1.1"); f.flush()\n'
+    order = rig.part("bad", python(CLIENT + bad + wait), tasks=ranks(0, 1), pmi=pmi(2))
+    rig.order(order)
+    assert rig.end("bad")["first"]["reason"] == "rank 1 sent a PMI-2 message of no valid length: 'GET / '"
+    rig.gone("bad")
+
+
+def test_a_rank_that_leaves_without_finalize_ends_the_gang(rig: Rig) -> None:
+    end, _ = run(rig, python(CLIENT + "if rank == 1:\n    raise SystemExit\nimport time; time.sleep(100)\n"))
+    assert os.waitstatus_to_exitcode(end["status"]) == 1
+    assert end["first"]["reason"] == "rank 1 on hostA ended without MPI_Finalize"
+
+
+def test_ranks_of_one_host_that_speak_two_versions_are_refused(rig: Rig) -> None:
+    script = 'import os, socket, time\ns = socket.socket(fileno=int(os.environ["PMI_FD"]))\n'
+    script += "s.sendall(b'cmd=init pmi_version=%d pmi_subversion=0\\n' % (1 + int(os.environ['PMI_RANK'])))\ntime.sleep(100)\n"
+    end, _ = run(rig, python(script), size=2)
+    assert end["first"]["reason"] in (
+        "rank 1 speaks PMI-2, another rank of the job PMI-1",
+        "rank 0 speaks PMI-1, another rank of the job PMI-2",
+    )
+
+
+def test_hosts_whose_ranks_speak_two_versions_are_refused(two: tuple[Rig, Rig]) -> None:
+    by_lines = 'import os, socket\nf = socket.socket(fileno=int(os.environ["PMI_FD"])).makefile("rwb")\n'
+    by_lines += 'f.write(b"cmd=init pmi_version=1 pmi_subversion=1\\ncmd=barrier_in\\n"); f.flush()\nf.readline(); f.readline()\n'
+    shell = '[ $NODE = A ] && exec "$0" -I -S -c "$1"; exec "$0" -I -S -c "$2"'
+    argv = ["/bin/sh", "-c", shell, python("")[0], by_lines, CLIENT + 'ask("cmd=kvs-fence;")\n']
+    end, _ = run_over(two, argv)
+    assert end["first"]["reason"] in (
+        "the ranks of hostB speak PMI-2, those of another host PMI-1",
+        "the ranks of the first host speak PMI-1, those of another host PMI-2",
+    )
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_the_library_of_slurm(hosts: int, slurm: Path, request: pytest.FixtureRequest) -> None:
+    script = python(SLURM.replace("LIBRARY", repr(str(slurm))))
+    if hosts == 1:
+        end, said = run(request.getfixturevalue("rig"), script)
+    else:
+        end, said = run_over(request.getfixturevalue("two"), script)
+    assert end["status"] == 0, said
+    assert said == [f"rank {i}: of 0 of 1 of 2 of 3 4" for i in range(4)]
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_real_mpi(hosts: int, intel: dict[str, Any], request: pytest.FixtureRequest) -> None:
+    """Intel MPI, to which nothing but libpmi2 is given."""
+    if hosts == 1:
+        end, said = run(request.getfixturevalue("rig"), intel["argv"], env=intel["env"])
+    else:
+        end, said = run_over(request.getfixturevalue("two"), intel["argv"], env=intel["env"])
+    assert end["status"] == 0, said
+    assert said == [f"rank {i} of 4 on here: 10" for i in range(4)]
