@@ -58,6 +58,8 @@ class Pmi1:
             one.spawning = True
             return []
         cmd = fields.get("cmd", "")
+        if cmd in ("put", "get", "getbyidx"):
+            return [_answer(rank, self._keyval(cmd, fields))]
         if cmd == "init":
             return self._init(rank, one, 2 if fields.get("pmi_version") == "2" else 1)
         if cmd == "finalize":
@@ -98,11 +100,7 @@ class Pmi1:
             "unpublish_name": "cmd=unpublish_result rc=-1 info=notok msg=names_are_not_offered",
             "lookup_name": "cmd=lookup_result rc=-1 info=notok msg=names_are_not_offered",
         }.get(cmd)
-        if fixed is not None:
-            return fixed
-        if cmd in ("put", "get", "getbyidx"):
-            return self._keyval(cmd, fields)
-        return f"cmd={cmd or 'unknown'}_result rc=-1 msg=unknown_command"
+        return fixed or f"cmd={cmd or 'unknown'}_result rc=-1 msg=unknown_command"
 
     def _keyval(self, cmd: str, fields: dict[str, str]) -> str:
         kvs = self._job.kvs
