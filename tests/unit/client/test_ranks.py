@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from agent.starter.mpi.pmi import Abort, Action, Barrier, Pmi, Send
+from agent.starter.mpi.pmi import Pmi
+from agent.starter.mpi.pmi_job import Abort, Action, Barrier, Send
 from lava_client.ranks import CollectiveFile, Ranks, RanksLost
 from lava_client.ranks.collective import _merged, _ranges
 from lava_client.ranks.links import connect
