@@ -52,6 +52,8 @@ class Gang:
         """Until all ranks have left: their exit codes, what they printed, and their errors."""
         while self.select.get_map():
             for key, _ in self.select.select(60):
+                if key.data not in self.sockets:
+                    continue  # an abort before it in the same turn has ended its service
                 data = self.sockets[key.data].recv(1 << 16)
                 if data:
                     self._do(self.pmi.feed(key.data, data))
