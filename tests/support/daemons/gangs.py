@@ -70,3 +70,20 @@ def order_gang(two: tuple[Rig, Rig], argv: list[str] | str, size: int = 4, go: b
 
 def python(script: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", script]
+
+
+def run(rig: Rig, argv: list[str], size: int = 4, **more: Any) -> tuple[dict[str, Any], list[str]]:
+    """(END, what the ranks said) of ranks on one host."""
+    env = {"PATH": SHELL_PATH, "NODE": "A"}
+    end = rig.run("g", argv, **{"tasks": ranks(*range(size)), "pmi": pmi(size), "env": env, **more})
+    return end, sorted(rig.text("g").splitlines())
+
+
+def run_over(two: tuple[Rig, Rig], argv: list[str], **more: Any) -> tuple[dict[str, Any], list[str]]:
+    """(END of the first host, what the ranks said) of four ranks on two hosts."""
+    order_gang(two, argv, **more)
+    end = two[0].end("r", 60)
+    two[1].end("l")
+    two[0].gone("r")
+    two[1].gone("l")
+    return end, sorted(two[0].text("r").splitlines())
