@@ -2,7 +2,10 @@
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q
+PURE := $(wildcard tests/unit tests/sim tests/scenario)
 LIVE := $(wildcard tests/integration tests/compat tests/browser)
+# What failed of these runs once more, alone: tests of real processes beside each other lose races that are the test's own.
+ALONE = { echo "once more, alone, what failed:"; $(PYTEST) -n 0 -x --last-failed --last-failed-no-failures none $(1); }
 # A file's tests share a cluster; the longest files begin (tests/conftest.py).
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
@@ -39,9 +42,8 @@ test: install
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
-	$(PYTEST) -n 2 --dist worksteal $(wildcard tests/unit tests/sim tests/scenario)
-	LAVA_TEST_SLOW=$${LAVA_TEST_SLOW:-2} $(PYTEST) -n 4 $(BY_FILE) $(LIVE) || \
-	{ echo "once more, alone, what failed:"; $(PYTEST) -n 0 -x --last-failed --last-failed-no-failures none $(LIVE); }
+	$(PYTEST) -n 2 --dist worksteal $(PURE) || $(call ALONE,$(PURE))
+	LAVA_TEST_SLOW=$${LAVA_TEST_SLOW:-2} $(PYTEST) -n 4 $(BY_FILE) $(LIVE) || $(call ALONE,$(LIVE))
 
 # What runs commands and jobs, all in Python where it is native otherwise (docs/native.md).
 test-plain: install
