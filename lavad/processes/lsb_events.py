@@ -67,7 +67,7 @@ class Log:
         self.params = next((event.conf.params for _, event in reversed(rows) if isinstance(event, Configured)), self.params)
         self._rotate()
         position.save(self.folder, self.seq, self.paths.values(), restored=self.restored)
-        return len(rows) == AT_ONCE
+        return len(rows) >= AT_ONCE
 
     def _write(self, events: Sequence[Event]) -> None:
         lines: dict[str, list[str]] = {name: [] for name in self.paths}

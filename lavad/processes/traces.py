@@ -94,7 +94,7 @@ class Traces:
         while len(self._elements) > MOST_ELEMENTS:
             self._elements.popitem(last=False)
         self.seq = rows[-1][0] if rows else self.seq
-        return len(rows) == AT_ONCE
+        return len(rows) >= AT_ONCE
 
     def _add(self, ended: dict[int, int]) -> None:
         jobs = self.reader.finished_jobs(Find(keys=tuple(ended)))

@@ -5,7 +5,9 @@ Rule: msgpack with field names, so that fields with defaults may be added and ol
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -37,7 +39,8 @@ _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
 
 _events: msgspec.msgpack.Decoder[AnyEvent] = msgspec.msgpack.Decoder(AnyEvent)
-_event_lists: msgspec.msgpack.Decoder[list[AnyEvent]] = msgspec.msgpack.Decoder(list[AnyEvent])
+_event_rows: msgspec.msgpack.Decoder[AnyEvent | list[AnyEvent]] = msgspec.msgpack.Decoder(AnyEvent | list[AnyEvent])
+_event_lists: msgspec.msgpack.Decoder[list[AnyEvent | list[AnyEvent]]] = msgspec.msgpack.Decoder(list[AnyEvent | list[AnyEvent]])
 _jobs = msgspec.msgpack.Decoder(Job)
 _job_lists = msgspec.msgpack.Decoder(list[Job])
 _classed = msgspec.msgpack.Decoder(list[_Classed])
@@ -56,6 +59,8 @@ _envs = msgspec.msgpack.Decoder(dict[str, str])
 
 _ARRAY = struct.Struct(">BI")
 """The head of an array in msgpack: its kind (0xDD), how many it has."""
+_COMPRESSED = b"\x78"
+"""What the data of several events begins with: the head of a stream of zlib, which no map of msgpack has."""
 _TAG = 24
 """Bytes at the start of an encoded event that contain the name of its kind."""
 
@@ -72,6 +77,11 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes | msgspec.Raw, what
         raise StoreCorrupt(f"store is corrupt: {what} does not read: {error}") from error
 
 
+def encode_events(events: Sequence[Event]) -> bytes:
+    """Of one row: they say much the same, and take a fifth of the bytes compressed."""
+    return zlib.compress(encode(events), 1)
+
+
 def decode_event(seq: int, data: bytes) -> Event:
     if b"Configured" in data[:_TAG]:
         return _configured(seq, data)
@@ -79,15 +89,32 @@ def decode_event(seq: int, data: bytes) -> Event:
 
 
 def decode_events(rows: Sequence[tuple[int, bytes]]) -> list[tuple[int, Event]]:
-    """Of rows (number, data): in one go, which takes half of what one by one does."""
-    if not any(b"Configured" in data[:_TAG] for _, data in rows):
-        try:
-            events = _event_lists.decode(_ARRAY.pack(0xDD, len(rows)) + b"".join([data for _, data in rows]))
-        except msgspec.MsgspecError:
-            pass  # one by one it is said which does not read
+    """Of rows (number, data): in one go, which takes half of what one by one does. The number is that of the row's last event."""
+    found: list[tuple[int, Event]] = []
+    rows = [(seq, _plain(seq, data) if data.startswith(_COMPRESSED) else data) for seq, data in rows]
+    for row, events in zip(rows, _decode_rows(rows), strict=True):
+        if isinstance(events, list):
+            found += enumerate(events, row[0] - len(events) + 1)
         else:
-            return [(row[0], event) for row, event in zip(rows, events, strict=True)]
-    return [(seq, decode_event(seq, data)) for seq, data in rows]
+            found.append((row[0], events))
+    return found
+
+
+def _plain(seq: int, data: bytes) -> bytes:
+    try:
+        return zlib.decompress(data)
+    except zlib.error as error:
+        raise StoreCorrupt(f"store is corrupt: event {seq} does not read: {error}") from error
+
+
+def _decode_rows(rows: Sequence[tuple[int, bytes]]) -> Sequence[Event | list[AnyEvent]]:
+    if not any(b"Configured" in data[:_TAG] for _, data in rows):
+        with contextlib.suppress(msgspec.MsgspecError):  # one by one it is said which does not read
+            return _event_lists.decode(_ARRAY.pack(0xDD, len(rows)) + b"".join([data for _, data in rows]))
+    return [
+        _configured(seq, data) if b"Configured" in data[:_TAG] else _decode(_event_rows, data, f"event {seq}")
+        for seq, data in rows
+    ]
 
 
 def _configured(seq: int, data: bytes) -> Event:

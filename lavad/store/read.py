@@ -7,8 +7,10 @@ What it reads is what was committed when the call was made; live jobs are asked 
 from __future__ import annotations
 
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -35,6 +37,7 @@ _jobs = schema.jobs.c
 _events = schema.events.c
 
 
+_number = itemgetter(0)
 _marks = msgspec.msgpack.Decoder(Mark)
 
 
@@ -180,7 +183,7 @@ class Reader:
             for job, seq, kind, data in self._rows(query.order_by(_events.job, _events.seq)):
                 if kind == "JobSubmitted":
                     found[job] = []  # it belongs to an older job with the same id
-                found.setdefault(job, []).append((seq, codec.decode_event(seq, data)))
+                found.setdefault(job, []).extend(codec.decode_events([(seq, data)]))
         return found
 
     def events_of(self, job: int) -> list[tuple[int, Event]]:
@@ -189,7 +192,7 @@ class Reader:
         return self._history(_events.job == job, _events.seq >= sa.func.coalesce(submitted.scalar_subquery(), 0))
 
     def events_between(self, start: float, end: float, limit: int | None = None) -> list[tuple[int, Event]]:
-        """Events with start <= at < end, in order."""
+        """Events with start <= at < end, in order; of more than ``limit`` at least as many."""
         return self._history(_events.at >= start, _events.at < end, limit=limit)
 
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
@@ -198,8 +201,11 @@ class Reader:
         return self._history(*own, _events.at >= start, _events.at < end)
 
     def events_after(self, seq: int, limit: int) -> list[tuple[int, Event]]:
-        """The next ``limit`` events after number ``seq``: for replicas and replay."""
-        return self._history(_events.seq > seq, limit=limit)
+        """The next ``limit`` events after number ``seq``, and what else their last row has: for replicas and replay."""
+        query = sa.select(_events.seq, _events.data).where(_events.seq > seq).order_by(_events.seq).limit(limit)
+        rows = self._rows(query)
+        found = codec.decode_events(rows[: bisect_left(rows, seq + limit, key=_number) + 1])
+        return found[bisect_right(found, seq, key=_number) :]  # of the first row some may be before
 
     def cycles_after(self, version: int, limit: int) -> list[RecordedCycle]:
         """The next ``limit`` recorded plans that were made after this version."""
@@ -235,7 +241,8 @@ class Reader:
 
     def event_time(self, seq: int) -> float:
         """When the event of this number happened; 0.0: there is none."""
-        return float(self._one(sa.select(_events.at).where(_events.seq == seq)) or 0.0)
+        found = self.events_after(seq - 1, 1)
+        return found[0][1].at if found and found[0][0] == seq else 0.0
 
     def version(self) -> int:
         """Number of the newest event."""

@@ -17,23 +17,28 @@ from lavad.core.events import (
     Configured,
     ElementsKilled,
     Event,
+    JobDispatched,
     JobEvent,
+    JobFinished,
     JobSubmitted,
     LeasesExtended,
     MasterStarted,
+    PartStarted,
     StoreRestored,
     kind_of,
 )
 from lavad.core.job.checkpoints import sums_of
 from lavad.core.job.job import Array, Job, Outcome
+from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
 from lavad.store.arrays import Row
 from lavad.store.batch import Batch
-from lavad.store.codec import encode, row_id
+from lavad.store.codec import encode, encode_events, row_id
 from lavad.store.statements import Statements, Write
 
 Names = Callable[[int], tuple[str, str, str]]
 """Spec number to its user, queue and project."""
+EventRow = tuple[int, float, str, int | None, int | None, bytes]
 StoredText = tuple[int, bytes, str | None]
 """A row of texts: job id or key, the text, the hash of its environment."""
 
@@ -52,13 +57,15 @@ class Rows:
         now = time.time()
         self.uuids = [uuid for uuid, _ in batch.answers]
         """Of answers."""
-        self.first = (batch.first, encode(batch.events[0])) if batch.events else None
-        """Number and data of the first event."""
+        events = _event_rows(batch, kinds)
+        self.first = (events[0][0], events[0][-1]) if events else None
+        """Number and data of the first row of events."""
         self.texts: list[StoredText] = [(job, encode(text), text.env or None) for job, text in batch.texts]
         answers: Sequence[Row] = [(uuid, now, data) for uuid, data in batch.answers]
         writes = [
             (statements.answer, answers),
             *_forgotten(reused, statements),
+            (statements.event, events),
             *self._writes(batch, statements, submitted, kinds),
         ]
         self.writes = [write for write in writes if write[1]]
@@ -72,7 +79,6 @@ class Rows:
         arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
         of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
         return [
-            (to.event, _event_rows(batch, kinds)),
             (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
             (to.submitted, self._live(job for job in batch.jobs if job.key in new)),
             (to.job, self._live(job for job in batch.jobs if job.key not in new)),
@@ -136,12 +142,47 @@ def _sums(job: Job) -> Row:
     return run.dispatched, cpu, seconds, f" {hosts} ", slots, *gpus, *checkpoints
 
 
-def _event_rows(batch: Batch, kinds: set[type[Event]]) -> list[Row]:
+_TOGETHER = frozenset((JobDispatched, PartStarted, JobFinished))
+"""Events that come for many elements at once."""
+_MOST = 64
+"""Of them in a row: readers take rows by their number."""
+_ELEMENTS = 1 << 32
+"""Keys from here on are those of elements."""
+
+
+def _event_rows(batch: Batch, kinds: set[type[Event]]) -> list[EventRow]:
+    """A row for each event, but one for several of one kind and time that follow each other, about elements of one array."""
     names = {kind: kind_of(kind) for kind in kinds}
-    return [_event_row(seq, event, names[type(event)]) for seq, event in zip(count(batch.first), batch.events, strict=False)]
+    if kinds.isdisjoint(_TOGETHER):
+        return [_event_row(seq, event, names[type(event)]) for seq, event in enumerate(batch.events, batch.first)]
+    rows: list[EventRow] = []
+    events, begin = batch.events, 0
+    while begin < len(events):
+        event, end = events[begin], _end_of_row(events, begin)
+        seq = batch.first + end - 1
+        if end - begin > 1 and isinstance(event, JobEvent):
+            rows.append((seq, event.at, names[type(event)], job_of(event.key), None, encode_events(events[begin:end])))
+        else:
+            rows.append(_event_row(seq, event, names[type(event)]))
+        begin = end
+    return rows
 
 
-def _event_row(seq: int, event: Event, kind: str) -> Row:
+def _end_of_row(events: Sequence[Event], begin: int) -> int:
+    """Up to which one the events from this one on are stored in one row."""
+    first, end = events[begin], begin + 1
+    kind = type(first)
+    if kind not in _TOGETHER or not isinstance(first, JobEvent) or first.key < _ELEMENTS:
+        return end
+    at, job, most = first.at, job_of(first.key), min(len(events), begin + _MOST)
+    while end < most and isinstance(other := events[end], JobEvent) and type(other) is kind and other.at == at:
+        if other.key < _ELEMENTS or other.key & 0xFFFFFFFF != job:
+            break
+        end += 1
+    return end
+
+
+def _event_row(seq: int, event: Event, kind: str) -> EventRow:
     if isinstance(event, JobEvent):
         key = event.key
         return (seq, event.at, kind, key & 0xFFFFFFFF, key >> 32, encode(event))

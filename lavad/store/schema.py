@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0012"
+HEAD = "0013"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -24,6 +24,7 @@ meta = sa.Table(
 # BIGINT is no rowid alias in SQLite, and a second index on every insert is what that would cost
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
+# some events of one kind and time about elements of one array are one row: ``seq`` is the number of the last
 events = sa.Table(
     "events",
     metadata,

@@ -71,6 +71,15 @@ def test_many_events_read_as_each_of_them(others: tuple[Event, ...]) -> None:
     assert codec.decode_events([]) == []
 
 
+def test_a_row_of_several_events_reads_as_each_of_them() -> None:
+    events = [HostUp(at=1.0, host=f"h{number}") for number in range(5)]
+    rows = [(4, codec.encode(events[0])), (7, codec.encode_events(events[1:4])), (8, codec.encode(events[4]))]
+    assert codec.decode_events(rows) == [*enumerate(events, 4)]
+    for damaged in (rows[1][1][:-6], codec.encode_events([{"is": "Nonsense", "at": 1.0}])):  # type: ignore[list-item]
+        with pytest.raises(errors.StoreCorrupt, match="event 7 does not read"):
+            codec.decode_events([rows[0], (7, damaged), rows[2]])
+
+
 def test_killed_elements_get_records() -> None:
     array = Array(
         job=7, spec=3, name="a", spec_text="a[1-9]", submitted=1.0, indices=Ranges.span(1, 9), pending=EMPTY, held=EMPTY
