@@ -23,8 +23,8 @@ from proto.answers import Answer
 
 UNDER_WAY = 64
 """Messages of reports of one host that may wait for their commit; more stay in the stream."""
-ACK_PAUSE = 0.02
-"""Seconds for which acknowledgements are collected, as nobody waits for them."""
+ACK_PAUSE, ACK_LONGER = 0.02, 0.06
+"""Seconds for which acknowledgements are collected, as nobody waits for them: the longer where reports follow each other."""
 TRIES = 3
 PAUSE = 0.5
 """Seconds between two tries."""
@@ -72,6 +72,8 @@ class ReportStream:
         """The next reports that are committed or set aside, in their order. Raises Refused where the store takes nothing."""
         done = await self._settle(*await self._handed.get())
         await asyncio.sleep(ACK_PAUSE)
+        if not self._handed.empty():
+            await asyncio.sleep(ACK_LONGER - ACK_PAUSE)
         while not self._handed.empty():
             done += await self._settle(*self._handed.get_nowait())
         return done
