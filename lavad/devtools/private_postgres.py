@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,8 @@ from lavad.store.errors import StoreRefused
 
 _NAME = "lava"
 _START_S = 60
+_RECOVERY_S = 20
+"""Seconds for which one that runs may take no connections, or end them, as a process of its own has crashed."""
 _SOCKET = ".s.PGSQL.5432"
 _MAX_SOCKET_PATH = 103
 
@@ -118,6 +121,17 @@ class _Server:
             options = f"-c listen_addresses='' -c unix_socket_directories={shlex.quote(str(socket))}"
             arguments = ["-D", str(self.data), "-l", str(self.log), "-o", options, "-w", "-t", str(_START_S), "start"]
             self.call("pg_ctl", arguments)
+        until = time.monotonic() + _RECOVERY_S
+        while True:
+            try:
+                self._make_database()
+                return
+            except psycopg.OperationalError as error:
+                if time.monotonic() > until:
+                    raise StoreRefused(f"private PostgreSQL in {self.folder}: {error}") from error
+            time.sleep(0.1)
+
+    def _make_database(self) -> None:
         where, password = str(self._socket_folder()), self.secret.read_text()
         with psycopg.connect(host=where, dbname="postgres", user=_NAME, password=password, autocommit=True) as connection:
             if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (_NAME,)).fetchone():

@@ -90,7 +90,10 @@ class Pruning:
         if params.lava_history_jobs:
             found = max(found, self._reader.nth_newest(params.lava_history_jobs))
         found = min(found, now - params.clean_period - MARGIN)
-        return min(found, self._written()) if self._shared and found > 0 else found
+        if self._shared and found > 0:
+            found = min(found, self._written())
+        # a store that is younger is to have all for a replay, and no note that some of it may be gone
+        return found if found > 0 and self._reader.began_before(found) else 0.0
 
     def _written(self) -> float:
         """The time up to which lsb.events and lsb.acct are surely on disk."""

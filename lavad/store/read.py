@@ -227,6 +227,10 @@ class Reader:
         """The time up to which history may be gone; 0.0: all is there."""
         return prune.kept_since(self._rows)
 
+    def began_before(self, at: float) -> bool:
+        """Whether there is an event from before this time."""
+        return self._one(sa.select(_events.seq).where(_events.at < at).limit(1)) is not None
+
     def due(self, jobs: Collection[int], before: float) -> set[int]:
         """Which of these jobs and arrays finished before this time."""
         return prune.due(self._rows, jobs, before) if before else set()

@@ -63,6 +63,12 @@ def test_everything_stays_where_the_site_wants_it(store: Store, store_url: str) 
     assert site.reader.kept_since() == 0.0
 
 
+def test_a_store_that_is_younger_than_history_days_has_all(store: Store, store_url: str) -> None:  # noqa: F811
+    site = Site(store, store_url, lava_history_days=30.0)
+    assert len(asyncio.run(site.round())) == 12
+    assert site.reader.kept_since() == 0.0
+
+
 def test_more_than_history_jobs_go_but_not_within_clean_period(store: Store, store_url: str) -> None:  # noqa: F811
     site = Site(store, store_url, lava_history_days=0.0, lava_history_jobs=3)
     assert asyncio.run(site.round()) == [9, 10, 11, 12]

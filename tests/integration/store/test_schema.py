@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -25,6 +29,7 @@ from lavad.store.upgrade import find_version
 from lavad.store.writer import Store
 from tests.support.stores.postgres import postgres_url
 from tests.support.stores.stores import store, store_url  # noqa: F401
+from tests.support.wait import wait_until
 
 
 def test_the_migrations_make_the_tables(store: Store) -> None:  # noqa: F811
@@ -129,6 +134,14 @@ def test_a_postgres_that_is_not_there_is_refused_without_its_password() -> None:
     assert ":open" not in str(refused.value)
 
 
+def _is_lost(connection: psycopg.Connection[Any]) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
 def test_a_private_postgres_starts_stops_and_keeps_its_data() -> None:
     postgres_url()  # the shared server must not be disturbed by another
     with tempfile.TemporaryDirectory(prefix="lava-test-private-") as folder:
@@ -145,6 +158,10 @@ def test_a_private_postgres_starts_stops_and_keeps_its_data() -> None:
                 Store.open(url)
             assert private_postgres.start(server) == url
             Store.open(url, create=False).close()
+            with psycopg.connect(sa.engine.make_url(url).set(drivername="postgresql").render_as_string(False)) as connection:
+                os.kill(connection.info.backend_pid, signal.SIGKILL)
+                wait_until(lambda: _is_lost(connection), 30, "the server to begin its recovery")
+                assert private_postgres.start(server) == url
             with pytest.raises(StoreRefused, match="password"):
                 Store.open(sa.engine.make_url(url).set(password="wrong").render_as_string(hide_password=False))
         finally:
