@@ -6,6 +6,7 @@ A test that runs a command as another user forks, and gRPC's handlers of forks s
 before they reach the command: they are off in the tests' own process. Daemons are started without this variable, as a site's are.
 
 Under nohup, or in the background of a shell, a process is started with signals ignored, and so would be each command of a test.
+Other users read what tests make, whatever the umask of who runs them.
 
 The folders of a run are in one of its own, which every user may pass through: pytest's is closed to others again whenever another
 run begins. It goes with the run; where a test has failed, it stays for a day.
@@ -32,6 +33,8 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # before anything imports grpc
 for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
     if signal.getsignal(ignored) is signal.SIG_IGN:
         signal.signal(ignored, signal.SIG_DFL)
+
+os.umask(0o022)
 
 settings.register_profile("lava", deadline=None)
 settings.load_profile("lava")

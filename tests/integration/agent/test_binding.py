@@ -37,7 +37,7 @@ def run(master: FakeMaster, host: AgentHost, command: str, binds: list[pb.Bind],
     order = start_order(master, text, hosts=slots)
     master.order(order, texts=(text,))
     assert master.wait_for(order.uid, "ended").ended.status == 0
-    wait_until(lambda: (host.folder / "work" / "bound.out").exists(), 10, "output")
+    wait_until(lambda: (host.folder / "work" / "bound.out").exists(), 30, "output")
     return (host.folder / "work" / "bound.out").read_text()
 
 

@@ -24,7 +24,7 @@ def run(master: FakeMaster, host: AgentHost, restart: int = -1, **fields: object
     order = start_order(master, text, restart=restart, restart_count=restart + 1)
     master.order(order, texts=(text,))
     out = host.folder / "work" / "out"
-    wait_until(lambda: out.exists() and "ready" in out.read_text(), 10, "the job")
+    wait_until(lambda: out.exists() and "ready" in out.read_text(), 30, "the job")
     master.wait_for(order.uid, "started")
     return order
 
@@ -52,7 +52,7 @@ def test_checkpoints_come_by_themselves_and_a_restart_goes_on_from_one(master: F
         (made / "MANIFEST").write_text(manifest)
         subprocess.run(["chown", "-R", "--reference", made.parents[2], made.parents[1]], check=True)
     order = run(master, host, restart=4, checkpoint_period=1)
-    wait_until(lambda: len(master.of(order.uid, "checkpointed")) == 2, 10, "two checkpoints")
+    wait_until(lambda: len(master.of(order.uid, "checkpointed")) == 2, 30, "two checkpoints")
     assert [r.checkpointed.generation for r in master.of(order.uid, "checkpointed")] == [5, 6]
     work = host.folder / "work"
     assert (work / "ckpt" / "7" / "gen-5.damaged").exists(), "what is damaged is set aside before the start"

@@ -69,7 +69,7 @@ class Job:
     def runs(self) -> None:
         self.master.wait_for(self.order.uid, "started")
         before = self.count()
-        wait_until(lambda: self.count() > before, 10, "the job counts")
+        wait_until(lambda: self.count() > before, 30, "the job counts")
 
     def count(self) -> int:
         return int((self.work / "count").read_text()) if (self.work / "count").exists() else 0
@@ -290,7 +290,7 @@ def test_what_ends_while_a_checkpoint_is_written(master: FakeMaster, site: Agent
         before = len(master.hellos)
         site.kill()
         site.start()
-        wait_until(lambda: len(master.hellos) > before, 10, "the agent")
+        wait_until(lambda: len(master.hellos) > before, 30, "the agent")
 
     another_agent()
     job = Job(master, site)
@@ -299,7 +299,7 @@ def test_what_ends_while_a_checkpoint_is_written(master: FakeMaster, site: Agent
     wish = pb.Signal(wish=1, kind="checkpoint")
     asked = pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=wish)
     master.order(asked)
-    wait_until((job.folder / "gen-1.tmp" / "begun").exists, 10, "the program")
+    wait_until((job.folder / "gen-1.tmp" / "begun").exists, 30, "the program")
     another_agent()
     master.order(asked)
     (methods / "echkpnt.count.go").touch()
@@ -308,11 +308,11 @@ def test_what_ends_while_a_checkpoint_is_written(master: FakeMaster, site: Agent
     assert (job.folder / "echkpnt.out").read_text() == "writes 7\n", "it was run once"
     (methods / "echkpnt.count.go").unlink()
     master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=pb.Signal(wish=2, kind="checkpoint")))
-    wait_until((job.folder / "gen-2.tmp" / "begun").exists, 10, "the program")
+    wait_until((job.folder / "gen-2.tmp" / "begun").exists, 30, "the program")
     master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, kill=pb.Kill()))
     master.wait_for(job.order.uid, "ended")
     assert "gen-2" not in job.generations()
-    wait_until(lambda: not running_programs(methods), 10, "the site's program is ended with the job")
+    wait_until(lambda: not running_programs(methods), 30, "the site's program is ended with the job")
 
 
 def running_programs(folder: Path) -> list[str]:

@@ -35,7 +35,7 @@ def wish(master: FakeMaster, order: pb.Order, number: int, kind: str, sig: int =
 
 def says(host: AgentHost, name: str, words: str) -> None:
     path = host.folder / "work" / name
-    wait_until(lambda: path.exists() and words in path.read_text(), 10, lambda: f"{words} in {name}")
+    wait_until(lambda: path.exists() and words in path.read_text(), 30, lambda: f"{words} in {name}")
 
 
 def state(pid: int) -> str:
@@ -64,7 +64,7 @@ def test_a_job_that_heeds_int_ends_by_it(master: FakeMaster, host: AgentHost) ->
     wish(master, order, 1, "kill")
     assert master.wait_for(order.uid, "ended").ended.status == 2
     wish(master, order, 2, "kill")
-    wait_until(lambda: len(master.of(order.uid, "granted")) > 0, 5, "granted")
+    wait_until(lambda: len(master.of(order.uid, "granted")) > 0, 30, "granted")
 
 
 def test_each_wish_is_done_once(master: FakeMaster, host: AgentHost) -> None:
@@ -74,8 +74,8 @@ def test_each_wish_is_done_once(master: FakeMaster, host: AgentHost) -> None:
     for asked, said in ((1, 1), (1, 1), (1, 1), (2, 2)):
         wish(master, order, asked, "signal", 10)
         file = host.folder / "work" / "once.out"
-        wait_until(lambda: file.read_text().partition("---")[0].count("one\n") == said, 5, f"{said} times one")  # noqa: B023
-    wait_until(lambda: [r.granted.wish for r in master.of(order.uid, "granted")] == [1, 1, 1, 2], 5, "all granted")
+        wait_until(lambda: file.read_text().partition("---")[0].count("one\n") == said, 30, f"{said} times one")  # noqa: B023
+    wait_until(lambda: [r.granted.wish for r in master.of(order.uid, "granted")] == [1, 1, 1, 2], 30, "all granted")
     wish(master, order, 3, "signal", 9)
     assert master.wait_for(order.uid, "ended").ended.status == 9
     assert (host.folder / "work" / "once.out").read_text().partition("---")[0].count("one\n") == 2
@@ -96,13 +96,13 @@ def test_stop_and_resume(master: FakeMaster, host: AgentHost) -> None:
     pid = master.wait_for(order.uid, "started").started.pid
     for stopped, letters in ((True, "T"), (False, "S")):
         master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, stop=pb.Stop(stopped=stopped)))
-        wait_until(lambda: state(pid) in letters, 5, f"state {letters}")  # noqa: B023
+        wait_until(lambda: state(pid) in letters, 30, f"state {letters}")  # noqa: B023
         said = lambda: [r.stopped.stopped for r in master.of(order.uid, "stopped")]  # noqa: E731
-        wait_until(lambda: said()[-1:] == [stopped], 5, "stopped")  # noqa: B023
+        wait_until(lambda: said()[-1:] == [stopped], 30, "stopped")  # noqa: B023
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, kill=pb.Kill()))
     end = master.wait_for(order.uid, "ended").ended
     assert end.status == 9
-    wait_until(lambda: end.gone or master.of(order.uid, "gone"), 5, "gone")
+    wait_until(lambda: end.gone or master.of(order.uid, "gone"), 30, "gone")
     assert not os.path.exists(f"/proc/{pid}")
 
 
@@ -152,7 +152,7 @@ def test_file_and_core_limits_reach_the_job(master: FakeMaster, host: AgentHost)
 def test_usage_is_sampled_and_sent(master: FakeMaster, host: AgentHost) -> None:
     order = run(master, host, "sleep 100 & sleep 100")
     pid = master.wait_for(order.uid, "started").started.pid
-    use = wait_until(lambda: [u for b in master.heartbeats for u in b.usage if u.key == order.key], 5, "usage")[-1]
+    use = wait_until(lambda: [u for b in master.heartbeats for u in b.usage if u.key == order.key], 30, "usage")[-1]
     assert pid in use.pids
     assert use.rss > 0
     wish(master, order, 1, "signal", 9)
@@ -165,7 +165,7 @@ def test_peek_reads_what_there_is(master: FakeMaster, host: AgentHost) -> None:
     says(host, "peek.out", "so far")
     for number, uid, path in ((1, order.uid, ""), (2, order.uid, "peek.out")):
         master.send(peek=pb.Peek(id=number, key=order.key, uid=uid, path=path, offset=3, limit=100))
-        data = wait_until(lambda: [peek for peek in master.peeks if peek.id == number], 5, "peek")[0]  # noqa: B023
+        data = wait_until(lambda: [peek for peek in master.peeks if peek.id == number], 30, "peek")[0]  # noqa: B023
         assert (data.data, data.size) == (b"far\n", 7)
     wish(master, order, 1, "signal", 9)
     master.wait_for(order.uid, "ended")
@@ -176,7 +176,7 @@ def test_a_daemonised_child_dies_with_the_job(master: FakeMaster, host: AgentHos
     master.wait_for(order.uid, "started")
     wish(master, order, 1, "kill")
     end = master.wait_for(order.uid, "ended").ended
-    wait_until(lambda: end.gone or master.of(order.uid, "gone"), 10, "gone")
+    wait_until(lambda: end.gone or master.of(order.uid, "gone"), 30, "gone")
     commands = [_command(pid) for pid in os.listdir("/proc") if pid.isdigit()]
     assert b"/bin/sleep\x0054321\x00" not in commands
 

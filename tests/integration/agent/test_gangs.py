@@ -29,7 +29,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
         host.start()
         made.append((master, host))
     for master, _ in made:
-        wait_until(lambda: master.hellos, 10, "hello")  # noqa: B023
+        wait_until(lambda: master.hellos, 30, "hello")  # noqa: B023
     yield made[0], made[1]
     for master, host in made:
         host.stop()
@@ -150,7 +150,7 @@ def test_the_report_sums_all_hosts(pair: Pair) -> None:
     wait_until(lambda: all((work / f"burnt.{rank}").exists() for rank in range(3)), 20, "all ranks to have burnt")
     for master in (first, second):
         count = len(master.heartbeats)
-        wait_until(lambda: any(beat.usage for beat in master.heartbeats[count:]), 10, "samples")  # noqa: B023
+        wait_until(lambda: any(beat.usage for beat in master.heartbeats[count:]), 30, "samples")  # noqa: B023
     (work / "go").touch()
     ends = [m.wait_for(o.uid, "ended").ended for (m, _), o in zip(pair, orders, strict=True)]
     assert [end.status for end in ends] == [0, 0]

@@ -71,7 +71,7 @@ def test_without_o_the_output_is_kept_for_the_user(master: FakeMaster, host: Age
     assert Path(end.output).read_text() == "kept\n"
     assert Path(end.output).parent.stat().st_mode & 0o077 == 0
     master.send(peek=pb.Peek(id=9, key=order.key, uid="", user=ME, path=end.output))
-    data = wait_until(lambda: [peek for peek in master.peeks if peek.id == 9], 5, "peek")[0]
+    data = wait_until(lambda: [peek for peek in master.peeks if peek.id == 9], 30, "peek")[0]
     assert (data.data, data.size, data.error) == (b"kept\n", 5, "")
 
 
@@ -223,7 +223,7 @@ def test_pre_and_post_commands_go_around_the_job(master: FakeMaster, host: Agent
     )
     master.wait_for(order.uid, "ended")
     assert output(host, "pp.out").startswith("queue\njob\n")
-    wait_until(lambda: output(host, "trace").endswith("post 0\nqueuepost\n"), 5, "post-execution")
+    wait_until(lambda: output(host, "trace").endswith("post 0\nqueuepost\n"), 30, "post-execution")
 
 
 def test_the_job_starter_stands_before_the_command(master: FakeMaster, host: AgentHost) -> None:

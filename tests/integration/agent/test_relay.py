@@ -28,7 +28,7 @@ class Client:
 
     def __init__(self, host: AgentHost) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
+        self.sock.settimeout(30)
         self.sock.connect(str(host.run / "agent-h1.sock"))
         self.reader = FrameReader()
         self.found: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ def test_frames_go_to_the_master_and_answers_come_back(master: FakeMaster, host:
 def test_without_a_master_the_client_is_told_to_wait(master: FakeMaster, host: AgentHost) -> None:
     client = Client(host)
     master.stop()
-    wait_until(lambda: _ask(client) == {"later": True}, 10, "later")
+    wait_until(lambda: _ask(client) == {"later": True}, 30, "later")
 
 
 def _ask(client: Client) -> dict[str, Any] | None:

@@ -83,7 +83,7 @@ def test_queries_that_wait_are_sent_again_to_the_next_process(own: Cluster) -> N
     os.kill(process, signal.SIGSTOP)
     command = ["/bin/sh", "-c", "bjobs -noheader -o jobid '1[7]'"]
     with subprocess.Popen(command, env=own.environ, stdout=subprocess.PIPE, text=True) as waits:
-        wait_until(lambda: waits.poll() is None, 5, "the query to wait")
+        wait_until(lambda: waits.poll() is None, 30, "the query to wait")
         os.kill(process, signal.SIGKILL)
         assert waits.communicate(timeout=60)[0].split() == ["1"]
     assert query_process(own) not in (0, process)

@@ -51,7 +51,7 @@ def test_output_files_of_a_running_job_are_delivered_elsewhere(cluster: Cluster,
     go.touch()
     cluster.wait_end(job)
     new = tmp_path / "new"
-    assert "words\n" in wait_until(lambda: new.read_text() if new.exists() else "", 10, "the new file")
+    assert "words\n" in wait_until(lambda: new.read_text() if new.exists() else "", 30, "the new file")
     assert (tmp_path / "newerr").read_text() == "err\n"
     assert not (tmp_path / "old").exists()
     assert not (tmp_path / "olderr").exists()

@@ -51,7 +51,7 @@ def test_a_job_goes_on_by_a_sites_programs_wherever_it_is(two_hosts: Cluster, tm
     def shown(command: str, text: str, often: int = 1) -> None:
         """LSF breaks its lines anywhere."""
         wanted = text.replace(" ", "")
-        wait_until(lambda: "".join(cluster.run(command).stdout.split()).count(wanted) == often, 10, f"{text} in {command}")
+        wait_until(lambda: "".join(cluster.run(command).stdout.split()).count(wanted) == often, 30, f"{text} in {command}")
 
     with two_hosts as cluster:
         job = cluster.submit('-k "ck method=count keep=3" -o out exec sh count.sh', cwd=tmp_path)

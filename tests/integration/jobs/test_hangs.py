@@ -66,7 +66,7 @@ def test_a_prometheus_counts_good_and_bad_jobs_and_a_collector_gets_traces(clust
     _, _, port = (cluster.folder.conf / "lsf.conf").read_text().partition("LAVA_METRICS_ADDRESS=")
 
     def page() -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port.split()[0]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port.split()[0]}/metrics", timeout=30) as answer:
             return str(answer.read().decode())
 
     for job in jobs:

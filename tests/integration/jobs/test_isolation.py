@@ -54,7 +54,7 @@ def test_what_one_host_lacks_ends_the_whole_job_with_one_reason(cluster: Cluster
     cluster.wait_for(job, "EXIT", timeout=20)
     text = cluster.run(f"bjobs -l -UF {job}").stdout
     assert "ended with exit code 127 on host2" in text
-    wait_until(lambda: "sleep" not in "".join(_commands(cluster)), 10, "no orphan")
+    wait_until(lambda: "sleep" not in "".join(_commands(cluster)), 30, "no orphan")
     missing = cluster.submit('-a "pytorch venv(/no/such)" -n 4 -R "span[ptile=2]" -o missing.out python x.py', cwd=tmp_path)
     cluster.wait_for(missing, "EXIT", timeout=20)
     assert "there is no virtual environment in /no/such" in (tmp_path / "missing.out").read_text()

@@ -57,7 +57,7 @@ def run(cluster: Cluster, words: str, cwd: Path, count: int = 1) -> list[tuple[s
         came.extend((to, text) for to, text in mails(cluster).items() if f"Job {job}" in text)
         return len(came) >= count
 
-    wait_until(all_came, 10, lambda: f"{count} mails: {came}")
+    wait_until(all_came, 30, lambda: f"{count} mails: {came}")
     return came
 
 
@@ -119,8 +119,8 @@ def test_a_mailer_that_hangs_holds_up_no_job(cluster: Cluster, tmp_path: Path) -
     slow.chmod(0o755)
     os.replace(slow, mailer)
     try:
-        assert cluster.wait_end(cluster.submit("true", cwd=tmp_path), timeout=10) == ["DONE"]
-        assert cluster.wait_end(cluster.submit("-o out3 true", cwd=tmp_path), timeout=10) == ["DONE"]
+        assert cluster.wait_end(cluster.submit("true", cwd=tmp_path), timeout=25) == ["DONE"]
+        assert cluster.wait_end(cluster.submit("-o out3 true", cwd=tmp_path), timeout=25) == ["DONE"]
     finally:
         slow.write_text(before)
         slow.chmod(0o755)

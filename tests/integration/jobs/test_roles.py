@@ -36,7 +36,7 @@ def run(cluster: Cluster, folder: Path, text: str | Path, state: str = "DONE") -
     job = lava_run(cluster, folder, f"-o out.%J {path}")
     out = folder / f"out.{job}"
     assert cluster.wait_end(job, timeout=60) == [state], out.read_text()
-    wait_until(lambda: "Resource usage summary" in out.read_text(), 10, "the report")
+    wait_until(lambda: "Resource usage summary" in out.read_text(), 30, "the report")
     return out.read_text().partition("\n-----")[0].splitlines()
 
 
@@ -55,7 +55,7 @@ def nothing_left(cluster: Cluster, mark: str) -> None:
                 found.append(name)
         return found
 
-    wait_until(lambda: not alive(), 10, lambda: f"no process of {mark}: {alive()}")
+    wait_until(lambda: not alive(), 30, lambda: f"no process of {mark}: {alive()}")
 
 
 def test_an_mpi_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ roles:
         assert len(lines) == 2
         assert lines[0] == lines[1]
         folder = Path(lines[0])
-        wait_until(lambda folder=folder, there=there: folder.exists() is there, 10, "the folder as it is to be")  # type: ignore[misc]
+        wait_until(lambda folder=folder, there=there: folder.exists() is there, 30, "the folder as it is to be")  # type: ignore[misc]
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -219,7 +219,7 @@ def test_agents_and_master_may_restart_under_it(cluster: Cluster, tmp_path: Path
     for name in ("agent-host1", "agent-host2", "lavad"):
         cluster.kill(name)
     (tmp_path / "fail.1").write_text("")
-    wait_until(lambda: not (tmp_path / "fail.1").exists(), 10, "a worker to end unheard")
+    wait_until(lambda: not (tmp_path / "fail.1").exists(), 30, "a worker to end unheard")
     cluster.up()
     wait_until(lambda: out.read_text().count("start 1") == 2, 30, lambda: f"worker 1 again: {out.read_text()}")
     (tmp_path / "go").write_text("")

@@ -144,7 +144,7 @@ while [ ! -e over ]; do sleep 0.05; done
 """
     job, _ = submit_script(cluster, tmp_path, script, ALL)
     (task,) = pids_in(tmp_path, "pid.*", 1)
-    wait_until(lambda: not alive(task), 10, "the task to be gone")
+    wait_until(lambda: not alive(task), 30, "the task to be gone")
     (tmp_path / "over").touch()
     cluster.wait_for(job, "DONE")
 
@@ -248,7 +248,7 @@ blaunch 'sh task.sh' & wait
     assert all(alive(pid) for pid in pids)
     cluster.run(f"bkill {job}")
     cluster.wait_for(job, "EXIT", timeout=40)
-    wait_until(lambda: not any(alive(pid) for pid in pids), 10, "everything to be gone")
+    wait_until(lambda: not any(alive(pid) for pid in pids), 30, "everything to be gone")
 
 
 def test_tasks_end_with_the_job_that_left_them(cluster: Cluster, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ exit 4
     job, _ = submit_script(cluster, tmp_path, script, ALL)
     (task,) = pids_in(tmp_path, "pid.*", 1)
     cluster.wait_for(job, "EXIT", timeout=40)
-    wait_until(lambda: not alive(task), 10, "the task to be gone")
+    wait_until(lambda: not alive(task), 30, "the task to be gone")
 
 
 def test_use_of_tasks_is_the_jobs(cluster: Cluster, tmp_path: Path) -> None:

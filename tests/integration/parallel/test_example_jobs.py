@@ -53,11 +53,11 @@ def test_heat_survives_the_loss_of_a_host(tmp_path: Path, which: int) -> None:
         wait_until(lambda: out.exists() and "steps 0 to" in out.read_text(), 30, "the first step")
         cluster.run(f"bchkpnt {job}", cwd=tmp_path)
         wait_until((tmp_path / "ck" / str(job) / "gen-1" / "MANIFEST").exists, 30, "a checkpoint")
-        wait_until(lambda: "checkpoint at step" in out.read_text(), 10, "the program to say so")
+        wait_until(lambda: "checkpoint at step" in out.read_text(), 30, "the program to say so")
         hosts = cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip().split(":")
         cluster.kill_host(hosts[which])
         cluster.wait_for(job, "DONE", timeout=120)
-        text = wait_until(lambda: out.read_text() if "Sender: LSF" in out.read_text() else "", 10, "the report")
+        text = wait_until(lambda: out.read_text() if "Sender: LSF" in out.read_text() else "", 30, "the report")
         assert re.search(r"restarted from generation 1 at step \d", text)
         assert text.count("Sender: LSF System") == 1
         assert "\nSuccessfully completed.\n" in text

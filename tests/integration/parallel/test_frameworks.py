@@ -72,7 +72,7 @@ pytestmark = pytest.mark.cluster(hosts=2)
 def run(cluster: Cluster, folder: Path, words: str, state: str = "DONE") -> list[str]:
     job = cluster.submit(f"-o out.%J {words}", cwd=folder)
     assert cluster.wait_end(job, timeout=60) == [state], (folder / f"out.{job}").read_text()
-    return said(wait_until(lambda: folder / f"out.{job}", 5, "output")).splitlines()
+    return said(wait_until(lambda: folder / f"out.{job}", 30, "output")).splitlines()
 
 
 def program(folder: Path, name: str, text: str) -> Path:

@@ -91,7 +91,7 @@ env = os.environ
 rank, size = int(env["HOROVOD_RANK"]), int(env["HOROVOD_SIZE"])
 url = f"http://{env['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{env['HOROVOD_GLOO_RENDEZVOUS_PORT']}/global/"
 def ask(verb, key, body=None):
-    return urllib.request.urlopen(urllib.request.Request(url + str(key), body, method=verb), timeout=10).read()
+    return urllib.request.urlopen(urllib.request.Request(url + str(key), body, method=verb), timeout=30).read()
 ask("PUT", rank, f"address of {rank}".encode())
 found = []
 while len(found) < size:

@@ -125,7 +125,7 @@ def test_64_ranks_on_four_hosts(cluster: Cluster, tmp_path: Path, program: Path)
     """Direct launch, one wiring for all."""
     job = cluster.submit(f'-a mpi -n 64 -R "span[ptile=16]" -o out {program}', cwd=tmp_path)
     cluster.wait_for(job, "DONE", timeout=120)
-    text = wait_until(lambda: (tmp_path / "out").read_text(), 10, "output")
+    text = wait_until(lambda: (tmp_path / "out").read_text(), 30, "output")
     assert by_host(text, 64) == {f"host{number}": 16 for number in range(1, 5)}
 
 

@@ -40,7 +40,7 @@ def run(cluster: Cluster, folder: Path, command: str, state: str, hosts: int = 2
     """(the job, its report) of four ranks that end in this state; MPI_Init of Open MPI may print before it is found out."""
     job = cluster.submit(f'-a mpi -n 4 -R "span[ptile={4 // hosts}]" -o out.%J {command}', cwd=folder)
     assert cluster.wait_end(job, timeout=90) == [state], (folder / f"out.{job}").read_text()
-    out = wait_until(lambda: folder / f"out.{job}", 5, "output")
+    out = wait_until(lambda: folder / f"out.{job}", 30, "output")
     wait_until(lambda: "Resource usage summary" in out.read_text(), 20, "the report")
     return job, out.read_text()
 

@@ -50,7 +50,7 @@ pytestmark = pytest.mark.cluster(
 
 def held_seconds(cluster: Cluster) -> float:
     address = (cluster.folder.conf / "lsf.conf").read_text().partition("LAVA_METRICS_ADDRESS=")[2].split()[0]
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
         found = re.search(r"^lava_gpu_held_idle_seconds_total (\S+)$", answer.read().decode(), re.MULTILINE)
     assert found
     return float(found[1])

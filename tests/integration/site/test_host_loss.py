@@ -93,4 +93,4 @@ def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
     pids = children([shepherd])
     os.kill(shepherd, signal.SIGKILL)
     cluster.wait_for(job, "EXIT", timeout=30)
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 10, "its processes gone")
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 30, "its processes gone")

@@ -109,7 +109,7 @@ def test_native_commands_of_a_wheel_have_their_plain_form_and_server(prefix: Pat
     assert sorted(os.listdir(plain)) == sorted((SERVER, *NATIVE))
     bsub = prefix / folder / "bsub"
     assert bsub.read_bytes()[:4] == b"\x7fELF"
-    wait_until(lambda: run(bsub, "-V", cwd=prefix, env=user) == "" and processes(prefix), 10, "a server")
+    wait_until(lambda: run(bsub, "-V", cwd=prefix, env=user) == "" and processes(prefix), 30, "a server")
     for pid in processes(prefix):
         os.kill(pid, signal.SIGTERM)
 

@@ -84,7 +84,7 @@ def test_a_job_starts_as_the_queue_says(cluster: Cluster) -> None:
     assert lines[7].endswith(".tmpdir")
     assert lines[8] == "x"
     assert lines[9].startswith("drwx------"), "LSB_SET_TMPDIR"
-    wait_until(lambda: not Path(lines[7]).exists(), 10, "the folder of a job goes with it")
+    wait_until(lambda: not Path(lines[7]).exists(), 30, "the folder of a job goes with it")
 
 
 def test_commands_run_around_a_job_in_lsfs_order_and_on_each_host(cluster: Cluster) -> None:

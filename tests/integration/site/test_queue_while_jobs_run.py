@@ -54,7 +54,7 @@ def test_what_is_around_a_job_and_what_its_exit_means(cluster: Cluster) -> None:
     assert f"by-lava {nice}\n" in (folder / "out").read_text()
     assert cluster.run(f"bhist -l {again}").stdout.count("Dispatched to <host1>") == 2, "once again, as MAX_JOB_REQUEUE says"
     assert "Execution CWD <>" not in cluster.run(f"bhist -l {again}").stdout
-    wait_until(lambda: said(cluster).count("post") >= 2, 10, lambda: str(said(cluster)))
+    wait_until(lambda: said(cluster).count("post") >= 2, 30, lambda: str(said(cluster)))
     assert said(cluster)[0] == "pre"
 
 
@@ -70,7 +70,7 @@ def test_the_queues_own_commands_stop_and_end_a_job(cluster: Cluster) -> None:
     wait_until(lambda: f"<{job}>" and cluster.run(f"bjobs -noheader -o pids {job}").stdout.strip() != "-", 20, "its process")
     cluster.run(f"bstop {job}")
     cluster.wait_for(job, "USUSP")
-    wait_until(lambda: "stop" in said(cluster), 10, lambda: str(said(cluster)))
+    wait_until(lambda: "stop" in said(cluster), 30, lambda: str(said(cluster)))
     cluster.run(f"bresume {job}")
     cluster.wait_for(job, "RUN")
     cluster.run(f"bkill {job}")

@@ -120,7 +120,7 @@ def tried(what, step):
         print(what, e.strerror)
 def talk(address):
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(5)
+        sock.settimeout(30)
         sock.connect(address)
         sock.sendall(b"\\0\\0\\0\\x02{}")
         return sock.recv(100)

@@ -95,7 +95,7 @@ def test_nothing_runs_on_when_the_starter_is_killed_and_the_next_one_knows(rig: 
     shepherds = rig.shepherds()
     rig.known()
     rig.kill()
-    wait_until(lambda: not any(map(alive, [pid, task, *shepherds])), 10, "all to be gone")
+    wait_until(lambda: not any(map(alive, [pid, task, *shepherds])), 30, "all to be gone")
     rig.start()
     parts = {p["uid"]: p for p in rig.hello["parts"]}
     assert set(parts) == {"done", "esc"}
@@ -137,7 +137,7 @@ def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig)
     rig.kill()
     assert alive(pid)
     rig.start()
-    wait_until(lambda: not alive(pid), 5, "the daemon to be gone")
+    wait_until(lambda: not alive(pid), 30, "the daemon to be gone")
     assert rig.known()["esc"]["state"] == "lost"
     paths = [Path(line) for line in group.read_text().splitlines()]
     assert all(path.exists() for path in paths)
@@ -166,7 +166,7 @@ def test_shared_memory_of_a_killed_job_goes_and_that_of_others_stays(rig: Rig) -
     try:
         for uid, seconds in (("killed", "100"), ("living", "100"), ("failed", "0.1")):
             rig.order(rig.part(uid, [sys.executable, "-I", "-S", "-c", MPI_LIKE, names[uid], seconds]))
-            wait_until(lambda: rig.text(uid) == "ready\n", 10, "the file")  # noqa: B023
+            wait_until(lambda: rig.text(uid) == "ready\n", 30, "the file")  # noqa: B023
         rig.gone("failed")
         rig.send({"do": "kill", "uids": ["killed"]})
         rig.gone("killed")
@@ -184,7 +184,7 @@ def test_an_end_on_disk_survives_a_shepherd_that_could_not_tell_it(rig: Rig) -> 
     shepherd = int(Path(f"/proc/{task}/stat").read_text().split()[3])
     go.touch()
     ends = rig.folder / "spool-hostA" / "ends"
-    wait_until(lambda: any(b"mute" in p.read_bytes() for p in ends.iterdir()), 10, "the end on disk")
+    wait_until(lambda: any(b"mute" in p.read_bytes() for p in ends.iterdir()), 30, "the end on disk")
     os.kill(shepherd, signal.SIGKILL)
     os.kill(rig.pid, signal.SIGCONT)
     assert rig.end("mute")["status"] == 3 << 8
@@ -206,7 +206,7 @@ def test_the_lease_ends_a_part_while_agent_and_starter_are_frozen(rig: Rig) -> N
     rig.order(rig.part("leased", "sleep 100", deadline=boottime() + 1.5), rig.part("free", "sleep 100"))
     task, free = rig.pid_of("leased"), rig.pid_of("free")
     os.kill(rig.pid, signal.SIGSTOP)
-    wait_until(lambda: not alive(task), 10, "the lease to end it")
+    wait_until(lambda: not alive(task), 30, "the lease to end it")
     assert alive(free)
     os.kill(rig.pid, signal.SIGCONT)
     end = rig.end("leased")
@@ -249,7 +249,7 @@ def test_an_agent_comes_back_to_what_happened_meanwhile(rig: Rig) -> None:
         rig.connect()
         return any(p["uid"] == "end" and p["state"] == "gone" for p in rig.hello["parts"])
 
-    wait_until(ended, 10, "the end in hello")
+    wait_until(ended, 30, "the end in hello")
     parts = {p["uid"]: p for p in rig.hello["parts"]}
     assert parts["end"]["end"]["status"] == 9 << 8
     assert (parts["run"]["state"], parts["run"]["pid"]) == ("running", task)
@@ -263,7 +263,7 @@ def test_a_new_hello_replaces_the_old_connection(rig: Rig) -> None:
     rig.sock = None
     rig.connect()
     assert old is not None
-    old.settimeout(10)
+    old.settimeout(30)
     assert old.recv(1) == b""
     old.close()
     assert rig.run("x", "exit 1")["status"] == 1 << 8
@@ -274,10 +274,15 @@ def test_stale_orders_are_refused_and_known_parts_told_again(rig: Rig) -> None:
     rig.gone("a")
     rig.order(rig.part("b", "touch ran"), rig.part("a", "touch ran"), seq=50)
     assert rig.report("b", "refused")["code"] == "stale"
-    wait_until(lambda: rig.pump() and [r["is"] for r in rig.reports["a"]] == ["ended", "ended"], 10, "the end again")
-    assert rig.reports["a"][0]["end"] == rig.reports["a"][1]["end"]
+
+    def ends() -> list[object]:
+        rig.pump()
+        return [report["end"] for report in rig.reports["a"] if report["is"] == "ended"]
+
+    wait_until(lambda: len(ends()) == 2, 30, "the end again")
     rig.order(rig.part("a", "touch ran"), seq=51)
-    wait_until(lambda: rig.pump() and len(rig.reports["a"]) == 3, 10, "the end again")
+    wait_until(lambda: len(ends()) == 3, 30, "the end again")
+    assert ends() == ends()[:1] * 3
     assert not (rig.folder / "ran").exists()
 
 
@@ -311,7 +316,7 @@ def test_nonsense_costs_the_connection_only(rig: Rig, data: bytes) -> None:
         except OSError:
             return True
 
-    wait_until(dropped, 10, "the drop")
+    wait_until(dropped, 30, "the drop")
     rig.connect()
     rig.seq = max(rig.seq, rig.hello["seq"])
     assert rig.run("after", "exit 3")["status"] == 3 << 8
@@ -321,7 +326,7 @@ def test_orders_before_hello_are_not_obeyed(rig: Rig) -> None:
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as stranger:
         stranger.connect(rig.socket_path)
         stranger.sendall(pack({"do": "start", "seq": 10**6, "parts": [rig.part("x", "touch ran")]}))
-        stranger.settimeout(10)
+        stranger.settimeout(30)
         assert stranger.recv(1) == b""
     assert rig.run("y", "exit 1")["status"] == 1 << 8
     assert not (rig.folder / "ran").exists()

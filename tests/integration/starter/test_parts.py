@@ -174,7 +174,7 @@ def test_before_and_after_commands(rig: Rig) -> None:
 def test_the_after_command_follows_a_kill_that_ends_the_job(rig: Rig, posts: bool) -> None:
     """But not one of an attempt that nobody wants any more."""
     rig.order(rig.part("ended", "echo up; sleep 100", post_exec="echo post $LSB_JOBEXIT_STAT >> log"))
-    wait_until(lambda: rig.text("ended") == "up\n", 10, "the command")
+    wait_until(lambda: rig.text("ended") == "up\n", 30, "the command")
     rig.send({"do": "kill", "uids": ["ended"], "posts": posts})
     rig.gone("ended")
     log = rig.folder / "log"
@@ -183,7 +183,7 @@ def test_the_after_command_follows_a_kill_that_ends_the_job(rig: Rig, posts: boo
 
 def test_kill_while_the_before_command_runs(rig: Rig) -> None:
     rig.order(rig.part("prekill", "touch ran", pre_exec="echo $$ > prepid; sleep 100"))
-    wait_until(lambda: (rig.folder / "prepid").exists() and (rig.folder / "prepid").read_text(), 10, "the pid")
+    wait_until(lambda: (rig.folder / "prepid").exists() and (rig.folder / "prepid").read_text(), 30, "the pid")
     rig.send({"do": "kill", "uids": ["prekill"]})
     assert rig.end("prekill")["status"] == 9
     rig.gone("prekill")
@@ -195,13 +195,13 @@ def test_signals_reach_groups_or_only_tasks(rig: Rig) -> None:
     trap = "trap 'echo top >> sig' USR1; "
     trap += "sh -c 'trap \"echo sub >> sig\" USR1; touch ready; while :; do sleep 0.05; done' & "
     rig.order(rig.part("sig", trap + "while :; do wait; done"))
-    wait_until(lambda: (rig.folder / "ready").exists(), 10, "the trap")
+    wait_until(lambda: (rig.folder / "ready").exists(), 30, "the trap")
     rig.send({"do": "signal", "uids": ["sig"], "sig": int(signal.SIGUSR1), "scope": "groups"})
     log = rig.folder / "sig"
-    wait_until(lambda: log.exists() and sorted(log.read_text().split()) == ["sub", "top"], 10, "both")
+    wait_until(lambda: log.exists() and sorted(log.read_text().split()) == ["sub", "top"], 30, "both")
     log.unlink()
     rig.send({"do": "signal", "uids": ["sig"], "sig": int(signal.SIGUSR1), "scope": "tasks"})
-    wait_until(lambda: log.exists() and log.read_text(), 10, "the task")
+    wait_until(lambda: log.exists() and log.read_text(), 30, "the task")
     assert log.read_text() == "top\n"
     rig.send({"do": "kill", "uids": ["sig", "unknown"]})
     rig.gone("sig")

@@ -93,7 +93,7 @@ def test_a_signal_that_asks_reaches_only_who_catches_it(rig: Rig, tmp_path: Path
     rig.pid_of("p")
     rig.send({"do": "signal", "uids": ["p"], "sig": signal.SIGUSR1, "scope": "catching", "within": 30})
     (tmp_path / "go").touch()
-    wait_until(lambda: rig.text("p") == "asked\n", 10, "the program to be asked")
+    wait_until(lambda: rig.text("p") == "asked\n", 30, "the program to be asked")
     rig.order(rig.part("deaf", "sleep 100"))
     rig.pid_of("deaf")
     rig.send({"do": "signal", "uids": ["deaf"], "sig": signal.SIGUSR1, "scope": "catching", "within": 0.3})
@@ -109,4 +109,4 @@ def test_only_what_the_user_may_write_is_written(rig: Rig, tmp_path: Path) -> No
     assert (tmp_path / "secret").read_text() == ""
     rig.send({"do": "append", "id": "bad", "user": {"uid": -1, "gid": 0, "name": "ghost"}, "path": "/x", "text": ""})
     assert "ghost" in rig.report("bad", "wrote")["error"]
-    wait_until(lambda: rig.run("p", "true")["status"] == 0, 10, "the starter to go on")
+    wait_until(lambda: rig.run("p", "true")["status"] == 0, 30, "the starter to go on")

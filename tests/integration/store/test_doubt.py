@@ -104,7 +104,7 @@ def test_a_connection_that_was_lost_before_is_not_in_doubt(site: Site) -> None:
     site.proxy.shut()
     others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     execute(site.url, f"SELECT pg_terminate_backend(pid) {others}")
-    wait_until(lambda: not site.proxy.lines, 10, "the connections to end")
+    wait_until(lambda: not site.proxy.lines, 30, "the connections to end")
     with pytest.raises(StoreAway):
         site.submit()
     assert site.jobs() == list(range(1, 11))
@@ -142,7 +142,7 @@ def test_a_commit_waits_for_a_take_over_and_is_refused_then(site: Site) -> None:
         other.execute("SELECT 1 FROM lease WHERE id = 1 FOR UPDATE")
         committing = threading.Thread(target=submit)
         committing.start()
-        wait_until(lambda: other.execute(waits).fetchone() == (1,), 10, "the commit to wait")
+        wait_until(lambda: other.execute(waits).fetchone() == (1,), 30, "the commit to wait")
         other.execute("UPDATE lease SET epoch = epoch + 1")
     committing.join()
     assert [type(error) for error in told] == [Fenced]

@@ -61,12 +61,12 @@ class AgentHost:
         """End agent, starter and jobs."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait(10)
+            self.process.wait(30)
         pid = self.starter_pid()
         if pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-            wait_until(lambda: not self.starter_pid() or not os.path.exists(f"/proc/{pid}"), 10, "the starter's end")
+            wait_until(lambda: not self.starter_pid() or not os.path.exists(f"/proc/{pid}"), 30, "the starter's end")
 
     def text(self, master: FakeMaster, command: str, **fields: object) -> pb.JobText:
         """A job text with what a plain job has."""
@@ -111,7 +111,7 @@ def fake_master() -> Iterator[FakeMaster]:
 def running(host: AgentHost, heard: Callable[[], object]) -> Iterator[AgentHost]:
     """A host that runs, and that its master has heard, for as long as the context lasts."""
     host.start()
-    wait_until(heard, 10, "the agent")
+    wait_until(heard, 30, "the agent")
     yield host
     host.stop()
 

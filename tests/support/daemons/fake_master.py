@@ -134,7 +134,7 @@ class FakeMaster(pb_grpc.AgentsServicer):
         """The reports of one kind about an attempt."""
         return [report for report in self.reports if report.uid == uid and report.WhichOneof("what") == what]
 
-    def wait_for(self, uid: str, what: str, timeout: float = 10.0) -> pb.Report:
+    def wait_for(self, uid: str, what: str, timeout: float = 30.0) -> pb.Report:
         """The first report of a kind about an attempt."""
         story: Callable[[], str] = lambda: f"{what} of {uid}; there are {self.reports}"  # noqa: E731
         return wait_until(lambda: self.of(uid, what), timeout, story)[0]

@@ -131,7 +131,7 @@ class Cluster:
         assert pid, f"{name} is not running"
         os.kill(pid, sign)
         if sign == signal.SIGKILL:
-            wait_until(lambda: not _is_alive(pid), 10, f"{name} to be gone")
+            wait_until(lambda: not _is_alive(pid), 30, f"{name} to be gone")
 
     def kill_host(self, host: str) -> None:
         """The loss of a whole host: agent and starter, which could tell of it, and then everything they started."""

@@ -25,7 +25,7 @@ def submit_script(
 
 def said(output: Path) -> str:
     """What the job wrote, without the report behind it; the report is waited for."""
-    wait_until(lambda: output.exists() and REPORT in output.read_text(), 10, "the report")
+    wait_until(lambda: output.exists() and REPORT in output.read_text(), 30, "the report")
     return output.read_text().partition(REPORT)[0].rstrip("\n") + "\n"
 
 

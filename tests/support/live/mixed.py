@@ -87,7 +87,7 @@ class MixedSite:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, sign)
             with contextlib.suppress(AssertionError):
-                wait_until(lambda: not self._alive(), 5, "the site to end")
+                wait_until(lambda: not self._alive(), 30, "the site to end")
         assert not self._alive(), f"left behind: {self._alive()}"
 
     def _alive(self) -> set[int]:

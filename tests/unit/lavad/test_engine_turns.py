@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from lavad.requests import MOST_OF_USER
 from lavad.store.batch import Batch, batch_of
 from lavad.store.rows import StoredText
 from lavad.store.writer import Store
-from tests.support.worlds.office import Office, bsub, gather, nothing, unwritable
+from tests.support.worlds.office import EngineClock, Office, bsub, gather, nothing, unwritable
 
 
 def test_a_uuid_that_memory_has_forgotten_gets_its_first_answer_and_costs_others_no_commit(office: Office, store: Store) -> None:
@@ -47,24 +46,9 @@ def test_users_take_turns(office: Office) -> None:
     office.check()
 
 
-class Clock:
-    """Of the engine: goes a microsecond whenever it is read, and a slice with each ``slow``, however busy the machine is."""
-
-    now = 0.0
-
-    def read(self) -> float:
-        Clock.now += 1e-6
-        return Clock.now
-
-
-@pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "time", SimpleNamespace(perf_counter=Clock().read))
-
-
 def slow(cluster: Cluster, now: float) -> Decided:
     """A job that takes more than a slice of a turn to be decided."""
-    Clock.now += 1.1 * SLICE
+    EngineClock.now += 1.1 * SLICE
     return bsub(cluster, now)
 
 
@@ -85,7 +69,7 @@ def test_a_slow_commit_is_shared_by_more(office: Office, monkeypatch: pytest.Mon
     commit = office.store.commit
 
     def slowly(batch: Batch) -> Sequence[StoredText]:
-        Clock.now += took
+        EngineClock.now += took
         return commit(batch)
 
     async def work(engine: Engine) -> list[Any]:

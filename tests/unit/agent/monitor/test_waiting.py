@@ -44,7 +44,7 @@ def test_what_a_reader_waits_in(reader: int) -> None:
         assert found is not None
         return waits_for(found)
 
-    wait_until(lambda: "pipe" in text(), 10, text)
+    wait_until(lambda: "pipe" in text(), 30, text)
 
 
 def asleep(pid: int) -> Proc | None:
@@ -53,7 +53,7 @@ def asleep(pid: int) -> Proc | None:
 
 
 def test_only_a_rank_that_was_still_for_some_samples_is_looked_at(reader: int) -> None:
-    found = wait_until(lambda: asleep(reader), 10, "the reader to wait")
+    found = wait_until(lambda: asleep(reader), 30, "the reader to wait")
     assert found is not None
     stillness = Stillness()
     seen = [stillness.see(0, 7, 10.0 * number, False, [found]) for number in range(STILL + 2)]

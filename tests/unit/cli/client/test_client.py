@@ -80,7 +80,7 @@ def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
     started = threading.Event()
 
     def come() -> None:
-        started.wait(10)
+        started.wait(30)
         masters.append(ScriptedMaster(caller.socket, DONE))
 
     coming = threading.Thread(target=come)

@@ -85,7 +85,7 @@ class Installed:
                 os.kill(pid, number)
             except ProcessLookupError:
                 pass
-        wait_until(lambda: not self.processes(), 10, lambda: f"the end of {self.processes()}")
+        wait_until(lambda: not self.processes(), 30, lambda: f"the end of {self.processes()}")
 
 
 def processes(folder: Path) -> dict[int, int]:

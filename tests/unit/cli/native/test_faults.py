@@ -154,7 +154,7 @@ def test_a_worker_that_has_grown_is_not_used_again(served: Installed, caller: Ca
     with ScriptedMaster(caller.socket, [SUBMITTED]):
         before = set(served.workers())
         assert served.served("bsub", environ=caller.environ, stdin=script).status == 0
-    wait_until(lambda: before - set(served.workers()), 10, "the end of the worker")
+    wait_until(lambda: before - set(served.workers()), 30, "the end of the worker")
 
 
 def test_a_user_has_eight_servers_at_most(served: Installed, caller: Caller) -> None:
@@ -170,7 +170,7 @@ def test_a_user_has_eight_servers_at_most(served: Installed, caller: Caller) -> 
             wait_until(done, 20, f"server {number}")
         else:
             assert not done()
-    wait_until(lambda: len(served.servers()) == 8, 10, lambda: f"eight: {served.servers()}")
+    wait_until(lambda: len(served.servers()) == 8, 30, lambda: f"eight: {served.servers()}")
     served.end()
 
 
@@ -190,7 +190,7 @@ def test_no_command_is_done_by_an_older_lava(tree: Installed, caller: Caller) ->
     path = tree.folder / "tree" / "proto" / "version.py"
     path.write_text(path.read_text() + "\nPRODUCT = 'a newer lava'\n")
     assert tree.run("bsub", "-V", environ=caller.environ) == WAS_PLAIN
-    wait_until(lambda: old not in tree.servers(), 10, "the end of the older server")
+    wait_until(lambda: old not in tree.servers(), 30, "the end of the older server")
     tree.start(caller.environ)
     assert tree.run("bsub", "-V", environ=caller.environ).err == b"a newer lava\n"
 
@@ -256,7 +256,7 @@ def as_other(everybodys: Installed, caller: Caller) -> Ran:
 def test_a_server_serves_its_user_alone(everybodys: Installed, caller: Caller, others_folder: Path) -> None:
     """Root is another user, too, on either side."""
     before = set(everybodys.servers())
-    wait_until(lambda: as_other(everybodys, caller).status == 0, 10, "a server of the other user's")
+    wait_until(lambda: as_other(everybodys, caller).status == 0, 30, "a server of the other user's")
     (server,) = set(everybodys.servers()) - before
     assert Path(f"/proc/{server}").stat().st_uid == OTHER
     (path,) = [path for path in others_folder.iterdir() if stat.S_ISSOCK(path.lstat().st_mode)]

@@ -34,7 +34,7 @@ def test_a_file_that_was_moved_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "lava.audit"
     file = AuditFile(str(path))
     file.put({"n": 1})
-    wait_until(lambda: path.exists() and numbers(path) == [1], 10)
+    wait_until(lambda: path.exists() and numbers(path) == [1], 30)
     path.rename(tmp_path / "old")
     file.put({"n": 2})
     file.close(10)
@@ -66,7 +66,7 @@ def test_a_disk_that_takes_nothing_holds_up_nobody(tmp_path: Path, monkeypatch: 
     for number in range(5000):
         file.put({"n": number})
     folder.mkdir()
-    wait_until(lambda: path.exists() and b"lost_entries" in path.read_bytes(), 10)
+    wait_until(lambda: path.exists() and b"lost_entries" in path.read_bytes(), 30)
     file.close(10)
     rows = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     lost = sum(row.get("lost_entries", 0) for row in rows)

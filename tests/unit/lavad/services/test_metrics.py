@@ -105,7 +105,7 @@ def test_the_page_is_served_and_closed() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     page = Server(Bench().metrics, str(port), "")
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", "/metrics")
     answer = connection.getresponse()
     assert (answer.status, b"lava_commits_total" in answer.read()) == (200, True)

@@ -66,7 +66,7 @@ def run() -> Iterator[Run]:
         env = {"CUDA_VISIBLE_DEVICES": ",".join(uuids), "LAVA_SIM_GPU_MB": str(mb), "LAVA_SIM_GPU_UTIL": str(util)} | more
         started.append(subprocess.Popen(["/bin/sleep", "1000"], env=env))
         # the kernel shows it a moment after the program has begun
-        wait_until(Path(f"/proc/{started[-1].pid}/environ").read_bytes, 10, "its environment")
+        wait_until(Path(f"/proc/{started[-1].pid}/environ").read_bytes, 30, "its environment")
         return started[-1].pid
 
     yield start

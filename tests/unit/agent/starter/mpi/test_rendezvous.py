@@ -39,7 +39,7 @@ def port() -> Iterator[int]:
 
 
 def ask(port: int, verb: str, path: str, body: bytes | None = None, key: str | None = None) -> tuple[int, bytes]:
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     link.request(verb, f"/{SECRET}:{port}{path}" if key is None else f"{key}{path}", body)
     answer = link.getresponse()
     found = (answer.status, answer.read())
@@ -71,7 +71,7 @@ def test_ranks_meet(port: int) -> None:
 
 def test_strangers_are_bounded(port: int) -> None:
     assert ask(port, "POST", "/global/0", b"x")[0] == 400
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     link.putrequest("PUT", f"/{SECRET}:{port}/global/0")
     link.putheader("Content-Length", str(MAX_BODY + 1))
     link.endheaders()

@@ -74,6 +74,6 @@ def test_it_loses_its_part_and_nobody_else_anything(tmp_path: Path, said: dict[s
         theirs.sendall(pack(said))
         watch.wait(5.0)
         assert handle.doomed
-        wait_until(lambda: shepherd.poll() is not None, 10, "the shepherd's end")
+        wait_until(lambda: shepherd.poll() is not None, 30, "the shepherd's end")
     assert parts["b"].state is PartState.PREPARING
     assert not [report for report in reports if isinstance(report, bytes) or report.uid == "b"]

@@ -49,6 +49,6 @@ def test_an_abstract_name_is_understood() -> None:
     name = f"lava-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind("\0" + name)
-        sock.settimeout(10)
+        sock.settimeout(30)
         Notify({"NOTIFY_SOCKET": "@" + name}).tell("STOPPING=1")
         assert sock.recv(99) == b"STOPPING=1"

@@ -51,7 +51,7 @@ def test_output_goes_on_where_its_file_was_and_signals_are_for_the_job(tmp_path:
     with out.open("r+b") as file:
         file.seek(0, os.SEEK_END)
         process = subprocess.Popen(job(tmp_path, "sh", "-c", text), stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
-    wait_until(lambda: "wrong" in out.read_text(), 10, "the job")
+    wait_until(lambda: "wrong" in out.read_text(), 30, "the job")
     first, own = method.processes_soon(process.pid)  # the job's own process may write before the first one has its name
     assert os.readlink(f"/proc/{own}/fd/1") == str(out)
     for pid in (process.pid, first, own):
