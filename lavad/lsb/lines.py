@@ -22,6 +22,7 @@ from lavad.lsb.write import (
     asked_hosts,
     exit_info,
     job_finish,
+    job_start,
     job_status,
     killed_waiting,
     limits_of,
@@ -211,10 +212,7 @@ def _job_start(lines: Lines, event: ev.JobDispatched) -> str:
     """JOB_START: a host name for each slot."""
     lines.earlier.first_hosts[event.key] = event.parts[0].host if event.parts else ""
     hosts = [part.host for part in event.parts for _ in range(part.slots)]
-    fields: list[Field] = [
-        job_of(event.key), int(JobState.RUN), 0, 0, 1.0, len(hosts), *hosts, "", "", 0, "", index_of(event.key), "", 0,
-    ]  # fmt: skip
-    return record("JOB_START", event.at, fields)
+    return job_start(event.key, event.at, hosts)
 
 
 @logs(ev.PartStarted)

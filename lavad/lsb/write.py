@@ -111,11 +111,6 @@ def job_status(key: int, at: float, state: int, reason: int = 0, end: End | None
 _UNKNOWN = _Shown(" ".join(["-1"] * (_RUSAGE - 3)))
 
 
-def _usage(end: End) -> list[Field]:
-    known: list[Field] = [float(end.utime), float(end.stime), end.max_mem]
-    return [*known, _UNKNOWN]
-
-
 _HOST_FIELDS = 5
 
 
@@ -153,6 +148,12 @@ class OfClass:
         self.pieces = [_joined(piece) for piece in pieces]
 
 
+def job_start(key: int, at: float, hosts: Sequence[str]) -> str:
+    """JOB_START; ``hosts``: a name for each slot."""
+    about = f"{job_of(key)} {JobState.RUN:d} 0 0 1.000000 {_joined([len(hosts), *hosts])}"
+    return f'"JOB_START" "{VERSION}" {int(at)} {about} "" "" 0 "" {index_of(key)} "" 0\n'
+
+
 def _joined(fields: Sequence[Field]) -> _Shown:
     """Fields that stand side by side, as they are shown."""
     return _Shown(" ".join([_SHOWN.get(field.__class__, _shown)(field) for field in fields]))
@@ -172,23 +173,25 @@ def job_finish(job: Job, alike: OfClass) -> str:
         utime=sum([end.utime for end in ends]) + left, stime=sum([end.stime for end in ends]),
         max_mem=max([end.max_mem for end in ends], default=0),
     )  # fmt: skip
-    usage: list[Field] = _usage(total) if ends else [-1.0, -1.0, -1, _UNKNOWN]
+    usage = f"{total.utime:.6f} {total.stime:.6f} {total.max_mem}" if ends else "-1.000000 -1.000000 -1"
     status = outcome.status if outcome is not None else 0
     reason = exit_info(outcome.reason) if outcome is not None else 0
     used = [field for part in run.parts for field in _host_usage(part)] if run is not None and len(run.parts) > 1 else []
     depend = job.depend.text if job.depend is not None else ""
     options = alike.options | (_JOB_NAME if job.name else 0) | (_DEPEND if depend else 0)
+    number, submitted, when = job_of(job.key), int(job.submitted), int(job.since)
     dispatched = int(run.dispatched) if run is not None else 0
     times, owner, files, asked, project, shell, reserved, after, described, limit, required, rest, command = alike.pieces
-    fields: list[Field] = [
-        job_of(job.key), alike.uid, options, alike.slots, int(job.submitted), times, dispatched, owner, depend, files,
-        f"{int(job.submitted)}.{job_of(job.key)}", asked, len(hosts), *hosts, int(job.state), 1.0, job.name, command, *usage,
-        project, status, shell, index_of(job.key), total.max_mem, max([end.max_swap for end in ends], default=0), reserved,
-        reason, after, dispatched, described, len(used) // _HOST_FIELDS, *used, limit,
-        max([end.avg_mem for end in ends], default=0), required, max(0, int(job.since) - dispatched) if dispatched else 0, rest,
-        len(hosts), *hosts, _LAST,
-    ]  # fmt: skip
-    return record("JOB_FINISH", job.since, fields)
+    named = _joined([len(hosts), *hosts])
+    swap, average = max([end.max_swap for end in ends], default=0), max([end.avg_mem for end in ends], default=0)
+    # all in one text, as the line of each job that ends has a hundred fields
+    return (
+        f'"JOB_FINISH" "{VERSION}" {when} {number} {alike.uid} {options} {alike.slots} {submitted} {times} {dispatched} {owner}'
+        f' {_quoted(depend)} {files} "{submitted}.{number}" {asked} {named} {job.state:d} 1.000000 {_quoted(job.name)} {command}'
+        f" {usage} {_UNKNOWN} {project} {status} {shell} {index_of(job.key)} {total.max_mem} {swap} {reserved} {reason} {after}"
+        f" {dispatched} {described} {_joined([len(used) // _HOST_FIELDS, *used])} {limit} {average} {required}"
+        f" {max(0, when - dispatched) if dispatched else 0} {rest} {named} {_LAST}\n"
+    )
 
 
 def killed_waiting(key: int, at: float, by: str, uid: int) -> str:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from lavad.collector import look_rarely
 from lavad.core.events import Configured, Event
 from lavad.lsb import archive, position
 from lavad.lsb.lines import ACCOUNTS, EVENTS, Earlier, lines_of
@@ -114,6 +115,7 @@ def _site(link: socket.socket) -> feed.ReplicaSettings:
 def main() -> int:
     """Entry point: writes until the master is gone."""
     set_title("lava-eventlog")
+    look_rarely()
     link = child_socket()
     site = _site(link)
     folder = position.folder_of(site.lsf["LSB_SHAREDIR"], site.cluster)
