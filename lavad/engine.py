@@ -43,8 +43,10 @@ KEPT_ANSWERS, KEPT_BYTES = 2_000, 16 << 20
 """Recent answers kept in memory, and their bytes; a retry that is not found here is looked up in the store."""
 SLICE = 0.025
 """Seconds for which requests of one user are decided in one turn; what is left then waits for the next, behind other users."""
-SLICE_OF_MASTER = SLICE_OF_USERS = 0.05
-"""The same of the master itself, which asks for reports of hosts and plans; and of all users together."""
+SLICE_OF_MASTER, SLICE_OF_USERS = 0.004, 0.05
+"""The same of the master itself, which asks for reports of hosts and plans, and of all users together. What the master asks is
+decided in less time than it takes to be committed and told, for which a user waits twice: for the turn under way, and their own.
+"""
 QUICK, MOST_STRETCH = 0.05, 10.0
 """Seconds of a commit up to which slices are as long as that. Behind one that took longer they are longer in proportion, at most
 so many times: each turn waits for its commit, so that with few decisions in a turn most of the time would pass with waiting."""
@@ -235,6 +237,7 @@ class Engine:
     def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> None:
         """Decide requests, of the master, each user and all users as many as their slices have time for; the others wait on."""
         turn.requests = [*turn.requests, *requests]
+        turn.spent[""] = 0.0  # a plan that was waited for is not to wait for the next turn
         left: list[Request] = []
         for request in requests:
             user = request.user

@@ -14,8 +14,8 @@ from proto.answers import Answer
 
 Decide = Callable[[Cluster, float], Decided]
 Join = Callable[[Sequence[Answer]], Answer]
-MOST_OF_USER = 200
-"""Requests of one user in one turn."""
+MOST_OF_USER, MOST_OF_MASTER = 200, 1000
+"""Requests of one user, and of the master itself, in one turn."""
 
 
 def key_of(user: str, uuid: str) -> str:
@@ -75,14 +75,15 @@ class Waiting:
 
     def put_back(self, requests: Sequence[Request]) -> None:
         """Return what a turn had no time for to the front of the queues of their users, which go first next time."""
-        first: dict[str, deque[Request]] = {}
-        for request in requests:
-            first.setdefault(request.user, deque()).append(request)
-        self._of = {user: queue + self._of.pop(user, deque()) for user, queue in first.items()} | self._of
+        first = {user: self._of.pop(user, deque()) for user in dict.fromkeys(request.user for request in requests)}
+        for request in reversed(requests):
+            first[request.user].appendleft(request)
+        self._of = first | self._of
 
     def take(self) -> list[Request]:
         """Those of the next turn: of the master itself first, then one of each user in turn, as long as there are any."""
-        found = list(self._of.pop("", ()))
+        own = self._of.pop("", deque())
+        found = [own.popleft() for _ in range(min(MOST_OF_MASTER, len(own)))]
         for _ in range(MOST_OF_USER):
             if not self._of:
                 break
@@ -90,4 +91,6 @@ class Waiting:
                 found.append(queue.popleft())
                 if not queue:
                     del self._of[user]
+        if own:
+            self._of[""] = own
         return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 
 from lavad.store.connect import wrapped
 from lavad.store.rows import Rows
-from lavad.store.statements import Call, Statements
+from lavad.store.statements import TOGETHER, Call, Statements
 
 if TYPE_CHECKING:
     import sqlite3
@@ -64,7 +65,10 @@ def send(connection: sa.Connection, statements: Statements, rows: Rows, epoch: i
         held = int(driver.execute(statements.epoch).fetchone()[0])
         if held == epoch:
             for write, values in rows.writes:
-                driver.executemany(write.text, values)
+                whole = len(values) - len(values) % TOGETHER if write.many else 0
+                for at in range(0, whole, TOGETHER):
+                    driver.execute(write.many, [*chain.from_iterable(values[at : at + TOGETHER])])
+                driver.executemany(write.text, values[whole:])
     except sqlite3.Error as error:
         raise wrapped(error, sqlite3.Error, connection) from error
     return held

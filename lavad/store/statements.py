@@ -1,7 +1,7 @@
 """The SQL text of the writer, one statement for each table and kind of write, for one dialect.
 
-SQLite runs a statement for each row; PostgreSQL takes many rows in one, as arrays (``arrays.py``), as each statement that it runs
-costs it and its client more than the row itself.
+Both databases take several rows in a statement, as each statement that is run costs as much as a row: PostgreSQL any number, as
+arrays (``arrays.py``), SQLite TOGETHER of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from lavad.store import schema
 from lavad.store.arrays import Kind, Row, kind_of
 
+TOGETHER = 16
+"""Rows of a statement of SQLite. Python's other threads run on while it is carried out, and have to be waited for after it."""
 Call = tuple[str, Sequence[bytes | None]]
 """A statement with its parameters, in binary form."""
 
@@ -33,7 +35,7 @@ class Write(msgspec.Struct, frozen=True):
     kinds: tuple[Kind, ...] = ()
     """Of the columns."""
     many: str = ""
-    """Of many, as arrays of the columns; "": there is none."""
+    """Of many, in PostgreSQL as arrays of the columns, in SQLite of TOGETHER; "": there is none."""
     key: tuple[int, ...] = ()
     """Columns by which a later row takes the place of an earlier one; PostgreSQL refuses both in one statement."""
 
@@ -66,9 +68,10 @@ def insert(columns: Columns, dialect: sa.Dialect, conflict: str = "", key: tuple
     """INSERT of new rows with these columns; the others are NULL."""
     into = f"INSERT INTO {columns[0].table} ({', '.join(_names(columns, dialect))})"
     marks = _marks(dialect, len(columns))
-    one = f"{into} VALUES ({', '.join(marks)}){conflict}"
+    row = f"({', '.join(marks)})"
+    one = f"{into} VALUES {row}{conflict}"
     if dialect.name == "sqlite":
-        return Write(one)
+        return Write(one, many=f"{into} VALUES {', '.join([row] * TOGETHER)}{conflict}")
     kinds = tuple(map(kind_of, columns))
     # side by side they are read as they are; of FROM unnest(all of them) PostgreSQL makes tables first
     arrays = ", ".join(f"unnest({mark}::{kind.name}[])" for mark, kind in zip(marks, kinds, strict=True))

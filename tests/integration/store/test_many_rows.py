@@ -12,12 +12,15 @@ from lavad.store.codec import encode
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreAway
 from lavad.store.lease import Lease
 from lavad.store.load import load
+from lavad.store.statements import TOGETHER
 from lavad.store.writer import Store
 from tests.support.stores.postgres import execute, new_database
 from tests.support.stores.stores import commit, rows_of, store, store_url  # noqa: F401
 
 MANY = 1500
 """More than one statement takes."""
+SOME = TOGETHER + 4
+"""More than one statement of SQLite takes."""
 
 
 def submitted(cluster: Cluster, count: int) -> list[ev.Event]:
@@ -45,8 +48,8 @@ def test_many_rows_are_what_single_ones_are(store: Store, store_url: str) -> Non
 
 def test_the_last_of_several_rows_of_a_key_stays(store: Store, store_url: str) -> None:  # noqa: F811
     cluster = Cluster()
-    texts = [(1, JobText(command=f"sleep {turn}", env="")) for turn in range(6)]
-    commit(store, cluster, submitted(cluster, 6), texts=texts, envs=[("same", b"\x80")] * 6)
+    texts = [(1, JobText(command=f"sleep {turn}", env="")) for turn in range(SOME)]
+    commit(store, cluster, submitted(cluster, SOME), texts=texts, envs=[("same", b"\x80")] * SOME)
     rows = rows_of(store_url)
     assert rows["texts"] == [(1, encode(texts[-1][1]), None)]
     assert rows["blobs"] == [("same", b"\x80")]
@@ -55,7 +58,7 @@ def test_the_last_of_several_rows_of_a_key_stays(store: Store, store_url: str) -
 def test_numbers_that_the_database_cannot_hold_are_refused(store: Store) -> None:  # noqa: F811
     cluster = Cluster()
     commit(store, cluster, submitted(cluster, 5))
-    taken = [(1, number, "x") for number in (1, 2, 3, 1 << 70)]
+    taken = [(1, number, "x") for number in (*range(1, SOME), 1 << 70)]
     with pytest.raises(RecordRefused):
         commit(store, cluster, submitted(cluster, 5), attached=taken)
     commit(store, cluster, submitted(cluster, 5))

@@ -14,7 +14,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.events import Event
 from lavad.core.lang.asks import Refused
 from lavad.engine import QUICK, SLICE, Engine
-from lavad.requests import MOST_OF_USER
+from lavad.requests import MOST_OF_MASTER, MOST_OF_USER, Request, Waiting
 from lavad.store.batch import Batch, batch_of
 from lavad.store.rows import StoredText
 from lavad.store.writer import Store
@@ -156,3 +156,22 @@ def test_who_is_answered_hears_of_it_before_the_next_turn(office: Office) -> Non
 
     office.serve(work)
     assert decided[-1] == ["the answer"]
+
+
+def test_however_much_the_master_asks_a_turn_looks_at_some_of_it(office: Office) -> None:
+    """Those of hosts that come back all at once are no list that each turn goes through from its begin to its end."""
+
+    async def work(engine: Engine) -> list[Any]:
+        waiting = Waiting()
+        asked = [Request([nothing], str(number), "", None) for number in range(MOST_OF_MASTER + 2)]
+        users = [Request([nothing], name, name, None) for name in ("ann", "eve", "ann")]
+        for request in (*asked, *users):
+            waiting.add(request)
+        first = waiting.take()
+        assert first == [*asked[:MOST_OF_MASTER], users[0], users[1], users[2]]
+        waiting.put_back([*asked[7:MOST_OF_MASTER], users[1], users[2]])
+        assert waiting.take() == [*asked[7:], users[1], users[2]]
+        assert not waiting
+        return []
+
+    office.serve(work)

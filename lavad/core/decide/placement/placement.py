@@ -27,8 +27,8 @@ from lavad.core.rules.reserved import Reserved
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
 
-AT_ONCE = 512
-"""Hosts of jobs that one decision starts, about: 20 ms of the engine's, in which no user is answered."""
+AT_ONCE = 128
+"""Hosts of jobs that one decision starts, about: with their commit 5 ms, in which no user is answered."""
 
 
 def accept(
