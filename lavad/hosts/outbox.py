@@ -9,6 +9,7 @@ from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobModified, PartLeft
 from lavad.core.job.job import Attempt, Job, Part
+from lavad.core.job.places import places_of
 from lavad.core.job.reports import UNSENDABLE, RefusedReport
 from lavad.core.job.resize import uid_of
 from lavad.core.lang.ids import job_of
@@ -65,7 +66,7 @@ class Outbox:
         for key in sorted(self._cluster.use.hosts[session.host].jobs):
             job = self._cluster.jobs.rows[key]
             if job.run is not None:
-                session.offer(job.run.uid, effects_due(job, session.host))
+                session.offer(job.run.uid, effects_due(job, places_of(job.run, session.host)))
 
     def overdue(self, session: Session, now: float) -> None:
         """Send orders again on which a host should have acted by ``now``, in seconds of any clock that nobody sets."""

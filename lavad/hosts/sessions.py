@@ -7,7 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lavad.core.job.job import Job, Part
+from lavad.core.cluster.usage_index import MANY, changed_parts
+from lavad.core.job.job import Attempt, Job, Part
+from lavad.core.job.places import places_of
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import PartState
 from lavad.core.rules.effects import Effect, FinishPart, KillPart, effects_due, effects_of_end
@@ -135,7 +137,7 @@ class Session:
                 count += 1
                 at = now + (now - since)
                 self._sent.pop(run.uid, None)
-                self.offer(run.uid, effects_due(job, self.host))
+                self.offer(run.uid, effects_due(job, places_of(run, self.host)))
             waits[run.uid] = (since, at)
         self._waits = waits
         return count
@@ -196,7 +198,7 @@ def _awaits(job: Job, part: Part) -> bool:
     run = job.run
     if run is None or part.state not in (PartState.PREPARED, PartState.RUNNING) or not (run.refused or run.verdict):
         return False
-    return any(isinstance(effect, KillPart | FinishPart) for effect in effects_due(job, part.host))
+    return any(isinstance(effect, KillPart | FinishPart) for effect in effects_due(job, places_of(run, part.host)))
 
 
 class Sessions:
@@ -206,6 +208,8 @@ class Sessions:
         self.rows: dict[str, Session] = {}
         self.sent: dict[str, dict[str, int]] = {}
         """Host to the attempts (uid to key of the job) whose start this master sent there; kept when the stream ends."""
+        self._offered: dict[int, Job] = {}
+        """Jobs with many parts, as they were when they were offered last."""
 
     def open(self, session: Session) -> None:
         """A host has connected; an older stream of it ends."""
@@ -241,11 +245,28 @@ class Sessions:
         for job in jobs:
             if job.run is None:
                 continue
-            due = by_host(effects_due(job))
-            for part in job.run.parts:
-                session = self.rows.get(part.host)
+            places = self._changed(job, job.run)
+            due = by_host(effects_due(job, places))
+            for place in places:
+                host = job.run.parts[place].host
+                session = self.rows.get(host)
                 if session is not None:
-                    session.offer(job.run.uid, due.get(part.host, ()))
+                    session.offer(job.run.uid, due.get(host, ()))
+
+    def _changed(self, job: Job, run: Attempt) -> Sequence[int]:
+        """The places of parts for which something else may be due than when the job was offered before.
+
+        A large job is offered with each commit that has one of its reports, which are about a few of its parts.
+        """
+        everywhere = range(len(run.parts))
+        if run.elastic or len(run.parts) < MANY:
+            return everywhere
+        former, self._offered[job.key] = self._offered.get(job.key), job
+        changed = None if former is None else changed_parts(former, job)
+        # what becomes of the first part is for all of them
+        if changed is None or any(part is run.parts[0] for _, part in changed):
+            return everywhere
+        return [place for _, part in changed for place in places_of(run, part.host)]
 
     def forget_host(self, host: str, job: Job | None) -> None:
         """A host has left an attempt: forget what was sent there for it."""
@@ -269,6 +290,7 @@ class Sessions:
     def end_attempts(self, jobs: Iterable[Job]) -> None:
         """Attempts are over: forget what was sent for them, and end their remains on their hosts."""
         for job in jobs:
+            self._offered.pop(job.key, None)
             if job.run is not None:
                 left = by_host(effects_of_end(job))
                 for part in job.run.parts:

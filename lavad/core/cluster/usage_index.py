@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
+from operator import is_not
 from typing import TypeVar
 
 from lavad.core.cluster.gpu_book import GpuBook
@@ -154,7 +156,8 @@ def changed_parts(old: Job, new: Job) -> list[tuple[Part, Part]] | None:
         return None
     if any(getattr(was, name) is not getattr(now, name) for name in _ATTEMPT):
         return None
-    changed = [(a, b) for a, b in zip(was.parts, now.parts, strict=True) if a is not b]
+    pairs = zip(was.parts, now.parts, strict=True)
+    changed = list(compress(pairs, map(is_not, was.parts, now.parts)))
     return changed if all(_moves(a, b) for a, b in changed) else None
 
 

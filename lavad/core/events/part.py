@@ -10,16 +10,14 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds
 from lavad.core.events.records import attempt_of, staying
 from lavad.core.job.job import Attempt, End, Job, TaskRun
+from lavad.core.job.places import places_of
 from lavad.core.lang.states import PartState, TaskState
 
 
 def with_part(run: Attempt, host: str, **changes: object) -> Attempt:
     """The attempt with one part changed; of a host that had an earlier part of it, both."""
-    hosts = [part.host for part in run.parts]
     parts = list(run.parts)
-    at = -1
-    for _ in range(hosts.count(host)):
-        at = hosts.index(host, at + 1)
+    for at in places_of(run, host):
         parts[at] = replace(parts[at], **changes)
     return replace(run, parts=tuple(parts))
 
@@ -133,7 +131,7 @@ def with_end(run: Attempt, host: str, end: End) -> Attempt:
     """The attempt after a part's process ended. The verdict is the end of the first part, or an earlier failure of another part;
     a failure of the first part after a host was lost is a consequence of that loss.
     """
-    leaving = any(part.leaving for part in run.parts if part.host == host)
+    leaving = any(run.parts[at].leaving for at in places_of(run, host))
     run = with_part(run, host, end=end)
     if leaving:
         return run
@@ -201,7 +199,7 @@ def _part_fenced(cluster: Cluster, event: PartFenced) -> None:
 
 def with_fence(run: Attempt, host: str, at: float) -> Attempt:
     """The attempt after a part's host was fenced; a part that had ended before does not change the verdict."""
-    ended = any(part.host == host and part.end is not None for part in run.parts)
+    ended = any(run.parts[at].end is not None for at in places_of(run, host))
     run = with_part(run, host, state=PartState.FENCED)
     if ended or run.verdict is not None:
         return run

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from lavad.core.job.gpu_use import GpuSums, measured
 from lavad.core.job.job import Attempt, End, Job, Part, Placed
+from lavad.core.job.places import places_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, PartState
 
@@ -46,7 +47,7 @@ def uid_of(run: Attempt, part: Part) -> str:
 
 def is_part(run: Attempt, host: str, uid: str) -> bool:
     """Whether the attempt has a part with this uid on the host."""
-    return any(part.host == host and uid_of(run, part) == uid for part in run.parts)
+    return any(uid_of(run, run.parts[at]) == uid for at in places_of(run, host))
 
 
 def staying(run: Attempt) -> list[Part]:

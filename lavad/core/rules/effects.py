@@ -5,7 +5,7 @@ Effects are idempotent: by (key, attempt, uid, number of the pending signal) an 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypedDict
 
@@ -114,22 +114,21 @@ class TellHosts(Effect, frozen=True):
     command: str = ""
 
 
-def effects_due(job: Job, host: str = "") -> list[Effect]:
+def effects_due(job: Job, places: Iterable[int] | None = None) -> list[Effect]:
     """The effects that are due for a job with an attempt, in the order in which an agent must receive them.
 
-    ``host``: those of its part on this host alone.
+    ``places``: those of its parts at these places alone.
     """
     run = job.run
     if run is None:
         return []
     due: list[Effect] = []
+    chosen = [(place, run.parts[place]) for place in (range(len(run.parts)) if places is None else places)]
     # computed once, as each part is told about all
-    links = links_of(run) if any(part.state is PartState.STARTING for part in run.parts) else (Endpoint(), ())
+    links = links_of(run) if any(part.state is PartState.STARTING for _, part in chosen) else (Endpoint(), ())
     hosts = tuple((part.host, part.slots, part.node_index) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
-    for place, part in enumerate(run.parts):
-        if host and part.host != host:
-            continue
+    for place, part in chosen:
         due += _part_effects(job, run, part, place, links, tasks.get(place, ()))
         if hosts and part.state is PartState.RUNNING and not part.leaving and not _must_end(run, part, place):
             due.append(_tell_hosts(job, run, part, place, hosts))

@@ -38,7 +38,8 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     """Events once every part is over, none before. ``end``: end of the only part, where it has no event of its own."""
     run = job.run
     assert run is not None
-    if any(part.state not in OVER for part in run.parts):
+    # the last parts first, as hosts report more or less in their order
+    if any(part.state not in OVER for part in reversed(run.parts)):
         return []
     spec = cluster.specs.rows[job.spec]
     rule = exit_rule(cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue), spec)

@@ -19,6 +19,7 @@ from lavad.core.events.resize import left, shrank
 from lavad.core.job.checkpoints import Checkpoints, Generation, made
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
+from lavad.core.job.places import places_of
 from lavad.core.job.reports import (
     CheckpointReport,
     EndedReport,
@@ -44,8 +45,9 @@ def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part]
     job = cluster.jobs.rows.get(report.key)
     if job is None or job.run is None:
         return None
-    for part in job.run.parts:
-        if part.host == report.host and part.state not in OVER and uid_of(job.run, part) == report.uid:
+    for at in places_of(job.run, report.host):
+        part = job.run.parts[at]
+        if part.state not in OVER and uid_of(job.run, part) == report.uid:
             return job, job.run, part
     return None
 
@@ -69,7 +71,8 @@ def prepared(cluster: Cluster, report: PreparedReport, now: float) -> list[ev.Ev
 
 def may_go(run: Attempt) -> bool:
     """Whether every part of the gang is prepared."""
-    ready = all(part.state is PartState.PREPARED for part in run.parts)
+    # hosts report more or less in their order: until the end one of the last has not
+    ready = all(part.state is PartState.PREPARED for part in reversed(run.parts))
     return ready and not run.refused and run.verdict is None
 
 

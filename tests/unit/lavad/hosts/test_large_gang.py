@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any, TypeAlias, cast
 
 from lavad.committed import Committed
+from lavad.core.job.job import End
 from lavad.core.job.reports import RefusedReport
 from lavad.core.job.spec import JobText
 from lavad.hosts.job_text_cache import JobTextCache
@@ -108,3 +109,18 @@ def test_the_work_for_a_host_does_not_grow_with_the_hosts() -> None:
     """No host is looked for among all of them."""
     _lines(Gang(10))  # what is imported and cached for the first of them
     assert _lines(Gang(2 * HOSTS)) < 4.2 * _lines(Gang(HOSTS // 2))
+
+
+def test_what_becomes_of_one_host_is_for_all() -> None:
+    gang = Gang(HOSTS)
+    uid = gang.sent()[0][1].uid
+    for what, *values in (("prepared", "10.0.0.1:7"), ("started", 7, gang.world.now, "/")):
+        for name in gang.names:
+            gang.world.hear(what, gang.key, uid, name, *values)
+            gang.committed()
+    gang.sent()
+    gang.world.hear("ended", gang.key, uid, gang.names[3], End(status=256, at=gang.world.now), False)
+    gang.committed()
+    ends = gang.sent()
+    assert sorted(name for name, _ in ends) == [name for name in gang.names if name != gang.names[3]]
+    assert all(order.HasField("kill") for _, order in ends)
