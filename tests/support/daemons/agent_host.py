@@ -111,9 +111,11 @@ def fake_master() -> Iterator[FakeMaster]:
 def running(host: AgentHost, heard: Callable[[], object]) -> Iterator[AgentHost]:
     """A host that runs, and that its master has heard, for as long as the context lasts."""
     host.start()
-    wait_until(heard, 30, "the agent")
-    yield host
-    host.stop()
+    try:
+        wait_until(heard, 30, "the agent")
+        yield host
+    finally:
+        host.stop()
 
 
 KEYS = itertools.count(100)
