@@ -208,7 +208,7 @@ class Daemon:
         runner = self._runner
         while True:
             await asyncio.sleep(CHECKPOINT_PAUSE)
-            if any(entry.checkpoint is not None for entry in runner.table):
+            if any(entry.checkpoint is not None or entry.work.copied is not None for entry in runner.table):
                 self._inbox.put_nowait(runner.parts.look_for_checkpoints)
 
     async def _clean(self) -> None:

@@ -883,7 +883,7 @@ class Limits(_message.Message):
     def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ..., threads: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish", "hosts", "limits", "amend", "copy_to")
+    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish", "hosts", "limits", "amend", "copy_to", "copy_generation")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -898,6 +898,7 @@ class Order(_message.Message):
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     AMEND_FIELD_NUMBER: _ClassVar[int]
     COPY_TO_FIELD_NUMBER: _ClassVar[int]
+    COPY_GENERATION_FIELD_NUMBER: _ClassVar[int]
     key: int
     attempt: int
     uid: str
@@ -912,7 +913,8 @@ class Order(_message.Message):
     limits: Limits
     amend: Amend
     copy_to: Holder
-    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., amend: _Optional[_Union[Amend, _Mapping]] = ..., copy_to: _Optional[_Union[Holder, _Mapping]] = ...) -> None: ...
+    copy_generation: int
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., amend: _Optional[_Union[Amend, _Mapping]] = ..., copy_to: _Optional[_Union[Holder, _Mapping]] = ..., copy_generation: _Optional[int] = ...) -> None: ...
 
 class RoleSlots(_message.Message):
     __slots__ = ("role", "first", "count")

@@ -36,7 +36,7 @@ def copier(
     """The part that copies a generation to the shared folder or ``holder``, with the least claim to processors and disks."""
     env = {"LAVA_HOST": site.host} | checkpoints.holders([holder] if holder is not None else [])
     found = report.command_part(uid, order, made, "checkpoint copy", "/", "", env)
-    argv = checkpoints.staging(made.text, site, made.user.name, order.key, generation)
+    argv = checkpoints.staging(made.text, site, made.user.name, order, generation)
     # the kernel gives a process of this niceness the lowest priority on disks, too
     return found._replace(argv=argv, notes=True, stderr=None, nice=LEAST, deadline=deadline)
 

@@ -40,6 +40,11 @@ class Staging(msgspec.Struct, frozen=True):
     """The host to which the one goes that is being copied."""
     failed: int = 0
     """Copies in a row that have failed."""
+    named: bool = False
+    """Of a job on several hosts: all of them copy the generation that the master names, ``wanted`` (-1: none yet)."""
+    wanted: int = -1
+    first: bool = True
+    """This is the job's first host, which tells the master."""
 
 
 Decided = tuple[Staging, list[Effect]]
@@ -47,6 +52,7 @@ Decided = tuple[Staging, list[Effect]]
 
 def look(now: float, state: Staging, newest: int) -> Decided:
     """``newest`` is the newest whole generation, -1: there is none. What is there already is found so by who copies."""
+    newest = state.wanted if state.named else newest
     if not is_due(now, state, newest):
         return state, []
     return replace(state, under_way=newest, since=now, towards=state.holder), [StageGeneration(state.uid, newest)]
@@ -62,6 +68,18 @@ def to_host(state: Staging, host: str) -> Staging:
     return state if host == state.holder else replace(state, holder=host, staged=-1)
 
 
+def name(state: Staging, generation: int) -> Staging:
+    """The master has named the generation that all hosts of the job copy; it is named again where it could not be copied."""
+    if generation == state.wanted:
+        return state
+    return replace(state, wanted=generation, retry=0.0 if state.retry < math.inf else state.retry, why="", failed=0)
+
+
+def is_given_up(state: Staging) -> bool:
+    """Whether another generation is copied than is wanted."""
+    return state.named and state.under_way >= 0 and state.under_way != state.wanted
+
+
 def found(now: float, state: Staging, generation: int) -> Staging:
     """A copy is being made that was begun before the agent started."""
     return replace(state, under_way=generation, since=now, towards="")
@@ -71,15 +89,19 @@ def done(now: float, state: Staging, size: int, why: str, by_host: bool = False)
     """The copy is whole, of ``size`` bytes, or ``why`` it is not (``by_host``: for its holder); the same reason is told once."""
     generation, host = state.under_way, state.towards
     seconds = now - state.since
+    if is_given_up(state):
+        return replace(state, under_way=-1), []
     if state.away and not host:
         return replace(state, under_way=-1), []  # of before the agent started, and made again: what is there is found to be
     if why:
+        if not state.first:
+            return replace(state, under_way=-1, retry=now + RETRY, why=why), []  # the first host tells, which waits for all parts
         blamed = host if by_host else ""
         told: list[Effect] = [] if why == state.why else [ReportStaged(state.uid, generation, seconds, why=why, host=blamed)]
         pause = min(RETRY * 2**state.failed, LONGEST_RETRY) if state.away else RETRY
         return replace(state, under_way=-1, retry=now + pause, why=why, failed=min(state.failed + 1, 9)), told
     whole = replace(state, staged=generation if host == state.holder else -1, under_way=-1, why="", failed=0)
-    return whole, [ReportStaged(state.uid, generation, seconds, size, host=host)]
+    return whole, [] if not state.first else [ReportStaged(state.uid, generation, seconds, size, host=host)]
 
 
 def part_ended(state: Staging, now: float) -> Staging:
@@ -92,9 +114,17 @@ def given_up(state: Staging) -> Staging:
     return replace(state, retry=math.inf)
 
 
-def is_waited_for(status: int, reason: str) -> bool:
+def is_waited_for(status: int, reason: str, first: bool = True) -> bool:
     """Whether the end of a part is told only when its newest generation is copied: the job may start again elsewhere.
 
-    ``status``: a wait status; ``reason``: for which it was ended on request (the name of a TermReason), "" if it was not.
+    ``status``: a wait status; ``reason``: for which it was ended on request (the name of a TermReason), "" if it was not. How the
+    job ends is said by its first host.
     """
-    return bool(status) and not reason.endswith(_OF_USERS)
+    return bool(status or not first) and not reason.endswith(_OF_USERS)
+
+
+def awaits(now: float, state: Staging, newest: int) -> bool:
+    """Whether the end of a part waits for the master, or for what was copied last: on a first host for the newest to be named,
+    on others for the first host, as the master ends them after it.
+    """
+    return state.named and (not state.first or (newest > state.staged and now >= state.retry))

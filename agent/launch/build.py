@@ -304,19 +304,21 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, made:
     text = made.text
     if not text.checkpoint_folder:
         return part
-    folder = checkpoint_folder(text, order.key)
-    env |= environ.checkpoint(folder, order.start, CHECKPOINT_SIGNAL)
-    if order.start.place:
+    folder, own = checkpoint_folder(text, order.key), checkpoints.part_of(text, order.start, site)
+    env |= environ.checkpoint(checkpoints.folder_of(text, order), order.start, CHECKPOINT_SIGNAL, own)
+    if order.start.place and not own:
         return part
-    shared, user = tuple(text.shared_dirs), made.user.name
-    stage = checkpoints.stage_folder(text, user, order.key)
-    part = part._replace(checkpoint=CheckpointFolder(folder, text.checkpoint_of, text.checkpoint_moves, shared, stage))
-    before = prepost.site_before(text, site)
+    stage = checkpoints.stage_folder(text, made.user.name, order.key)
+    wanted = folder, text.checkpoint_of, text.checkpoint_moves, tuple(text.shared_dirs), stage, own
+    part = part._replace(checkpoint=CheckpointFolder(*wanted))
     again = bool(order.start.restart_count or order.start.restart >= 0)
     most = (order.start.restart if order.start.go_back else -1) if again else None
-    fetch = "" if most is None else checkpoints.fetching(text, site, user, order.key, most)
+    fetch = "" if most is None else checkpoints.fetching(text, site, made.user.name, order, most)
     env |= checkpoints.holders(order.start.holders) if fetch else {}
-    first = (fetch, checkpoints.before(text, site, order.key, again), *_before(text))
+    commands, before = (text.host_pre_exec, "") if order.start.place else (_before(text), prepost.site_before(text, site))
+    first = (fetch, checkpoints.before(text, site, order.key, again), *commands)
+    if own:  # what brings this host's part sets aside what is damaged
+        return part._replace(pre_exec=prepost.pre_exec(first, copies=before, seconds=text.pre_timeout))
     found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
     slots = sum(host.slots for host in order.start.hosts)
     return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key, again, slots)) if found.argv else found

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from agent.launch.checkpointing import program
+from agent.launch.checkpointing import parts, program
 from agent.launch.command import quote
 from agent.launch.outputs import checkpoint_folder, job_stem
 from agent.launch.site import Site, is_yes
@@ -88,19 +88,38 @@ def making(text: pb.JobText, site: Site, key: int, group: int, kill: bool) -> tu
     return words("make", json.dumps(_asked(text, site, key) | {"group": group, "kill": kill}))
 
 
-def staging(text: pb.JobText, site: Site, user: str, key: int, generation: int) -> tuple[str, ...]:
+def part_of(text: pb.JobText, start: pb.Start, site: Site | None = None) -> str:
+    """The folder, in the job's own, of a host's part of each generation; "" where each generation is in one place.
+
+    With ``site``: ValueError where no parts can be made by the job's method.
+    """
+    if not text.checkpoint_stage or len(start.hosts) < 2:
+        return ""
+    if site is not None and method(text, site) != APP:
+        raise ValueError("-k: stage: a job on several hosts writes its checkpoints itself (method=app)")
+    return parts.name_of(start.place)
+
+
+def folder_of(text: pb.JobText, order: pb.Order) -> str:
+    """Where a part of a job writes its checkpoints."""
+    found = checkpoint_folder(text, order.key)
+    part = part_of(text, order.start)
+    return os.path.join(found, part) if part else found
+
+
+def staging(text: pb.JobText, site: Site, user: str, order: pb.Order, generation: int) -> tuple[str, ...]:
     """The command that copies a generation to the shared folder, or to the host that ``holders`` names."""
-    return words("stage", json.dumps(_staged(text, site, user, key) | {"generation": generation}))
+    return words("stage", json.dumps(_staged(text, site, user, order) | {"generation": generation}))
 
 
-def fetching(text: pb.JobText, site: Site, user: str, key: int, most: int) -> str:
+def fetching(text: pb.JobText, site: Site, user: str, order: pb.Order, most: int) -> str:
     """The shell command that brings the newest generation before a job starts again, "" where none is to be copied.
 
     ``most``: the newest that it may go on from; -1: any.
     """
     if not text.checkpoint_stage and not text.checkpoint_to_hosts:
         return ""
-    asked = _staged(text, site, user, key) | {"most": most}
+    asked = _staged(text, site, user, order) | {"most": most}
     if text.checkpoint_to_hosts:
         asked["patience"] = _number(site, "LAVA_CHKPNT_COPY_WAIT") if site.conf.get("LAVA_CHKPNT_COPY_WAIT") else WAIT
     return " ".join(map(quote, words("fetch", json.dumps(asked))))
@@ -132,14 +151,18 @@ def words(*arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", _BEGIN, _ROOT, *arguments)
 
 
-def _staged(text: pb.JobText, site: Site, user: str, key: int) -> dict[str, object]:
-    return {
-        "folder": checkpoint_folder(text, key),
+def _staged(text: pb.JobText, site: Site, user: str, order: pb.Order) -> dict[str, object]:
+    found: dict[str, object] = {
+        "folder": folder_of(text, order),
         "method": "",
-        "stage": stage_folder(text, user, key),
+        "stage": stage_folder(text, user, order.key),
         "stamp": "" if text.checkpoint_of else f"{text.cluster} {text.submitted:.6f}",
         "kept": _kept(text, site),
     }
+    if part_of(text, order.start):
+        start = order.start
+        found |= {"place": start.place, "slots": [host.slots for host in start.hosts], "attempt": order.uid}
+    return found
 
 
 def _kept(text: pb.JobText, site: Site) -> int:

@@ -26,8 +26,8 @@ _NAMES = (
     " LSB_EXIT_REQUEUE LSB_JOBEXIT_STAT LSB_JOBEXIT_INFO LSB_INTERACTIVE LSB_JOBPEND LSB_BATCH_JID"
     " LSB_BIND_CPU_LIST LSB_BIND_MEM_LIST LSB_BIND_MEM_POLICY LSB_AFFINITY_HOSTFILE"
     " LSF_PM_TASKID LS_JOBPID LSB_QUEUE LSB_PROJECT_NAME LSB_SUB_RES_REQ"
-    " LSB_APPLICATION_NAME LSB_JOB_GROUP LAVA_CKPT_DIR LAVA_CKPT_SIGNAL LAVA_CKPT_GENERATION LSB_OUTDIR LAVA_SAY"
-    " LAVA_TIME_LEFT_FILE"
+    " LSB_APPLICATION_NAME LSB_JOB_GROUP LAVA_CKPT_DIR LAVA_CKPT_SIGNAL LAVA_CKPT_GENERATION LAVA_CKPT_PART LSB_OUTDIR"
+    " LAVA_TIME_LEFT_FILE LAVA_SAY"
 )
 _DROPPED = frozenset(_NAMES.split())
 _TRAPS = "trap # 15 10 12 2 1"
@@ -156,9 +156,11 @@ def of_element(text: pb.JobText, key: int, start: pb.Start) -> dict[str, str]:
     return env
 
 
-def checkpoint(folder: str, start: pb.Start, signal_name: str) -> dict[str, str]:
-    """The variables of a checkpointable job; ``folder`` is this job's own."""
+def checkpoint(folder: str, start: pb.Start, signal_name: str, part: str = "") -> dict[str, str]:
+    """The variables of a checkpointable job; ``folder`` is this job's own, or of its ``part`` on this host."""
     env = {"LSB_CHKPNT_DIR": folder, "LAVA_CKPT_DIR": folder, "LAVA_CKPT_SIGNAL": signal_name}
     if start.restart >= 0:
         env["LAVA_CKPT_GENERATION"] = str(start.restart)
+    if part:
+        env["LAVA_CKPT_PART"] = str(start.place)
     return env

@@ -15,7 +15,7 @@ from agent.core.part import Part, Stage
 from agent.core.staging import Staging
 from agent.launch import checkpoints, frameworks, outputs, roles
 from agent.launch.build import FALLBACK_FOLDER, Compiled, jobfile
-from agent.launch.outputs import OutputPaths, checkpoint_folder, show
+from agent.launch.outputs import OutputPaths, show
 from agent.launch.report import Use
 from agent.launch.site import Site
 from agent.monitor.procscan import folder_of, parent_of
@@ -60,6 +60,8 @@ class CheckpointWork:
     """The uid of the part that copies one now."""
     holder: pb.Holder | None = None
     """The host to which copies go; None: to the shared folder, or the master has named none."""
+    wanted = -1
+    """Of a job on several hosts: the generation that all of them copy; -1: the master has named none."""
     ending = 0.0
     """When that was asked to end (CLOCK_BOOTTIME); 0: it was not."""
     copied: Staging | None = None
@@ -201,11 +203,16 @@ class Entry:
     def begin_checkpoints(self, now: float, site: Site) -> None:
         """It runs: from here on it may be asked for checkpoints, if it writes any."""
         text, rules = self.text, self.part.rules
-        if text is not None and rules.checkpoint and rules.first and self.checkpoint is None:
+        if text is None or not rules.checkpoint:
+            return
+        several = bool(checkpoints.part_of(text, self.order.start))
+        if several and self.work.copied is None:
+            self.work.copied = Staging(self.uid, named=True, first=rules.first, wanted=self.work.wanted)
+        if rules.first and self.checkpoint is None:
             known, period = self.order.start.restart, float(text.checkpoint_period)
             method, wait = checkpoints.method(text, site), float(checkpoints.timeout(site))
             self.checkpoint = checkpoint.begin(self.uid, known, period, float(text.checkpoint_initial), now, method, wait)
-            if text.checkpoint_stage or text.checkpoint_to_hosts:
+            if (text.checkpoint_stage or text.checkpoint_to_hosts) and not several:
                 holder = self.work.holder.host if self.work.holder is not None else ""
                 self.work.copied = Staging(self.uid, away=not text.checkpoint_stage, holder=holder)
             if self.work.period is not None:
@@ -268,7 +275,7 @@ class Entry:
     def checkpoint_folder(self) -> str:
         """Where the job writes its checkpoints; "" if it writes none."""
         text = self.text
-        return checkpoint_folder(text, self.key) if text is not None and text.checkpoint_folder else ""
+        return checkpoints.folder_of(text, self.order) if text is not None and text.checkpoint_folder else ""
 
     def name(self) -> str:
         """The job's name as reports show it."""

@@ -279,8 +279,8 @@ class Runner:
             entry.amend(order.amend, self._site, now())
         elif what == "stop":
             self.control.stop(entry, order.stop.stopped)
-        elif what == "copy_to":
-            self.control.staging.to_host(entry, order.copy_to)
+        elif what in ("copy_to", "copy_generation"):
+            self.control.staging.ordered(entry, order, now())
         elif what == "signal":
             asked = order.signal
             kind = RequestKind.named(asked.kind)

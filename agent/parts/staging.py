@@ -38,10 +38,10 @@ class Stager:
 
     def look(self, entry: Entry, now: float) -> None:
         """Begin a copy where one is due; give up one that an ended part has waited for too long."""
-        if entry.work.copied is None or entry.checkpoint is None:
+        if entry.work.copied is None:
             return
         if entry.end is None and _may_write(entry):
-            self._apply(entry, *staging.look(now, entry.work.copied, entry.checkpoint.known))
+            self._apply(entry, *staging.look(now, entry.work.copied, _known(entry)))
         elif entry.work.copying and _is_over(entry.work, now, checkpoints.timeout(self._site)):
             self.give_up(entry, now)
 
@@ -64,18 +64,33 @@ class Stager:
         _, size, why = site_method.outcome(end, reason, "copy")
         self._apply(entry, *staging.done(now, entry.work.copied, size, why, site_method.is_holders_fault(end)))
 
-    def to_host(self, entry: Entry, holder: pb.Holder) -> None:
-        """The master names the host to which copies go from now on."""
+    def ordered(self, entry: Entry, order: pb.Order, now: float) -> None:
+        """The master names the host to which copies go from now on, or the generation that all hosts of the job copy."""
+        if order.HasField("copy_to"):
+            self._to_host(entry, order.copy_to)
+        else:
+            self._named(entry, order.copy_generation, now)
+
+    def _to_host(self, entry: Entry, holder: pb.Holder) -> None:
         entry.work.holder = holder
         if entry.work.copied is not None:
             entry.work.copied = staging.to_host(entry.work.copied, holder.host)
 
+    def _named(self, entry: Entry, generation: int, now: float) -> None:
+        work = entry.work
+        work.wanted = generation
+        if work.copied is not None:
+            work.copied = staging.name(work.copied, generation)
+            if work.copying and staging.is_given_up(work.copied):
+                self.give_up(entry, now)
+
     def waits(self, entry: Entry, now: float) -> bool:
         """A part has ended: whether its end is told only when a copy is whole. A copy that nobody needs is given up."""
         work = entry.work
-        if work.copied is None or entry.checkpoint is None or entry.end is None:
+        if work.copied is None or entry.end is None:
             return False
-        if entry.dropped or entry.orphan or not staging.is_waited_for(entry.end.status, entry.part.reason):
+        first, known = work.copied.first, _known(entry)
+        if entry.dropped or entry.orphan or not staging.is_waited_for(entry.end.status, entry.part.reason, first):
             self.give_up(entry, now)
             return False
         work.copied = staging.part_ended(work.copied, now)
@@ -84,9 +99,9 @@ class Stager:
         if self._searches(entry, now):
             return True
         if _may_write(entry):
-            self._apply(entry, *staging.look(now, work.copied, entry.checkpoint.known))
-            return bool(work.copying)
-        return bool(work.copying) or staging.is_due(now, work.copied, entry.checkpoint.known)
+            self._apply(entry, *staging.look(now, work.copied, known))
+            return bool(work.copying) or staging.awaits(now, work.copied, known)
+        return bool(work.copying) or staging.is_due(now, work.copied, known) or staging.awaits(now, work.copied, known)
 
     def _searches(self, entry: Entry, now: float) -> bool:
         """Whether the folder is still looked into for what the program has written last, as it ended."""
@@ -137,6 +152,11 @@ class Stager:
         entry.work.copying = uid
         part = site_method.copier(uid, order, made, self._site, generation, entry.work.holder, deadline)
         self._starter.start(0, made.template, part)
+
+
+def _known(entry: Entry) -> int:
+    """The newest whole generation, -1: there is none, or the first host looks for them."""
+    return entry.checkpoint.known if entry.checkpoint is not None else -1
 
 
 def _is_over(work: CheckpointWork, now: float, timeout: int) -> bool:

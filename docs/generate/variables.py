@@ -74,6 +74,7 @@ LSB_CHKPNT_DIR LAVA_CKPT_DIR: the job's own checkpoint folder
 LSB_CHKPNT_PERIOD: seconds between two checkpoints
 LAVA_CKPT_SIGNAL: the signal that asks for one
 LAVA_CKPT_GENERATION: the newest generation that is known to be whole
+LAVA_CKPT_PART: the place of its host, where each host has a part of a generation
 """,
     "Ranks of -a mpi": """\
 PMI_RANK PMI_SIZE PMI_FD: PMI

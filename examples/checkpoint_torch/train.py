@@ -69,9 +69,9 @@ def main() -> int:
     for step in range(first, steps):
         if checkpoint.wanted():
             data = io.BytesIO()
-            if rank == 0:
+            if checkpoint.leads:
                 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, data)
-            checkpoint.save("state" if rank == 0 else f"rank-{rank}", data.getvalue(), {"step": step})
+            checkpoint.save("state" if checkpoint.leads else f"rank-{rank}", data.getvalue(), {"step": step})
         inputs = torch.randn(8, 16, generator=torch.Generator().manual_seed(1000 * step + rank))
         loss = (parallel(inputs) - inputs.sum(1, keepdim=True)).pow(2).mean()
         optimizer.zero_grad()

@@ -7,6 +7,7 @@
         if checkpoint.wanted():                    # every rank asks, at the same place
             checkpoint.save("part-of-this-rank", data, {"iteration": iteration})
 
+Where each host has a folder of its own (`bsub -k "DIR stage"`, LAVA_CKPT_PART), each has its ranks' files and a manifest of them.
 Rule: a folder `gen-N` exists only when it is whole. All calls are collective. The standard library is enough.
 """
 
@@ -63,7 +64,7 @@ class _Alone:
 
 @dataclass(frozen=True)
 class Generation:
-    """One whole checkpoint: its folder, the names of its files, and the facts that were saved with it."""
+    """One whole checkpoint: its folder, the names of the files there, and the facts that were saved with it."""
 
     number: int
     folder: Path
@@ -75,13 +76,21 @@ class AppCheckpoint:
     """The protocol of lava's `app` method over the ranks of ``comm`` (mpi4py's, or None for a program of one process).
 
     ``folder``: the job's own checkpoint folder; LSB_CHKPNT_DIR when not given. Without either nothing is ever saved.
+    ``part``: the place of this rank's host among those that have a folder of their own; LAVA_CKPT_PART when not given.
     """
 
-    def __init__(self, comm: Any = None, folder: str | None = None) -> None:
+    def __init__(self, comm: Any = None, folder: str | None = None, part: int | None = None) -> None:
         self.comm = comm or _Alone()
         name = folder or os.environ.get("LSB_CHKPNT_DIR", "")
         self.folder = Path(name) if name else None
         self._good: list[int] = []
+        part = int(os.environ.get("LAVA_CKPT_PART") or 0) if part is None else part
+        self._part = part
+        parts = self.comm.allgather(part) if self.folder else [part]
+        self.leads = parts.index(part) == self.comm.rank
+        """This rank writes what is in its folder once: the manifest, and what all ranks have alike."""
+        self._local = parts[: self.comm.rank].count(part), parts.count(part)
+        """This rank among those of its folder, and how many these are."""
 
     def wanted(self) -> bool:
         """Has any rank been asked for a checkpoint since the last one?"""
@@ -95,7 +104,8 @@ class AppCheckpoint:
         """The newest whole generation, when this is a restart (LSB_RESTART=Y); a damaged one is passed over."""
         if self.folder is None or os.environ.get("LSB_RESTART") != "Y":
             return None
-        for number in self.comm.bcast(sorted(self._numbers(), reverse=True)):
+        known = [set(numbers) for numbers in self.comm.allgather(self._numbers()) if numbers is not None]
+        for number in sorted(set.intersection(*known), reverse=True):
             found = self._verified(number)
             if found is not None:
                 self._good = [number]
@@ -104,79 +114,95 @@ class AppCheckpoint:
         return None
 
     def save(self, name: str, data: bytes | memoryview, facts: dict[str, Any]) -> bool:
-        """Write the next generation: every rank its own file ``name``, then the manifest, then one rename.
+        """Write the next generation: every rank its own file ``name``, then the manifests, then one rename in each folder.
 
         False, and a line on stderr, when a rank could not write (a full disk): the older generations stay.
         """
         global _asked
         assert self.folder is not None
-        number = self.comm.bcast(self._begin())
-        if not number:
+        # A number that a folder has already is not used again, even where others have not got it.
+        number = 1 + max(max(numbers, default=0) for numbers in self.comm.allgather(self._numbers()) if numbers is not None)
+        partial = self.folder / f"gen-{number}.tmp"
+        if not self._all(self._begin(partial)):
             _asked = False
             return False
-        partial = self.folder / f"gen-{number}.tmp"
         part = _write_part(partial, name, data)
         # A request that came so far is served by this one. Once the manifest is there, every rank hears the next.
         _asked = False
-        written = self.comm.allgather(part)
-        return bool(self.comm.bcast(self._commit(number, partial, written, facts)))
+        written = self.comm.allgather({**part, "part": self._part})
+        # lava looks into the first host's folder: a generation that is there is in each of the others.
+        for first in (False, True):
+            error = self._commit(number, partial, written, facts) if (self._part == 0) is first else ""
+            if not self._all(error):
+                shutil.rmtree(partial, ignore_errors=True)
+                shutil.rmtree(self.folder / f"gen-{number}", ignore_errors=True)
+                return False
+        self._keep(number)
+        return True
 
-    def _begin(self) -> int:
-        """Rank 0: the next number, with its empty folder made; 0: it cannot be made."""
-        if self.comm.rank:
-            return 0
+    def _all(self, error: str) -> bool:
+        """Whether no rank has an error; one of them is told."""
+        errors = [one for one in self.comm.allgather(error) if one]
+        if errors:
+            self._say(f"no checkpoint: {errors[0]}")
+        return not errors
+
+    def _begin(self, partial: Path) -> str:
+        """Of one rank for each folder: make an empty one for the files; why that cannot be made."""
+        if not self.leads:
+            return ""
         assert self.folder is not None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             for stale in self.folder.glob("gen-*.tmp"):
                 shutil.rmtree(stale)
-            number = max(self._numbers(), default=0) + 1
-            (self.folder / f"gen-{number}.tmp").mkdir()
+            partial.mkdir()
         except OSError as error:
-            self._say(f"no checkpoint: {error}")
-            return 0
-        return number
+            return str(error)
+        return ""
 
-    def _commit(self, number: int, partial: Path, written: list[dict[str, Any]], facts: dict[str, Any]) -> bool:
-        """Rank 0: the manifest, then the rename that makes the generation exist, then the old ones go."""
-        if self.comm.rank:
-            return False
+    def _commit(self, number: int, partial: Path, written: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+        """Of one rank for each folder: the manifest, then the rename that makes the generation exist; why there is none."""
+        for rank, part in enumerate(written):
+            if "error" in part:
+                return f"rank {rank}: {part['error']}"
+        if not self.leads:
+            return ""
         assert self.folder is not None
         try:
-            for rank, part in enumerate(written):
-                if "error" in part:
-                    raise OSError(f"rank {rank}: {part['error']}")
-            files = {part.pop("name"): part for part in written}
+            files = {one["name"]: {"size": one["size"], "sha256": one["sha256"]} for one in written if one["part"] == self._part}
             manifest = {"generation": number, "files": files, **facts}
             _write_whole(partial / MANIFEST, json.dumps(manifest, indent=1).encode())
             _sync_folder(partial)
             partial.rename(self.folder / f"gen-{number}")
             _sync_folder(self.folder)
         except OSError as error:
-            self._say(f"no checkpoint: {error}")
-            shutil.rmtree(partial, ignore_errors=True)
-            return False
-        self._good = [*self._good, number][-KEPT:]
-        for old in self._numbers():
-            if old not in self._good:
-                shutil.rmtree(self.folder / f"gen-{old}", ignore_errors=True)
-        return True
+            return str(error)
+        return ""
 
-    def _numbers(self) -> list[int]:
-        """Rank 0: the generations in the folder; nothing on the other ranks, which need not see it yet."""
-        if self.comm.rank or self.folder is None or not self.folder.is_dir():
-            return []
+    def _keep(self, number: int) -> None:
+        """Of one rank for each folder: older generations go."""
+        self._good = [*self._good, number][-KEPT:]
+        for old in self._numbers() or ():
+            if old not in self._good:
+                assert self.folder is not None
+                shutil.rmtree(self.folder / f"gen-{old}", ignore_errors=True)
+
+    def _numbers(self) -> list[int] | None:
+        """Of one rank for each folder: the generations there; None of the others, which need not see them yet."""
+        if not self.leads or self.folder is None:
+            return None
         words = [path.name.removeprefix("gen-") for path in self.folder.glob("gen-*")]
         return [int(word) for word in words if word.isdigit()]
 
     def _verified(self, number: int) -> Generation | None:
-        """The generation if every file is as the manifest says; the ranks share the reading."""
+        """The generation if every file is as the manifest says; the ranks of a folder share the reading."""
         assert self.folder is not None
         folder = self.folder / f"gen-{number}"
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
             names = tuple(sorted(manifest["files"]))
-            mine = names[self.comm.rank :: self.comm.size]
+            mine = names[self._local[0] :: self._local[1]]
             right = all(_is_as_written(folder / name, manifest["files"][name]) for name in mine)
         except (OSError, ValueError, KeyError, TypeError):
             names, manifest, right = (), {}, False

@@ -318,6 +318,8 @@ def _what(effect: eff.Effect) -> pb.Order:
             return pb.Order(start_task=pb.StartTask(**fields_of(effect, pb.StartTask)))
         case eff.FinishPart():
             return pb.Order(finish=pb.Finish(**fields_of(effect, pb.Finish)))
+        case eff.CopyGeneration(generation=number):
+            return pb.Order(copy_generation=number)
         case eff.SignalPart():
             return pb.Order(signal=_signal(effect))
     raise ValueError(type(effect).__name__)

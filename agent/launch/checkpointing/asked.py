@@ -7,6 +7,10 @@ class CheckpointError(Exception):
     """Why there is no checkpoint, or no restart from it: one line."""
 
 
+class WrongHosts(CheckpointError):
+    """The job has other hosts or slots than the generation: each further start would say so, too."""
+
+
 class Asked:
     """The job's checkpoints as the agent describes them. Times in seconds."""
 
@@ -40,5 +44,12 @@ class Asked:
         holders = fields.get("holders")
         self.holders: list[dict[str, object]] = holders if isinstance(holders, list) else []
         """Without ``stage``: hosts that hold copies, as ``holder.Holder`` reads each."""
+        slots = fields.get("slots")
+        self.slots: list[int] = slots if isinstance(slots, list) else []
+        """Of a job on several hosts whose generations are copied: the slots on each; []: of another job."""
+        self.place = int(str(fields.get("place") or 0))
+        """Which of these hosts this one is."""
+        self.attempt = str(fields.get("attempt") or "")
+        """The uid of the job's attempt."""
         self.patience = float(str(fields.get("patience") or 0))
         """Seconds for which one that does not answer is waited for before the job goes on from an older generation."""

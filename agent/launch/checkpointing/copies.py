@@ -15,7 +15,7 @@ import os
 import shutil
 from typing import Protocol
 
-from agent.launch.checkpointing.asked import CheckpointError
+from agent.launch.checkpointing.asked import Asked, CheckpointError, WrongHosts
 from agent.launch.checkpointing.writing import sync_folder
 from agent.starter.part import generations
 from agent.starter.part.generations import MANIFEST
@@ -128,15 +128,19 @@ def begin(folder: str, number: int) -> str:
     return unfinished
 
 
-def commit(folder: str, number: int, unfinished: str, archive: Facts, told: Facts) -> None:
-    """Write the manifest and rename the folder; a copy of this number that is no longer so goes away."""
-    copies = 1 + max((number_in(facts, "copy") for facts in all_in(folder).values()), default=0)
-    manifest = {"generation": number, "files": {ARCHIVE: archive}, **told, "copy": copies}
+def write_manifest(unfinished: str, number: int, files: Facts, told: Facts) -> None:
+    """Write the manifest of a copy, and have the disk take its folder."""
     with open(os.path.join(unfinished, MANIFEST), "w", encoding="utf-8") as file:
-        json.dump(manifest, file)
+        json.dump({"generation": number, "files": files, **told}, file)
         file.flush()
         os.fsync(file.fileno())
     sync_folder(unfinished)
+
+
+def commit(folder: str, number: int, unfinished: str, files: Facts, told: Facts) -> None:
+    """Write the manifest and rename the folder; a copy of this number that is no longer so goes away."""
+    copies = 1 + max((number_in(facts, "copy") for facts in all_in(folder).values()), default=0)
+    write_manifest(unfinished, number, files, {**told, "copy": copies})
     target = os.path.join(folder, f"gen-{number}")
     old = target + ".old.tmp"
     with contextlib.suppress(FileNotFoundError):
@@ -150,6 +154,20 @@ def keep(folder: str, numbers: list[int], kept: int) -> None:
     """Remove all but the first ``kept`` of these."""
     for old in numbers[kept:]:
         shutil.rmtree(os.path.join(folder, f"gen-{old}"), ignore_errors=True)
+
+
+def check_hosts(facts: Facts, asked: Asked, number: int) -> None:
+    """WrongHosts where a copy was made on other slots of hosts; a job on one host may have any."""
+    made = facts.get("slots")
+    if made == asked.slots or (made is None and not asked.slots):
+        return
+    ours = "one host" if not asked.slots else f"{len(asked.slots)} hosts with {_counted(asked.slots)} slots"
+    theirs = "one host" if not isinstance(made, list) else f"{len(made)} hosts with {_counted(made)} slots"
+    raise WrongHosts(f"generation {number} is of {theirs}, and the job has {ours}: a restart needs the same")
+
+
+def _counted(slots: list[int]) -> str:
+    return " ".join(map(str, slots[:16])) + (" ..." if len(slots) > 16 else "")
 
 
 def check_space(folder: str, size: int, what: str) -> None:

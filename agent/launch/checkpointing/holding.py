@@ -183,7 +183,9 @@ class Holding:
             if receive(file) != received.listed():
                 raise CheckpointError("what came is not what was sent: its SHA-256 is another")
             host = str(told.get("host", ""))[:256]
-            copies.commit(folder, number, unfinished, received.listed(), {"made": made, "bytes": size, "host": host})
+            copies.commit(
+                folder, number, unfinished, {copies.ARCHIVE: received.listed()}, {"made": made, "bytes": size, "host": host}
+            )
         except BaseException:
             shutil.rmtree(unfinished, ignore_errors=True)
             raise

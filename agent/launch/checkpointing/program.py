@@ -16,7 +16,7 @@ import signal
 import sys
 
 from agent.launch.checkpointing import site_programs
-from agent.launch.checkpointing.asked import Asked, CheckpointError
+from agent.launch.checkpointing.asked import Asked, CheckpointError, WrongHosts
 from agent.launch.checkpointing.criu import method as criu
 from agent.launch.checkpointing.criu import ranks, trial
 from agent.starter.part.generations import HOLDERS
@@ -54,6 +54,10 @@ def main(words: list[str]) -> int:
             method.restart(asked)
     except (CheckpointError, ValueError) as e:
         say(str(e))
+        if isinstance(e, WrongHosts):
+            from agent.starter.part.task_start import ABORT
+
+            return ABORT
         return 1
     except OSError as e:
         say(f"{e.filename or folder}: {e.strerror or e}")
@@ -63,17 +67,18 @@ def main(words: list[str]) -> int:
 
 def _copy(asked: Asked, what: str) -> int:
     """Copy a generation, or bring one back; ``ssl`` is loaded only here."""
-    from agent.launch.checkpointing import staging
+    from agent.launch.checkpointing import parts, staging
     from agent.launch.checkpointing.holder import HolderError
 
+    copied = parts if asked.slots else staging
     if what == "fetch":
-        staging.fetch(asked)
+        copied.fetch(asked)
         return 0
     give_way()
     # what it has written goes away with it
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
-        say("{} {}".format(*staging.stage(asked)))
+        say("{} {}".format(*copied.stage(asked)))
     except HolderError as e:
         say(str(e))
         return HOLDER_FAILED

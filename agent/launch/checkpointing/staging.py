@@ -43,33 +43,48 @@ _OF_THE_ARCHIVE = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADi
 
 def stage(asked: Asked) -> tuple[int, int]:
     """(number, bytes of its archive) of the generation ``asked.generation``, whose copy is whole then."""
-    with _held(asked.folder, asked.generation) as source:
+    with held(asked.folder, asked.generation) as source:
         if not asked.stage:
             return asked.generation, _push(asked, source)
         return asked.generation, _copy(asked, source)
 
 
 def _copy(asked: Asked, source: str) -> int:
-    number, made, target = asked.generation, _made(source), os.path.join(asked.stage, f"gen-{asked.generation}")
+    number, made, target = asked.generation, made_at(source), os.path.join(asked.stage, f"gen-{asked.generation}")
     there = copies.facts_of(target)
     if there.get("made") == made and there.get("of") == asked.stamp:
         return generations.listed_size(target)
-    size = _size_of(source)
-    before = next((there for one in _own(asked)[:1] if (there := copies.facts_of(os.path.join(asked.stage, f"gen-{one}")))), {})
+    size = size_of(source)
+    before = next((there for one in own(asked)[:1] if (there := copies.facts_of(os.path.join(asked.stage, f"gen-{one}")))), {})
     check_space(asked.stage, expected(size, before), f"the copy of generation {number}")
     unfinished = copies.begin(asked.stage, number)
     try:
-        with os.fdopen(os.open(os.path.join(unfinished, ARCHIVE), NEW, 0o600), "wb") as file:
-            packed = _pack(source, file, number)
-            file.flush()
-            os.fsync(file.fileno())
+        packed = pack_into(unfinished, source, number)
         told = {"made": made, "of": asked.stamp, "bytes": size, "host": os.environ.get("LAVA_HOST", "")}
-        copies.commit(asked.stage, number, unfinished, packed.listed(), told)
+        copies.commit(asked.stage, number, unfinished, {ARCHIVE: packed.listed()}, told)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    copies.keep(asked.stage, _own(asked), asked.kept)
+    copies.keep(asked.stage, own(asked), asked.kept)
     return packed.size
+
+
+def pack_into(folder: str, source: str, number: int) -> Hashed:
+    """Write the archive of a generation into a folder, whole on disk; what was written."""
+    with os.fdopen(os.open(os.path.join(folder, ARCHIVE), NEW, 0o600), "wb") as file:
+        packed = _pack(source, file, number)
+        file.flush()
+        os.fsync(file.fileno())
+    return packed
+
+
+def bring_from(asked: Asked, number: int, copy: str, facts: Facts) -> str:
+    """Bring the archive in a folder into the job's own folder; why it is damaged, "" where it is not."""
+    try:
+        with os.fdopen(os.open(path := os.path.join(copy, ARCHIVE), _READ), "rb", buffering=0) as file:
+            return _bring(asked, number, facts, Hashed(file, path=path), asked.stage)
+    except FileNotFoundError:
+        return "its archive is gone"
 
 
 def _push(asked: Asked, source: str) -> int:
@@ -78,8 +93,8 @@ def _push(asked: Asked, source: str) -> int:
         raise CheckpointError("no host was named that holds copies")
     told = {
         "generation": asked.generation,
-        "made": _made(source),
-        "bytes": _size_of(source),
+        "made": made_at(source),
+        "bytes": size_of(source),
         "host": os.environ.get("LAVA_HOST", ""),
         "kept": asked.kept,
     }
@@ -99,20 +114,15 @@ def fetch(asked: Asked) -> None:
     if not asked.stage:
         _pull(asked)
         return
-    for number in _own(asked):
+    for number in own(asked):
         copy = os.path.join(asked.stage, f"gen-{number}")
         if 0 <= asked.most < number:
             generations.rename_aside(copy)
             continue
         facts = copies.facts_of(copy)
-        if _is_here(asked, number, facts):
+        copies.check_hosts(facts, asked, number)
+        if _is_here(asked, number, facts) or not bring_from(asked, number, copy, facts):
             return
-        try:
-            with os.fdopen(os.open(path := os.path.join(copy, ARCHIVE), _READ), "rb", buffering=0) as file:
-                if not _bring(asked, number, facts, Hashed(file, path=path), asked.stage):
-                    return
-        except FileNotFoundError:
-            pass
         generations.rename_aside(copy)
 
 
@@ -150,7 +160,7 @@ def _is_here(asked: Asked, number: int, facts: Facts) -> bool:
     """Whether the job's own folder has this generation or a later one."""
     here = newest(asked.folder)
     # what a job makes after a copy has a higher number; one of before that was never copied may have, too
-    return here >= number and _made(os.path.join(asked.folder, f"gen-{here}")) >= number_in(facts, "made")
+    return here >= number and made_at(os.path.join(asked.folder, f"gen-{here}")) >= number_in(facts, "made")
 
 
 def _bring(asked: Asked, number: int, facts: Facts, archive: Source, where: str) -> str:
@@ -182,19 +192,18 @@ def _bring(asked: Asked, number: int, facts: Facts, archive: Source, where: str)
     return ""
 
 
-def _own(asked: Asked) -> list[int]:
+def own(asked: Asked) -> list[int]:
     """The copies of this job's generations, the last first: job numbers begin again with a new store."""
     found = copies.all_in(asked.stage)
-    own = {number: facts for number, facts in found.items() if not asked.stamp or facts.get("of") == asked.stamp}
-    return copies.latest_first(own)
+    return copies.latest_first({n: facts for n, facts in found.items() if not asked.stamp or facts.get("of") == asked.stamp})
 
 
-def _made(path: str) -> int:
+def made_at(path: str) -> int:
     """When a generation was made: nanoseconds of the epoch, of its manifest. A copy keeps it."""
     return os.lstat(os.path.join(path, MANIFEST)).st_mtime_ns
 
 
-def _size_of(source: str) -> int:
+def size_of(source: str) -> int:
     """The bytes of a generation's files, at least those that its manifest has."""
     found = 0
     for folder, _, names in os.walk(source):
@@ -211,22 +220,22 @@ def expected(size: int, before: Facts) -> int:
 
 
 @contextlib.contextmanager
-def _held(folder: str, number: int) -> Iterator[str]:
+def held(folder: str, number: int) -> Iterator[str]:
     """The generation under another name, by hard links: the program may remove its own meanwhile. Without links: itself."""
-    source, held = os.path.join(folder, f"gen-{number}"), os.path.join(folder, ".staging")
-    shutil.rmtree(held, ignore_errors=True)
+    source, linked = os.path.join(folder, f"gen-{number}"), os.path.join(folder, ".staging")
+    shutil.rmtree(linked, ignore_errors=True)
     try:
-        shutil.copytree(source, held, symlinks=True, copy_function=os.link)
+        shutil.copytree(source, linked, symlinks=True, copy_function=os.link)
     except FileNotFoundError:
         raise CheckpointError(f"generation {number} was removed before it was copied") from None
     except (OSError, shutil.Error):
-        shutil.rmtree(held, ignore_errors=True)
-        held = source
+        shutil.rmtree(linked, ignore_errors=True)
+        linked = source
     try:
-        yield held
+        yield linked
     finally:
-        if held != source:
-            shutil.rmtree(held, ignore_errors=True)
+        if linked != source:
+            shutil.rmtree(linked, ignore_errors=True)
 
 
 def _pack(source: str, target: Target, number: int) -> Hashed:

@@ -1,10 +1,11 @@
-"""The folder of a job's checkpoints on its first host: it is made, and tried, before the job starts.
+"""The folder of a job's checkpoints on a host of its: it is made, and tried, before the job starts.
 
 Rule: as the job's user, in its shepherd; a job whose checkpoints could not be written, or not be found again, does not start.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from agent.starter.protocol.part import CheckpointFolder
@@ -28,12 +29,15 @@ def prepare(wanted: CheckpointFolder, host: str) -> None:
             # made on another host
             os.makedirs(os.path.join(os.path.dirname(path), wanted.of), exist_ok=True)
         _make(path, wanted.of)
-        _try(path)
+        if wanted.part:
+            path = os.path.join(path, wanted.part)
+            _make(path, "")
+        _try(path, host)
         if wanted.stage:
             path = wanted.stage
             _make_own(os.path.dirname(path))
             _make(path, wanted.of)
-            _try(path)
+            _try(path, host)
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or str(e)
         raise Refused(code_of(e, "checkpoint"), f"checkpoint folder {path}: {why}") from None
@@ -43,8 +47,9 @@ def prepare(wanted: CheckpointFolder, host: str) -> None:
 
 
 def _make(path: str, of: str) -> None:
-    if of and not os.path.lexists(path):
-        os.symlink(of, path)
+    if of:
+        with contextlib.suppress(FileExistsError):  # of before, or of another host of the job
+            os.symlink(of, path)
     if not of:
         os.makedirs(path, exist_ok=True)
     os.listdir(path)
@@ -59,8 +64,8 @@ def _make_own(folder: str) -> None:
             raise ValueError(f"{folder} is another user's") from None
 
 
-def _try(folder: str) -> None:
-    name = os.path.join(folder, f".lava.{os.getpid()}.tmp")
+def _try(folder: str, host: str) -> None:
+    name = os.path.join(folder, f".lava.{host}.{os.getpid()}.tmp")
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if os.write(fd, bytes(_SIZE)) < _SIZE:

@@ -160,9 +160,9 @@ def begin_setup(spec: Spec, command: str, more: dict[str, str], say: int = -1) -
 def why_setup_failed(spec: Spec, status: int, said: str) -> Refused:
     """Why the part is refused after a pre-execution command with this wait status, which said so itself or not ("")."""
     code = os.waitstatus_to_exitcode(status)
+    if code == ABORT:
+        return Refused("pre_abort", said or f"the pre-execution command ended the job (exit code {ABORT})")
     if said:
         return Refused("pre_exec", said)
-    if code == ABORT:
-        return Refused("pre_abort", f"the pre-execution command ended the job (exit code {ABORT})")
     how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
     return Refused("pre_exec", f"the pre-execution command {how}: {spec.part.pre_exec}")

@@ -179,7 +179,7 @@ class MpsSpec(NamedTuple):
 
 
 class CheckpointFolder(NamedTuple):
-    """Where the job's checkpoints are, of the part on its first host."""
+    """Where the job's checkpoints are: of the part on its first host, and of each part that has them on its own disk."""
 
     path: str
     of: str = ""
@@ -190,6 +190,8 @@ class CheckpointFolder(NamedTuple):
     """LAVA_SHARED_DIRS."""
     stage: str = ""
     """A folder that every host sees, with copies of its generations; "": there are none, and ``path`` itself must be seen."""
+    part: str = ""
+    """The folder in ``path`` for this host's part of each generation; "": ``path`` itself is for all of it."""
 
 
 class InteractiveSpec(NamedTuple):

@@ -10,7 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of, staying
-from lavad.core.job.checkpoints import Checkpoints, Generation, failed, made, staged
+from lavad.core.job.checkpoints import Checkpoints, Generation, brought, failed, made, staged, to_copy
 from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.lang.rusage_decay import decayed
@@ -56,6 +56,8 @@ def dispatched(cluster: Cluster, event: JobDispatched) -> Job:
         for index, one in enumerate(event.parts)
     )
     known = -1 if event.afresh else job.checkpoint
+    if job.checkpoints is not None and spec.checkpoint is not None and spec.checkpoint.stage and len(parts) > 1:
+        known = brought(job.checkpoints, known)
     run = Attempt(
         number=event.attempt,
         uid=event.uid,
@@ -213,8 +215,11 @@ class CheckpointMade(JobEvent, frozen=True):
 def _checkpoint_made(cluster: Cluster, event: CheckpointMade) -> None:
     job = staying(cluster, event)
     run = replace(attempt_of(job, event.attempt), checkpoint=event.generation)
-    one = Generation(event.generation, event.at, event.attempt, event.seconds, event.size, event.method)
-    cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation, checkpoints=made(job.checkpoints, one)))
+    known = made(job.checkpoints, Generation(event.generation, event.at, event.attempt, event.seconds, event.size, event.method))
+    asked = cluster.specs.rows[job.spec].checkpoint
+    if asked is not None and asked.stage and len(run.parts) > 1:
+        run = replace(run, copying=to_copy(known, run.number, run.copying))
+    cluster.jobs.put(job.key, replace(job, run=run, checkpoint=event.generation, checkpoints=known))
 
 
 class CheckpointPeriodSet(JobEvent, frozen=True):
@@ -284,8 +289,10 @@ class CheckpointStaged(JobEvent, frozen=True):
 @folds(CheckpointStaged)
 def _checkpoint_staged(cluster: Cluster, event: CheckpointStaged) -> None:
     job = staying(cluster, event)
-    known = staged(job.checkpoints, event.generation, event.size, event.why, event.host)
-    cluster.jobs.put(job.key, replace(job, checkpoints=known))
+    known, run = staged(job.checkpoints, event.generation, event.size, event.why, event.host), job.run
+    if run is not None and run.copying >= 0:
+        run = replace(run, copying=to_copy(known, run.number, run.copying, bool(event.why)))
+    cluster.jobs.put(job.key, replace(job, run=run, checkpoints=known))
 
 
 class CheckpointHolder(JobEvent, frozen=True):

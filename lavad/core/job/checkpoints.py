@@ -117,6 +117,19 @@ def staged(old: Checkpoints | None, number: int, size: int, why: str, host: str 
     return replace(old, generations=found, not_staged=why)
 
 
+def to_copy(known: Checkpoints, attempt: int, copying: int, failed: bool = False) -> int:
+    """The generation that all hosts of an attempt are to copy: the newest, once the one that they copy is there or has failed."""
+    newest = known.newest(attempt)
+    over = copying < 0 or failed or any(one.number == copying and one.staged for one in known.generations)
+    return newest.number if newest is not None and over else copying
+
+
+def brought(known: Checkpoints, newest: int) -> int:
+    """The generation that a job on several hosts goes on from, at most ``newest``: of those remembered one that was copied."""
+    copied = {one.number: bool(one.staged) for one in known.generations}
+    return newest if copied.get(newest, True) else max((one for one in copied if copied[one] and one < newest), default=-1)
+
+
 def _copied(one: Generation, size: int, host: str) -> Generation:
     hosts = one.hosts if not host or host in one.hosts else (*one.hosts, host)
     return replace(one, staged=max(1, size), hosts=hosts)

@@ -244,6 +244,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
     gpus_left: GpuSums | None = None
     """What was used of the GPUs of hosts that left; how long they were held is in ``spent``."""
+    copying: int = -1
+    """The generation whose parts all of its hosts copy to the shared folder (``bsub -k "DIR stage"``); -1: none yet."""
 
     @property
     def is_ending(self) -> bool:

@@ -101,6 +101,12 @@ class CopyTo(Effect, frozen=True):
     port: int
 
 
+class CopyGeneration(Effect, frozen=True):
+    """Copy this host's part of a generation to the shared folder: all hosts of the job copy the same one."""
+
+    generation: int
+
+
 Hosts = tuple[tuple[str, int, int], ...]
 
 
@@ -185,10 +191,19 @@ def _part_effects(
         due.append(ChangeLimits(limits=run.limits, **name))
     if run.amended and place == 0 and part.state is PartState.RUNNING:
         due.append(ChangeText(values=run.amended, **name))
-    known = job.checkpoints
-    if known is not None and known.holder not in ("", part.host) and place == 0 and part.state is PartState.RUNNING:
-        due.append(CopyTo(holder=known.holder, port=known.holder_port, **name))
+    if job.checkpoints is not None and part.state is PartState.RUNNING:
+        due += _copies_due(job, run, part, place, name)
     return due + [SignalPart(pending=pending, **name) for pending in run.pending_signals]
+
+
+def _copies_due(job: Job, run: Attempt, part: Part, place: int, name: _Address) -> list[Effect]:
+    """What is to be copied of its checkpoints."""
+    known, due = job.checkpoints, list[Effect]()
+    if known is not None and known.holder not in ("", part.host) and place == 0:
+        due.append(CopyTo(holder=known.holder, port=known.holder_port, **name))
+    if run.copying >= 0 and part.end is None:
+        due.append(CopyGeneration(generation=run.copying, **name))
+    return due
 
 
 def _tell_hosts(job: Job, run: Attempt, part: Part, place: int, hosts: Hosts) -> TellHosts:

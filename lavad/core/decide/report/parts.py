@@ -112,10 +112,10 @@ def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Even
     found = find_part(cluster, report)
     if found is None:
         return []
-    job, run, _ = found
+    job, run, part = found
     pending = next((pending for pending in run.pending_signals if pending.number == report.wish), None)
-    if pending is None:
-        return []
+    if pending is None or (pending.kind is SignalKind.CHECKPOINT and part is not run.parts[0]):
+        return []  # the first host alone knows when a checkpoint is there
     runs_on = pending.kind is SignalKind.MIGRATE and not report.ok and run.verdict is None and not job.preempted_for_good
     if pending.ends and not runs_on:
         return []

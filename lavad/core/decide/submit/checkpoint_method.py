@@ -39,16 +39,37 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
 
 
 def _settle_stage(cluster: Cluster, draft: JobDraft) -> None:
-    """A job whose checkpoints are on its host's own disk is on one host; raises Refused for what cannot be."""
+    """A job whose checkpoints are on its hosts' own disks is on one host, or on several of so many slots each.
+
+    Raises Refused for what cannot be.
+    """
     spec = draft.spec
     if spec.checkpoint is None or not spec.checkpoint.copied:
         return
     if spec.checkpoint.to_hosts and (why := why_nowhere(cluster, spec)):
         raise Refused(f"-k: stage names no folder (stage=DIR), the cluster has none (LAVA_CHKPNT_STAGE_DIR), and {why}")
-    if spec.roles or spec.resizable or not _may_be_on_one_host(spec):
-        what = "several roles" if spec.roles else "a size that changes" if spec.resizable else "several hosts"
+    if spec.roles or spec.resizable:
+        what = "several roles" if spec.roles else "a size that changes"
         raise Refused(f"-k: stage: a job of {what} writes its checkpoints where all of its hosts see them")
-    _require(draft, resreq.ResReq())
+    if _may_be_on_one_host(spec):
+        _require(draft, resreq.ResReq())
+    elif why := _why_not_over_hosts(spec, cluster.conf.params.lsb_echkpnt_method):
+        raise Refused(f"-k: stage: {why}")
+
+
+def _why_not_over_hosts(spec: Spec, of_site: str) -> str:
+    """Why a job's generations cannot be on the disks of several hosts, "" where they can. ``of_site``: LSB_ECHKPNT_METHOD."""
+    assert spec.checkpoint is not None
+    if spec.checkpoint.to_hosts:
+        return "copies on other hosts (LAVA_CHKPNT_COPY_DIR) are of jobs on one host: name a shared folder (stage=DIR)"
+    method = spec.checkpoint.method
+    if (of_site or APP if method in ("", AUTO) else method) not in (APP, "default"):
+        return "a job on several hosts writes its checkpoints itself (method=app)"
+    req = resreq.parse(spec.resreq)
+    fixed = req.span is not None and (req.span.kind, req.span.gtile) == ("ptile", "") and req.span.n > 0 and not req.span.by_type
+    if req.alternatives or req.compound or not fixed or spec.slots != spec.max_slots:
+        return "a job on several hosts needs -n SLOTS and span[ptile=SLOTS], as a restart needs the same number on each host"
+    return ""
 
 
 def _picks_criu(cluster: Cluster, spec: Spec, text: JobText) -> bool:

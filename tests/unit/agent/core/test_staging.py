@@ -119,3 +119,53 @@ def test_a_copy_of_before_the_agent_started_is_made_again() -> None:
     state, effects = staging.done(2.0, staging.to_host(state, "h2"), 100, "")
     assert effects == []
     assert staging.look(2.0, state, 3)[1] == [StageGeneration("u", 3)]
+
+
+SEVERAL = Staging("u", named=True)
+
+
+def test_of_a_job_on_several_hosts_the_master_says_what_is_copied() -> None:
+    assert staging.look(1.0, SEVERAL, 5) == (SEVERAL, []), "it has named none"
+    state, effects = staging.look(1.0, staging.name(SEVERAL, 3), 5)
+    assert effects == [StageGeneration("u", 3)]
+    assert staging.name(state, 3) is state
+    state = staging.name(state, 5)
+    assert staging.is_given_up(state)
+    state, effects = staging.done(2.0, state, 0, "the copy was ended")
+    assert effects == []
+    state, effects = staging.look(2.0, state, 5)
+    assert effects == [StageGeneration("u", 5)]
+    assert staging.done(3.0, state, 100, "")[1] == [ReportStaged("u", 5, 1.0, 100)]
+
+
+def test_a_failure_is_told_of_each_generation_that_was_named() -> None:
+    state, _ = staging.look(1.0, staging.name(SEVERAL, 3), 3)
+    state, effects = staging.done(2.0, state, 0, "full")
+    assert effects == [ReportStaged("u", 3, 1.0, why="full")]
+    state, effects = staging.look(2.0, staging.name(state, 4), 4)
+    assert effects == [StageGeneration("u", 4)], "another one is tried at once"
+    assert staging.done(3.0, state, 0, "full")[1] == [ReportStaged("u", 4, 1.0, why="full")]
+
+
+def test_hosts_but_the_first_tell_nothing_and_try_again() -> None:
+    state, _ = staging.look(1.0, staging.name(Staging("u", named=True, first=False), 3), -1)
+    assert staging.done(2.0, state, 100, "")[1] == []
+    state, effects = staging.done(2.0, state, 0, "full")
+    assert effects == []
+    assert staging.look(2.0, state, -1)[1] == []
+    assert staging.look(2.0 + RETRY, state, -1)[1] == [StageGeneration("u", 3)]
+
+
+def test_what_is_given_up_stays_so() -> None:
+    state = staging.name(staging.given_up(SEVERAL), 3)
+    assert staging.look(1e9, state, 3)[1] == []
+    assert not staging.awaits(1e9, state, 3)
+
+
+def test_what_an_end_waits_for() -> None:
+    assert not staging.awaits(1.0, Staging("u"), 5), "a job on one host is told by its copy alone"
+    assert staging.awaits(1.0, SEVERAL, 5)
+    assert not staging.awaits(1.0, SEVERAL, -1)
+    assert staging.awaits(1.0, Staging("u", named=True, first=False), -1)
+    assert staging.is_waited_for(0, "", first=False)
+    assert not staging.is_waited_for(9, "TERM_OWNER", first=False)

@@ -96,14 +96,14 @@ def test_the_ranks_of_an_mpi_job_are_in_one_tree_with_a_network_of_its_own() -> 
 
 def test_what_copies_generations_and_brings_them_back() -> None:
     text = pb.JobText(checkpoint_folder="ck", cwd="/home/me", cluster="c", submitted=5.5)
-    assert checkpoints.fetching(text, site(), "me", 7, -1) == ""
+    assert checkpoints.fetching(text, site(), "me", pb.Order(key=7), -1) == ""
     assert checkpoints.stage_folder(text, "me", 7) == ""
     text.checkpoint_stage = "/all"
-    what, asked = checkpoints.staging(text, site(LAVA_CHKPNT_KEEP="4"), "me", 7 + (3 << 32), 9)[-2:]
+    what, asked = checkpoints.staging(text, site(LAVA_CHKPNT_KEEP="4"), "me", pb.Order(key=7 + (3 << 32)), 9)[-2:]
     found = {"folder": "/home/me/ck/7.3", "method": "", "stage": "/all/me/7.3", "stamp": "c 5.500000", "kept": 4}
     assert (what, json.loads(asked)) == ("stage", found | {"generation": 9})
-    line = shlex.split(checkpoints.fetching(text, site(), "me", 7, 2))
+    line = shlex.split(checkpoints.fetching(text, site(), "me", pb.Order(key=7), 2))
     assert (line[-2], json.loads(line[-1])["most"]) == ("fetch", 2)
     text.checkpoint_of = "6"
-    asked = checkpoints.staging(text, site(), "me", 7, 9)[-1]
+    asked = checkpoints.staging(text, site(), "me", pb.Order(key=7), 9)[-1]
     assert json.loads(asked)["stamp"] == "", "the copies of the job that it goes on with count"

@@ -48,10 +48,12 @@ class Job:
     def greeted(self, parts: tuple[PartStatus, ...]) -> None:
         self.runner.starter_connected(cast(Any, None), Hello("boot", 1, 0, parts, 2))
 
-    async def runs(self) -> None:
+    async def runs(self, place: int = -1) -> None:
+        """On this host alone, or on two hosts at this place."""
         text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp", checkpoint_folder="ck", checkpoint_method="app")
         text.checkpoint_stage = "/all"
-        start = pb.Start(sequence=1, text=1, hosts=[pb.HostSlots(host="h", slots=1)], restart=-1)
+        hosts = [pb.HostSlots(host=name, slots=1) for name in ("h", "g")[: 1 if place < 0 else 2]]
+        start = pb.Start(sequence=1, text=1, hosts=hosts, restart=-1, place=max(0, place))
         order = pb.Order(key=1, attempt=1, uid="u", start=start)
         self.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=[order])))
         await self.bench.found()
@@ -66,6 +68,14 @@ class Job:
 
     def found(self, *whole: tuple[int, int]) -> None:
         self.runner.from_starter(Generations("look u", whole))
+
+    def named(self, generation: int) -> None:
+        order = pb.Order(key=1, attempt=1, uid="u", copy_generation=generation)
+        self.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[order])))
+
+    def ended_by_master(self) -> None:
+        order = pb.Order(key=1, attempt=1, uid="u", kill=pb.Kill())
+        self.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[order])))
 
     def killed(self) -> None:
         wish = pb.Signal(wish=1, kind="kill", reason="TERM_OWNER")
@@ -155,5 +165,80 @@ def test_a_search_that_another_connection_took_along_is_made_again(job: Job) -> 
         assert job.ordered() == ["FindGenerations"], "one that was begun before the end may have missed what came last"
         job.found()
         assert job.bench.said()[-1] == "ended"
+
+    asyncio.run(story())
+
+
+def test_the_first_of_several_hosts_waits_for_the_master_to_name_what_was_written_last(job: Job) -> None:
+    async def story() -> None:
+        await job.runs(place=0)
+        job.named(7)
+        job.runner.parts.look_for_checkpoints()
+        assert "Start" in job.ordered()
+        job.ends(0, job.copier, "7 5")
+        assert job.bench.said() == ["checkpointed"]
+        job.found()
+        job.ends(1 << 8)
+        job.ordered()
+        job.found((9, 10))
+        assert (job.ordered(), job.bench.said()) == ([], ["checkpointed"]), "it is not named yet"
+        job.runner.parts.look_for_checkpoints()
+        assert job.bench.said() == []
+        job.named(9)
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == ["Start"]
+        job.ends(0, job.copier, "9 5")
+        assert job.bench.said() == ["checkpointed", "ended"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("status", [0, 1 << 8])
+def test_the_end_on_another_host_waits_for_the_first(job: Job, status: int) -> None:
+    async def story() -> None:
+        await job.runs(place=1)
+        job.ends(status)
+        job.runner.parts.look_for_checkpoints()
+        assert (job.ordered(), job.bench.said()) == ([], [])
+        job.named(9)
+        job.runner.parts.look_for_checkpoints()
+        assert job.ordered() == ["Start"]
+        job.ends(0, job.copier, "9 5")
+        job.runner.parts.look_for_checkpoints()
+        assert job.bench.said() == [], "the first host tells of the copy, and the master of its end"
+        job.ended_by_master()
+        job.runner.parts.look_for_checkpoints()
+        assert job.bench.said() == ["ended"]
+
+    asyncio.run(story())
+
+
+def test_another_host_does_not_wait_once_a_user_has_killed_the_job(job: Job) -> None:
+    async def story() -> None:
+        await job.runs(place=1)
+        job.killed()
+        job.ordered()
+        job.bench.said()
+        job.ends(9)
+        assert job.bench.said() == ["ended"]
+
+    asyncio.run(story())
+
+
+def test_a_copy_is_given_up_where_another_is_named(job: Job) -> None:
+    async def story() -> None:
+        await job.runs(place=0)
+        job.named(3)
+        job.runner.parts.look_for_checkpoints()
+        first = job.copier
+        job.ordered()
+        job.named(3)
+        assert job.ordered() == [], "the master says it again after a while"
+        job.named(4)
+        assert job.ordered() == [f"Signal {signal.SIGTERM}"]
+        job.ends(1 << 8, first)
+        assert job.bench.said() == []
+        job.runner.parts.look_for_checkpoints()
+        assert "Start" in job.ordered()
 
     asyncio.run(story())

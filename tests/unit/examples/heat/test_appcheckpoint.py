@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
+
+from tests.support.wait import SLOW
 
 SOURCE = Path(__file__).parents[4] / "examples" / "heat" / "appcheckpoint.py"
 
@@ -106,3 +111,82 @@ def test_without_a_folder_nothing_happens(module: ModuleType, monkeypatch: pytes
     signal.raise_signal(signal.SIGUSR1)
     assert not checkpoint.wanted()
     assert checkpoint.newest() is None
+
+
+class Ranks:
+    """A communicator of threads, as much of one as the module needs."""
+
+    def __init__(self, size: int) -> None:
+        self._barrier = threading.Barrier(size)
+        self._items: list[Any] = [None] * size
+
+    def of(self, rank: int) -> Any:
+        return SimpleNamespace(rank=rank, size=len(self._items), allgather=lambda item: self._all(rank, item))
+
+    def _all(self, rank: int, item: Any) -> list[Any]:
+        self._items[rank] = item
+        self._barrier.wait(60 * SLOW)
+        found = list(self._items)
+        self._barrier.wait(60 * SLOW)
+        return found
+
+
+def on_two_hosts(module: ModuleType, folder: Path, do: Callable[[Any, int], Any]) -> list[Any]:
+    """What each of four ranks says that does so, two on each of two hosts that have a folder of their own."""
+    ranks, found = Ranks(4), [None] * 4
+
+    def run(rank: int) -> None:
+        part = rank // 2
+        found[rank] = do(module.AppCheckpoint(ranks.of(rank), str(folder / f"h{part}"), part), rank)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120 * SLOW)
+    return found
+
+
+def saved(checkpoint: Any, rank: int) -> bool:
+    return bool(checkpoint.save(f"rank-{rank}", b"%d" % rank, {"iteration": 5}))
+
+
+def test_each_host_has_the_files_of_its_ranks(module: ModuleType, tmp_path: Path) -> None:
+    assert (
+        on_two_hosts(module, tmp_path, lambda checkpoint, rank: [saved(checkpoint, rank) for _ in range(3)]) == [[True] * 3] * 4
+    )
+    assert [generations(tmp_path / host) for host in ("h0", "h1")] == [["gen-2", "gen-3"]] * 2
+    listed = json.loads((tmp_path / "h1" / "gen-3" / "MANIFEST").read_bytes())
+    assert (sorted(listed["files"]), listed["iteration"]) == (["rank-2", "rank-3"], 5)
+    found = on_two_hosts(module, tmp_path, lambda checkpoint, rank: checkpoint.newest())
+    assert [one.number for one in found] == [3] * 4
+    assert [one.names for one in found] == [("rank-0", "rank-1")] * 2 + [("rank-2", "rank-3")] * 2
+    assert on_two_hosts(module, tmp_path, lambda checkpoint, rank: checkpoint.leads) == [True, False, True, False]
+
+
+@pytest.mark.parametrize("how", ["lost", "damaged"])
+def test_what_is_not_whole_on_each_host_is_passed_over(module: ModuleType, tmp_path: Path, how: str) -> None:
+    on_two_hosts(module, tmp_path, lambda checkpoint, rank: [saved(checkpoint, rank) for _ in range(2)])
+    if how == "lost":
+        shutil.rmtree(tmp_path / "h0" / "gen-2")
+    else:
+        (tmp_path / "h1" / "gen-2" / "rank-3").write_bytes(b"x")
+
+    def goes_on(checkpoint: Any, rank: int) -> tuple[int, bool]:
+        return checkpoint.newest().number, saved(checkpoint, rank)
+
+    assert on_two_hosts(module, tmp_path, goes_on) == [(1, True)] * 4
+    assert [generations(tmp_path / host) for host in ("h0", "h1")] == [["gen-1", "gen-3"]] * 2, "no number is used twice"
+
+
+def test_where_one_host_cannot_write_no_host_has_it(module: ModuleType, tmp_path: Path) -> None:
+    on_two_hosts(module, tmp_path, saved)
+
+    def cannot(checkpoint: Any, rank: int) -> bool:
+        return bool(checkpoint.save("no/such/folder" if rank == 3 else f"rank-{rank}", b"", {}))
+
+    assert on_two_hosts(module, tmp_path, cannot) == [False] * 4
+    assert [generations(tmp_path / host) for host in ("h0", "h1")] == [["gen-1"]] * 2
+    (tmp_path / "h1" / "gen-2" / "in the way").mkdir(parents=True)
+    (tmp_path / "h0" / "gen-3.tmp").write_text("no folder")
+    assert on_two_hosts(module, tmp_path, saved) == [False] * 4

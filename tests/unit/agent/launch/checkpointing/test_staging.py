@@ -310,7 +310,7 @@ def test_what_its_manifest_does_not_list_is_room_that_a_copy_needs(job: Job, mon
 
 def test_a_program_may_remove_its_generation_meanwhile(job: Job) -> None:
     path = job.make(1)
-    with staging._held(str(path.parent), 1) as held:
+    with staging.held(str(path.parent), 1) as held:
         shutil.rmtree(path)
         assert generations.check(held) == (10_000, "")
     assert job.has("h1") == []

@@ -110,3 +110,17 @@ def test_a_folder_of_copies_that_another_user_made(tmp_path: Path) -> None:
     os.chown(tmp_path / "all" / "me", 65534, 65534)
     wanted = CheckpointFolder(str(tmp_path / "own" / "7"), stage=str(tmp_path / "all" / "me" / "7"))
     assert refused(wanted)[1] == f"checkpoint folder {tmp_path}/all/me/7: {tmp_path}/all/me is another user's"
+
+
+def test_each_host_has_a_folder_for_its_part(tmp_path: Path) -> None:
+    (tmp_path / "all").mkdir()
+    stage = str(tmp_path / "all" / "me" / "7")
+    for place in (0, 1):
+        prepare(CheckpointFolder(str(tmp_path / "own" / "7"), stage=stage, part=f"part-{place}"), f"h{place}")
+    assert sorted(os.listdir(tmp_path / "own" / "7")) == ["part-0", "part-1"]
+    assert os.listdir(stage) == []
+    on = CheckpointFolder(str(tmp_path / "own" / "8"), of="7", stage=str(tmp_path / "all" / "me" / "8"), part="part-2")
+    prepare(on, "h2")
+    assert sorted(os.listdir(tmp_path / "own" / "7")) == ["part-0", "part-1", "part-2"], "8 is a link to it"
+    (tmp_path / "own" / "7" / "part-3").write_text("")
+    assert refused(on._replace(part="part-3"))[1].startswith(f"checkpoint folder {tmp_path}/own/8/part-3: ")

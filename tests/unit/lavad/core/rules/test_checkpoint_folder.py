@@ -108,12 +108,19 @@ def test_it_is_said_once(bench: Bench) -> None:
 ELSEWHERE = "writes its checkpoints where all of its hosts see them"
 
 
-def test_a_staged_job_is_on_one_host(bench: Bench) -> None:
+def test_a_staged_job_is_on_one_host_or_on_several_alike(bench: Bench) -> None:
     cluster(bench)
     assert "span[hosts=1]" in bench.spec_of(k="/tmp/x stage=/home/ck", n="4").resreq
     assert bench.spec_of(k="/tmp/x stage=/home/ck").resreq == ""
-    several = f"-k: stage: a job of several hosts {ELSEWHERE}"
-    assert why_not(bench, "/tmp/x stage=/home/ck", n="4", R="span[ptile=2]") == several
+    assert bench.spec_of(k="/tmp/x stage=/home/ck", n="4", R="span[ptile=2]").resreq == "span[ptile=2]"
+    needs = (
+        "-k: stage: a job on several hosts needs -n SLOTS and span[ptile=SLOTS], as a restart needs the same number on each host"
+    )
+    assert why_not(bench, "/tmp/x stage=/home/ck", n="2,4", R="span[ptile=2]") == needs
+    for free in ("span[hosts=-1]", "span[ptile='!']", "span[block=2]", "2*{mem>1} + 2*{mem>2}"):
+        assert why_not(bench, "/tmp/x stage=/home/ck", n="4", R=free) == needs
+    itself = "-k: stage: a job on several hosts writes its checkpoints itself (method=app)"
+    assert why_not(bench, "/tmp/x method=mine stage=/home/ck", n="4", R="span[ptile=2]") == itself
     resized = f"-k: stage: a job of a size that changes {ELSEWHERE}"
     assert why_not(bench, "/tmp/x stage=/home/ck", n="1,4", ar=True) == resized
 
