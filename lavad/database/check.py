@@ -33,7 +33,7 @@ from lavad.store.upgrade import find_version
 _AT_ONCE = 1_000
 _SHOWN = 20
 """How many differences of one kind are named."""
-_COUNTED = ("events", "jobs", "arrays", "specs", "hosts")
+_COUNTED = ("events", "live_jobs", "jobs", "arrays", "specs", "hosts")
 
 
 class Checked(msgspec.Struct):
@@ -161,8 +161,7 @@ def _compare(connection: sa.Connection, rows: Cluster, problems: list[str], tell
                 problems.append(f"event {seq} does not fit those before it: {error}")
                 return
     tell("comparing the rows with the events", 0, 0)
-    stored = sa.select(schema.jobs.c.data).where(schema.jobs.c.finished_at.is_not(None))
-    data = connection.execution_options(yield_per=_AT_ONCE).execute(stored).scalars()
+    data = connection.execution_options(yield_per=_AT_ONCE).execute(sa.select(schema.jobs.c.data)).scalars()
     problems += _first(finished.differing(data), "finished jobs")
     problems += _first(_differing_tables(fold, rows), "live records")
 

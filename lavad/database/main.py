@@ -89,7 +89,7 @@ def _check(checked: Checked) -> int:
         _say(problem)
     for note in checked.notes:
         _say(f"note: {note}")
-    counts = ", ".join(f"{count} {name}" for name, count in checked.counts.items())
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in checked.counts.items())
     _say(f"version {checked.version}; {counts}; {'sound' if not checked.problems else f'{len(checked.problems)} problems'}")
     return 1 if checked.problems else 0
 

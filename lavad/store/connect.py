@@ -116,6 +116,11 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
             connection.execute(f"SET {name} = '{value}'")
         if read_only:
             connection.execute("SET default_transaction_read_only = on")
+        else:
+            # a statement may be planned while a table has few rows, and be kept when it has a million; what a plan without an
+            # index is said to cost would have it compiled, which takes longer than it
+            connection.execute("SET enable_seqscan = off")
+            connection.execute("SET jit = off")
         connection.autocommit = was
 
     event.listen(engine, "connect", connected)

@@ -20,7 +20,7 @@ from lavad.core.cluster.snapshot import JOBS_AT_ONCE, Snapshot, piece_of, take
 from lavad.core.events import Configured
 from lavad.core.job.job import Array, Job
 from lavad.store import codec, schema
-from lavad.store.connect import connect, one_snapshot
+from lavad.store.connect import Query, connect, one_snapshot
 from lavad.store.ended import ended_of
 from lavad.store.errors import StoreCorrupt, refusal
 from lavad.store.writer import Store
@@ -45,8 +45,10 @@ def load_rows(connection: sa.Connection, read: Callable[[Snapshot], None] = lamb
     """As ``load``, within the caller's transaction."""
     cluster = Cluster()
     # as they are stored: made one after the other, a million take little memory
-    jobs = [*_pieces(_live(connection, schema.jobs, schema.jobs.c.id))]
-    arrays = [codec.decode_array(data) for data in _live(connection, schema.arrays, schema.arrays.c.job)]
+    jobs = [*_pieces(_data(connection, sa.select(schema.live_jobs.c.data).order_by(schema.live_jobs.c.id)))]
+    rows = schema.arrays.c
+    going = sa.select(rows.data).where(rows.finished_at.is_(None)).order_by(rows.job)
+    arrays = [codec.decode_array(data) for data in _data(connection, going)]
     _counters(connection, cluster)
     _specs(connection, cluster, {record.spec for record in arrays}.union(*map(codec.specs_of_jobs, jobs)))
     for (data,) in connection.execute(sa.select(schema.hosts.c.data).order_by(schema.hosts.c.name)):
@@ -94,8 +96,7 @@ def _order(record: Job | Array) -> int:
     return record.job << 32 if isinstance(record, Array) else codec.row_id(record.key)
 
 
-def _live(connection: sa.Connection, table: sa.Table, key: sa.Column[int]) -> Iterator[bytes]:
-    query = sa.select(table.c.data).where(table.c.finished_at.is_(None)).order_by(key)
+def _data(connection: sa.Connection, query: Query) -> Iterator[bytes]:
     return (data for (data,) in connection.execution_options(yield_per=10_000).execute(query))
 
 

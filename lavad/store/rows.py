@@ -20,6 +20,7 @@ from lavad.core.events import (
     JobDispatched,
     JobEvent,
     JobFinished,
+    JobRevived,
     JobSubmitted,
     LeasesExtended,
     MasterStarted,
@@ -78,10 +79,13 @@ class Rows:
         arrays: list[Row] = [(array.job, None, encode(array)) for array in batch.arrays]
         arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
         of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
+        revived = [event.key for event in batch.events if type(event) is JobRevived] if JobRevived in kinds else []
         return [
             (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
-            (to.submitted, self._live(job for job in batch.jobs if job.key in new)),
-            (to.job, self._live(job for job in batch.jobs if job.key not in new)),
+            (to.submitted, [(row_id(job.key), encode(job)) for job in batch.jobs if job.key in new]),
+            (to.job, [(row_id(job.key), encode(job)) for job in batch.jobs if job.key not in new]),
+            (to.job_gone, [(row_id(job.key),) for job in batch.finished]),
+            (to.revived, [(row_id(key),) for key in revived]),
             (to.finished, self._finished(batch.finished)),
             (to.array, arrays),
             (to.text, self.texts),
@@ -100,10 +104,6 @@ class Rows:
             (to.meta, _meta_rows(batch, submitted, not kinds.isdisjoint(_OF_META))),
             (to.finished, self._finished(killed_jobs(batch.events, of_events) if ElementsKilled in kinds else ())),
         ]
-
-    def _live(self, jobs: Iterable[Job]) -> list[Row]:
-        names = self._names
-        return [(row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, encode(job)) for job in jobs]
 
     def _finished(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names

@@ -1,6 +1,6 @@
 """The tables of the store (SQLite and PostgreSQL). Rule: a change here comes with a migration of its own.
 
-``events`` is the history; all else is its fold, written in the same transaction. A row of ``jobs`` has
+``events`` is the history; all else is its fold, written in the same transaction. A row of ``jobs`` or ``live_jobs`` has
 ``id = job << 32 | index`` (not the core's key), so that an array and its elements lie together and one index serves
 both.
 """
@@ -52,6 +52,14 @@ def use_postgresql() -> None:
         index.dialect_options["postgresql"]["where"] = where
 
 
+live_jobs = sa.Table(
+    "live_jobs",
+    metadata,
+    sa.Column("id", _ID, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""Jobs that have not finished. Apart from the others, as nothing but a start of lavad reads them: they need no other index."""
+
 jobs = sa.Table(
     "jobs",
     metadata,
@@ -64,28 +72,25 @@ jobs = sa.Table(
     sa.Column("submitted", sa.Double, nullable=False),
     sa.Column("finished_at", sa.Double),
     sa.Column("data", sa.LargeBinary, nullable=False),
-    # of finished jobs: first seconds since the epoch, then seconds, then " host1 host2 "
+    # first seconds since the epoch, then seconds, then " host1 host2 "
     sa.Column("dispatched", sa.Double),
     sa.Column("cpu", sa.Double),
     sa.Column("run", sa.Double),
     sa.Column("hosts", sa.Text),
-    # of finished jobs: seconds of slots and, of all attempts of those that had GPUs, of GPUs; J
+    # seconds of slots and, of all attempts of jobs that had GPUs, of GPUs; J
     sa.Column("slot_seconds", sa.Double),
     sa.Column("gpu_held", sa.Double),
     sa.Column("gpu_used", sa.Double),
     sa.Column("gpu_idle", sa.Double),
     sa.Column("gpu_energy", sa.Double),
-    # of finished jobs that made checkpoints or were to: how many, seconds that they took, restarts, seconds of work lost
+    # of jobs that made checkpoints or were to: how many, seconds that they took, restarts, seconds of work lost
     sa.Column("checkpoints", sa.Integer),
     sa.Column("checkpoint_cost", sa.Double),
     sa.Column("restarts", sa.Integer),
     sa.Column("work_lost", sa.Double),
 )
-LIVE = [jobs.c[name] for name in ("id", "user", "queue", "project", "name", "state", "submitted", "data")]
-"""Columns of a job that has not finished."""
-_LIVE = jobs.c.finished_at.is_(None)
+"""Jobs that have finished: ``finished_at`` is never NULL."""
 _FINISHED = jobs.c.finished_at.is_not(None)
-_partial("jobs_live", jobs.c.id, where=_LIVE)
 _partial("jobs_finished", jobs.c.finished_at, where=_FINISHED)
 _partial(
     "jobs_finished_user",

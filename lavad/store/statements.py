@@ -64,9 +64,10 @@ class Write(msgspec.Struct, frozen=True):
 Columns = Sequence[sa.Column[object]]
 
 
-def insert(columns: Columns, dialect: sa.Dialect, conflict: str = "", key: tuple[int, ...] = ()) -> Write:
-    """INSERT of new rows with these columns; the others are NULL."""
-    into = f"INSERT INTO {columns[0].table} ({', '.join(_names(columns, dialect))})"
+def insert(table: sa.Table, dialect: sa.Dialect, conflict: str = "", key: tuple[int, ...] = ()) -> Write:
+    """INSERT of new rows."""
+    columns = list(table.columns)
+    into = f"INSERT INTO {table} ({', '.join(_names(columns, dialect))})"
     marks = _marks(dialect, len(columns))
     row = f"({', '.join(marks)})"
     one = f"{into} VALUES {row}{conflict}"
@@ -80,24 +81,26 @@ def insert(columns: Columns, dialect: sa.Dialect, conflict: str = "", key: tuple
 
 def insert_once(table: sa.Table, dialect: sa.Dialect) -> Write:
     """INSERT that leaves a row of the same primary key as it is."""
-    return insert(list(table.columns), dialect, " ON CONFLICT DO NOTHING")
+    return insert(table, dialect, " ON CONFLICT DO NOTHING")
 
 
-def upsert(table: sa.Table, dialect: sa.Dialect, columns: Columns = ()) -> Write:
-    """INSERT, or UPDATE of the row that has the primary key; columns that are not among ``columns``, if given, become NULL."""
-    columns = columns or list(table.columns)
+def upsert(table: sa.Table, dialect: sa.Dialect) -> Write:
+    """INSERT, or UPDATE of the row that has the primary key."""
+    columns = list(table.columns)
     keys = list(table.primary_key.columns)
     others = _names([column for column in table.columns if column not in keys], dialect)
     values = ", ".join(f"{name} = excluded.{name}" for name in others)
     conflict = f" ON CONFLICT ({', '.join(_names(keys, dialect))}) DO UPDATE SET {values}"
-    return insert(columns, dialect, conflict, tuple(at for at, column in enumerate(columns) if column in keys))
+    return insert(table, dialect, conflict, tuple(at for at, column in enumerate(columns) if column in keys))
 
 
 def _delete(key: sa.Column[object], dialect: sa.Dialect, *, span: bool = False) -> Write:
     """DELETE of the rows that have a key, or (``span``) one from a first to a last."""
     marks, (name,) = _marks(dialect, 1 + span), _names([key], dialect)
-    text = f"DELETE FROM {key.table} WHERE {name} " + ("BETWEEN {} AND {}" if span else "= {}").format(*marks)
-    return Write(text, (kind_of(key),) * len(marks))
+    text = f"DELETE FROM {key.table} WHERE {name} "
+    one, kind = text + ("BETWEEN {} AND {}" if span else "= {}").format(*marks), kind_of(key)
+    many = "" if span or dialect.name == "sqlite" else f"{text}= ANY($1::{kind.name}[])"
+    return Write(one, (kind,) * len(marks), many)
 
 
 def _marks(dialect: sa.Dialect, count: int) -> list[str]:
@@ -113,12 +116,14 @@ class Statements:
     """All of them."""
 
     def __init__(self, dialect: sa.Dialect) -> None:
-        self.event = insert(list(schema.events.columns), dialect)
-        self.submitted = insert(schema.LIVE, dialect)
-        self.job = upsert(schema.jobs, dialect, schema.LIVE)
+        self.event = insert(schema.events, dialect)
+        self.submitted = insert(schema.live_jobs, dialect)
+        self.job = upsert(schema.live_jobs, dialect)
+        self.job_gone = _delete(schema.live_jobs.c.id, dialect)
+        self.revived = _delete(schema.jobs.c.id, dialect)
         self.finished = upsert(schema.jobs, dialect)
         self.array = upsert(schema.arrays, dialect)
-        self.spec = insert(list(schema.specs.columns), dialect)
+        self.spec = insert(schema.specs, dialect)
         self.text = upsert(schema.texts, dialect)
         self.attached = upsert(schema.attachments, dialect)
         self.env = insert_once(schema.blobs, dialect)
@@ -136,7 +141,7 @@ class Statements:
         self.array_gone = _delete(schema.arrays.c.job, dialect)
         self.text_gone = _delete(schema.texts.c.job, dialect)
         self.cycle = upsert(schema.cycles, dialect)
-        self.answer = insert(list(schema.answers.columns), dialect)
+        self.answer = insert(schema.answers, dialect)
         self.meta = upsert(schema.meta, dialect)
         # KEY SHARE conflicts only with a take-over (FOR UPDATE), not with a renewal, which changes no key
         share = "" if dialect.name == "sqlite" else " FOR KEY SHARE"

@@ -28,10 +28,10 @@ def find_version(connection: sa.Connection) -> str | None:
     return None if version is None else str(version)
 
 
-def open_schema(connection: sa.Connection, *, create: bool) -> None:
+def open_schema(connection: sa.Connection, *, create: bool) -> bool:
     """Make the tables in an empty database (``create``), and refuse a store that is newer than this code.
 
-    A store of an older version is left as it is: another master may be at work on it (``migrate``). Raises ``StoreError``.
+    False: it is of an older version, and left as that, as another master may be at work on it (``migrate``). Raises StoreError.
     """
     try:
         with connection.begin():
@@ -40,6 +40,8 @@ def open_schema(connection: sa.Connection, *, create: bool) -> None:
                 _make(connection, create)
             elif version != HEAD:
                 _check_known(version)
+                return False
+            return True
     except sa.exc.DBAPIError as error:
         raise refusal(error) from error
 

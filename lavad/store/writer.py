@@ -74,8 +74,8 @@ class Store:
         lock = FileLock(file) if file else None
         store = cls(engine, lock)
         try:
-            open_schema(store.connection(), create=create)
-            store._find_top_job()
+            if open_schema(store.connection(), create=create):
+                store._find_top_job()
         except BaseException:
             store.close()
             raise
@@ -166,9 +166,9 @@ class Store:
 
     def _find_top_job(self) -> None:
         # rows with any job id up to this one may exist already
-        found = self._ask(sa.select(sa.func.max(schema.jobs.c.id)))[0][0] or 0
+        ids = [self._ask(sa.select(sa.func.max(table.c.id)))[0][0] or 0 for table in (schema.jobs, schema.live_jobs)]
         array = self._ask(sa.select(sa.func.max(schema.arrays.c.job)))[0][0] or 0
-        self._top_job = max(found >> 32, array)
+        self._top_job = max(*(found >> 32 for found in ids), array)
 
     def _spec_names(self, number: int) -> tuple[str, str, str]:
         names = self._names.get(number)

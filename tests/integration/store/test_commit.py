@@ -96,14 +96,9 @@ def test_after_a_refusal_the_next_batch_goes_through(store: Store, cluster: Clus
     assert load(store).version == cluster.version
 
 
-@pytest.mark.parametrize("name", ["\udcff", "a\0b"])
-def test_text_that_the_database_cannot_hold_is_refused(store: Store, cluster: Cluster, name: str) -> None:  # noqa: F811
-    if name == "a\0b" and store.engine.dialect.name == "sqlite":
-        commit(store, cluster, submitted(cluster, name=name))  # SQLite holds it
-        assert load(store).jobs.rows == cluster.jobs.rows
-        return
+def test_text_that_no_database_can_hold_is_refused(store: Store, cluster: Cluster) -> None:  # noqa: F811
     with pytest.raises(StoreRefused):
-        commit(store, cluster, submitted(cluster, name=name))
+        commit(store, cluster, submitted(cluster, name="\udcff"))
     commit(store, cluster, submitted(cluster))
     assert load(store).jobs.rows == cluster.jobs.rows
 
@@ -245,7 +240,7 @@ def test_a_row_that_does_not_read_is_corruption(store: Store) -> None:  # noqa: 
     cluster = Cluster()
     commit(store, cluster, submitted(cluster))
     with store.engine.begin() as connection:
-        connection.execute(schema.jobs.update().values(data=b"\x01"))
+        connection.execute(schema.live_jobs.update().values(data=b"\x01"))
     with pytest.raises(StoreCorrupt, match="a row of jobs does not read"):
         load(store)
 

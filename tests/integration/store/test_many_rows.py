@@ -7,6 +7,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import JobText, Spec
+from lavad.core.lang.states import JobState
 from lavad.store.batch import Batch
 from lavad.store.codec import encode
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreAway
@@ -40,10 +41,36 @@ def test_many_rows_are_what_single_ones_are(store: Store, store_url: str) -> Non
         commit(other, alone, [event])
     other.close()
     single = rows_of(url)
-    assert len(many["jobs"]) == MANY
+    assert len(many["live_jobs"]) == MANY
     assert [many[table][:3] for table in ("events", "specs")] == [single[table][:3] for table in ("events", "specs")]
-    assert many["jobs"][:2] == single["jobs"]
+    assert many["live_jobs"][:2] == single["live_jobs"]
     assert load(store).jobs.rows.keys() == set(range(1, MANY + 1))
+
+
+def test_a_job_is_among_the_live_ones_or_the_finished_ones(store: Store, store_url: str) -> None:  # noqa: F811
+    cluster = Cluster()
+    commit(store, cluster, submitted(cluster, 5))
+    waiting = dict(cluster.jobs.rows)
+    commit(store, cluster, [ev.JobFinished(at=3.0, key=key, state=JobState.EXIT) for key in range(1, 6)])
+    rows = rows_of(store_url)
+    assert (len(rows["live_jobs"]), len(rows["jobs"])) == (0, 5)
+    commit(store, cluster, [ev.JobRevived(at=4.0, key=key, job=waiting[key]) for key in range(2, 6)])
+    rows = rows_of(store_url)
+    assert [row[0] for row in rows["live_jobs"]] == [key << 32 for key in range(2, 6)]
+    assert [row[0] for row in rows["jobs"]] == [1 << 32]
+    assert load(store).jobs.rows == cluster.jobs.rows
+
+
+def test_rows_are_found_by_an_index_where_the_table_was_small_when_a_statement_was_planned() -> None:
+    """PostgreSQL keeps such a plan."""
+    store = Store.open(new_database())  # noqa: F811
+    try:
+        with store.connection().begin():
+            text = store.statements.job_gone.many.replace("$1", "ARRAY[1]")
+            plan = store.connection().exec_driver_sql(f"EXPLAIN {text}").scalars().all()
+        assert any("live_jobs_pkey" in line for line in plan)
+    finally:
+        store.close()
 
 
 def test_the_last_of_several_rows_of_a_key_stays(store: Store, store_url: str) -> None:  # noqa: F811
@@ -97,10 +124,10 @@ def test_a_connection_that_is_lost_before_the_commit_each_time_is_known() -> Non
         "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
     )
-    execute(url, "CREATE TRIGGER die AFTER INSERT ON jobs FOR EACH ROW EXECUTE FUNCTION die()")
+    execute(url, "CREATE TRIGGER die AFTER INSERT ON live_jobs FOR EACH ROW EXECUTE FUNCTION die()")
     with pytest.raises(StoreAway):
         commit(opened, cluster, submitted(cluster, 5))
-    execute(url, "DROP TRIGGER die ON jobs")
+    execute(url, "DROP TRIGGER die ON live_jobs")
     commit(opened, cluster, submitted(cluster, 5))
     assert load(opened).jobs.rows == cluster.jobs.rows
     opened.close()

@@ -90,11 +90,11 @@ def check(url: str, cluster: Cluster, before: float, was: dict[str, list[Any]], 
     opened.close()
     now: dict[str, list[Any]] = dict(rows_of(url))
     jobs, texts, specs = ({row[0]: row for row in now[name]} for name in ("jobs", "texts", "specs"))
-    for row in was["jobs"]:
-        if row[7] is None or row[7] >= before:
-            assert jobs[row[0]] == row
-    ids = {row >> 32 for row in jobs} | {row[0] for row in now["arrays"]}
-    kept = {row[0] >> 32 for row in was["jobs"] if row[7] is None or row[7] >= before}
+    assert now["live_jobs"] == was["live_jobs"]
+    stay = [row for row in was["jobs"] if row[7] >= before]
+    assert [jobs[row[0]] for row in stay] == stay
+    ids = {row[0] >> 32 for row in (*jobs.values(), *now["live_jobs"])} | {row[0] for row in now["arrays"]}
+    kept = {row[0] >> 32 for row in (*stay, *was["live_jobs"])}
     kept |= {row[0] for row in was["arrays"] if row[1] is None or row[1] >= before}
     assert kept <= ids
     left = {(row[0], row[3]) for row in now["events"]}

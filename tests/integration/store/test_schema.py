@@ -64,6 +64,15 @@ def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: St
         connection.exec_driver_sql("DROP TABLE tokens")
         connection.exec_driver_sql("ALTER TABLE specs DROP COLUMN retired")
         connection.exec_driver_sql("ALTER TABLE texts DROP COLUMN env")
+        connection.exec_driver_sql("DROP TABLE live_jobs")
+        connection.exec_driver_sql("CREATE INDEX jobs_live ON jobs (id) WHERE finished_at IS NULL")
+        columns = ('id, "user", queue, project, name, state, submitted, finished_at, data', "'u', 'q', 'p', 'n', 1, 1.0")
+        job = sa.text(f"INSERT INTO jobs ({columns[0]}) VALUES (:id, {columns[1]}, :finished, :data)")
+        rows: list[dict[str, object]] = [
+            {"id": 7 << 32, "finished": 2.0, "data": b"over"},
+            {"id": 8 << 32, "finished": None, "data": b"waits"},
+        ]
+        connection.execute(job, rows)
         text = msgspec.msgpack.encode(JobText(command="true", env="abc"))
         connection.execute(sa.text("INSERT INTO texts (job, data) VALUES (7, :data)"), {"data": text})
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0007'")
@@ -80,6 +89,9 @@ def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: St
     assert standby.take_over(epoch) is None
     with standby.engine.begin() as connection:
         assert connection.exec_driver_sql("SELECT env FROM texts WHERE job = 7").scalar() == "abc"
+        assert connection.execute(sa.select(schema.live_jobs)).all() == [(8 << 32, b"waits")]
+        assert connection.execute(sa.select(schema.jobs.c.id, schema.jobs.c.data)).all() == [(7 << 32, b"over")]
+        assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
     with standby.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(StoreRefused, match="newer than this lavad"):

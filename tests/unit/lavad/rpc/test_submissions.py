@@ -27,6 +27,8 @@ from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made
 from web.rest.submit import uuid_of
 
 Rows = list[dict[str, Any]]
+REFUSE_BAD = "CREATE TRIGGER no BEFORE INSERT ON live_jobs WHEN instr(NEW.data, x'626164') BEGIN SELECT RAISE(ABORT, 'bad'); END"
+"""Of a job of this name."""
 
 
 class Master:
@@ -228,7 +230,7 @@ def test_one_that_could_not_be_stored_shifts_no_job(tmp_path: Path) -> None:
     jobs[2] = {"command": "a", "options": {"J": "bad"}}
 
     async def work(master: Master) -> None:
-        master.run("CREATE TRIGGER no BEFORE INSERT ON jobs WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'bad'); END")
+        master.run(REFUSE_BAD)
         rows = await master.bulk(*jobs, uuid="u")
         master.run("DROP TRIGGER no")
         assert await master.bulk(*jobs, uuid="u", again=True) == rows
@@ -304,7 +306,7 @@ def test_one_that_cannot_be_stored_costs_no_other(tmp_path: Path, place: int) ->
     """The database refuses the row of this one."""
 
     async def work(master: Master) -> None:
-        master.run("CREATE TRIGGER no BEFORE INSERT ON jobs WHEN NEW.name = 'bad' BEGIN SELECT RAISE(ABORT, 'bad'); END")
+        master.run(REFUSE_BAD)
         jobs: list[dict[str, Any]] = [{"command": "a"} for _ in range(7)]
         jobs[place] = {"command": "a", "options": {"J": "bad"}}
         rows = await master.bulk(*jobs)

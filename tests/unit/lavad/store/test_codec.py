@@ -143,7 +143,7 @@ def test_statements_take_rows_in_the_order_of_the_columns(url: str) -> None:
     statements = Statements(sa.create_engine(url).dialect)
     for write, columns in (
         (statements.event, schema.events.columns),
-        (statements.job, schema.LIVE),
+        (statements.job, schema.live_jobs.columns),
         (statements.finished, schema.jobs.columns),
         (statements.meta, schema.meta.columns),
     ):
