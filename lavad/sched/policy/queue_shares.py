@@ -104,6 +104,10 @@ class Share:
         """Note that a job of a queue gives up these in this cycle."""
         self._reclaimed[queue] = self._reclaimed.get(queue, 0) + sum(map(self.what.of_part, parts))
 
+    def resumed(self, queue: str, parts: Iterable[Part | Placed]) -> None:
+        """Note that a job of a queue has these again, which it had given up."""
+        self._given_up[queue] = self._given_up.get(queue, 0) - sum(map(self.what.of_part, parts))
+
 
 class QueueShares:
     """The shares of all queues, of whatever queues own parts of."""
@@ -160,6 +164,13 @@ class QueueShares:
         for share in self.shares:
             if share.what is SLOTS or one.how is not PreemptionAction.SUSPEND:
                 share.reclaim(cluster.spec_of(one.key).queue, given(cluster, one))
+
+    def resumed(self, job: Job) -> None:
+        """Note that a job that was preempted for another is resumed in this cycle: it kept all but its slots."""
+        assert job.run is not None
+        for share in self.shares:
+            if share.what is SLOTS:
+                share.resumed(self.state.cluster.specs.rows[job.spec].queue, job.run.parts)
 
 
 _REASONS = {

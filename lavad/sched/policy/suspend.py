@@ -68,7 +68,7 @@ class SuspendResume:
                 self.later.append(key)
                 continue
             if self._may_resume(job):
-                self.resumes.append(key)
+                self._resume(job)
             if job.preempted_for:
                 self._take(job)
 
@@ -77,8 +77,13 @@ class SuspendResume:
         for key in self.later:
             job = self.state.cluster.jobs.rows[key]
             if not self._is_reclaimed(job) and self._may_resume(job):
-                self.resumes.append(key)
+                self._resume(job)
                 self._take(job)
+
+    def _resume(self, job: Job) -> None:
+        self.resumes.append(job.key)
+        if self.queue_shares is not None and job.preempted_for:
+            self.queue_shares.resumed(job)
 
     def _is_reclaimed(self, job: Job) -> bool:
         """Whether the queue of a preempted job already has what it deserves without it, and nothing is lent to it."""
