@@ -2,10 +2,14 @@
 
 Rule: whoever takes it over raises the epoch, and every commit checks it.
 Not an advisory lock: that one dies with a connection, and lives on in a frozen holder.
+
+PostgreSQL ends a transaction that idles, but not one of which a part of a statement has arrived and no more: a master that is
+frozen while it sends a commit would keep the row. Whoever finds the lease over ends that.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -14,11 +18,22 @@ import sqlalchemy as sa
 from lavad.store.errors import lost, refusal
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 _NOW = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "extract(epoch FROM clock_timestamp())::double precision",
 }
+_FROZEN_S = 3.0
+"""For so long PostgreSQL has heard nothing in the middle of a commit."""
+# a transaction that only reads the row, of a backup or a query, has another lock; a role may end its own connections
+_END_FROZEN = """
+    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND usename = current_user AND state <> 'idle' AND wait_event = 'ClientRead'
+      AND query_start < clock_timestamp() - make_interval(secs => :seconds)
+      AND pid IN (SELECT pid FROM pg_locks
+                  WHERE relation = 'lease'::regclass AND mode IN ('RowShareLock', 'RowExclusiveLock') AND granted)
+"""
 
 
 class Lease:
@@ -38,16 +53,32 @@ class Lease:
         ``holder`` names one master, of which no earlier process is left (``lavad.run_lock``). The lease of a store that only
         one process can use has no other holder.
         """
-        look = sa.text(f"SELECT holder, expires, {self._now} FROM lease WHERE id = 1{self._for_update}")
+        columns = f"SELECT holder, expires, {self._now} FROM lease WHERE id = 1"
+        look = sa.text(columns + self._for_update)
         take = sa.text("UPDATE lease SET epoch = epoch + 1, holder = :holder, expires = :at RETURNING epoch")
+
+        def may_take(held: str, expires: float, now: float) -> bool:
+            return self.alone or held in ("", holder) or now >= expires
 
         def work(connection: sa.Connection) -> int | None:
             held, expires, now = connection.execute(look).one()
-            if not self.alone and held not in ("", holder) and now < expires:
+            if not may_take(held, expires, now):
                 return None
             return int(connection.execute(take, {"holder": holder, "at": now + seconds}).scalar_one())
 
+        if self._for_update:
+            # without a lock, which the commits of the master would wait for
+            found = self._transact(lambda connection: connection.execute(sa.text(columns)).one())
+            if not may_take(*found):
+                return None
+            self._end_frozen()
         return self._transact(work)
+
+    def _end_frozen(self) -> None:
+        """End the commits of which PostgreSQL has heard nothing for a while."""
+        ended = self._transact(lambda connection: connection.execute(sa.text(_END_FROZEN), {"seconds": _FROZEN_S}).scalar_one())
+        if ended:
+            log.warning("%d commits of a master from which nothing was heard for %g s are ended", ended, _FROZEN_S)
 
     def renew(self, epoch: int, seconds: float) -> bool:
         """Renew for ``seconds`` from now; False: another master has taken it."""
