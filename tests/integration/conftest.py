@@ -9,10 +9,11 @@ import pytest
 
 from tests.support.daemons.agent_host import AgentHost, fake_master, running
 from tests.support.daemons.fake_master import FakeMaster
+from tests.support.daemons.gangs import two
 from tests.support.daemons.starters import rig
 from tests.support.live.fixtures import cluster, own_cluster
 
-__all__ = ["cluster", "host", "master", "own_cluster", "rig"]
+__all__ = ["cluster", "host", "master", "own_cluster", "rig", "two"]
 
 
 @pytest.fixture

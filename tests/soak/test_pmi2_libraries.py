@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemons.gangs import python, run, run_over, two_starters
-from tests.support.daemons.starters import SHELL_PATH, Rig
+from tests.support.daemons.gangs import python, run, run_over
+from tests.support.daemons.starters import SHELL_PATH
 from tests.support.live.cluster import VENV
 from tests.support.live.ranks import compiled
 from tests.support.live.wheels import debian_library, environment
@@ -38,18 +37,6 @@ assert pmi.PMI2_Nameserv_lookup(b"service", None, value, 1024) != 0
 os.write(1, f"rank {rank.value}: {' '.join(others)}\\n".encode())
 assert pmi.PMI2_Finalize() == 0
 """
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    assert one.stop() == 0
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[Rig, Rig]]:
-    yield from two_starters(tmp_path)
 
 
 @pytest.fixture(scope="module")

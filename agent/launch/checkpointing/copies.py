@@ -170,6 +170,16 @@ def _counted(slots: list[int]) -> str:
     return " ".join(map(str, slots[:16])) + (" ..." if len(slots) > 16 else "")
 
 
+def bytes_in(folder: str) -> int:
+    """The bytes of the files in a folder and those below it; what goes away meanwhile does not count."""
+    found = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                found += os.lstat(os.path.join(where, name)).st_size
+    return found
+
+
 def check_space(folder: str, size: int, what: str) -> None:
     """CheckpointError where there is too little room."""
     found = os.statvfs(folder)

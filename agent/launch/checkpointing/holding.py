@@ -226,7 +226,7 @@ class Holding:
         free = found.f_bavail * found.f_frsize - spare
         if not self._most:
             return came + free
-        left = self._most - _size_of(os.path.join(self._folder, user))
+        left = self._most - copies.bytes_in(os.path.join(self._folder, user))
         if left < size:
             mb = 1 << 20
             raise CheckpointError(f"user {user} has {max(0, left) / mb:.0f} MB left there, and a copy needs {size / mb:.0f} MB")
@@ -311,12 +311,3 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
 
 def _is_name(text: str) -> bool:
     return bool(text) and len(text) < 200 and not text.startswith(".") and "/" not in text and text.isprintable()
-
-
-def _size_of(folder: str) -> int:
-    found = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(OSError):
-                found += os.lstat(os.path.join(where, name)).st_size
-    return found

@@ -205,12 +205,7 @@ def made_at(path: str) -> int:
 
 def size_of(source: str) -> int:
     """The bytes of a generation's files, at least those that its manifest has."""
-    found = 0
-    for folder, _, names in os.walk(source):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                found += os.lstat(os.path.join(folder, name)).st_size
-    return max(found, generations.listed_size(source))
+    return max(copies.bytes_in(source), generations.listed_size(source))
 
 
 def expected(size: int, before: Facts) -> int:

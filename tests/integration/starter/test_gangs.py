@@ -9,13 +9,12 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemons.gangs import certificate, order_gang, pmi, python, ranks, two_starters
+from tests.support.daemons.gangs import certificate, order_gang, pmi, python, ranks
 from tests.support.daemons.starters import NOBODY, SHELL_PATH, Rig, alive
 from tests.support.wait import wait_until
 
@@ -45,18 +44,6 @@ print(name, [get(f"r{i}") for i in range(size)], flush=True)
 ask("cmd=barrier_in")
 """
 FINISH = 'ask("cmd=finalize")\n'
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    assert one.stop() == 0
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[Rig, Rig]]:
-    yield from two_starters(tmp_path)
 
 
 def test_four_ranks_share_keys_by_pmi(rig: Rig) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,6 @@ until [ -s "$CUDA_MPS_PIPE_DIRECTORY/pid" ]; do sleep 0.01; done
 """
 READ = "cat $CUDA_MPS_PIPE_DIRECTORY/pid $CUDA_MPS_LOG_DIRECTORY/control.log"
 Part = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    assert one.stop() == 0
 
 
 @pytest.fixture

@@ -6,21 +6,12 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from agent.starter.system import cgroup
 from tests.support.daemons.starters import Rig, alive
 from tests.support.wait import wait_until
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    assert one.stop() == 0
 
 
 def exit_code(status: int) -> int:

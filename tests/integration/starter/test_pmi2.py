@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.daemons.gangs import pmi, python, ranks, run, run_over, two_starters
+from tests.support.daemons.gangs import pmi, python, ranks, run, run_over
 from tests.support.daemons.starters import Rig
 
 # A rank without MPI: speaks PMI-2 by hand over the inherited socket.
@@ -52,18 +50,6 @@ if rank == 3:
 say(ask("cmd=kvs-fence;"))
 """
 )
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    one = Rig(tmp_path).start()
-    yield one
-    assert one.stop() == 0
-
-
-@pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[Rig, Rig]]:
-    yield from two_starters(tmp_path)
 
 
 def test_ranks_share_keys_and_attributes_of_their_host(rig: Rig) -> None:

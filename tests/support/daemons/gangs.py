@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.daemons.starters import SHELL_PATH, Rig
 
 
-def two_starters(folder: Path) -> Iterator[tuple[Rig, Rig]]:
-    """Two hosts in a folder, which must end well."""
-    a, b = Rig(folder, "hostA").start(), Rig(folder, "hostB").start()
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[tuple[Rig, Rig]]:
+    """Starters of two hosts, which must end well."""
+    a, b = Rig(tmp_path, "hostA").start(), Rig(tmp_path, "hostB").start()
     yield a, b
     assert a.stop() == 0
     assert b.stop() == 0

@@ -242,8 +242,8 @@ class Rig:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """A starter of the test's own."""
+    """A starter of the test's own, which must end well unless the test ended it."""
     one = Rig(tmp_path).start()
     yield one
     if one.process is not None and one.process.poll() is None:
-        one.stop()
+        assert one.stop() == 0
