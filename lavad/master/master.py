@@ -33,7 +33,7 @@ from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
 from lavad.replica.publisher import Publisher
-from lavad.replica.replicas import QueryProcess, ReplicaProcess
+from lavad.replica.replicas import PAUSE, QueryProcess, ReplicaProcess
 from lavad.replica.spawn import QUERY, SCHEDULER, seed_ahead, spawn
 from lavad.rpc.admission import Admission
 from lavad.rpc.certificate_watch import CertificateWatch
@@ -351,18 +351,24 @@ class Master:
         self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
 
     async def _write_event_log(self) -> None:
-        """Keep the process that writes lsb.events running; restart it at intervals after failures.
+        """Keep the process that writes lsb.events running: again after PAUSE, and ever later while it ends soon.
 
         It begins once queries are answered, which its own start would delay: it reads what it has missed from the store.
         """
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.queries.answers.wait(), LOG_PAUSE)
+        pause = PAUSE
         while True:
             process, link, _ = spawn("lavad.processes.lsb_events", self._output)
             try:
+                began = time.monotonic()
                 link.sendall(feed.frame(self._facts))
-                await Workers("event log").run(process.wait)
-                await asyncio.sleep(LOG_PAUSE)
+                status = await Workers("event log").run(process.wait)
+                if time.monotonic() - began >= LOG_PAUSE:
+                    pause = PAUSE
+                log.warning("lava-eventlog (pid %d, exit status %d) died; another starts in %g s", process.pid, status, pause)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LOG_PAUSE)
             finally:
                 link.close()
                 process.kill()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import psutil
+
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
@@ -26,6 +28,11 @@ def test_the_files(tmp_path: Path) -> None:
         assert read(logdir / "lsb.events", "JOB_START", job)[0][9] == "host1"
         assert read(logdir / "lsb.acct", "JOB_FINISH", bad)[0]
         before = (logdir / "lsb.events").stat().st_size
+        writer = next(one for one in psutil.Process(cluster.pid("lavad")).children() if one.name() == "lava-eventlog")
+        writer.kill()
+        between = cluster.submit("true")
+        wait_until(lambda: read(logdir / "lsb.acct", "JOB_FINISH", between), 20, "the account by the process that follows")
+        assert f"lava-eventlog (pid {writer.pid}, exit status -9) died; another starts in 0.5 s" in cluster.logs()
         cluster.kill("lavad")
         cluster.up()
         last = cluster.submit("true")
