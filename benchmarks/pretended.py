@@ -105,7 +105,7 @@ class Host:
         ]
         facts = pb.Facts(ncpus=self._slots, max_mem=64_000, max_swap=8_000, max_tmp=100_000, type="X86_64", model="pretended",
                          cpu_factor=1.0, boot_id=self.name, nprocs=1, ncores=self._slots, nthreads=1, starter=2)  # fmt: skip
-        return pb.Hello(host=self.name, facts=facts, protocol=PROTOCOL, sequence=self._sequence, parts=parts)
+        return pb.Hello(host=self.name, facts=facts, protocol=PROTOCOL, sequence=self._sequence, parts=parts, unpacks=True)
 
     async def messages(self) -> AsyncIterator[pb.FromAgent]:
         """What it says in a new stream, after which an older one says nothing."""

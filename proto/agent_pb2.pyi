@@ -183,13 +183,14 @@ class Facts(_message.Message):
     def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., copies_port: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "gpus_unknown", "parts")
+    __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "unpacks", "gpus_unknown", "parts")
     HOST_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    UNPACKS_FIELD_NUMBER: _ClassVar[int]
     GPUS_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     host: str
@@ -198,9 +199,10 @@ class Hello(_message.Message):
     sequence: int
     facts: Facts
     protocol: int
+    unpacks: bool
     gpus_unknown: bool
     parts: _containers.RepeatedCompositeFieldContainer[PartStatus]
-    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., protocol: _Optional[int] = ..., gpus_unknown: _Optional[bool] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
+    def __init__(self, host: _Optional[str] = ..., incarnation: _Optional[str] = ..., epoch: _Optional[int] = ..., sequence: _Optional[int] = ..., facts: _Optional[_Union[Facts, _Mapping]] = ..., protocol: _Optional[int] = ..., unpacks: _Optional[bool] = ..., gpus_unknown: _Optional[bool] = ..., parts: _Optional[_Iterable[_Union[PartStatus, _Mapping]]] = ...) -> None: ...
 
 class PartStatus(_message.Message):
     __slots__ = ("key", "attempt", "uid", "state", "pid")
@@ -883,7 +885,7 @@ class Limits(_message.Message):
     def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ..., threads: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish", "hosts", "limits", "amend", "copy_to", "copy_generation")
+    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish", "hosts", "limits", "amend", "copy_to", "copy_generation", "packed")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -899,6 +901,7 @@ class Order(_message.Message):
     AMEND_FIELD_NUMBER: _ClassVar[int]
     COPY_TO_FIELD_NUMBER: _ClassVar[int]
     COPY_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    PACKED_FIELD_NUMBER: _ClassVar[int]
     key: int
     attempt: int
     uid: str
@@ -914,7 +917,8 @@ class Order(_message.Message):
     amend: Amend
     copy_to: Holder
     copy_generation: int
-    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., amend: _Optional[_Union[Amend, _Mapping]] = ..., copy_to: _Optional[_Union[Holder, _Mapping]] = ..., copy_generation: _Optional[int] = ...) -> None: ...
+    packed: bytes
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., amend: _Optional[_Union[Amend, _Mapping]] = ..., copy_to: _Optional[_Union[Holder, _Mapping]] = ..., copy_generation: _Optional[int] = ..., packed: _Optional[bytes] = ...) -> None: ...
 
 class RoleSlots(_message.Message):
     __slots__ = ("role", "first", "count")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import zlib
 from collections.abc import Coroutine
 
 import msgspec
@@ -143,6 +144,7 @@ class Runner:
             sequence=self.starts.high,
             facts=facts,
             gpus_unknown=self._monitor.gpus.unknown,
+            unpacks=True,
             parts=[*(entry.status() for entry in self.table if not entry.orphan), *ended],
         )
 
@@ -235,6 +237,7 @@ class Runner:
     def _obey(self, order: pb.Order) -> None:
         """One order; what cannot be carried out is refused, and prevents no other."""
         try:
+            unpack(order)
             self._order(order)
         except Exception as e:
             log.exception("job %s: an order could not be carried out: %s", outputs.show(order.key), order.WhichOneof("what"))
@@ -365,6 +368,13 @@ class Runner:
         task = asyncio.get_running_loop().create_task(work)
         self._lookups.add(task)
         task.add_done_callback(self._lookups.discard)
+
+
+def unpack(order: pb.Order) -> None:
+    """Merge it with what it says packed, as all hosts of a large job are told it alike."""
+    if order.packed:
+        order.MergeFromString(zlib.decompress(order.packed))
+        order.ClearField("packed")
 
 
 def _finish(order: pb.Order) -> orders.Finish:

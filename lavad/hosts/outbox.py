@@ -47,7 +47,7 @@ class Outbox:
         self._refused = refused
         self._secret = secret
         self._clock = clock
-        self._placed: tuple[str, Placement] = ("", Placement(b"", {}))
+        self._placed: tuple[str, tuple[Part, ...], Placement] = ("", (), Placement(b"", b"", {}))
         self._alike: tuple[tuple[Part, ...], Placement] | None = None
         """The part that the last order of a message is about, which elements that were folded together share."""
 
@@ -127,14 +127,14 @@ class Outbox:
             return
         current = self._job(effect)
         if isinstance(effect, KillPart):
-            orders.append(other_order(self._cluster, effect, current))
+            orders.append(other_order(self._cluster, session, effect, current))
         elif current is None or current.run is None:
             pass  # over
         elif isinstance(effect, CopyTo):
             name = name_of(current, self._cluster.specs.rows[current.spec].user)
             orders.append(encode.copy_to(effect, holder(self._cluster, self._secret, effect.holder, name)))
         else:
-            orders.append(other_order(self._cluster, effect, current))
+            orders.append(other_order(self._cluster, session, effect, current))
 
     def _add_start(
         self, orders: list[OrderMessage], session: Session, effect: StartPart, failed: Mapping[int, str], now: float
@@ -160,15 +160,15 @@ class Outbox:
 
     def _placement(self, run: Attempt) -> Placement:
         """Cached for the newest attempt, as the starts of a large job go out together, and for elements that started together."""
-        if run.elastic:
-            return placement(self._cluster, run)
-        if len(run.parts) == 1:
+        if len(run.parts) == 1 and not run.elastic:
             if self._alike is None or self._alike[0] is not run.parts:
                 self._alike = (run.parts, placement(self._cluster, run))
             return self._alike[1]
-        if self._placed[0] != run.uid:
-            self._placed = (run.uid, placement(self._cluster, run))
-        return self._placed[1]
+        uid, parts, known = self._placed
+        if uid != run.uid or (run.elastic and parts is not run.parts):
+            known = placement(self._cluster, run)
+            self._placed = run.uid, run.parts if run.elastic else (), known
+        return known
 
     def _is_live_on(self, host: str) -> Callable[[int, str], bool]:
         def is_live(key: int, uid: str) -> bool:

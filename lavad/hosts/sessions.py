@@ -43,7 +43,9 @@ class Sent(NamedTuple):
 class Session:
     """One host's stream. On a new stream nothing was sent yet, so all due effects are sent again."""
 
-    def __init__(self, host: str, sequence: int, peer: str = "", boot_id: str = "", certificate: bytes = b"") -> None:
+    def __init__(
+        self, host: str, sequence: int, peer: str = "", boot_id: str = "", certificate: bytes = b"", unpacks: bool = False
+    ) -> None:
         self.host = host
         self.sequence = sequence
         """Highest start-order number the agent has seen."""
@@ -53,6 +55,8 @@ class Session:
         self.boot_id = boot_id
         self.certificate = certificate
         """PEM; b"" where there is none, on one machine."""
+        self.unpacks = unpacks
+        """Its agent reads what an order says packed."""
         self.due: list[Effect] = []
         self.wake = asyncio.Event()
         self.texts: OrderedDict[int, SentText] = OrderedDict()

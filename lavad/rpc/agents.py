@@ -99,7 +99,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
             log.info("host %s comes from another store (%s)", hello.host, hello.incarnation)
             yield self._welcome(hello)
             return
-        session = HostSession(hello.host, hello.sequence, context.peer(), hello.facts.boot_id, certificate_in(context))
+        certificate = certificate_in(context)
+        session = HostSession(hello.host, hello.sequence, context.peer(), hello.facts.boot_id, certificate, hello.unpacks)
         self._leases.heard(hello.host, boottime())
         self._sessions.open(session)
         session.send(self._welcome(hello))

@@ -23,6 +23,7 @@ from lavad.core.lang.cpus import Binding
 from lavad.core.rules import effects as eff
 from lavad.core.rules.run_settings import RunSettings
 from lavad.wire.byname import fields_of, plain_names
+from lavad.wire.packed import LARGE, packed
 from lavad.wire.records import Holder, KillOrder, Peek, StartOrder, TextOrder, Welcome
 from proto import agent_pb2 as pb
 
@@ -54,7 +55,7 @@ def _tag(message: type[Message], field: str) -> bytes:
 
 _BATCH = _tag(pb.ToAgent, "orders")
 _TEXT, _ORDER = _tag(pb.Orders, "texts"), _tag(pb.Orders, "orders")
-_START, _HOSTS = _tag(pb.Order, "start"), _tag(pb.Order, "hosts")
+_START, _HOSTS, _PACKED = _tag(pb.Order, "start"), _tag(pb.Order, "hosts"), _tag(pb.Order, "packed")
 
 
 def _embedded(tag: bytes, *pieces: bytes) -> bytes:
@@ -201,6 +202,8 @@ class Placement(NamedTuple):
 
     encoded: bytes
     """A Start with these hosts and nothing else."""
+    order: bytes
+    """An Order with that Start alone."""
     places: dict[str, int]
     """Host to its place among them."""
 
@@ -211,7 +214,9 @@ def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
     for part, seat, address in parts:
         encoded = _kept_host if _names_few(part) else _host
         hosts.append(encoded(part.host, part.slots, part.gpus, part.roles, part.binds, seat, address))
-    return Placement(b"".join(hosts), {part.host: place for place, (part, _, _) in enumerate(parts)})
+    start = b"".join(hosts)
+    places = {part.host: place for place, (part, _, _) in enumerate(parts)}
+    return Placement(start, _embedded(_START, start) if len(start) >= LARGE else b"", places)
 
 
 def _host(
@@ -247,8 +252,8 @@ def _names_few(part: Part) -> bool:
     return count <= FEW
 
 
-def start(order: StartOrder, hosts: Placement) -> OrderMessage:
-    """The order to start or prepare a part."""
+def start(order: StartOrder, hosts: Placement, unpacks: bool = False) -> OrderMessage:
+    """The order to start or prepare a part; ``unpacks``: its agent reads what is packed."""
     own = pb.Start(sequence=order.sequence, name=order.name, token=order.token)
     if order.key_pem or order.holders:
         own.key_pem, own.cert_pem = order.key_pem, order.cert_pem
@@ -264,7 +269,15 @@ def start(order: StartOrder, hosts: Placement) -> OrderMessage:
         order.restart_count,
     )
     # a message inside another takes protobuf longer than both by themselves
+    if unpacks and hosts.order:
+        return _named(order) + _embedded(_START, own.SerializeToString(), alike) + _alike_for_all(hosts.order, unpacks)
     return _named(order) + _embedded(_START, own.SerializeToString(), alike, hosts.encoded)
+
+
+def _alike_for_all(alike: OrderMessage, unpacks: bool) -> OrderMessage:
+    """What an Order says to all hosts of a job alike, packed where it is large and the agent reads that."""
+    found = packed(alike) if unpacks else b""
+    return _embedded(_PACKED, found) if found else alike
 
 
 @lru_cache(maxsize=64)
@@ -295,13 +308,13 @@ def copy_to(effect: eff.CopyTo, record: Holder) -> OrderMessage:
     return _named(effect) + pb.Order(copy_to=pb.Holder(**fields_of(record, pb.Holder))).SerializeToString()
 
 
-def order(effect: eff.Effect) -> OrderMessage:
-    """The order for an effect that needs nothing from beside it. ValueError for the others."""
+def order(effect: eff.Effect, unpacks: bool = False) -> OrderMessage:
+    """The order for an effect that needs nothing from beside it; ``unpacks`` as for ``start``. ValueError for the others."""
     match effect:
         case eff.ReleasePart():
-            return _named(effect) + _release(effect.root, effect.ports)
+            return _named(effect) + _alike_for_all(_release(effect.root, effect.ports), unpacks)
         case eff.TellHosts():
-            return _named(effect) + _embedded(_HOSTS, _told(effect), _hosts(effect.hosts))
+            return _named(effect) + _embedded(_HOSTS, _told(effect)) + _alike_for_all(_hosts(effect.hosts), unpacks)
     return _named(effect) + _what(effect).SerializeToString()
 
 
@@ -346,8 +359,9 @@ def _amend(values: Mapping[str, str]) -> pb.Amend:
 
 @lru_cache(maxsize=8)
 def _hosts(hosts: eff.Hosts) -> bytes:
-    """A Hosts with the hosts of a job alone, which all of them are told."""
-    return pb.Hosts(hosts=[pb.HostSlots(host=host, slots=slots, seat=seat) for host, slots, seat in hosts]).SerializeToString()
+    """An Order with the hosts of a job alone, which all of them are told."""
+    told = [pb.HostSlots(host=host, slots=slots, seat=seat) for host, slots, seat in hosts]
+    return pb.Order(hosts=pb.Hosts(hosts=told)).SerializeToString()
 
 
 def _told(effect: eff.TellHosts) -> bytes:

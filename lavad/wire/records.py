@@ -32,6 +32,8 @@ class Hello(msgspec.Struct, frozen=True):
     """Of proto/version.py; 0: that of before it was exchanged."""
     gpus_unknown: bool = False
     """That ``facts`` has no GPUs says nothing: their driver does not answer."""
+    unpacks: bool = False
+    """It reads what an order says packed."""
 
 
 class Welcome(msgspec.Struct, frozen=True):

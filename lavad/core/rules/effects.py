@@ -35,7 +35,15 @@ class StartPart(Effect, frozen=True):
     two_phase: bool
 
 
-Ports = tuple[tuple[int, ...], ...]
+class Ports(tuple[tuple[int, ...], ...]):
+    """The ports of each host. A large job has one object for all its hosts, and effects are kept in sets: its hash is kept."""
+
+    _hash = 0
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            self._hash = super().__hash__()
+        return self._hash
 
 
 class ReleasePart(Effect, frozen=True):
@@ -43,7 +51,7 @@ class ReleasePart(Effect, frozen=True):
 
     root: Endpoint
     """Endpoint of the first host."""
-    ports: Ports = ()
+    ports: Ports = Ports()
     """The ports that each host keeps free, () where none keeps any."""
 
 
@@ -131,7 +139,7 @@ def effects_due(job: Job, places: Iterable[int] | None = None) -> list[Effect]:
     due: list[Effect] = []
     chosen = [(place, run.parts[place]) for place in (range(len(run.parts)) if places is None else places)]
     # computed once, as each part is told about all
-    links = links_of(run) if any(part.state is PartState.STARTING for _, part in chosen) else (Endpoint(), ())
+    links = links_of(run) if any(part.state is PartState.STARTING for _, part in chosen) else (Endpoint(), Ports())
     hosts = tuple((part.host, part.slots, part.node_index) for part in in_use(run)) if run.resizes else ()
     tasks = _tasks_due(job, run) if run.tasks else {}
     for place, part in chosen:
@@ -224,8 +232,8 @@ def links_of(run: Attempt) -> tuple[Endpoint, Ports]:
 def _links(addresses: tuple[str, ...]) -> tuple[Endpoint, Ports]:
     """Kept, as each host of a large job is told of all."""
     ends = [parse_endpoint(address) for address in addresses]
-    ports = tuple(end.ports for end in ends)
-    return replace(ends[0], ports=()), ports if any(ports) else ()
+    ports = Ports(end.ports for end in ends)
+    return replace(ends[0], ports=()), ports if any(ports) else Ports()
 
 
 def _must_end(run: Attempt, part: Part, place: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -238,3 +239,23 @@ def poisoned(function: Callable[..., Any], mark: str) -> Callable[..., Any]:
         return function(*arguments)
 
     return fails
+
+
+def test_an_order_is_obeyed_with_what_it_says_packed(bench: Bench) -> None:
+    async def story() -> None:
+        hosts = [pb.HostSlots(host=f"h{number}", slots=1) for number in range(3)]
+        alike = pb.Order(start=pb.Start(hosts=hosts)).SerializeToString()
+        text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp")
+        start = pb.Start(sequence=1, text=1, place=2, two_phase=True)
+        said = {"broken": b"x", "whole": zlib.compress(alike)}
+        orders = [pb.Order(key=1, attempt=1, uid=uid, start=start, packed=packed) for uid, packed in said.items()]
+        bench.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=orders)))
+        while not bench.line.got:  # the refusal is there before the user is found
+            await bench.found()
+        assert bench.line.got == ["Start"]
+        entry = bench.runner.table.find("whole")
+        assert entry is not None
+        assert [host.host for host in entry.order.start.hosts] == ["h0", "h1", "h2"]
+        assert bench.said() == ["refused"]
+
+    asyncio.run(story())

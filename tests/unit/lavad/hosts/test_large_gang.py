@@ -8,7 +8,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeAlias, cast
 
+from agent.parts.runner import unpack
 from lavad.committed import Committed
+from lavad.core.job.endpoint import Endpoint, endpoint_text
 from lavad.core.job.job import End
 from lavad.core.job.reports import RefusedReport
 from lavad.core.job.spec import JobText
@@ -33,12 +35,12 @@ class Stored:
 class Gang:
     """A job over all of so many hosts, and what each of them is told."""
 
-    def __init__(self, hosts: int) -> None:
+    def __init__(self, hosts: int, unpacks: bool = False) -> None:
         self.world = World()
         self.names = [f"h{number:03d}" for number in range(hosts)]
         self.world.hosts(*self.names, slots=RANKS)
         sessions = Sessions()
-        self.streams = {name: Session(name, 0) for name in self.names}
+        self.streams = {name: Session(name, 0, unpacks=unpacks) for name in self.names}
         for stream in self.streams.values():
             sessions.open(stream)
         self.refused: list[RefusedReport] = []
@@ -85,6 +87,34 @@ def test_the_number_of_orders_goes_with_the_hosts() -> None:
         gang.world.hear("started", gang.key, uid, name, 7, gang.world.now, "/")
         gang.committed()
     assert gang.sent() == []
+
+
+def _told(unpacks: bool) -> tuple[int, list[tuple[str, bytes]]]:
+    """How many bytes an MPI job's hosts are told to prepare and to go, and what, without what is packed."""
+    gang = Gang(HOSTS, unpacks)
+    orders = gang.sent()
+    for number, name in enumerate(gang.names):
+        gang.world.hear(
+            "prepared", gang.key, orders[0][1].uid, name, endpoint_text(Endpoint("10.0.0.1", number + 1, (7000 + number, 8000)))
+        )
+    gang.committed()
+    orders += gang.sent()
+    size, uid = sum(order.ByteSize() for _, order in orders), orders[0][1].uid
+    for _, order in orders:
+        assert bool(order.packed) == unpacks
+        unpack(order)
+        assert order.uid == uid
+        assert not order.packed
+        for field in ("key_pem", "cert_pem", "token") if order.HasField("start") else ():
+            order.start.ClearField(field)
+    return size, [(name, order.SerializeToString(deterministic=True)) for name, order in orders]
+
+
+def test_what_all_hosts_are_told_is_packed_for_agents_that_unpack() -> None:
+    large, plain = _told(unpacks=False)
+    small, packed = _told(unpacks=True)
+    assert packed == plain
+    assert small < large / 2
 
 
 def _lines(gang: Gang) -> int:
