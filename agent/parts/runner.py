@@ -31,6 +31,7 @@ from agent.parts.gpu_ends import GpuEnds
 from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
+from agent.parts.kept_messages import alone, saved
 from agent.parts.parts import Parts
 from agent.parts.peeks import Peeks
 from agent.parts.resizing import Resizing
@@ -84,10 +85,10 @@ class Runner:
         if self._obeyed.retell:
             self._retold = spool.ends.since(self._obeyed.retell)
 
-    def adopt(self, saved: dict[str, Saved]) -> None:
+    def adopt(self, noted: dict[str, Saved]) -> None:
         """After a restart of the agent: what its notes tell of parts."""
-        self.table.adopt(adopted(saved, self._site, now()))
-        self._time_left.adopt({uid: one.ends for uid, one in saved.items()})
+        self.table.adopt(adopted(noted, self._site, now()))
+        self._time_left.adopt({uid: one.ends for uid, one in noted.items()})
 
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
         """A starter greeted."""
@@ -212,7 +213,7 @@ class Runner:
         kind = message.WhichOneof("kind")
         if kind == "orders":
             for text in message.orders.texts:
-                self._texts[text.id] = text
+                self._texts[text.id] = alone(text)
             for order in message.orders.orders:
                 self._obey(order)
         elif kind == "acks":
@@ -333,13 +334,14 @@ class Runner:
             log.info("job %s is refused: %s: %s", outputs.show(order.key), start.code, start.why)
             return
         try:
+            order = alone(order)
             where = made.where or outputs.output_paths(made.text, order.key, made.user, self._site)
             here = self._monitor.gpus.facts()[0]
             rules = made.rules(order.start, self._site)
             entry = Entry(Part(uid, order.key, order.attempt, rules), order, made, where, time.time())
             ends = self._time_left.begin(uid, decide.ends_at(entry.part, now()))
             template, part = build.part(order, made, where, self._site, self.starts.hostfiles, ends, start.deadline, here)
-            self._spool.began(uid, _saved(order), made.text, made.user, entry.received, ends)
+            self._spool.began(uid, saved(order), made.text, made.user, entry.received, ends)
         except Exception as e:
             self._time_left.over(uid)
             if not isinstance(e, OSError | ValueError):
@@ -381,15 +383,3 @@ def _finish(order: pb.Order) -> orders.Finish:
     end = order.finish
     first = FirstFailure(end.rank, end.status, end.why) if end.status else None
     return orders.Finish(order.uid, first, end.leave)
-
-
-def _saved(order: pb.Order) -> bytes:
-    """The order without the keys of the job, which the starter has."""
-    copy = pb.Order()
-    copy.CopyFrom(order)
-    start = copy.start
-    start.ClearField("key_pem")
-    start.ClearField("cert_pem")
-    start.ClearField("token")
-    start.ClearField("holders")
-    return copy.SerializeToString()

@@ -19,6 +19,9 @@ from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
 
 COMPACT_AT = 16 << 20
+KEPT_TEXTS = 1024
+KEPT_BYTES = 64 << 20
+"""Texts of arrays that are known to be in the journal, by their place in memory, which they keep for that."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -85,6 +88,7 @@ class Spool:
         self._path = os.path.join(folder, "parts.journal")
         self._waiting: list[bytes] = []
         self._texts: dict[int, tuple[object, int]] = {}
+        self._text_bytes = 0
         self._last_text = 0
         self.size = 0
         self._fd = -1
@@ -128,7 +132,7 @@ class Spool:
         return saved
 
     def began(self, uid: str, order: bytes, text: pb.JobText, user: User | None, received: float, ends: str) -> None:
-        """A part that is about to start. Many parts share a ``text``; ``ends``: its file that says when it must end."""
+        """A part that is about to start. Elements share a ``text``; ``ends``: its file that says when it must end."""
         self._put(_Began(uid, self._number_of(text), order, user, received, ends))
 
     def keep(self, part: Part) -> None:
@@ -155,7 +159,7 @@ class Spool:
         if self.size > COMPACT_AT:
             self.flush()
             saved = _read(self._path)
-            self._texts.clear()
+            self._drop_texts()
             with contextlib.suppress(OSError):
                 self._begin(saved)
             self.size = min(self.size, COMPACT_AT // 2)
@@ -164,12 +168,20 @@ class Spool:
         found = self._texts.get(id(text))
         if found is not None and found[0] is text:
             return found[1]
-        if len(self._texts) > 4096:
-            self._texts.clear()
+        body = text.SerializeToString()
         self._last_text += 1
-        self._texts[id(text)] = (text, self._last_text)
-        self._put(_Text(self._last_text, text.SerializeToString()))
+        if text.array_end:
+            if len(self._texts) >= KEPT_TEXTS or self._text_bytes + len(body) > KEPT_BYTES:
+                self._drop_texts()
+            self._texts[id(text)] = (text, self._last_text)
+            self._text_bytes += len(body)
+        self._put(_Text(self._last_text, body))
         return self._last_text
+
+    def _drop_texts(self) -> None:
+        """Parts that are to begin bring their texts again."""
+        self._texts.clear()
+        self._text_bytes = 0
 
     def _put(self, entry: _Entry) -> None:
         self._waiting.append(_framed(entry))

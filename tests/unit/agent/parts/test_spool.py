@@ -21,7 +21,7 @@ ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/sh")
 def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
     spool = Spool(str(tmp_path))
     assert spool.load() == {}
-    text = pb.JobText(id=1, command="x")
+    text = pb.JobText(id=1, command="x", array_end=3)
     part = Part("a", 7, 1, Rules(run=60), Stage.RUNNING, since=5.0, requests=frozenset({1, 2}))
     for uid in ("a", "b", "c"):
         spool.began(uid, b"order " + uid.encode(), text, ALICE, 12.0, f"/f/{uid}.end")
@@ -34,7 +34,7 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
         assert (found["a"].order, found["a"].part, found["a"].user) == (b"order a", part, ALICE)
         assert found["a"].ends == "/f/a.end"
         assert pb.JobText.FromString(found["c"].text) == text
-    # Equal texts are kept once.
+    # What elements share is written once.
     assert (tmp_path / "parts.journal").read_bytes().count(text.SerializeToString()) == 1
 
 

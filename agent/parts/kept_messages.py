@@ -1,0 +1,29 @@
+"""What is kept of a message of the master's, in memory and on disk.
+
+Rule: what came inside a message is part of its memory, and keeps all of it: whatever stays longer than the message is a copy.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from proto import agent_pb2 as pb
+
+_Message = TypeVar("_Message", pb.JobText, pb.Order)
+
+
+def alone(message: _Message) -> _Message:
+    """The same, in memory of its own."""
+    own = type(message)()
+    own.CopyFrom(message)
+    return own
+
+
+def saved(order: pb.Order) -> bytes:
+    """A start order for the disk: without the keys of the job, which the starter has."""
+    start = order.start
+    if start.key_pem or start.cert_pem or start.token or start.holders:
+        order = alone(order)
+        for name in ("key_pem", "cert_pem", "token", "holders"):
+            order.start.ClearField(name)
+    return order.SerializeToString()
