@@ -1,9 +1,9 @@
 """Whether lava stays as quick and as small: speed and memory after many jobs have finished, beside those after the first 3,000.
 
-LAVA_BENCH_FLAT is how many (20,000). The floor of a speed, and of a memory, is the one after 3,000 in the same cluster; caches fill
-for some thousands more, and jobs stay in memory for CLEAN_PERIOD after their end. CPU is that of daemons and shepherds. The kernel
-tells in whole clock ticks what the jobs of each shepherd took, and the 64 shepherds, which have reaped as many jobs, pass their next
-tick in the same thousand: together that is as much as all jobs of a thousand take.
+LAVA_BENCH_FLAT is how many (20,000). The floor of a speed, and of a memory, is the one after 3,000 in the same cluster; caches
+fill for some thousands more, and jobs stay in memory for CLEAN_PERIOD after their end. CPU is that of daemons and shepherds. The
+kernel tells in whole clock ticks what the jobs of each shepherd took, and the 64 shepherds, which have reaped as many jobs, pass
+their next tick in the same thousand: together that is as much as all jobs of a thousand take.
 """
 
 from __future__ import annotations
