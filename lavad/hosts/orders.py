@@ -14,7 +14,16 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.rules.copy_hosts import name_of
 from lavad.core.rules.effects import ChangeLimits, Effect, KillPart, StartPart
-from lavad.core.rules.run_settings import RunSettings, TextSettings, leave_grace, limits_on, run_settings, text_settings
+from lavad.core.rules.run_settings import (
+    RunSettings,
+    TextSettings,
+    are_settled,
+    leave_grace,
+    limits_on,
+    run_settings,
+    text_settings,
+)
+from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts
 from lavad.hosts.joblink import credentials, holder_print, holder_token, token
 from lavad.hosts.sessions import Session
@@ -26,14 +35,45 @@ START_EXPIRES = 60.0
 """Seconds after which an agent ignores a start order."""
 
 
+KEPT_CLASSES = 64
+"""Settings of classes that are kept."""
+
+
+class LastTexts:
+    """What is kept of texts from one message to the next, to whichever host: jobs that come one by one are often alike, too."""
+
+    def __init__(self) -> None:
+        self._env: tuple[Mapping[str, str] | None, TextMessage] = (None, b"")
+        self._conf: Conf | None = None
+        self._settings: dict[tuple[Spec, TextSettings], RunSettings] = {}
+
+    def env(self, env: Mapping[str, str]) -> TextMessage:
+        """The environment, encoded; the last one, which stays the same object as long as it is cached, is known."""
+        if self._env[0] is not env:
+            self._env = env, encode.env_text(env)
+        return self._env[1]
+
+    def settings(self, cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> RunSettings:
+        """As ``run_settings``."""
+        if not are_settled(spec):
+            return run_settings(cluster, spec, own, host)
+        if self._conf is not cluster.conf or len(self._settings) >= KEPT_CLASSES:
+            self._conf = cluster.conf
+            self._settings.clear()
+        found = self._settings.get((spec, own))
+        if found is None:
+            found = self._settings[spec, own] = run_settings(cluster, spec, own, host)
+        return found
+
+
 class Texts:
     """Makes the texts of jobs that go to one stream together: jobs that are alike follow each other, and what they have in common
     is looked up and encoded once."""
 
-    def __init__(self, cluster: Cluster, session: Session) -> None:
+    def __init__(self, cluster: Cluster, session: Session, last: LastTexts) -> None:
         self._cluster = cluster
         self._session = session
-        self._env: tuple[Mapping[str, str] | None, TextMessage] = (None, b"")
+        self._last = last
         self._class: tuple[int, TextSettings] | None = None
         self._of_class: tuple[RunSettings, TextMessage]
         """Of ``_class``."""
@@ -44,8 +84,6 @@ class Texts:
         array = cluster.arrays.rows.get(job_of(job.key)) if index_of(job.key) else None
         array_end, array_step = _array_range(array)
         settings, of_class = self._find_class(job.spec, text)
-        if self._env[0] is not env:
-            self._env = env, encode.env_text(env)
         order = TextOrder(
             id=self._session.texts[text_key(cluster, job)].number,
             job=job_of(job.key),
@@ -57,13 +95,13 @@ class Texts:
             array_end=array_end,
             array_step=array_step,
         )
-        return encode.job_text(order, of_class, self._env[1])
+        return encode.job_text(order, of_class, self._last.env(env))
 
     def _find_class(self, number: int, text: JobText) -> tuple[RunSettings, TextMessage]:
         own = text_settings(text)
         if self._class != (number, own):
             spec = self._cluster.specs.rows[number]
-            settings = run_settings(self._cluster, spec, own, self._session.host)
+            settings = self._last.settings(self._cluster, spec, own, self._session.host)
             self._class, self._of_class = (number, own), (settings, encode.class_text(spec, settings))
         return self._of_class
 

@@ -17,7 +17,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import job_of
 from lavad.hosts.job_text_cache import JobTextCache, env_bytes, text_bytes
-from lavad.hosts.orders import Texts, text_key
+from lavad.hosts.orders import LastTexts, Texts, text_key
 from lavad.hosts.room import Room
 from lavad.hosts.sessions import Session
 from lavad.store.errors import StoreCorrupt
@@ -58,6 +58,7 @@ class TextSender:
     def __init__(self, cluster: Cluster, texts: JobTextCache) -> None:
         self._cluster = cluster
         self._texts = texts
+        self._last = LastTexts()
         self._room = Room(ON_THE_WAY)
         self._readers = asyncio.Semaphore(READERS)
 
@@ -67,7 +68,7 @@ class TextSender:
         missing = session.missing_texts(needed)
         if not missing:
             return NOTHING
-        batch = _Batch(session, needed, Texts(self._cluster, session))
+        batch = _Batch(session, needed, Texts(self._cluster, session, self._last))
         for number in session.trim_texts(needed):
             batch.add(encode.no_text(number), 0)
         for at in range(0, len(missing), AT_ONCE):

@@ -130,6 +130,12 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
     )
 
 
+def are_settled(spec: Spec) -> bool:
+    """Whether the settings follow from the configuration alone: they are those of any host, whatever others there are."""
+    limits = spec.limits
+    return spec.checkpoint is None and not spec.roles and limits.run is None and limits.cpu is None
+
+
 def _warning(own: TextSettings, app: ApplicationConfig, queue: QueueConfig) -> tuple[str, int]:
     """Action and seconds before a limit, each the job's own, its profile's or its queue's; nothing unless both are said."""
     action = own.warn_action or app.job_warning_action or queue.job_warning_action

@@ -7,11 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from config.model.queue import QueueConfig
+from config.model.values import Limits
 from lavad.core.job.reports import RefusedReport
-from lavad.core.job.spec import JobText
+from lavad.core.job.spec import JobText, Spec
+from lavad.core.rules.run_settings import text_settings
 from lavad.hosts import sessions as hosts
 from lavad.hosts import text_sender
 from lavad.hosts.job_text_cache import JobTextCache
+from lavad.hosts.orders import KEPT_CLASSES, LastTexts
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import Session, Sessions
 from lavad.store.errors import StoreRefused
@@ -189,3 +193,27 @@ def test_small_texts_go_in_one_message_with_the_orders_that_name_them() -> None:
         pump.cancel()
 
     asyncio.run(story())
+
+
+def test_what_jobs_have_in_common_is_made_once_for_all_messages_until_the_configuration_is_another() -> None:
+    """But not settings that depend on the host."""
+    world, last, own = World(), LastTexts(), text_settings(JobText(command="true"))
+    world.hosts("fast", cpu_factor=2.0)
+    world.hosts("slow", cpu_factor=1.0)
+    plain, timed = Spec(user="ann", queue="normal"), Spec(user="ann", queue="normal", from_host="fast", limits=Limits(run=100))
+    found = last.settings(world.cluster, plain, own, "fast")
+    assert last.settings(world.cluster, plain, own, "slow") is found
+    assert [last.settings(world.cluster, timed, own, name).limits.run for name in ("fast", "slow")] == [100, 200]
+    world.queues(QueueConfig(name="normal", nice=7))
+    assert last.settings(world.cluster, plain, own, "fast").nice == 7
+    env = {"A": "1"}
+    assert last.env(env) is last.env(env)
+    assert pb.JobText.FromString(last.env({"A": "2"})).env == {"A": "2"}
+
+
+def test_few_settings_are_kept() -> None:
+    world, last, own = World(), LastTexts(), text_settings(JobText(command="true"))
+    specs = [Spec(user=f"user{number}", queue="normal") for number in range(KEPT_CLASSES + 1)]
+    first, *_ = [last.settings(world.cluster, spec, own, "h") for spec in specs]
+    assert last.settings(world.cluster, specs[-1], own, "h") is last.settings(world.cluster, specs[-1], own, "h")
+    assert last.settings(world.cluster, specs[0], own, "h") is not first

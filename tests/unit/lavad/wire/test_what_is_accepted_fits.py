@@ -16,7 +16,7 @@ from lavad.core.lang.bounds import MAX_INT32
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import MAX_INDEX
 from lavad.core.site.conf import Params
-from lavad.hosts.orders import Texts, text_key
+from lavad.hosts.orders import LastTexts, Texts, text_key
 from lavad.hosts.sessions import Session
 from lavad.store.batch import batch_of
 from lavad.store.rows import Rows
@@ -68,7 +68,7 @@ def encoded(bench: Bench, decided: Decided) -> None:
         array = cluster.arrays.rows.get(job)
         record = record_of(cluster, job if array is None else key_of(job, array.indices.min()))
         session.assign_number(text_key(cluster, record), {text_key(cluster, record): record})
-        Texts(cluster, session).message(record, text, {})
+        Texts(cluster, session, LastTexts()).message(record, text, {})
 
 
 @pytest.mark.parametrize("option", SINGLE)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from config.model.values import Limits
 from config.read.params import mail_pattern
 from config.values import values as v
-from lavad.core.job.spec import JobText, Spec
-from lavad.core.rules.run_settings import mail_to, requested_mem, text_settings
+from lavad.core.job.spec import Checkpoint, JobText, Role, Spec
+from lavad.core.rules.run_settings import are_settled, mail_to, requested_mem, run_settings, text_settings
+from tests.support.worlds.world import World
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,25 @@ def test_where_mail_goes(pattern: str, text: JobText, wanted: str) -> None:
 def test_no_address(value: str) -> None:
     with pytest.raises(ValueError, match="is not an address"):
         mail_pattern(value, v.Scope())
+
+
+@pytest.mark.parametrize(
+    ("spec", "settled"),
+    [
+        (SPEC, True),
+        (replace(SPEC, limits=Limits(mem=100, run=None)), True),
+        (replace(SPEC, limits=Limits(run=100)), False),
+        (replace(SPEC, limits=Limits(cpu=100)), False),
+        (replace(SPEC, roles=(Role("worker", limits=Limits(run=100)),)), False),
+        (replace(SPEC, checkpoint=Checkpoint(folder="/c")), False),
+    ],
+)
+def test_settings_that_follow_from_the_configuration_alone_are_those_of_any_host(spec: Spec, settled: bool) -> None:
+    """Others are of a slower host, or of a cluster with a second machine, not what they are without them."""
+    world, own = World(), text_settings(JobText(command="c"))
+    world.hosts("login1", cpu_factor=2.0, boot_id="1", address="10.0.0.1")
+    before = run_settings(world.cluster, spec, own, "login1")
+    world.hosts("h", cpu_factor=1.0, boot_id="2", address="10.0.0.2")
+    after = run_settings(world.cluster, spec, own, "h")
+    assert are_settled(spec) is settled
+    assert (before == after) is settled
