@@ -1,7 +1,8 @@
 """The rows of a batch as tuples, with the statements that write them.
 
-Rule: records are encoded here, before the transaction begins. Rows are plain tuples in the order of a table's columns, as
-parameters of SQLAlchemy Core cost twice the CPU."""
+Rows are plain tuples in the order of a table's columns, as parameters of SQLAlchemy Core cost twice the CPU. Records are encoded
+when their rows are asked for: SQLite asks for all before its transaction begins, to PostgreSQL some go while others are encoded.
+"""
 
 from __future__ import annotations
 
@@ -42,78 +43,84 @@ Names = Callable[[int], tuple[str, str, str]]
 EventRow = tuple[int, float, str, int | None, int | None, bytes]
 StoredText = tuple[int, bytes, str | None]
 """A row of texts: job id or key, the text, the hash of its environment."""
+Written = tuple[Write, Sequence[Row]]
 
 
 class Rows:
-    """The rows of a batch: ``writes``, in their order. Those of ``answers`` are the first."""
+    """The rows of a batch. ``first`` and ``texts`` are there when all were asked for."""
 
     def __init__(self, batch: Batch, statements: Statements, names: Names, top_job: int) -> None:
         own = {number: (spec.user, spec.queue, spec.project) for number, spec in batch.specs}
-        self._names: Names = lambda number: own.get(number) or names(number)
         self.new_names = own
         kinds = set(map(type, batch.events))
+        of_finished = {job.spec for job in batch.finished}
+        self._killed = ElementsKilled in kinds
+        self._arrays = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)} if self._killed else {}
+        of_finished |= {array.spec for array in self._arrays.values()}
+        self._names = {number: own.get(number) or names(number) for number in of_finished}
         submitted = [event.key for event in batch.events if type(event) is JobSubmitted] if JobSubmitted in kinds else []
         self.top_job = max(submitted, default=top_job)
         reused = [key for key in submitted if key <= top_job]
-        now = time.time()
+        self._batch, self._to, self._submitted, self._kinds, self._reused = batch, statements, submitted, kinds, reused
         self.uuids = [uuid for uuid, _ in batch.answers]
         """Of answers."""
-        events = _event_rows(batch, kinds)
-        self.first = (events[0][0], events[0][-1]) if events else None
+        self.first: tuple[int, bytes] | None = None
         """Number and data of the first row of events."""
-        self.texts: list[StoredText] = [(job, encode(text), text.env or None) for job, text in batch.texts]
-        answers: Sequence[Row] = [(uuid, now, data) for uuid, data in batch.answers]
-        writes = [
-            (statements.answer, answers),
-            *_forgotten(reused, statements),
-            (statements.event, events),
-            *self._writes(batch, statements, submitted, kinds),
-        ]
-        self.writes = [write for write in writes if write[1]]
+        self.texts: Sequence[StoredText] = ()
 
-    def _writes(
-        self, batch: Batch, to: Statements, submitted: list[int], kinds: set[type[Event]]
-    ) -> list[tuple[Write, Sequence[Row]]]:
-        new, now = set(submitted), time.time()
-        at = batch.events[-1].at if batch.events else now
+    def writes(self) -> Iterator[Written]:
+        """The statements in their order with their rows. Raises UnicodeEncodeError, OverflowError: a record cannot be encoded."""
+        return (write for write in self._writes() if write[1])
+
+    def _writes(self) -> Iterator[Written]:
+        batch, to = self._batch, self._to
+        now = time.time()
+        yield to.answer, [(uuid, now, data) for uuid, data in batch.answers]
+        yield from _forgotten(self._reused, to)
+        events = _event_rows(batch, self._kinds)
+        self.first = (events[0][0], events[0][-1]) if events else None
+        yield to.event, events
+        yield from self._of_jobs()
+        yield to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]
+        yield to.host_gone, [(host.name,) for gone, host in batch.hosts if gone]
+        yield to.queue, [(queue.name, encode(queue)) for queue in batch.queues]
+        yield to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]
+        yield to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]
+        yield to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]
+        yield to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]
+        yield to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]
+        yield to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]
+        yield to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]
+        yield to.meta, _meta_rows(batch, self._submitted, not self._kinds.isdisjoint(_OF_META))
+
+    def _of_jobs(self) -> Iterator[Written]:
+        batch, to, new = self._batch, self._to, set(self._submitted)
+        yield to.spec, [(number, encode(spec), None) for number, spec in batch.specs]
+        yield to.submitted, [(row_id(job.key), encode(job)) for job in batch.jobs if job.key in new]
+        yield to.job, [(row_id(job.key), encode(job)) for job in batch.jobs if job.key not in new]
+        yield to.job_gone, [(row_id(job.key),) for job in batch.finished]
+        if JobRevived in self._kinds:
+            yield to.revived, [(row_id(event.key),) for event in batch.events if type(event) is JobRevived]
+        yield to.finished, self._finished(batch.finished)
+        at = batch.events[-1].at if batch.events else time.time()
         arrays: list[Row] = [(array.job, None, encode(array)) for array in batch.arrays]
-        arrays += [(array.job, at, encode(array)) for array in batch.dropped_arrays]
-        of_events = {array.job: array for array in (*batch.dropped_arrays, *batch.arrays)}
-        revived = [event.key for event in batch.events if type(event) is JobRevived] if JobRevived in kinds else []
-        return [
-            (to.spec, [(number, encode(spec), None) for number, spec in batch.specs]),
-            (to.submitted, [(row_id(job.key), encode(job)) for job in batch.jobs if job.key in new]),
-            (to.job, [(row_id(job.key), encode(job)) for job in batch.jobs if job.key not in new]),
-            (to.job_gone, [(row_id(job.key),) for job in batch.finished]),
-            (to.revived, [(row_id(key),) for key in revived]),
-            (to.finished, self._finished(batch.finished)),
-            (to.array, arrays),
-            (to.text, self.texts),
-            (to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]),
-            (to.env, list(batch.envs)),
-            (to.host, [(host.name, encode(host)) for gone, host in batch.hosts if not gone]),
-            (to.host_gone, [(host.name,) for gone, host in batch.hosts if gone]),
-            (to.queue, [(queue.name, encode(queue)) for queue in batch.queues]),
-            (to.group, [(group.name, gone, encode(group)) for gone, group in batch.groups]),
-            (to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]),
-            (to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]),
-            (to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]),
-            (to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]),
-            (to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]),
-            (to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]),
-            (to.meta, _meta_rows(batch, submitted, not kinds.isdisjoint(_OF_META))),
-            (to.finished, self._finished(killed_jobs(batch.events, of_events) if ElementsKilled in kinds else ())),
-        ]
+        yield to.array, arrays + [(array.job, at, encode(array)) for array in batch.dropped_arrays]
+        self.texts = [(job, encode(text), text.env or None) for job, text in batch.texts]
+        yield to.text, self.texts
+        yield to.attached, [(row_id(key), number, data.encode()) for key, number, data in batch.attached]
+        yield to.env, list(batch.envs)
+        if self._killed:
+            yield to.finished, self._finished(killed_jobs(batch.events, self._arrays))
 
     def _finished(self, jobs: Iterable[Job]) -> list[Row]:
         names = self._names
         return [
-            (row_id(job.key), *names(job.spec), job.name, int(job.state), job.submitted, job.since, encode(job), *_sums(job))
+            (row_id(job.key), *names[job.spec], job.name, int(job.state), job.submitted, job.since, encode(job), *_sums(job))
             for job in jobs
         ]
 
 
-def _forgotten(reused: list[int], to: Statements) -> list[tuple[Write, Sequence[Row]]]:
+def _forgotten(reused: list[int], to: Statements) -> list[Written]:
     """Job ids wrap around: what an old finished job left under an id that is used again is deleted first."""
     spans = [(job << 32, job << 32 | 0xFFFFFFFF) for job in reused]
     ids = [(job,) for job in reused]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 import sqlalchemy as sa
 
 from lavad.store.connect import wrapped
-from lavad.store.rows import Rows
+from lavad.store.rows import Rows, Written
 from lavad.store.statements import TOGETHER, Call, Statements
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def look(connection: sa.Connection, statements: Statements) -> int:
     return int(connection.exec_driver_sql(statements.epoch).scalar_one())
 
 
-def send(connection: sa.Connection, statements: Statements, rows: Rows, epoch: int) -> int:
+def send(connection: sa.Connection, statements: Statements, writes: Sequence[Written], epoch: int) -> int:
     """All rows, for the master of this epoch; returns that of the lease: of another one nothing is sent. Raises DBAPIError.
 
     By the driver itself: what SQLAlchemy does around a statement takes as long as SQLite for some rows.
@@ -64,7 +64,7 @@ def send(connection: sa.Connection, statements: Statements, rows: Rows, epoch: i
     try:
         held = int(driver.execute(statements.epoch).fetchone()[0])
         if held == epoch:
-            for write, values in rows.writes:
+            for write, values in writes:
                 whole = len(values) - len(values) % TOGETHER if write.many else 0
                 for at in range(0, whole, TOGETHER):
                     driver.execute(write.many, [*chain.from_iterable(values[at : at + TOGETHER])])
@@ -77,5 +77,5 @@ def send(connection: sa.Connection, statements: Statements, rows: Rows, epoch: i
 def calls(statements: Statements, rows: Rows, epoch: int) -> Iterator[Call]:
     """The same for PostgreSQL, which fails at the first where the lease is at another epoch. Raises as ``Write.calls``."""
     yield from statements.guard.calls([(epoch,)])
-    for write, values in rows.writes:
+    for write, values in rows.writes():
         yield from write.calls(values)

@@ -4,8 +4,9 @@ Rule: a batch is one transaction, written completely or not at all. A store that
 is fenced has written nothing. After ``OutcomeUnknown`` the caller must discard its state, load it again, and find out by uuid
 which of its requests were answered.
 
-To PostgreSQL all of a batch goes at once, with its commit. Where the connection is lost then, the batch is sent again on a new
-one: as its events have numbers it can be there only once, and the database lets one of both wait for the other, or refuses it.
+To PostgreSQL a batch goes with its commit, and is carried out while the rest of it is still encoded. Where the connection is lost
+when all was sent, it is sent again on a new one: as its events have numbers it can be there only once, and the database lets one
+of both wait for the other, or refuses it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -34,7 +35,7 @@ from lavad.store.errors import (
     lost,
     refusal,
 )
-from lavad.store.pipeline import InDoubt, Pipeline
+from lavad.store.pipeline import InDoubt, Pipeline, Repeatable
 from lavad.store.rows import Rows, StoredText
 from lavad.store.send import Direct, calls, look, send
 from lavad.store.statements import Call, Statements
@@ -108,10 +109,7 @@ class Store:
         """Write a batch; returns its texts as they are stored. Raises ``StoreRefused`` (or a kind of it), ``OutcomeUnknown`` or
         ``StoreCorrupt``."""
         with self._busy:
-            try:
-                rows = Rows(batch, self.statements, self._spec_names, self._top_job)
-            except (UnicodeEncodeError, OverflowError) as error:
-                raise RecordRefused(f"store: a record cannot be written: {error}") from error
+            rows = Rows(batch, self.statements, self._spec_names, self._top_job)
             self._write(rows, batch.epoch)
             self._names.update(rows.new_names)
             self._top_job = rows.top_job
@@ -197,9 +195,10 @@ class Store:
     def _write(self, rows: Rows, epoch: int) -> None:
         try:
             if self.engine.dialect.name == "postgresql":
-                self._write_at_once(list(calls(self.statements, rows, epoch)), rows, epoch)
+                self._write_at_once(Repeatable(calls(self.statements, rows, epoch)), rows, epoch)
             else:
-                self._end(self._open(epoch, lambda connection: send(connection, self.statements, rows, epoch), Direct))
+                writes = list(rows.writes())
+                self._end(self._open(epoch, lambda connection: send(connection, self.statements, writes, epoch), Direct))
         except (UnicodeEncodeError, OverflowError) as error:
             raise RecordRefused(f"store: a record cannot be written: {error}") from error
         except RecordRefused:
@@ -210,14 +209,14 @@ class Store:
                 raise AnsweredBefore(known) from None
             raise
 
-    def _write_at_once(self, sent: Sequence[Call], rows: Rows, epoch: int) -> None:
+    def _write_at_once(self, sent: Iterable[Call], rows: Rows, epoch: int) -> None:
         try:
             self._send(sent)
         except InDoubt as doubt:
             if not self._settle(sent, rows, epoch):
                 raise OutcomeUnknown(f"store: outcome of the commit unknown: {doubt}") from doubt
 
-    def _send(self, sent: Sequence[Call]) -> None:
+    def _send(self, sent: Iterable[Call]) -> None:
         """Once; again on a new connection if the old one is lost, and it is known that it did not commit. Raises InDoubt."""
         for last in (False, True):
             try:
@@ -233,7 +232,7 @@ class Store:
                 self._drop()
                 raise
 
-    def _settle(self, sent: Sequence[Call], rows: Rows, epoch: int) -> bool:
+    def _settle(self, sent: Iterable[Call], rows: Rows, epoch: int) -> bool:
         """Send what is in doubt until it is there; False: that cannot be found out."""
         until = time.monotonic() + self.patience
         while rows.first is not None:

@@ -15,6 +15,10 @@ nothing, but the server gets it later, when told to.
 """
 
 
+_SYNC = b"S\0\0\0\4"
+"""What an ask ends with, which may come in several parts."""
+
+
 class CutProxy:
     """Listens as ``folder``/.s.PGSQL.5432; cuts the line of the next ask once ``cut`` says so."""
 
@@ -78,6 +82,8 @@ class CutProxy:
                     return
                 when, self._when = self._when, None
                 if when is not None:
+                    while not asked.endswith(_SYNC) and (more := client.recv(65536)):
+                        asked += more
                     self._end(when, asked, client, server)
                     return
                 server.sendall(asked)

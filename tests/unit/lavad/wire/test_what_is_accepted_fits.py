@@ -60,7 +60,7 @@ def encoded(bench: Bench, decided: Decided) -> None:
     cluster = bench.cluster
     batch = batch_of(cluster, decided.events)
     batch.texts = decided.texts
-    for _, written in Rows(batch, STATEMENTS, lambda number: ("u", "q", "p"), 0).writes:
+    for _, written in Rows(batch, STATEMENTS, lambda number: ("u", "q", "p"), 0).writes():
         for row in written:
             assert all(abs(value) < 2**63 for value in row if isinstance(value, int)), row
     session = Session("h1", 0)
