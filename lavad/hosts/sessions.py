@@ -133,15 +133,15 @@ class Session:
         count = 0
         for job in jobs:
             run = job.run
-            part = next((part for part in run.parts if part.host == self.host), None) if run is not None else None
-            if run is None or part is None or not _awaits(job, part):
+            places = places_of(run, self.host) if run is not None else ()
+            if run is None or not places or not _awaits(job, run.parts[places[0]]):
                 continue
             since, at = self._waits.get(run.uid, (now, now + OVERDUE))
             if now >= at:
                 count += 1
                 at = now + (now - since)
                 self._sent.pop(run.uid, None)
-                self.offer(run.uid, effects_due(job, places_of(run, self.host)))
+                self.offer(run.uid, effects_due(job, places))
             waits[run.uid] = (since, at)
         self._waits = waits
         return count

@@ -18,6 +18,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
 from lavad.core.decide.control.strays import Stray, tell_strays
 from lavad.core.job.job import Attempt, Job
+from lavad.core.job.places import places_of
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
 from lavad.core.job.resize import uid_of
 from lavad.core.lang.asks import Refused
@@ -32,6 +33,7 @@ from lavad.hosts.sessions import Session as HostSession
 from lavad.hosts.sessions import Sessions
 from lavad.rpc.admission import Admission
 from lavad.rpc.dispatch import Dispatch
+from lavad.rpc.gang_reports import GangReports
 from lavad.rpc.report_stream import ReportStream, SetAside
 from lavad.rpc.server import certificate_in
 from lavad.services.host_watch import HostWatch
@@ -79,6 +81,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._leases = leases
         self._periods = periods
         self._set_aside = set_aside
+        self._gangs = GangReports(engine)
         self._gpu_errors: dict[str, str] = {}
         """Host to what is known to be wrong with its GPU driver."""
         rows = engine.cluster.jobs.rows
@@ -104,7 +107,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         self._leases.heard(hello.host, boottime())
         self._sessions.open(session)
         session.send(self._welcome(hello))
-        reports = ReportStream(self._engine, session.host, self._set_aside)
+        reports = ReportStream(self._engine, session.host, self._set_aside, self._gangs)
         reading = asyncio.create_task(self._serve(session, self._read(session, hello, requests, reports)))
         acknowledging = asyncio.create_task(self._serve(session, self._acknowledge(session, reports)))
         pumping = asyncio.create_task(self._serve(session, self._outbox.pump(session)))
@@ -263,7 +266,7 @@ def _kill(of: PartReport | PartStatus) -> OrderMessage:
 
 def _uids(job: Job, host: str) -> list[str]:
     run = job.run
-    return [] if run is None else [uid_of(run, part) for part in run.parts if part.host == host]
+    return [] if run is None else [uid_of(run, run.parts[at]) for at in places_of(run, host)]
 
 
 def _ends(reports: Sequence[PartReport]) -> list[str]:

@@ -19,6 +19,7 @@ from lavad.core.lang.asks import Faulty, Overtaken
 from lavad.core.lang.ids import show
 from lavad.engine import Engine
 from lavad.requests import Decide
+from lavad.rpc.gang_reports import GangReports, Gathered
 from proto.answers import Answer
 
 UNDER_WAY = 64
@@ -55,18 +56,32 @@ class SetAside:
 class ReportStream:
     """Takes reports, and returns those that need not be sent again. ``aside`` is told of each that is set aside."""
 
-    def __init__(self, engine: Engine, host: str, aside: SetAside) -> None:
+    def __init__(self, engine: Engine, host: str, aside: SetAside, gangs: GangReports) -> None:
         self._engine = engine
+        self._gangs = gangs
         self._host = host
         self._aside = aside
         self._handed: asyncio.Queue[tuple[asyncio.Future[list[Answer]], Sequence[PartReport]]] = asyncio.Queue(UNDER_WAY)
         self._last: asyncio.Future[list[Answer]] | None = None
+        self._joined: Gathered | None = None
+        """What ``_last`` is of, where it is of other hosts too."""
 
     async def take(self, reports: Sequence[PartReport]) -> None:
         """Reports of one message; waits while many are under way."""
-        self._last = self._engine.hand_in([_decision(some) for some in independent(reports)], after=self._last)
+        self._joined = self._join(reports)
+        if self._joined is not None:
+            self._last = self._joined.answer
+        else:
+            self._last = self._engine.hand_in([_decision(some) for some in independent(reports)], after=self._last)
         self._last.add_done_callback(_seen)
         await self._handed.put((self._last, reports))
+
+    def _join(self, reports: Sequence[PartReport]) -> Gathered | None:
+        """With what the reports of other hosts they are handed in; None: by themselves."""
+        under_way = self._last is not None and not self._last.done()
+        if len(reports) != 1 or (under_way and self._joined is None):
+            return None
+        return self._gangs.join(reports[0], self._joined if under_way else None)
 
     async def settled(self) -> list[PartReport]:
         """The next reports that are committed or set aside, in their order. Raises Refused where the store takes nothing."""
@@ -80,7 +95,7 @@ class ReportStream:
 
     async def _settle(self, committed: asyncio.Future[list[Answer]], reports: Sequence[PartReport]) -> list[PartReport]:
         try:
-            await committed
+            await asyncio.shield(committed)  # it may be that of other hosts, too, whose streams go on when this one ends
         except (Faulty, Overtaken):
             for report in reports:
                 await self._one(report)

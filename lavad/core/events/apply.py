@@ -8,6 +8,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import EVENTS
 from lavad.core.events.base import FOLDS, Event, JobEvent
 from lavad.core.events.elements import fold_alike
+from lavad.core.events.gang import fold_gang
 from lavad.core.events.separate import fold_separate
 from lavad.core.lang.ids import index_of
 
@@ -32,7 +33,7 @@ def apply_all(cluster: Cluster, events: Sequence[Event]) -> None:
     while at < len(events):
         first = events[at]
         fold = fold_alike if isinstance(first, JobEvent) and index_of(first.key) else fold_separate
-        count = fold(cluster, events, at)
+        count = fold(cluster, events, at) or fold_gang(cluster, events, at)
         if count:
             cluster.version += count
             at += count

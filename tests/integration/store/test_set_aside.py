@@ -23,6 +23,7 @@ from lavad.core.plan.plan import Plan
 from lavad.core.site.pend_reason import PendReason
 from lavad.engine import Engine
 from lavad.rpc import report_stream
+from lavad.rpc.gang_reports import GangReports
 from lavad.rpc.report_stream import ReportStream, SetAside
 from lavad.services import plans
 from lavad.services.plans import Acceptance
@@ -73,7 +74,7 @@ class Bench:
         return asyncio.run(main())
 
     def stream(self) -> ReportStream:
-        return ReportStream(self.engine, "h", self.aside)
+        return ReportStream(self.engine, "h", self.aside, GangReports(self.engine))
 
     def ended(self, key: int, **end: Any) -> PartReport:
         run = self.world.cluster.jobs.rows[key].run

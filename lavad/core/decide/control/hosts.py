@@ -17,6 +17,7 @@ from lavad.core.decide.report.copies import holders_lost, holders_moved
 from lavad.core.decide.report.gpus import Cause, close_gpu
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
 from lavad.core.job.job import Attempt, Job, Part
+from lavad.core.job.places import places_of
 from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
 from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState
@@ -64,7 +65,7 @@ def greeted(
 def _compare(
     cluster: Cluster, job: Job, run: Attempt, host: str, known: Mapping[str, str], forgot: bool, now: float
 ) -> list[ev.Event]:
-    part = next(part for part in run.parts if part.host == host)
+    part = run.parts[places_of(run, host)[0]]
     uid = uid_of(run, part)
     if uid in known or _may_offer(cluster, job, run, part, forgot):
         if job.state in (JobState.UNKWN, JobState.ZOMBI) and _all_heard(cluster, job, host):

@@ -52,8 +52,11 @@ def find_part(cluster: Cluster, report: PartReport) -> tuple[Job, Attempt, Part]
     return None
 
 
-def prepared(cluster: Cluster, report: PreparedReport, now: float) -> list[ev.Event]:
-    """A host has prepared its part; when all have, and none is silent, the gang is released."""
+def prepared(cluster: Cluster, report: PreparedReport, now: float, whole: bool = True) -> list[ev.Event]:
+    """A host has prepared its part; when all have, and none is silent, the gang is released.
+
+    ``whole``: what follows for the whole job, too, which is looked at once for reports that are decided together (``gang``).
+    """
     found = find_part(cluster, report)
     if found is None or found[2].state is not PartState.OFFERED:
         return []
@@ -64,15 +67,15 @@ def prepared(cluster: Cluster, report: PreparedReport, now: float) -> list[ev.Ev
     ]
     if part.grown:
         return events if part.leaving else [*events, ev.GangReleased(at=now, key=job.key, attempt=run.number)]
-    if job.state is not JobState.UNKWN and may_go(with_part(run, part.host, state=PartState.PREPARED)):
+    if whole and job.state is not JobState.UNKWN and may_go(run, part):
         events.append(ev.GangReleased(at=now, key=job.key, attempt=run.number))
     return events
 
 
-def may_go(run: Attempt) -> bool:
-    """Whether every part of the gang is prepared."""
+def may_go(run: Attempt, now_prepared: Part | None = None) -> bool:
+    """Whether every part of the gang is prepared, or is this one."""
     # hosts report more or less in their order: until the end one of the last has not
-    ready = all(part.state is PartState.PREPARED for part in reversed(run.parts))
+    ready = all(part.state is PartState.PREPARED or part is now_prepared for part in reversed(run.parts))
     return ready and not run.refused and run.verdict is None
 
 
@@ -199,8 +202,8 @@ def _refused(cluster: Cluster, job: Job, run: Attempt, part: Part, code: str, wh
     return [event, *after_last_part(cluster, replace(job, run=run, avoid=(*job.avoid, part.host)), now)]
 
 
-def ended(cluster: Cluster, report: EndedReport, now: float) -> list[ev.Event]:
-    """The job process of a part ended. If its lease ended it, the part counts as lost."""
+def ended(cluster: Cluster, report: EndedReport, now: float, whole: bool = True) -> list[ev.Event]:
+    """The job process of a part ended. If its lease ended it, the part counts as lost. ``whole``: as for ``prepared``."""
     found = find_part(cluster, report)
     if found is None:
         return []
@@ -208,10 +211,12 @@ def ended(cluster: Cluster, report: EndedReport, now: float) -> list[ev.Event]:
     end = report.end
     if gpus and end.status:
         end = replace(end, gpu_fault=befell(cluster, report.host, gpus, report.gpu_faults))
-    return reported(cluster, report, now) + _ended(cluster, *found, end, report.gone, now)
+    return reported(cluster, report, now) + _ended(cluster, *found, end, report.gone, now, whole)
 
 
-def _ended(cluster: Cluster, job: Job, run: Attempt, part: Part, end: End, gone: bool, now: float) -> list[ev.Event]:
+def _ended(
+    cluster: Cluster, job: Job, run: Attempt, part: Part, end: End, gone: bool, now: float, whole: bool = True
+) -> list[ev.Event]:
     host = part.host
     if end.first_reason == "lease" and not end.lost:
         end = replace(end, lost=f"host {host} did not hear the master for the lease of the job")
@@ -222,10 +227,11 @@ def _ended(cluster: Cluster, job: Job, run: Attempt, part: Part, end: End, gone:
     events: list[ev.Event] = []
     if part.end is None:
         events.append(ev.PartEnded(at=now, key=job.key, attempt=run.number, host=host, end=end))
-        run = with_end(run, host, end)
     if gone:
         events.append(ev.PartGone(at=now, key=job.key, attempt=run.number, host=host))
-        run = with_part(run, host, state=PartState.GONE)
+    if not (whole and gone) or any(other.state not in OVER and other is not part for other in reversed(run.parts)):
+        return events
+    run = with_part(with_end(run, host, end) if part.end is None else run, host, state=PartState.GONE)
     return events + after_last_part(cluster, replace(job, run=run), now)
 
 

@@ -1,0 +1,183 @@
+"""What the hosts of a large job report at once is one request and one fold; and no host waits for, or fails with, another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from lavad.core import events as ev
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.report import gang
+from lavad.core.events.base import Event
+from lavad.core.job.job import End
+from lavad.core.job.reports import EndedReport, PartReport
+from lavad.core.lang.states import JobState, PartState
+from lavad.engine import Engine
+from lavad.rpc import gang_reports, report_stream
+from lavad.rpc.gang_reports import GangReports
+from lavad.rpc.report_stream import ReportStream, SetAside
+from lavad.store.lease import Lease
+from lavad.store.writer import Store
+from tests.support.stores.stores import commit, store, store_url  # noqa: F401
+from tests.support.worlds.office import Watched
+from tests.support.worlds.reports import report_of
+from tests.support.worlds.world import World
+
+HOSTS = [f"h{number:02d}" for number in range(80)]
+
+
+class Kept(World):
+    """A world whose events are committed."""
+
+    def __init__(self, kept: Store) -> None:
+        self.store = kept
+        assert Lease(kept.engine).acquire("me", 1000.0) == 1
+        super().__init__()
+
+    def apply(self, *events: ev.Event) -> None:
+        commit(self.store, self.cluster, events)
+
+
+class Bench:
+    """A job on all hosts, a stream of each, and an engine over a real store."""
+
+    def __init__(self, kept: Store) -> None:
+        self.world = Kept(kept)
+        self.world.hosts(*HOSTS, slots=1)
+        self.key = self.world.submit(slots=len(HOSTS))
+        self.world.step()
+        self.store = Watched(kept)
+        self.engine = Engine(self.world.cluster, self.store, lambda: self.world.now, {})  # type: ignore[arg-type]
+        self.aside = SetAside()
+        self.gangs = GangReports(self.engine)
+        self.streams = {host: ReportStream(self.engine, host, self.aside, self.gangs) for host in HOSTS}
+        run = self.world.cluster.jobs.rows[self.key].run
+        assert run is not None
+        self.uid = run.uid
+
+    def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def main() -> None:
+            running = asyncio.ensure_future(self.engine.run())
+            doing = asyncio.ensure_future(work())
+            await asyncio.wait({doing, running}, return_when=asyncio.FIRST_COMPLETED)
+            assert not running.done(), running.exception()
+            running.cancel()
+            await doing
+
+        asyncio.run(main())
+
+    def report(self, what: str, host: str, *values: Any) -> PartReport:
+        return report_of(what, self.key, self.uid, host, *values)
+
+    def ended(self, host: str, status: int = 0) -> PartReport:
+        end = End(at=self.world.now, status=status)
+        return EndedReport(host=host, key=self.key, uid=self.uid, attempt=1, end=end, gone=True)
+
+    async def told(self, of: Callable[[str], PartReport]) -> None:
+        """Every host reports, one after the other, and has its acknowledgement."""
+        for host, stream in self.streams.items():
+            await stream.take([of(host)])
+        for host, stream in self.streams.items():
+            assert [report.host for report in await stream.settled()] == [host]
+
+    def states(self) -> set[PartState]:
+        run = self.world.cluster.jobs.rows[self.key].run
+        assert run is not None
+        return {part.state for part in run.parts}
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PAUSE", "ACK_PAUSE", "ACK_LONGER"):
+        monkeypatch.setattr(report_stream, name, 0.0)
+
+
+@pytest.mark.parametrize("most", [256, 7])
+def test_all_reports_of_a_gang_from_its_start_to_its_end(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:  # noqa: F811
+    monkeypatch.setattr(gang_reports, "MOST", most)
+    asked: list[int] = []
+    decide = gang.decide_told
+
+    def counted(cluster: Cluster, told: Any, now: float) -> list[Event]:
+        asked.append(len(told))
+        return decide(cluster, told, now)
+
+    monkeypatch.setattr(gang_reports, "decide_told", counted)
+    bench = Bench(store)
+
+    async def work() -> None:
+        await bench.told(lambda host: bench.report("prepared", host, "10.0.0.1:7"))
+        assert bench.states() == {PartState.STARTING}
+        await bench.told(lambda host: bench.report("started", host, 7, bench.world.now, "/"))
+        assert bench.states() == {PartState.RUNNING}
+        await bench.told(bench.ended)
+
+    bench.run(work)
+    assert bench.key not in bench.world.cluster.jobs.rows
+    others = len(HOSTS) - 1
+    assert asked == [most if at + most < others else others - at for at in range(0, others, most)] * 3
+    events = [event for batch in bench.store.batches for event in batch.events]
+    assert sum(isinstance(event, ev.GangReleased) for event in events) == 1
+    [finished] = [event for event in events if isinstance(event, ev.JobFinished)]
+    assert finished.state is JobState.DONE
+
+
+def test_a_host_that_starts_and_ends_meanwhile_is_decided_in_its_order(store: Store) -> None:  # noqa: F811
+    """Two messages of each host wait for the same turn, one host's again in a new stream; the job ends as its first host."""
+    bench = Bench(store)
+
+    async def work() -> None:
+        await bench.told(lambda host: bench.report("prepared", host, "10.0.0.1:7"))
+        for host, stream in reversed(bench.streams.items()):
+            await stream.take([bench.report("started", host, 7, bench.world.now, "/")])
+            await stream.take([bench.ended(host, status=256 * (host in HOSTS[3:9]))])
+        again = ReportStream(bench.engine, HOSTS[5], bench.aside, bench.gangs)
+        await again.take([bench.report("started", HOSTS[5], 7, bench.world.now, "/")])
+        for stream in (*bench.streams.values(), again):
+            await stream.settled()
+
+    bench.run(work)
+    assert bench.key not in bench.world.cluster.jobs.rows
+    events = [event for batch in bench.store.batches for event in batch.events]
+    began, over = ([event.host for event in events if isinstance(event, kind)] for kind in (ev.PartStarted, ev.PartGone))
+    assert sorted(began) == HOSTS
+    assert sorted(over) == sorted(HOSTS)
+    for host in HOSTS:
+        own = [type(event).__name__ for event in events if getattr(event, "host", "") == host]
+        assert own[-1] in ("PartGone", "PartEnded")
+        assert own.index("PartStarted") < own.index("PartEnded")
+    assert [event.state for event in events if isinstance(event, ev.JobFinished)] == [JobState.DONE]
+
+
+def test_a_fault_of_one_report_and_the_end_of_a_stream_keep_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    bench = Bench(store)
+    decide = gang.decide_told
+
+    def fails(cluster: Cluster, told: Any, now: float) -> list[Event]:
+        if any(report.host == HOSTS[4] for report in told):
+            raise ZeroDivisionError("a fault of the decision")
+        return decide(cluster, told, now)
+
+    monkeypatch.setattr(gang_reports, "decide_told", fails)
+
+    async def work() -> None:
+        for host, stream in bench.streams.items():
+            await stream.take([bench.report("prepared", host, "10.0.0.1:7")])
+        left = asyncio.ensure_future(bench.streams[HOSTS[9]].settled())
+        await asyncio.sleep(0)
+        left.cancel()
+        for host in HOSTS:
+            if host != HOSTS[9]:
+                await bench.streams[host].settled()
+        await ReportStream(bench.engine, HOSTS[9], bench.aside, bench.gangs).take(
+            [bench.report("prepared", HOSTS[9], "10.0.0.1:7")]
+        )
+        await bench.engine.ask(lambda cluster, now: Decided())
+
+    bench.run(work)
+    assert bench.aside.count == 0
+    assert bench.states() == {PartState.STARTING}
