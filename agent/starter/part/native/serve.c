@@ -190,7 +190,7 @@ static bool take_frames(struct shepherd *one)
     return obeyed;
 }
 
-/* Read what has come, without a part wait for it; false: the starter is gone, or there is no memory. */
+/* Read what has come; false: the starter is gone, or there is no memory. */
 static bool receive(struct shepherd *one, struct handed *handed)
 {
     if (one->size - one->used < CHUNK) {
@@ -200,13 +200,10 @@ static bool receive(struct shepherd *one, struct handed *handed)
         one->input = larger;
         one->size += 2 * CHUNK;
     }
-    ssize_t got = recv(one->starter, one->input + one->used, CHUNK, one->pid ? MSG_DONTWAIT : 0);
+    ssize_t got = recv(one->starter, one->input + one->used, CHUNK, MSG_DONTWAIT);
     if (got > 0)
         one->used += (size_t)got;
     handed->closed = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-    struct pollfd starter = {.fd = one->starter, .events = POLLIN};
-    if (got < 0 && errno == EAGAIN && !one->pid) /* Python's sockets do not wait */
-        (void)!poll(&starter, 1, -1);
     return !handed->closed;
 }
 
@@ -253,8 +250,12 @@ static void drain(int pipe)
 
 static bool turn(struct shepherd *one, struct handed *handed)
 {
-    if (!one->pid)
+    if (!one->pid) {
+        /* whoever waits in recv() is woken too when the starter reads what was sent to it */
+        struct pollfd starter = {.fd = one->starter, .events = POLLIN};
+        (void)!poll(&starter, 1, -1);
         return receive(one, handed) && take_frames(one);
+    }
     struct pollfd ready[3] = {{.fd = one->starter, .events = POLLIN}, {.fd = one->wake, .events = POLLIN},
         {.fd = one->alarm, .events = POLLIN}};
     if (poll(ready, 3, pause_for(one)) < 0 && errno != EINTR)
