@@ -268,8 +268,7 @@ class UsageIndex:
             if new.state in OVER:
                 self._count_gpus(spec, old.gpus, -1)
                 use.add(job.key, old, spec, -1, bool(job.preempted_for) and not job.preempted_for_good)
-            else:
-                use.touched += 1
+            else:  # it uses what it did: a scheduler need not look at the host again
                 use.jobs[job.key] = new
 
     def part(self, key: int, host: str) -> Part | None:

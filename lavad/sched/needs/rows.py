@@ -26,6 +26,7 @@ class Row:
     """One host. ``free``: slots for a new job; ``start``: the same when the cycle began; ``index``: its number in all columns."""
 
     __slots__ = (
+        "calm",
         "free",
         "gpu_costs",
         "gpu_fits",
@@ -47,6 +48,8 @@ class Row:
         self.name = name
         self.host = Host(name=name)
         self.load: Mapping[str, float] | None = None
+        self.calm: Mapping[str, float] | None = None
+        """The load that was found to be within all thresholds that suspend jobs."""
         self.seen: tuple[HostUse | None, int] = (None, -2)
         self.free = self.start = 0
         self.spare = -(1 << 60)

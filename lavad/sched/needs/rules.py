@@ -14,9 +14,10 @@ Victims = dict[str, tuple[tuple[str, int], ...]]
 
 class Rules:
     """``preempts`` as of ``preemptable``; ``has_guarantees``: whether queues own slots or GPUs; ``stops``: whether windows or
-    load may suspend jobs; ``host_stops``: those of hosts."""
+    load may suspend jobs; ``host_stops``: those of hosts; ``stop_loads``: the stop thresholds of all queues; ``stop_conds``:
+    whether a queue has a condition in their place."""
 
-    __slots__ = ("has_guarantees", "host_stops", "preempts", "stops")
+    __slots__ = ("has_guarantees", "host_stops", "preempts", "stop_conds", "stop_loads", "stops")
 
     def __init__(self, conf: Conf) -> None:
         self.preempts = preemptable(conf)
@@ -24,6 +25,8 @@ class Rules:
         stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
         stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
         self.host_stops = any(stops)
+        self.stop_loads = tuple(dict.fromkeys(one for queue in conf.queues for one in queue.thresholds.stop))
+        self.stop_conds = any(queue.stop_cond for queue in conf.queues)
         self.stops = self.host_stops or any(queue.run_window for queue in conf.queues)
 
 

@@ -157,10 +157,24 @@ class SuspendResume:
                 stopped.add(key)
                 yield key, WINDOW
         for row in state.rows if state.cache.rules.host_stops else ():
+            if self._is_calm(row):
+                continue
             for key, why in self._overloaded_on(row):
                 if key not in stopped:
                     stopped.add(key)
                     yield key, why
+
+    def _is_calm(self, row: Row) -> bool:
+        """Whether neither a window nor load can suspend a job on this host, whichever it has. As a rule all are, and one whose
+        load is that of the cycle before is not looked at again."""
+        rules = self.state.cache.rules
+        if row.load is None or row.calm is row.load:
+            return row.load is not None
+        conf = self._host(row)
+        if rules.stop_conds or conf.run_window or self._beyond(row, (*rules.stop_loads, *conf.thresholds.stop)):
+            return False
+        row.calm = row.load
+        return True
 
     def _overloaded_on(self, row: Row) -> Iterator[tuple[int, str]]:
         """The jobs of one host to be suspended: all of them by its run window, one of them by load."""
