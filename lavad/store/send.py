@@ -23,6 +23,9 @@ class Direct:
         """Begin it. Raises DBAPIError."""
         self._connection = connection
         self._driver = driver_of(connection)
+        # what is needed to undo a statement of several rows would be a file in most commits; what a migration sorts may be of any
+        # size, and it has a connection of its own
+        self._carry_out(lambda: self._driver.execute("PRAGMA temp_store=MEMORY"))
         self._carry_out(lambda: self._driver.execute("BEGIN IMMEDIATE"))
 
     def commit(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lavad.core import events as ev
@@ -13,6 +15,7 @@ from lavad.store.codec import encode
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreAway
 from lavad.store.lease import Lease
 from lavad.store.load import load
+from lavad.store.send import driver_of
 from lavad.store.statements import TOGETHER
 from lavad.store.writer import Store
 from tests.support.stores.postgres import execute, new_database
@@ -45,6 +48,18 @@ def test_many_rows_are_what_single_ones_are(store: Store, store_url: str) -> Non
     assert [many[table][:3] for table in ("events", "specs")] == [single[table][:3] for table in ("events", "specs")]
     assert many["live_jobs"][:2] == single["live_jobs"]
     assert load(store).jobs.rows.keys() == set(range(1, MANY + 1))
+
+
+def test_what_commits_of_sqlite_need_meanwhile_is_in_memory_and_what_migrations_need_in_files(tmp_path: Path) -> None:
+    opened = Store.open(f"sqlite:///{tmp_path}/db")
+    look, in_files, in_memory = "PRAGMA temp_store", (0,), (2,)
+    assert driver_of(opened.connection()).execute(look).fetchone() == in_files
+    commit(opened, Cluster(), submitted(Cluster(), MANY))
+    assert driver_of(opened.connection()).execute(look).fetchone() == in_memory
+    assert Lease(opened.engine).acquire("m1", 30.0) == 1
+    opened.take_over(1)
+    assert driver_of(opened.connection()).execute(look).fetchone() == in_files
+    opened.close()
 
 
 def test_a_job_is_among_the_live_ones_or_the_finished_ones(store: Store, store_url: str) -> None:  # noqa: F811
