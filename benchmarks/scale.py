@@ -3,8 +3,8 @@ job costs lavad, what submits and queries take meanwhile, memory, a restart, and
 
 There is no floor: it is what one master carries. Variables make it larger: LAVA_BENCH_HOSTS (1,000), LAVA_BENCH_PENDING (100,000
 elements of arrays), LAVA_BENCH_SINGLES (0: separate jobs that stay pending behind them), LAVA_BENCH_CLIENTS (1: callers that ask
-at once), LAVA_BENCH_SECONDS (20: for which starts are counted). From 60 seconds on the last fifth stands beside the second:
-``scale_flat``. A table of all fifths goes to stderr.
+at once), LAVA_BENCH_SECONDS (20: for which starts are counted), LAVA_BENCH_GANG (1,000: hosts of the job over many). From 60
+seconds on the last fifth stands beside the second: ``scale_flat``. A table of all fifths goes to stderr.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ CLIENTS, WATCHED = _asked("CLIENTS", 1), _asked("SECONDS", 20)
 SLOTS = 8
 RUNS = max(4.0, HOSTS * SLOTS / 2000)
 """Seconds that a job runs: all slots together could start 2,000 a second, or two a host on fewer hosts."""
-GANG, GANGS = 1000, 3 if RUNS < 10 else 1
+GANG, GANGS = _asked("GANG", 1000), 3 if RUNS < 10 else 1
 """Hosts of the job over many, where there are as many; how many such jobs."""
 ARRAY, BULK = 10_000, 10_000
 """Elements of an array, and separate jobs of an ask."""
