@@ -4,7 +4,8 @@ job costs lavad, what submits and queries take meanwhile, memory, a restart, and
 There is no floor: it is what one master carries. Variables make it larger: LAVA_BENCH_HOSTS (1,000), LAVA_BENCH_PENDING (100,000
 elements of arrays), LAVA_BENCH_SINGLES (0: separate jobs that stay pending behind them), LAVA_BENCH_CLIENTS (1: callers that ask
 at once), LAVA_BENCH_SECONDS (20: for which starts are counted), LAVA_BENCH_GANG (1,000: hosts of the job over many). From 60
-seconds on the last fifth stands beside the second: ``scale_flat``. A table of all fifths goes to stderr.
+seconds on, and ten times as long as a job runs, the last fifth stands beside the second: ``scale_flat``. A table of all fifths
+goes to stderr.
 """
 
 from __future__ import annotations
@@ -216,7 +217,8 @@ def _load(site: Site, wire: Wire) -> Iterator[Line]:
     whole = callers.between(marks[0], marks[-1])
     print(f"{_note()}; {CLIENTS} callers\n{table(parts, whole)}", file=sys.stderr, flush=True)
     yield from _figures(whole)
-    if WATCHED >= 60:
+    least = max(60.0, 2 * PARTS * RUNS)  # in less, one part may have the ends of all that started at once, another none
+    if least <= WATCHED:
         yield from _flat(parts[1], parts[-1])
 
 
