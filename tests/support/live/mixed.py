@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,13 +83,21 @@ class MixedSite:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._processes()  # those of jobs are found by their parents
         for sign in (signal.SIGTERM, signal.SIGKILL):
-            for pid in self._alive():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, sign)
-            with contextlib.suppress(AssertionError):
-                wait_until(lambda: not self._alive(), 30, "the site to end")
+            self._end(self._daemons, sign)  # an agent whose starter ends before it does starts another
+            self._end(self._alive, sign)
         assert not self._alive(), f"left behind: {self._alive()}"
+
+    def _end(self, alive: Callable[[], set[int]], sign: int) -> None:
+        for pid in alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sign)
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: not alive(), 30, "the site to end")
+
+    def _daemons(self) -> set[int]:
+        return {pid for pid in self._pids.values() if is_alive(pid)}
 
     def _alive(self) -> set[int]:
         return {pid for pid in self._processes() if is_alive(pid)}
