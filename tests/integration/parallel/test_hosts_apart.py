@@ -59,20 +59,20 @@ def test_direct_launch_over_the_network(cluster: NetnsCluster, tmp_path: Path) -
 
 
 MEET = """
-import os, socket
+import os, socket, time
 rank, address = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if rank == 0:
     with socket.create_server(address) as door:
         names = [door.accept()[0].recv(100).decode() for _ in range(int(os.environ["WORLD_SIZE"]) - 1)]
     print(sorted(names), os.environ["GLOO_SOCKET_IFNAME"])
 else:
-    for _ in range(1000):
+    while True:  # rank 0 may begin much later than this one
         try:
             with socket.create_connection(address, 10) as link:
                 link.sendall(f"{rank} {socket.gethostname()}".encode())
             break
         except ConnectionRefusedError:
-            pass
+            time.sleep(0.01)
 """
 
 
