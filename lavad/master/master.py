@@ -143,7 +143,7 @@ class Master:
         self.queries = QueryProcess(answering, time.time)
         self._facts, self._output = facts, output
         self.traces = self._traces() if site.traces else None
-        self.publisher = Publisher(self.scheduler, self.queries.process)
+        self.publisher = Publisher(self.scheduler, self.queries.process, hosts=lambda: len(cluster.hosts.rows))
         self.peeks = PeekRequests()
         outputs = PeekService(cluster, self.sessions, self.peeks, reader, Workers("reads of history", READS, READS_EACH))
         self.perfmon = Perfmon(cluster, time.time)

@@ -18,7 +18,7 @@ from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.plan.plan import Plan
-from lavad.core.plan.volatile import SoftUpdate
+from lavad.core.plan.volatile import SoftUpdate, joined
 from lavad.replica import protocol as feed
 from lavad.replica.replicas import ReplicaProcess
 
@@ -27,6 +27,8 @@ MOST = 0.01
 """Seconds for which a batch waits for a plan at most."""
 QUICK = 0.003
 """Seconds of a cycle up to which a plan is waited for: with longer ones users would wait for longer than a commit takes."""
+NEWS, LONGEST = 50e-6, 0.5
+"""Seconds for each host of the site for which soft news waits for more, and at most: a host's news come every few seconds."""
 log = logging.getLogger(__name__)
 
 
@@ -83,10 +85,18 @@ class AwaitedPlan:
 class Publisher:
     """Feeds batches and soft news to the replicas."""
 
-    def __init__(self, scheduler: ReplicaProcess, queries: ReplicaProcess, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        scheduler: ReplicaProcess,
+        queries: ReplicaProcess,
+        clock: Callable[[], float] = time.monotonic,
+        hosts: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """``hosts``: how many there are."""
         self._scheduler = scheduler
         self._queries = queries
         self._clock = clock
+        self._hosts = hosts
         self.plan = AwaitedPlan()
         self._frames: list[bytes] = []
         """The batch that is decided or committed, encoded once; mostly one frame."""
@@ -94,6 +104,7 @@ class Publisher:
         """How many of them the scheduler has."""
         self._ahead = False
         """It hears of this batch before the commit."""
+        self._news: list[SoftUpdate] = []
         self._trusted_from = 0.0
         self._pause = AFTER_FAILURE
 
@@ -133,6 +144,8 @@ class Publisher:
             self._send()
 
     def _send(self) -> None:
+        if self._sent < len(self._frames):
+            self._tell_news()
         for frame in self._frames[self._sent :]:
             self._scheduler.send_frame(frame)
         self._sent = len(self._frames)
@@ -156,7 +169,15 @@ class Publisher:
         self._frames, self._sent = [], 0
 
     def soft(self, news: SoftUpdate) -> None:
-        """Soft news."""
-        frame = feed.frame(news)
-        for process in (self._scheduler, self._queries):
-            process.send_frame(frame)
+        """Soft news, which goes with what comes soon after it: each message to the scheduler is a cycle over all hosts, and a
+        large site has a heartbeat every millisecond."""
+        self._news.append(news)
+        if len(self._news) == 1:
+            asyncio.get_running_loop().call_later(min(LONGEST, NEWS * self._hosts()), self._tell_news)
+
+    def _tell_news(self) -> None:
+        """Before later events: the usage of a job that ended meanwhile would stay for ever."""
+        if self._news:
+            frame, self._news = feed.frame(joined(self._news)), []
+            self._scheduler.send_frame(frame)
+            self._queries.send_frame(frame)

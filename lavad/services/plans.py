@@ -185,4 +185,5 @@ class Plans:
         news = SoftUpdate(why=plan.why, why_job=self._acceptance.reasons(plan), promises=plan.promises)
         update(self._soft, news)
         self._queries.process.send_frame(feed.frame(news))
-        self._scheduler.send(feed.PlanDone(version=plan.version, kept=kept))
+        if plan.decides:
+            self._scheduler.send(feed.PlanDone(version=plan.version, kept=kept))

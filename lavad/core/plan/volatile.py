@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -155,6 +155,24 @@ def update(soft: Soft, news: SoftUpdate) -> None:
         soft.promises = news.promises
     if news.notices is not None:
         soft.notices = news.notices
+
+
+def joined(news: Sequence[SoftUpdate]) -> SoftUpdate:
+    """One update that says all that these say, in their order."""
+    if len(news) == 1:
+        return news[0]
+    whole = SoftUpdate()
+    for one in news:
+        whole.load.update(one.load)
+        whole.gpus.update(one.gpus)
+        whole.gpu_errors.update(one.gpu_errors)
+        whole.usage += one.usage
+        if one.why is not None:
+            whole.why = {**(whole.why or {}), **one.why}
+        whole.why_job = whole.why_job if one.why_job is None else one.why_job
+        whole.promises = whole.promises if one.promises is None else one.promises
+        whole.notices = whole.notices if one.notices is None else one.notices
+    return whole
 
 
 def all_of(soft: Soft) -> SoftUpdate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from asyncio import gather
 from collections.abc import Sequence
@@ -15,9 +16,10 @@ from lavad.core.cluster.snapshot import restore, take
 from lavad.core.decide.base.decided import Decided
 from lavad.core.events import JobSubmitted
 from lavad.core.lang.asks import Faulty, Refused
-from lavad.core.plan.volatile import Soft
+from lavad.core.plan.volatile import PartUsage, Soft, SoftUpdate, joined
 from lavad.engine import Engine
 from lavad.replica import protocol as feed
+from lavad.replica import publisher as publisher_module
 from lavad.replica.publisher import AFTER_FAILURE, LONG_AFTER, Publisher
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreFull
@@ -34,12 +36,17 @@ class Copy:
         self._master = master
         self.cluster: Cluster | None = None
         self.starts = 0
+        self.told: list[feed.ToReplica] = []
+        self.heard = asyncio.Event()
+        """Set once it was told something."""
 
     def send_frame(self, frame: bytes) -> None:
         if self.cluster is not None:
             news = feed.decode_news(frame[feed.HEAD.size :])
-            assert isinstance(news, feed.Events)
-            feed.fold(self.cluster, Soft(), list(news.events))
+            self.told.append(news)
+            self.heard.set()
+            if isinstance(news, feed.Events):
+                feed.fold(self.cluster, Soft(), list(news.events))
 
     def start_again(self) -> None:
         self.cluster = None
@@ -131,3 +138,39 @@ def test_who_has_commits_fail_again_and_again_does_not_have_the_scheduler_starte
         starts += scheduler.cluster is None
         at += AFTER_FAILURE
     assert starts < 30 < at / LONG_AFTER * 2
+
+
+def test_heartbeats_of_many_hosts_are_one_message() -> None:
+    """Each message is a wake-up of the scheduler, and a cycle."""
+    scheduler, queries = Copy(Cluster()), Copy(Cluster())
+    publisher = Publisher(scheduler, queries, hosts=lambda: 100)  # type: ignore[arg-type]
+    beats = [SoftUpdate(load={f"h{number}": {"r1m": float(number)}}) for number in range(100)]
+
+    async def work() -> None:
+        scheduler.started()
+        queries.started()
+        for beat in beats:
+            publisher.soft(beat)
+        await asyncio.wait_for(scheduler.heard.wait(), SOON)
+
+    asyncio.run(work())
+    assert scheduler.told == queries.told == [joined(beats)]
+
+
+def test_news_of_a_job_goes_before_what_happens_to_it_later(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher_module, "LONGEST", 3600.0)
+    scheduler, queries = Copy(office.cluster), Copy(office.cluster)
+    publisher = Publisher(scheduler, queries, hosts=lambda: 10**9)  # type: ignore[arg-type]
+    office.engine.ahead = publisher
+    office.engine.listen(publisher.committed)
+    used = SoftUpdate(usage=[("h", PartUsage(key=1, attempt=1, at=3.0))])
+
+    async def work(engine: Engine) -> Any:
+        scheduler.started()
+        queries.started()
+        publisher.soft(used)
+        return await engine.ask(bsub)
+
+    office.serve(work)
+    for replica in (scheduler, queries):
+        assert [type(news) for news in replica.told] == [SoftUpdate, feed.Events]
