@@ -94,6 +94,9 @@ def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibilit
     usual = need.shape is PLAIN and need.affinity is None and not need.spec.reservation
     if plain and usual and not state.limits.has_host_limits(need.spec):
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
+    if not need.spec.exclusive:
+        full = (codes == 0) & (columns.free == 0)
+        codes[full] = np.where(columns.exclusive[full], PendReason.HOST_EXCLUSIVE, PendReason.HOST_JOB_LIMIT)
     for at in np.flatnonzero(codes == 0).tolist():
         codes[at] = why_not_more(need, units(state, need, state.rows[at]))
     return codes

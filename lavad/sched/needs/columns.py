@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lavad.sched.needs.arrays import Floats, Ints, np
+from lavad.sched.needs.arrays import Floats, Ints, Ints32, Mask, np
 from lavad.sched.needs.rows import Row
 
 FEW = 64
@@ -16,11 +16,14 @@ FEW = 64
 
 
 class Columns:
-    """``free`` slots, CPUs, and by resource ``rooms`` (what may still be reserved) and ``values`` (nan: it has none)."""
+    """``codes`` (why a host takes no jobs, 0: it does), ``free`` slots, whether a job has the host for itself, CPUs; by resource
+    ``rooms`` (what may still be reserved) and ``values`` (nan: it has none)."""
 
     def __init__(self, count: int) -> None:
         self.count = count
+        self.codes: Ints32 = np.full(count, -1, dtype=np.int32)
         self.free: Ints = np.zeros(count, dtype=np.int64)
+        self.exclusive: Mask = np.zeros(count, dtype=np.bool_)
         self.ncpus: Ints = np.zeros(count, dtype=np.int64)
         self.rooms: dict[str, Floats] = {}
         self.values: dict[str, Floats] = {}
@@ -39,9 +42,14 @@ class Columns:
     def refresh(self, row: Row) -> None:
         """Take over a row after something was placed on its host."""
         self.free[row.index] = row.free
+        self.exclusive[row.index] = row.exclusive
         self.changes += 1
         for stale in self.stale_rooms.values():
             stale.add(row.index)
+
+    def sum_free(self) -> int:
+        """Free slots of all hosts that take jobs."""
+        return int(self.free[self.codes == 0].sum())
 
     def room(self, name: str, read: Callable[[int], float]) -> Floats:
         """What may still be reserved of a resource; ``read`` gives it for one row number."""

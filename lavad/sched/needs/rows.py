@@ -27,6 +27,7 @@ class Row:
 
     __slots__ = (
         "calm",
+        "exclusive",
         "free",
         "gpu_costs",
         "gpu_fits",
@@ -37,9 +38,10 @@ class Row:
         "load",
         "name",
         "rooms",
-        "seen",
         "spare",
         "start",
+        "touched",
+        "use",
         "values",
     )
 
@@ -50,7 +52,11 @@ class Row:
         self.load: Mapping[str, float] | None = None
         self.calm: Mapping[str, float] | None = None
         """The load that was found to be within all thresholds that suspend jobs."""
-        self.seen: tuple[HostUse | None, int] = (None, -2)
+        self.use: HostUse | None = None
+        self.touched = -2
+        """``HostUse.touched`` of what the row was renewed from, -1: there was none; -2: it is to be renewed."""
+        self.exclusive = False
+        """Whether a job has the host for itself."""
         self.free = self.start = 0
         self.spare = -(1 << 60)
         self.held = 0.0
@@ -64,7 +70,7 @@ class Row:
         """Copy the host's state; whether it has more free slots, or less reserved, than the row knew."""
         before, held = self.spare, self.held
         self.host, self.load = host, load
-        self.seen = (use, -1 if use is None else use.touched)
+        self.use, self.touched = use, -1 if use is None else use.touched
         self._count(ledger)
         self.start = self.free
         self.values = None
@@ -74,13 +80,14 @@ class Row:
     def refresh(self, ledger: Ledger) -> None:
         """Bring the row up to the ledger after something was placed here."""
         self._count(ledger)
-        self.seen = (None, -2)
+        self.touched = -2
 
     def _count(self, ledger: Ledger) -> None:
         mine = ledger.host(self.name)
         self.spare = mine.slots - mine.taken
         self.held = sum(mine.reserved.values()) if mine.reserved else 0.0
-        self.free = 0 if mine.exclusive else max(0, self.spare)
+        self.exclusive = bool(mine.exclusive)
+        self.free = 0 if self.exclusive else max(0, self.spare)
         self.rooms = {}
         self.gpu_room = {}
         self.gpu_costs = {}

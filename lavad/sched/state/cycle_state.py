@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 
@@ -46,7 +46,7 @@ class CycleState:
         self.packings = Packings()
         self.rank_starts: dict[tuple[object, ...], int] = {}
         """Ranking to the place of its first host that is not full."""
-        self.free = sum(row.free for row, code in zip(self.rows, cache.codes, strict=True) if not code)
+        self.free = _free(self.rows, cache.codes) if self.columns is None else self.columns.sum_free()
         """Free slots of all hosts that take jobs."""
         self.changes = 0
         """Grows with every row that is renewed in this cycle."""
@@ -130,3 +130,7 @@ class CycleState:
     def room(self, row: Row, name: str) -> float:
         """How much of a resource a new job may reserve on a host."""
         return row.room(self.ledger, self.soft, name)
+
+
+def _free(rows: Sequence[Row], codes: Sequence[int]) -> int:
+    return sum(row.free for row, code in zip(rows, codes, strict=True) if not code)

@@ -72,7 +72,7 @@ def _make_codes(state: CycleState, columns: Columns, need: Need) -> Codes:
         _deny(codes, ~_members(state, _asked(state, need)), PendReason.HOST_USR_SPEC)
     if need.spec.reservation:
         _deny(codes, ~_members(state, _reserved(state, need)), PendReason.HOST_RSV)
-    codes = np.where(codes == 0, np.asarray(state.cache.codes, dtype=np.int32), codes)
+    codes = np.where(codes == 0, columns.codes, codes)
     local = local_type(state, need)
     if not need.type_free and local:
         same: Expr = ("==", ("name", "type"), ("str", local))

@@ -95,6 +95,8 @@ class SchedulerCache:
         self.rows: list[Row] = []
         self.by_name: dict[str, Row] = {}
         self.columns: Columns | None = None
+        self._hosts: tuple[object, int] | None = None
+        """The table of hosts that the rows are of, and its ``moves``."""
         self.codes: list[int] = []
         """Pend reason of each host's state by row number; 0: it takes jobs."""
         self.needs = Needs()
@@ -143,8 +145,10 @@ class SchedulerCache:
         self.cycle += 1
         if cluster.conf is not self.conf:
             self._configure(cluster.conf)
-        if self.by_name.keys() != cluster.hosts.rows.keys():
-            self._count_rows(cluster)
+        if self._hosts != (cluster.hosts, cluster.hosts.moves):
+            self._hosts = cluster.hosts, cluster.hosts.moves
+            if self.by_name.keys() != cluster.hosts.rows.keys():
+                self._count_rows(cluster)
         self._renew_rows(ledger, soft, local)
         if len(self.eligibilities) > SPARE + 4 * len(self.classes):
             self.eligibilities.clear()
@@ -157,6 +161,7 @@ class SchedulerCache:
         self.conf = conf
         self.book = LimitBook(conf)
         self.rows, self.by_name = [], {}
+        self._hosts = None
         self.role_needs.clear()
         for kept in (self.needs, self.eligibilities, self.masks, self.classes, self.line, self.streams, self.why, self.why_job):
             kept.clear()
@@ -181,13 +186,18 @@ class SchedulerCache:
         self.texts.clear()
 
     def _renew_rows(self, ledger: Ledger, soft: Soft, local: Local) -> None:
-        uses, loads = ledger.cluster.use.hosts, soft.load
+        hosts = ledger.cluster.hosts.rows
+        names = self.by_name
+        known = zip(
+            self.rows,
+            map(hosts.__getitem__, names),
+            map(ledger.cluster.use.hosts.get, names),
+            map(soft.load.get, names),
+            strict=True,
+        )
         renewed = others = False
-        for row, host in zip(self.rows, map(ledger.cluster.hosts.rows.__getitem__, self.by_name), strict=True):
-            use, load = uses.get(row.name), loads.get(row.name)
-            seen = row.seen
-            same_use = seen[0] is use and seen[1] == (-1 if use is None else use.touched)
-            if same_use and row.host is host and row.load is load:
+        for row, host, use, load in known:
+            if row.host is host and row.load is load and row.use is use and row.touched == (-1 if use is None else use.touched):
                 continue
             renewed = True
             if row.load is not load:
@@ -213,6 +223,8 @@ class SchedulerCache:
         code = self._code_of(row, local)
         if code != self.codes[row.index]:
             self.codes[row.index] = code
+            if self.columns is not None:
+                self.columns.codes[row.index] = code
             self.state_seen += 1
             self.improved = self.cycle
 

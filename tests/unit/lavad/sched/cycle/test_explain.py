@@ -88,3 +88,16 @@ def test_a_job_that_wants_hosts_for_itself_gives_others_no_reason_of_its_own() -
         keys = [world.submit(**fields) for fields in asked][::order]
         world.step()
         assert [world.why(key) for key in keys] == [[(PendReason.HOST_NONEXCLUSIVE, 2)], [(PendReason.HOST_JOB_LIMIT, 2)]]
+
+
+def test_full_hosts_and_one_that_a_job_has_for_itself_say_so_however_many_there_are() -> None:
+    for few in (1, 10_000):
+        world = world_of(few, [0, 0, 0])
+        world.submit(exclusive=True)
+        world.step()
+        for _ in range(8):
+            world.submit()
+        world.step()
+        key = world.submit()
+        world.step()
+        assert world.why(key) == [(PendReason.HOST_JOB_LIMIT, 2), (PendReason.HOST_EXCLUSIVE, 1)]
