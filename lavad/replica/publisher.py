@@ -29,6 +29,8 @@ QUICK = 0.003
 """Seconds of a cycle up to which a plan is waited for: with longer ones users would wait for longer than a commit takes."""
 NEWS, LONGEST = 50e-6, 0.5
 """Seconds for each host of the site for which soft news waits for more, and at most: a host's news come every few seconds."""
+TOGETHER = 2000
+"""Hosts and samples of jobs that are told of together at most: callers wait while they are encoded."""
 log = logging.getLogger(__name__)
 
 
@@ -105,6 +107,8 @@ class Publisher:
         self._ahead = False
         """It hears of this batch before the commit."""
         self._news: list[SoftUpdate] = []
+        self._news_size = 0
+        self._news_due: asyncio.TimerHandle | None = None
         self._trusted_from = 0.0
         self._pause = AFTER_FAILURE
 
@@ -172,12 +176,19 @@ class Publisher:
         """Soft news, which goes with what comes soon after it: each message to the scheduler is a cycle over all hosts, and a
         large site has a heartbeat every millisecond."""
         self._news.append(news)
-        if len(self._news) == 1:
-            asyncio.get_running_loop().call_later(min(LONGEST, NEWS * self._hosts()), self._tell_news)
+        self._news_size += 1 + len(news.usage)
+        if self._news_size >= TOGETHER:
+            self._tell_news()
+        elif self._news_due is None:
+            pause = min(LONGEST, NEWS * self._hosts())
+            self._news_due = asyncio.get_running_loop().call_later(pause, self._tell_news)
 
     def _tell_news(self) -> None:
         """Before later events: the usage of a job that ended meanwhile would stay for ever."""
+        if self._news_due is not None:
+            self._news_due.cancel()
+            self._news_due = None
         if self._news:
-            frame, self._news = feed.frame(joined(self._news)), []
+            frame, self._news, self._news_size = feed.frame(joined(self._news)), [], 0
             self._scheduler.send_frame(frame)
             self._queries.send_frame(frame)

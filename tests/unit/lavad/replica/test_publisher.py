@@ -20,7 +20,7 @@ from lavad.core.plan.volatile import PartUsage, Soft, SoftUpdate, joined
 from lavad.engine import Engine
 from lavad.replica import protocol as feed
 from lavad.replica import publisher as publisher_module
-from lavad.replica.publisher import AFTER_FAILURE, LONG_AFTER, Publisher
+from lavad.replica.publisher import AFTER_FAILURE, LONG_AFTER, TOGETHER, Publisher
 from lavad.store.batch import Batch
 from lavad.store.errors import StoreFull
 from lavad.store.rows import StoredText
@@ -144,17 +144,21 @@ def test_heartbeats_of_many_hosts_are_one_message() -> None:
     """Each message is a wake-up of the scheduler, and a cycle."""
     scheduler, queries = Copy(Cluster()), Copy(Cluster())
     publisher = Publisher(scheduler, queries, hosts=lambda: 100)  # type: ignore[arg-type]
-    beats = [SoftUpdate(load={f"h{number}": {"r1m": float(number)}}) for number in range(100)]
+    used = [("h", PartUsage(key=key, attempt=1, at=3.0)) for key in range(99)]
+    beats = [SoftUpdate(load={f"h{number}": {"r1m": float(number)}}, usage=used) for number in range(TOGETHER // 100 + 10)]
+    first = TOGETHER // 100
 
     async def work() -> None:
         scheduler.started()
         queries.started()
         for beat in beats:
             publisher.soft(beat)
+        assert scheduler.told == [joined(beats[:first])], "callers wait while more are encoded"
+        scheduler.heard.clear()
         await asyncio.wait_for(scheduler.heard.wait(), SOON)
 
     asyncio.run(work())
-    assert scheduler.told == queries.told == [joined(beats)]
+    assert scheduler.told == queries.told == [joined(beats[:first]), joined(beats[first:])]
 
 
 def test_news_of_a_job_goes_before_what_happens_to_it_later(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
