@@ -16,7 +16,7 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
 from lavad.sched.hosts.fit import units
-from lavad.sched.needs.arrays import np
+from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import PLAIN, Need
@@ -40,7 +40,7 @@ def host_reasons(state: CycleState, need: Need, eligible: Eligibility) -> WhyCla
     never = [why_never(state, way, get_eligible(state, way)) for way in need.ways] or [why_never(state, need, eligible)]
     if all(never):
         return WhyClass(reasons=((never[0], 0, ()), *_buckets(state, need, eligible)), at=state.now)
-    if state.columns is None or state.free or need.spec.reservation or need.spec.exclusive:
+    if state.columns is None or state.free or need.spec.reservation or need.spec.exclusive or need.terms:
         return WhyClass(reasons=_buckets(state, need, eligible), at=state.now)
     changes, known = eligible.all_full
     if known is None or changes != state.columns.changes:
@@ -96,16 +96,24 @@ def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibilit
         codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
     if not need.spec.exclusive:
         full = (codes == 0) & (columns.free == 0)
-        codes[full] = np.where(columns.exclusive[full], PendReason.HOST_EXCLUSIVE, PendReason.HOST_JOB_LIMIT)
+        codes[full] = _full(columns)[full]
     for at in np.flatnonzero(codes == 0).tolist():
         codes[at] = why_not_more(need, units(state, need, state.rows[at]))
     return codes
+
+
+def _full(columns: Columns) -> Ints:
+    """What each host would say that has no free slot, to any but a job that wants hosts for itself. Shape: (hosts,)."""
+    return np.where(columns.exclusive, PendReason.HOST_EXCLUSIVE, PendReason.HOST_JOB_LIMIT)
 
 
 def _codes_of_terms(state: CycleState, need: Need, eligible: Eligibility) -> Codes:
     """Of a compound requirement: a host's reason is that of the first term, unless it has room for another term."""
     codes = eligible.array.copy()
     eligibilities = [get_eligible(state, term) for term in need.terms]
+    if state.columns is not None and not need.spec.exclusive:
+        full, first = (codes == 0) & (state.columns.free == 0), eligibilities[0].array
+        codes[full] = np.where(first == 0, _full(state.columns), first)[full]
     for at in np.flatnonzero(codes == 0).tolist():
         found = [
             int(own.codes[at]) or why_not_more(term, units(state, term, state.rows[at]))

@@ -101,3 +101,22 @@ def test_full_hosts_and_one_that_a_job_has_for_itself_say_so_however_many_there_
         key = world.submit()
         world.step()
         assert world.why(key) == [(PendReason.HOST_JOB_LIMIT, 2), (PendReason.HOST_EXCLUSIVE, 1)]
+
+
+def test_of_a_compound_requirement_full_hosts_say_the_same_however_many_there_are() -> None:
+    found = []
+    for few in (1, 10_000):
+        world = world_of(few, [0, 0, 0, 2])
+        world.submit(exclusive=True)
+        world.step()
+        for _ in range(12):
+            world.submit()
+        world.step()
+        keys = [
+            world.submit(slots=2, resreq=text) for text in ("1*{select[ngpus<1]}+1*{}", "1*{}+1*{select[ngpus<1]}", "1*{}+1*{}")
+        ]
+        world.step()
+        found.append([sorted(world.why(key)) for key in keys])
+    assert found[0] == found[1]
+    assert found[0][0] == [(PendReason.HOST_RES_REQ, 1), (PendReason.HOST_JOB_LIMIT, 2), (PendReason.HOST_EXCLUSIVE, 1)]
+    assert found[0][2] == [(PendReason.HOST_JOB_LIMIT, 3), (PendReason.HOST_EXCLUSIVE, 1)]
