@@ -25,8 +25,9 @@ from tests.support.wait import wait_until
 
 SECONDS = float(os.environ.get("LAVA_HOSTILE_SECONDS", "60"))
 KINDS = os.environ.get("LAVA_HOSTILE_KINDS", " ".join(hostile.KINDS)).split()
-MOST = 300.0
-"""MB that the master's processes may grow by."""
+MOST = 400.0
+"""MB that the master's processes may grow by: what is kept of texts, answers and environments (some 60), the jobs of the flood in
+three processes, and what is being answered. It is some 250 after 30 seconds and 300 after 120."""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to run commands as two users")
 
