@@ -2,8 +2,9 @@
 
     python -m benchmarks.pretended SOCKET FIRST COUNT SLOTS SECONDS
 
-A part starts at once and ends after SECONDS with exit status 0; a kill ends it with signal 9. Heartbeats and load are sent as the
-master asks for them. A stream that ends is opened again, with what the host has and what of it was not acknowledged.
+A part starts at once and ends after SECONDS with exit status 0; a kill, a requeue or a migration ends it with signal 9. When it
+is to stop or to go on, it is said to, but its time goes on. Heartbeats and load are sent as the master asks for them. A stream
+that ends is opened again, with what the host has and what of it was not acknowledged.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ GATHER = 0.002
 """Seconds for which reports are gathered into one message, as an agent does."""
 AGAIN = 3.0
 """Seconds at most until a stream that has ended is opened again."""
+ENDING = ("kill", "requeue", "migrate")
+"""Requests that end a part."""
 ONE_CHANNEL = 50
 """Hosts that share a connection; each agent has one of its own."""
 
@@ -149,6 +152,12 @@ class Host:
             self._start(order.uid, *self._prepared.pop(order.uid))
         elif what == "kill":
             self._end(order.uid, 9)
+        elif what == "stop":
+            self._report(order.uid, order.key, order.attempt, stopped=pb.Stopped(stopped=order.stop.stopped))
+        elif what == "signal":
+            self._report(order.uid, order.key, order.attempt, granted=pb.Granted(wish=order.signal.wish, ok=True))
+            if order.signal.kind in ENDING:
+                self._end(order.uid, 9)
 
     def _start(self, uid: str, key: int, attempt: int) -> None:
         now = time.time()

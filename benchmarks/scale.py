@@ -179,7 +179,7 @@ def lines(wanted: set[str]) -> Iterator[Line]:
         if "scale_restart" in wanted:
             yield line("scale_restart", "s", [restart(site)], (), f"kill -9 of lavad to the first answer; {_note()}")
         if "scale_gang" in wanted:
-            yield _gang(site, site.wire())
+            yield from _gang(site, site.wire())
 
 
 def _connected(site: Site, wire: Wire) -> None:
@@ -254,18 +254,31 @@ def _flat(early: Part, late: Part) -> Iterator[Line]:
         yield line(f"scale_flat_memory_{name}", "MB", [late.last.rss[name] / 1e6], [early.first.rss[name] / 1e6], note)
 
 
-def _gang(site: Site, wire: Wire) -> Line:
-    """One job over as many hosts as ``GANG``, once they are free."""
+def _gang(site: Site, wire: Wire) -> Iterator[Line]:
+    """One job over as many hosts as ``GANG``, once they are free; then one that is killed when it has run for half its time."""
     hosts = min(HOSTS, GANG)
     wire.ask(ask="kill", jobs={"ids": ["0"]})
     wire.drained(pause=0.2)
     _connected(site, wire)
-    values = []
+    values, kills = [], []
     for _ in range(GANGS):
         begin = time.perf_counter()
-        job = wire.ask(**submission(n=str(hosts), R="span[ptile=1]"))["job"]
-        wire.ask(ask="wait", job=job, until="finished")
+        _finished(wire, _submitted(wire, hosts))
         values.append(1000 * (time.perf_counter() - begin - RUNS))
-    return line(
-        "scale_gang", "ms", values, (), f"one job of a rank on each of {hosts} hosts, submit to DONE, without its {RUNS:g} s"
-    )
+        job = _submitted(wire, hosts)
+        time.sleep(RUNS / 2)
+        begin = time.perf_counter()
+        wire.ask(ask="kill", jobs={"ids": [str(job)]})
+        _finished(wire, job)
+        kills.append(1000 * (time.perf_counter() - begin))
+    each = f"one job of a rank on each of {hosts} hosts"
+    yield line("scale_gang", "ms", values, (), f"{each}, submit to DONE, without its {RUNS:g} s")
+    yield line("scale_gang_kill", "ms", kills, (), f"bkill of {each}, which runs, until it is over on all")
+
+
+def _submitted(wire: Wire, hosts: int) -> int:
+    return int(wire.ask(**submission(n=str(hosts), R="span[ptile=1]"))["job"])
+
+
+def _finished(wire: Wire, job: int) -> None:
+    wire.ask(ask="wait", job=job, until="finished")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.report.gang import decide_told, decide_whole, is_of_gang
+from lavad.core.decide.report.gang import decide_told, decide_whole, decides_whole, is_of_gang
 from lavad.core.job.reports import PartReport
 from lavad.engine import Engine
 from proto.answers import Answer
@@ -44,7 +44,8 @@ class Gathered:
 
     def follow(self, cluster: Cluster, now: float) -> Decided:
         """What follows for the job."""
-        return Decided(events=decide_whole(cluster, self.key, self.uid, now))
+        follows = any(map(decides_whole, self.by_host.values()))
+        return Decided(events=decide_whole(cluster, self.key, self.uid, now) if follows else [])
 
 
 class GangReports:

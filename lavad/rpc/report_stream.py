@@ -68,20 +68,25 @@ class ReportStream:
 
     async def take(self, reports: Sequence[PartReport]) -> None:
         """Reports of one message; waits while many are under way."""
-        self._joined = self._join(reports)
-        if self._joined is not None:
-            self._last = self._joined.answer
-        else:
-            self._last = self._engine.hand_in([_decision(some) for some in independent(reports)], after=self._last)
-        self._last.add_done_callback(_seen)
-        await self._handed.put((self._last, reports))
+        for number, report in enumerate(reports):
+            self._joined = self._join(report)
+            if self._joined is None:
+                rest = reports[number:]
+                await self._hand(self._engine.hand_in([_decision(some) for some in independent(rest)], after=self._last), rest)
+                break
+            await self._hand(self._joined.answer, [report])
 
-    def _join(self, reports: Sequence[PartReport]) -> Gathered | None:
-        """With what the reports of other hosts they are handed in; None: by themselves."""
+    async def _hand(self, committed: asyncio.Future[list[Answer]], reports: Sequence[PartReport]) -> None:
+        self._last = committed
+        committed.add_done_callback(_seen)
+        await self._handed.put((committed, reports))
+
+    def _join(self, report: PartReport) -> Gathered | None:
+        """With what the reports of other hosts one is handed in; None: by itself."""
         under_way = self._last is not None and not self._last.done()
-        if len(reports) != 1 or (under_way and self._joined is None):
+        if under_way and self._joined is None:
             return None
-        return self._gangs.join(reports[0], self._joined if under_way else None)
+        return self._gangs.join(report, self._joined if under_way else None)
 
     async def settled(self) -> list[PartReport]:
         """The next reports that are committed or set aside, in their order. Raises Refused where the store takes nothing."""

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import MANY
 from lavad.core.events.base import Event
-from lavad.core.events.part import PartEnded, PartGone, PartPrepared, PartStarted
+from lavad.core.events.part import PartEnded, PartGone, PartPrepared, PartStarted, PartStopped
 from lavad.core.events.records import attempt_of, staying
 from lavad.core.job.job import Attempt, Part
 from lavad.core.job.places import places_of
 from lavad.core.lang.states import PartState
 
-_Told = PartPrepared | PartStarted | PartEnded | PartGone
+_Told = PartPrepared | PartStarted | PartStopped | PartEnded | PartGone
 
 
 def fold_gang(cluster: Cluster, events: Sequence[Event], at: int) -> int:
@@ -63,6 +63,8 @@ def _after(part: Part, event: _Told) -> Part:
             return replace(part, state=PartState.PREPARED, address=event.address, door=event.door)
         case PartStarted():
             return replace(part, state=PartState.RUNNING, pid=event.pid)
+        case PartStopped():
+            return replace(part, stopped=event.stopped)
         case PartEnded():
             return replace(part, end=event.end)
         case PartGone():

@@ -101,7 +101,8 @@ def test_victims_are_warned_before_they_are_requeued(cluster: Cluster, tmp_path:
     files = [tmp_path / name for name in ("starts", "begun", "pid")]
     wait_until(lambda: all(file.exists() for file in files), 30, lambda: f"all to run\n{cluster.logs()}")
     # One whose start is not reported yet is ended without a warning.
-    wait_until(lambda: cluster.run(f"bhist -l {' '.join(map(str, lows))}").stdout.count("Starting (Pid ") == 3, 30, "their starts")
+    history = f"bhist -l {' '.join(map(str, lows))}"
+    wait_until(lambda: cluster.run(history).stdout.count("Starting (Pid ") == 3, 30, "their starts to be reported")
     high = cluster.submit("-q urgent -n 4 -o /dev/null 'while [ ! -e go ]; do sleep 0.1; done'", cwd=tmp_path)
     ran = tmp_path / "action.ran"
     wait_until(lambda: ran.exists() and ran.read_text() == f"{lows[2]}\n", 30, lambda: f"the command\n{cluster.logs()}")

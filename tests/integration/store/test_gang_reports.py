@@ -13,9 +13,9 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report import gang
 from lavad.core.events.base import Event
-from lavad.core.job.job import End
+from lavad.core.job.job import End, PendingSignal
 from lavad.core.job.reports import EndedReport, PartReport
-from lavad.core.lang.states import JobState, PartState
+from lavad.core.lang.states import JobState, PartState, SignalKind, TermReason
 from lavad.engine import Engine
 from lavad.rpc import gang_reports, report_stream
 from lavad.rpc.gang_reports import GangReports
@@ -77,12 +77,23 @@ class Bench:
         end = End(at=self.world.now, status=status)
         return EndedReport(host=host, key=self.key, uid=self.uid, attempt=1, end=end, gone=True)
 
-    async def told(self, of: Callable[[str], PartReport]) -> None:
-        """Every host reports, one after the other, and has its acknowledgement."""
+    async def told(self, *each: Callable[[str], PartReport]) -> None:
+        """Every host reports, one after the other, in one message, and has its acknowledgement."""
         for host, stream in self.streams.items():
-            await stream.take([of(host)])
+            await stream.take([of(host) for of in each])
         for host, stream in self.streams.items():
-            assert [report.host for report in await stream.settled()] == [host]
+            assert [report.host for report in await stream.settled()] == [host] * len(each)
+
+    async def runs(self) -> None:
+        """The job runs on all hosts."""
+        await self.told(lambda host: self.report("prepared", host, "10.0.0.1:7"))
+        await self.told(lambda host: self.report("started", host, 7, self.world.now, "/"))
+
+    async def ask(self, kind: SignalKind) -> None:
+        """Somebody asks for the end of the job."""
+        pending = PendingSignal(kind=kind, at=self.world.now, by="ann", reason=TermReason.TERM_OWNER)
+        event = ev.SignalRequested(at=self.world.now, key=self.key, pending=pending)
+        await self.engine.ask(lambda _, now: Decided(events=[event]))
 
     def states(self) -> set[PartState]:
         run = self.world.cluster.jobs.rows[self.key].run
@@ -96,17 +107,29 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(report_stream, name, 0.0)
 
 
-@pytest.mark.parametrize("most", [256, 7])
-def test_all_reports_of_a_gang_from_its_start_to_its_end(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:  # noqa: F811
-    monkeypatch.setattr(gang_reports, "MOST", most)
-    asked: list[int] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The kind and the number of the reports of each request."""
+    found: list[tuple[str, int]] = []
     decide = gang.decide_told
 
-    def counted(cluster: Cluster, told: Any, now: float) -> list[Event]:
-        asked.append(len(told))
+    def noted(cluster: Cluster, told: Any, now: float) -> list[Event]:
+        kinds = [type(report).__name__.removesuffix("Report") for report in told]
+        found.append((kinds[0], len(kinds)))
         return decide(cluster, told, now)
 
-    monkeypatch.setattr(gang_reports, "decide_told", counted)
+    monkeypatch.setattr(gang_reports, "decide_told", noted)
+    return found
+
+
+@pytest.mark.parametrize("most", [256, 7])
+def test_all_reports_of_a_gang_from_its_start_to_its_end(
+    store: Store,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    asked: list[tuple[str, int]],
+    most: int,
+) -> None:
+    monkeypatch.setattr(gang_reports, "MOST", most)
     bench = Bench(store)
 
     async def work() -> None:
@@ -119,11 +142,71 @@ def test_all_reports_of_a_gang_from_its_start_to_its_end(store: Store, monkeypat
     bench.run(work)
     assert bench.key not in bench.world.cluster.jobs.rows
     others = len(HOSTS) - 1
-    assert asked == [most if at + most < others else others - at for at in range(0, others, most)] * 3
+    sizes = [most if at + most < others else others - at for at in range(0, others, most)]
+    assert asked == [(kind, size) for kind in ("Prepared", "Started", "Ended") for size in sizes]
     events = [event for batch in bench.store.batches for event in batch.events]
     assert sum(isinstance(event, ev.GangReleased) for event in events) == 1
     [finished] = [event for event in events if isinstance(event, ev.JobFinished)]
     assert finished.state is JobState.DONE
+
+
+@pytest.mark.parametrize("kind", [SignalKind.KILL, SignalKind.REQUEUE])
+def test_that_a_request_was_carried_out_and_the_end_that_follows_go_together(
+    store: Store,  # noqa: F811
+    asked: list[tuple[str, int]],
+    kind: SignalKind,
+) -> None:
+    """One message of each host has both; the job is over with the last of them, once."""
+    bench = Bench(store)
+
+    async def work() -> None:
+        await bench.runs()
+        asked.clear()
+        await bench.ask(kind)
+        await bench.told(lambda host: bench.report("granted", host, 1, True), lambda host: bench.ended(host, status=9))
+
+    bench.run(work)
+    assert asked == [("Granted", len(HOSTS) - 1), ("Ended", len(HOSTS) - 1)]
+    events = [event for batch in bench.store.batches for event in batch.events]
+    ended = [event for event in events if isinstance(event, ev.JobFinished | ev.JobRequeued)]
+    assert [type(event).__name__ for event in ended] == ["JobFinished" if kind is SignalKind.KILL else "JobRequeued"]
+    assert sorted(event.host for event in events if isinstance(event, ev.PartGone)) == HOSTS
+
+
+def test_stopped_and_gone_parts_are_one_request(store: Store, asked: list[tuple[str, int]]) -> None:  # noqa: F811
+    bench = Bench(store)
+
+    async def work() -> None:
+        await bench.runs()
+        asked.clear()
+        await bench.told(lambda host: bench.report("stopped", host, True))
+        run = bench.world.cluster.jobs.rows[bench.key].run
+        assert run is not None
+        assert all(part.stopped for part in run.parts)
+        await bench.ask(SignalKind.KILL)
+        await bench.told(lambda host: bench.report("gone", host))
+
+    bench.run(work)
+    assert asked == [("Stopped", len(HOSTS) - 1), ("Gone", len(HOSTS) - 1)]
+    assert bench.key not in bench.world.cluster.jobs.rows
+
+
+def test_parts_that_are_gone_while_the_job_is_to_run_are_decided_one_by_one(
+    store: Store,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gang_reports, "decide_told", lambda *_: pytest.fail("each has a part in what becomes of the job"))
+    bench = Bench(store)
+
+    async def work() -> None:
+        first = HOSTS[7]
+        await bench.streams[first].take([bench.report("gone", first)])
+        await bench.streams[first].settled()
+
+    bench.run(work)
+    run = bench.world.cluster.jobs.rows[bench.key].run
+    assert run is not None
+    assert run.refused == "the host no longer had it"
 
 
 def test_a_host_that_starts_and_ends_meanwhile_is_decided_in_its_order(store: Store) -> None:  # noqa: F811

@@ -239,21 +239,31 @@ def _final(run: Attempt, part: Part, end: End) -> Attempt:
     return replace(run, verdict=run.verdict if run.judged else end, parts=(replace(part, end=end, state=PartState.GONE),))
 
 
-def gone(cluster: Cluster, report: GoneReport, now: float) -> list[ev.Event]:
-    """Nothing of a part is left on its host. A part that may have run and reported no end is lost."""
+def gone(cluster: Cluster, report: GoneReport, now: float, whole: bool = True) -> list[ev.Event]:
+    """Nothing of a part is left on its host. A part that may have run and reported no end is lost.
+
+    ``whole``: as for ``prepared``; False: only of an attempt that ``is_to_end``.
+    """
     found = find_part(cluster, report)
-    return [] if found is None else reported(cluster, report, now) + _gone(cluster, *found, report, now)
+    return [] if found is None else reported(cluster, report, now) + _gone(cluster, *found, report, now, whole)
 
 
-def _gone(cluster: Cluster, job: Job, run: Attempt, part: Part, report: GoneReport, now: float) -> list[ev.Event]:
+def is_to_end(run: Attempt) -> bool:
+    """Whether it is decided that the attempt ends, so that a part may be gone without an end."""
+    return run.verdict is not None or bool(run.refused) or find_kill(run) is not None
+
+
+def _gone(cluster: Cluster, job: Job, run: Attempt, part: Part, report: GoneReport, now: float, whole: bool) -> list[ev.Event]:
     host = part.host
     if part.leaving:
         return _leaves(cluster, job, part, part.end, True, now)
-    if run.verdict is None and part.end is None and not run.refused and find_kill(run) is None:
+    if part.end is None and not is_to_end(run):
         if len(run.parts) > 1 and not is_released(run):
             return _refused(cluster, job, run, part, "gone", "the host no longer had it", now)
         return _ended(cluster, job, run, part, End(at=now, lost=f"host {host} no longer had it"), True, now)
     event = ev.PartGone(at=now, key=job.key, attempt=run.number, host=host, post=report.post)
+    if not whole:
+        return [event]
     run = with_part(run, host, state=PartState.GONE, post=report.post)
     return [event, *after_last_part(cluster, replace(job, run=run), now)]
 
