@@ -41,7 +41,7 @@ class Repeatable:
             yield call
 
 
-_WORTH = 4096
+_WORTH = 2048
 """Bytes of values that are worth to be sent while the next statement is made."""
 
 

@@ -21,8 +21,8 @@ Call = tuple[str, Sequence[bytes | None]]
 
 _FEW = 3
 """So many rows are written one by one: an array costs PostgreSQL as much as some parameters."""
-_AT_ONCE = 1000
-"""Rows of a statement."""
+_AT_ONCE = 128
+"""Rows of a statement: PostgreSQL is at work on one while the next is made."""
 _BYTES = 32 << 20
 """Beyond this, rows of a statement are sent in two."""
 

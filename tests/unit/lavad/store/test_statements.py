@@ -53,12 +53,12 @@ def texts() -> statements.Write:
     return Statements(sa.create_engine(url).dialect).env
 
 
-def test_few_rows_go_one_by_one_and_many_in_statements_of_a_thousand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_go_one_by_one_and_many_in_statements_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
     write = texts()
-    rows = [(str(at), b"x" * 100) for at in range(2500)]
+    rows = [(str(at), b"x" * 100) for at in range(300)]
     assert list(write.calls(rows[:2])) == [(write.text, [name.encode(), data]) for name, data in rows[:2]]
     assert [text for text, _ in write.calls(rows)] == [write.many] * 3
-    monkeypatch.setattr(statements, "_BYTES", 70_000)
+    monkeypatch.setattr(statements, "_BYTES", 8_000)
     assert [text for text, _ in write.calls(rows)] == [write.many] * 5
 
 
