@@ -169,6 +169,9 @@ class Host:
             self._end(uid, 0)
 
     def _end(self, uid: str, status: int) -> None:
+        if uid in self._prepared:
+            key, attempt = self._prepared.pop(uid)
+            self._report(uid, key, attempt, gone=pb.Gone())
         found = self._running.pop(uid, None)
         if found is not None:
             key, attempt, started = found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.report.gang import decide_told, decide_whole, decides_whole, is_of_gang
+from lavad.core.decide.report.gang import concerns_job, decide_told, decide_whole, is_of_gang
 from lavad.core.job.reports import PartReport
 from lavad.engine import Engine
 from proto.answers import Answer
@@ -44,8 +44,7 @@ class Gathered:
 
     def follow(self, cluster: Cluster, now: float) -> Decided:
         """What follows for the job."""
-        follows = any(map(decides_whole, self.by_host.values()))
-        return Decided(events=decide_whole(cluster, self.key, self.uid, now) if follows else [])
+        return Decided(events=decide_whole(cluster, self.key, self.uid, now))
 
 
 class GangReports:
@@ -69,7 +68,8 @@ class GangReports:
             self._count += 1
             found = self._open[kind] = Gathered(self._count, report.key, report.uid)
             after = None if last is None else last.answer
-            found.answer = self._engine.hand_in([found.decide, found.follow], after=after)
+            steps = [found.decide, found.follow] if concerns_job(report) else [found.decide]
+            found.answer = self._engine.hand_in(steps, after=after)
             found.answer.add_done_callback(lambda _: self._over(kind, found))
         found.by_host[report.host] = report
         return found

@@ -70,8 +70,8 @@ def decide_told(cluster: Cluster, told: Iterable[PartReport], now: float) -> lis
     return events
 
 
-def decides_whole(report: PartReport) -> bool:
-    """Whether something may follow for the job from reports of this kind."""
+def concerns_job(report: PartReport) -> bool:
+    """Whether something may follow for the whole job from reports of this kind."""
     return isinstance(report, PreparedReport | EndedReport | GoneReport)
 
 

@@ -53,7 +53,7 @@ def texts() -> statements.Write:
     return Statements(sa.create_engine(url).dialect).env
 
 
-def test_few_rows_go_one_by_one_and_many_in_statements_of_some(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_go_one_by_one_and_many_in_a_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     write = texts()
     rows = [(str(at), b"x" * 100) for at in range(300)]
     assert list(write.calls(rows[:2])) == [(write.text, [name.encode(), data]) for name, data in rows[:2]]
