@@ -90,7 +90,7 @@ class Bench:
         await self.told(lambda host: self.report("started", host, 7, self.world.now, "/"))
 
     async def ask(self, kind: SignalKind) -> None:
-        """Somebody asks for the end of the job."""
+        """Somebody asks for it: the first request about the job."""
         pending = PendingSignal(kind=kind, at=self.world.now, by="ann", reason=TermReason.TERM_OWNER)
         event = ev.SignalRequested(at=self.world.now, key=self.key, pending=pending)
         await self.engine.ask(lambda _, now: Decided(events=[event]))
@@ -208,6 +208,22 @@ def test_a_part_that_is_gone_while_the_job_is_to_run_is_decided_by_itself(
     assert run is not None
     assert run.refused == "the host no longer had it"
     assert not asked
+
+
+def test_that_a_signal_was_sent_is_recorded_once(store: Store, asked: list[tuple[str, int]]) -> None:  # noqa: F811
+    """The first host's answer settles it, so that each is decided by itself."""
+    bench = Bench(store)
+
+    async def work() -> None:
+        await bench.runs()
+        asked.clear()
+        await bench.ask(SignalKind.SIGNAL)
+        await bench.told(lambda host: bench.report("granted", host, 1, True))
+
+    bench.run(work)
+    assert not asked
+    events = [event for batch in bench.store.batches for event in batch.events]
+    assert sum(isinstance(event, ev.SignalHandled) for event in events) == 1
 
 
 def test_a_host_that_starts_and_ends_meanwhile_is_decided_in_its_order(store: Store) -> None:  # noqa: F811
