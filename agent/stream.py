@@ -30,7 +30,10 @@ SILENCE_LIMIT = 15.0
 SAMPLE_PAUSE = 5.0
 SEND_PAUSE = 0.002
 """Seconds between two messages: what comes in a short time goes together."""
+CHUNK_PAUSE = 0.02
+"""The same while most slots have a next job here, which does not wait for the master."""
 CERTIFICATE_PAUSE = 5.0
+
 
 Inbox = asyncio.Queue[Callable[[], None]]
 
@@ -168,7 +171,7 @@ class Stream:
             await self.to_send.wait()
             if (wait := not_before - loop.time()) > 0:
                 await asyncio.sleep(wait)
-            not_before = loop.time() + SEND_PAUSE
+            not_before = loop.time() + (CHUNK_PAUSE if runner.chunks.go_on_alone else SEND_PAUSE)
             self.to_send.clear()
             messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
             self._heartbeats.clear()

@@ -29,6 +29,7 @@ ALONE = ("lavad", "agent", "starter")
 """Daemons whose children are counted under names of their own."""
 AGAIN = 0.05
 """Seconds until a query that has to wait is asked again."""
+CHUNKS, CHUNK_SIZE = "chunks", 8
 QUIET = 0.03
 """CPU seconds in a pause below which daemons count as idle."""
 
@@ -83,9 +84,9 @@ class Wire:
         options = {"noheader": True, "o": "njobs"}
         wait(lambda: self.query("bqueues", options, [queue]).strip() == "0", "all jobs to end", pause)
 
-    def array(self, count: int) -> None:
+    def array(self, count: int, **options: Any) -> None:
         """Submit an array of no-ops and wait for its end, of which lavad tells once: a look now and then would cost it CPU."""
-        job = self.ask(**submission(J=f"a[1-{count}]"))["job"]
+        job = self.ask(**submission(J=f"a[1-{count}]", **options))["job"]
         self.ask(ask="wait", job=job, until="finished")
 
     def fileno(self) -> int:
@@ -157,6 +158,12 @@ class Cluster:
         """One command as a user runs it; ends the benchmark if it fails."""
         line = [str(commands_folder() / words[0]), *words[1:]]
         return subprocess.run(line, env=self.environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
+
+    def add_chunk_queue(self) -> None:
+        """Add the queue CHUNKS, whose jobs are dispatched CHUNK_SIZE to a slot."""
+        with (self.folder.conf / "lsb.queues").open("a") as file:
+            file.write(f"\nBegin Queue\nQUEUE_NAME = {CHUNKS}\nPRIORITY = 30\nCHUNK_JOB_SIZE = {CHUNK_SIZE}\nEnd Queue\n")
+        self.command("badmin", "reconfig", "-f")
 
     def submit_many(self, count: int, links: int = 16, **options: Any) -> None:
         """Submit ``count`` separate jobs (LSF option names) over a few connections, as fast as they are taken."""

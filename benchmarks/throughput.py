@@ -12,11 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 
-from benchmarks.cluster import Cluster, Wire, submission
+from benchmarks.cluster import CHUNK_SIZE, CHUNKS, Cluster, Wire, submission
 from benchmarks.line import ROUNDS, Line, best_of, line, seconds
 from cli.local.folder import ROOT
 
-METRICS = ("throughput_array", "throughput_single", "turnaround", "cpu_per_job")
+METRICS = ("throughput_array", "throughput_chunks", "throughput_single", "turnaround", "cpu_per_job")
 ELEMENTS, JOBS, LINKS = 2000, 500, 16
 FLOOR = "floor: posix_spawn of /bin/true, both sides"
 PAUSE = 0.05
@@ -34,6 +34,8 @@ def lines(wanted: set[str]) -> Iterator[Line]:
         wire.array(ELEMENTS)
         if wanted & {"throughput_array", "cpu_per_job"}:
             yield from _arrays(cluster, wire)
+        if "throughput_chunks" in wanted:
+            yield _in_chunks(cluster, wire)
         if "throughput_single" in wanted:
             values = [JOBS / seconds(lambda: _singles(cluster, wire)) for _ in range(ROUNDS)]
             yield line("throughput_single", "jobs/s", values, (), f"{JOBS} separate jobs over {LINKS} connections")
@@ -60,6 +62,16 @@ def _arrays(cluster: Cluster, wire: Wire) -> Iterator[Line]:
         what = "what the shepherds forked: before exec, and /bin/true itself" if name == "jobs" else name
         yield line(f"cpu_per_job_{name}", "ms", used[name], spawned, f"CPU of {what} in throughput_array; {FLOOR}")
     yield line("cpu_per_job_all", "ms", used["all"], spawned, f"all of these; {FLOOR}")
+
+
+def _in_chunks(cluster: Cluster, wire: Wire) -> Line:
+    """The array in a queue with CHUNK_JOB_SIZE, beside the same without."""
+    cluster.add_chunk_queue()
+    values, plain = [], []
+    for _ in range(ROUNDS):
+        plain.append(ELEMENTS / seconds(lambda: wire.array(ELEMENTS)))
+        values.append(ELEMENTS / seconds(lambda: wire.array(ELEMENTS, q=CHUNKS)))
+    return line("throughput_chunks", "jobs/s", values, plain, f"CHUNK_JOB_SIZE={CHUNK_SIZE}; floor: without it, in turn")
 
 
 def _spawn_cpu() -> float:

@@ -139,7 +139,7 @@ class Mount(_message.Message):
     def __init__(self, path: _Optional[str] = ..., shared: _Optional[bool] = ..., source: _Optional[str] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "mounts", "starter", "copies_port", "resources", "topology")
+    __slots__ = ("ncpus", "max_mem", "max_swap", "max_tmp", "type", "model", "cpu_factor", "boot_id", "gpus", "address", "version", "ncores", "nprocs", "nthreads", "gpu_driver", "mounts", "starter", "copies_port", "resources", "topology", "chunks")
     NCPUS_FIELD_NUMBER: _ClassVar[int]
     MAX_MEM_FIELD_NUMBER: _ClassVar[int]
     MAX_SWAP_FIELD_NUMBER: _ClassVar[int]
@@ -160,6 +160,7 @@ class Facts(_message.Message):
     COPIES_PORT_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
     ncpus: int
     max_mem: int
     max_swap: int
@@ -180,7 +181,8 @@ class Facts(_message.Message):
     copies_port: int
     resources: _containers.RepeatedScalarFieldContainer[str]
     topology: str
-    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., copies_port: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ...) -> None: ...
+    chunks: bool
+    def __init__(self, ncpus: _Optional[int] = ..., max_mem: _Optional[int] = ..., max_swap: _Optional[int] = ..., max_tmp: _Optional[int] = ..., type: _Optional[str] = ..., model: _Optional[str] = ..., cpu_factor: _Optional[float] = ..., boot_id: _Optional[str] = ..., gpus: _Optional[_Iterable[_Union[Gpu, _Mapping]]] = ..., address: _Optional[str] = ..., version: _Optional[str] = ..., ncores: _Optional[int] = ..., nprocs: _Optional[int] = ..., nthreads: _Optional[int] = ..., gpu_driver: _Optional[str] = ..., mounts: _Optional[_Iterable[_Union[Mount, _Mapping]]] = ..., starter: _Optional[int] = ..., copies_port: _Optional[int] = ..., resources: _Optional[_Iterable[str]] = ..., topology: _Optional[str] = ..., chunks: _Optional[bool] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("host", "incarnation", "epoch", "sequence", "facts", "protocol", "unpacks", "gpus_unknown", "parts")
@@ -959,7 +961,7 @@ class Bind(_message.Message):
     def __init__(self, cpus: _Optional[_Iterable[int]] = ..., nodes: _Optional[_Iterable[int]] = ..., only: _Optional[bool] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("sequence", "text", "two_phase", "hosts", "place", "expires", "lease", "key_pem", "cert_pem", "restart", "restart_count", "name", "token", "go_back", "holders")
+    __slots__ = ("sequence", "text", "two_phase", "hosts", "place", "expires", "lease", "key_pem", "cert_pem", "restart", "restart_count", "name", "token", "go_back", "holders", "chunk")
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TWO_PHASE_FIELD_NUMBER: _ClassVar[int]
@@ -975,6 +977,7 @@ class Start(_message.Message):
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     GO_BACK_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
     sequence: int
     text: int
     two_phase: bool
@@ -990,7 +993,8 @@ class Start(_message.Message):
     token: str
     go_back: bool
     holders: _containers.RepeatedCompositeFieldContainer[Holder]
-    def __init__(self, sequence: _Optional[int] = ..., text: _Optional[int] = ..., two_phase: _Optional[bool] = ..., hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., place: _Optional[int] = ..., expires: _Optional[float] = ..., lease: _Optional[float] = ..., key_pem: _Optional[bytes] = ..., cert_pem: _Optional[bytes] = ..., restart: _Optional[int] = ..., restart_count: _Optional[int] = ..., name: _Optional[str] = ..., token: _Optional[str] = ..., go_back: _Optional[bool] = ..., holders: _Optional[_Iterable[_Union[Holder, _Mapping]]] = ...) -> None: ...
+    chunk: str
+    def __init__(self, sequence: _Optional[int] = ..., text: _Optional[int] = ..., two_phase: _Optional[bool] = ..., hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., place: _Optional[int] = ..., expires: _Optional[float] = ..., lease: _Optional[float] = ..., key_pem: _Optional[bytes] = ..., cert_pem: _Optional[bytes] = ..., restart: _Optional[int] = ..., restart_count: _Optional[int] = ..., name: _Optional[str] = ..., token: _Optional[str] = ..., go_back: _Optional[bool] = ..., holders: _Optional[_Iterable[_Union[Holder, _Mapping]]] = ..., chunk: _Optional[str] = ...) -> None: ...
 
 class Amend(_message.Message):
     __slots__ = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail", "checkpoint_period")

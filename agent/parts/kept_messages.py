@@ -1,10 +1,11 @@
-"""What is kept of a message of the master's, in memory and on disk.
+"""What is read and kept of a message of the master's, in memory and on disk.
 
 Rule: what came inside a message is part of its memory, and keeps all of it: whatever stays longer than the message is a copy.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import TypeVar
 
 from proto import agent_pb2 as pb
@@ -27,3 +28,10 @@ def saved(order: pb.Order) -> bytes:
         for name in ("key_pem", "cert_pem", "token", "holders"):
             order.start.ClearField(name)
     return order.SerializeToString()
+
+
+def unpack(order: pb.Order) -> None:
+    """Merge it with what it says packed, as all hosts of a large job are told it alike."""
+    if order.packed:
+        order.MergeFromString(zlib.decompress(order.packed))
+        order.ClearField("packed")

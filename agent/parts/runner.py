@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import zlib
 from collections.abc import Coroutine
+from itertools import chain
 
 import msgspec
 
@@ -24,6 +24,7 @@ from agent.launch.site import Site
 from agent.launch.timeleft import TimeLeft
 from agent.master.link import Outbox
 from agent.parts import report_messages as messages
+from agent.parts.chunks import Chunks
 from agent.parts.completion import Completion
 from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry, adopted
@@ -31,7 +32,7 @@ from agent.parts.gpu_ends import GpuEnds
 from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
-from agent.parts.kept_messages import alone, saved
+from agent.parts.kept_messages import alone, saved, unpack
 from agent.parts.parts import Parts
 from agent.parts.peeks import Peeks
 from agent.parts.resizing import Resizing
@@ -45,6 +46,7 @@ from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
 from proto.version import PROTOCOL, why_not_protocol
 
+_ENDING = frozenset(kind.value for kind in (RequestKind.KILL, RequestKind.REQUEUE, RequestKind.MIGRATE))
 STARTED_AT_ONCE = 32
 """Parts in a frame to the starter."""
 log = logging.getLogger("lava-agent")
@@ -76,6 +78,7 @@ class Runner:
         self._starter_seen = False
         self._held: dict[str, list[pb.Order]] = {}
         """Attempts whose user is being looked up or whose GPUs are made ready, with the orders that came for them meanwhile."""
+        self.chunks = Chunks(self.table)
         self._lookups: set[asyncio.Task[None]] = set()
         self.peeks = Peeks(self.table, starter, accounts, self._look_after, self._poke)
         self.holding = Holding(site)
@@ -88,6 +91,7 @@ class Runner:
     def adopt(self, noted: dict[str, Saved]) -> None:
         """After a restart of the agent: what its notes tell of parts."""
         self.table.adopt(adopted(noted, self._site, now()))
+        self.chunks.adopt()
         self._time_left.adopt({uid: one.ends for uid, one in noted.items()})
 
     def starter_connected(self, link: StarterLink, hello: Hello) -> None:
@@ -116,7 +120,7 @@ class Runner:
         """The end of a turn: what is due, starts to the starter in one frame, notes to the system."""
         self.parts.looked_at(self.gpu_ends.done())
         self.control.on_time()
-        for number, start in enumerate(self.starts.ready(), 1):
+        for number, start in enumerate(chain(self.starts.ready(), self.chunks.due(self._granted.deadline)), 1):
             self._start(start)
             if not number % STARTED_AT_ONCE:
                 self.starter.flush()  # it begins with these while the next are described
@@ -133,6 +137,7 @@ class Runner:
         """The greeting: everything that is here."""
         facts.starter = self.starter.protocol
         facts.copies_port = self.holding.port
+        facts.chunks = True
         past = [uid for uid in self._retold if uid not in self.table]
         ended = [
             pb.PartStatus(key=one.key, attempt=one.attempt, uid=uid, state="ended") for uid in past if (one := self._retold[uid])
@@ -171,6 +176,7 @@ class Runner:
         if other:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
             self._held.clear()
+            self.chunks.clear()
             self.parts.end_all()
         self.holding.welcomed(welcome)
         self._granted = self._granted.greeted(greeted)
@@ -259,7 +265,10 @@ class Runner:
         elif what == "kill":
             self._order_kill(order, entry)
         elif entry is None and uid in self._held:
-            self._held[uid].append(order)
+            if what == "signal" and order.signal.kind in _ENDING and self.chunks.drop(uid):
+                self._report_gone(order)
+            else:
+                self._held[uid].append(order)
         elif entry is None or entry.orphan:
             log.info("an order for attempt %s, which is not here: %s", uid, what)
         else:
@@ -303,10 +312,15 @@ class Runner:
             self.control.apply(entry, *decide.leave(entry.part, order.kill.grace, now()))
             return
         if entry is None:
-            gone = pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone())
-            self.outbox.put(gone)
+            self.chunks.drop(order.uid)
+            self._report_gone(order)
         else:
             self.parts.end(entry)
+
+    def _report_gone(self, order: pb.Order) -> None:
+        """Of an attempt that will not run here."""
+        self._held.pop(order.uid, None)
+        self.outbox.put(pb.Report(key=order.key, attempt=order.attempt, uid=order.uid, gone=pb.Gone()))
 
     def _order_start(self, order: pb.Order, uid: str, entry: Entry | None) -> None:
         if entry is not None:
@@ -325,9 +339,13 @@ class Runner:
         if made is not None and not start.modes_set and (cards := gpus.alone(made.text, order.start)):
             self._look_after(self._take_gpus(start, cards))
             return
+        if made is not None and uid in self._held and self.chunks.waits(start):
+            return
         held = self._held.pop(uid, None)
         if held is None or uid in self.outbox.final or uid in self.table:
             return
+        if made is not None and start.deadline is not None and start.deadline <= now():
+            return  # its lease passed while it waited: it may run elsewhere by now
         if made is None:
             entry = Entry(Part(order.uid, order.key, order.attempt), order, None, outputs.OutputPaths(), time.time())
             self.outbox.put(messages.refused(entry, start.code, start.why))
@@ -370,13 +388,6 @@ class Runner:
         task = asyncio.get_running_loop().create_task(work)
         self._lookups.add(task)
         task.add_done_callback(self._lookups.discard)
-
-
-def unpack(order: pb.Order) -> None:
-    """Merge it with what it says packed, as all hosts of a large job are told it alike."""
-    if order.packed:
-        order.MergeFromString(zlib.decompress(order.packed))
-        order.ClearField("packed")
 
 
 def _finish(order: pb.Order) -> orders.Finish:

@@ -137,6 +137,7 @@ class HyperQueue:
             "submit_command": Measure(lambda: each_ms(self._submit(1), env), submit),
             "array_submit_10000": Measure(lambda: each_ms(self._submit(ARRAY), env, 5), submit, forget),
             "throughput_array": Measure(lambda: self._rate(1, NO_OPS), f"{NO_OPS} tasks of a job"),
+            "throughput_chunks": Measure(lambda: self._rate(1, NO_OPS), "as it always does"),
             "throughput_single": Measure(lambda: self._rate(SINGLES, 1), "API in one process"),
             "turnaround": Measure(self._turnaround, "API to the task's file seen"),
             "start_1000": Measure(self._start_sleeps, "tasks of a job", lambda: self._forget(SLEEPS)),

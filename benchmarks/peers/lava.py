@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 
 from benchmarks.bulk import bulk
-from benchmarks.cluster import Cluster, submission
+from benchmarks.cluster import CHUNK_SIZE, CHUNKS, Cluster, submission
 from benchmarks.kills import kill_all, start_sleeps
 from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, NO_OPS, RANKS, SINGLES, SLEEPS, Measure
@@ -38,6 +38,7 @@ class Lava:
     def __enter__(self) -> Lava:
         self._cluster.up()
         self._cluster.command("badmin", "qinact", "night")
+        self._cluster.add_chunk_queue()
         self._wire = self._cluster.wire()
         self._wire.array(200)  # shepherds are made once
         return self
@@ -55,6 +56,9 @@ class Lava:
             "submit_rate_4": Measure(lambda: rate_of_loops(self._bsub(), self._environ, COMMANDS), "bsub", self._clear),
             "array_submit_10000": Measure(lambda: each_ms(self._bsub(*many), self._environ, 5), "bsub", self._clear),
             "throughput_array": Measure(lambda: NO_OPS / seconds(lambda: self._wire.array(NO_OPS)), f"{NO_OPS} elements"),
+            "throughput_chunks": Measure(
+                lambda: NO_OPS / seconds(lambda: self._wire.array(NO_OPS, q=CHUNKS)), f"CHUNK_JOB_SIZE={CHUNK_SIZE}"
+            ),
             "throughput_single": Measure(lambda: SINGLES / seconds(self._singles), f"asks over {LINKS} connections"),
             "turnaround": Measure(self._turnaround, "ask and wait over one connection"),
             "turnaround_command": Measure(self._waited, "bsub -K"),

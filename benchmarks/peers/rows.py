@@ -29,6 +29,7 @@ ROWS = (
     Row("submit_rate_4", "jobs/s", "four loops of that command at once", more=True),
     Row("array_submit_10000", "ms", f"one command that submits {ARRAY} alike"),
     Row("throughput_array", "jobs/s", "/bin/true as an array, 64 slots, submit to the last end", more=True),
+    Row("throughput_chunks", "jobs/s", "the same, where the next jobs wait at the host for a slot", more=True),
     Row("throughput_single", "jobs/s", f"{SINGLES} separate jobs of /bin/true, submit to the last end", more=True),
     Row("turnaround", "ms", "one job on an idle host, submit to its end seen; median of 5"),
     Row("turnaround_command", "ms", "one command that submits /bin/true and waits for its end; median of 7"),

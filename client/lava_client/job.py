@@ -58,7 +58,7 @@ class OfJob:
         return self.id
 
     def state(self) -> str:
-        """As bjobs has it: PEND, RUN, DONE, EXIT, PSUSP, USUSP, SSUSP, UNKWN, ZOMBI; of an array how many are in which."""
+        """As bjobs has it: PEND, WAIT, RUN, DONE, EXIT, PSUSP, USUSP, SSUSP, UNKWN, ZOMBI; of an array how many are in which."""
         rows = self._session.link.rows([self._asked()], "stat")
         states = [row["STAT"] for row in rows if "STAT" in row]
         if len(states) < 2:

@@ -64,6 +64,7 @@ ENABLE_USER_RESUME              owners may resume jobs that somebody else stoppe
 MBD_SLEEP_TIME                  the unit of JOB_ACCEPT_INTERVAL and MAX_RESERVE_TIME
 SBD_SLEEP_TIME                  between two jobs that load suspends or lets go on, on one host
 JOB_ACCEPT_INTERVAL             so many times MBD_SLEEP_TIME a host waits between two jobs
+CHUNK_JOB_DURATION              jobs with a longer limit or run time estimate, or with none, are not put into chunks
 CLEAN_PERIOD                    how long `bjobs -a` shows jobs that have ended
 MAX_JOB_NUM                     finished jobs after which lsb.events becomes lsb.events.1; 0: by its size alone
 SECURE_JOB_INFO_LEVEL           of whose jobs users see what, from 0 (all of all) to 5

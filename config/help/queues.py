@@ -25,6 +25,7 @@ HJOB_LIMIT                      the most slots of a host
 RUN_WINDOW                      when its jobs run; they are suspended outside
 DISPATCH_WINDOW                 when its jobs start
 NEW_JOB_SCHED_DELAY             how long a new job waits before it may start
+CHUNK_JOB_SIZE                  so many short jobs are dispatched at once to a slot, where they run one after the other
 JOB_ACCEPT_INTERVAL             so many times MBD_SLEEP_TIME a host waits between two of its jobs
 HOSTLIMIT_PER_JOB               the most hosts of a job
 DEFAULT_HOST_SPEC               the host or model that time limits without one are given for

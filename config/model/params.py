@@ -46,6 +46,9 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seconds between two jobs that load suspends, or lets go on, on one host."""
     # LSF documents 1 and ships 0; without a file 0 holds, as load reports arrive far faster here.
     job_accept_interval: int = 0
+    chunk_job_duration: int | None = None
+    """Seconds: jobs with a longer limit or estimate, or with none, are not put into chunks; None: those with a longer one than
+    half an hour."""
     clean_period: int = 3600
     job_terminate_interval: int = 10
 

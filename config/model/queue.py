@@ -52,6 +52,8 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     job_controls: tuple[JobControl, ...] = ()
     job_warning_action: str = ""
     job_action_warning_time: int | None = None
+    chunk_job_size: int | None = None
+    """The most jobs that are dispatched together, to run one after the other in one slot."""
 
     def control(self, action: JobAction) -> str:
         """What JOB_CONTROLS says for an action, "" where it does not name it."""

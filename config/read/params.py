@@ -42,6 +42,7 @@ LSB_PARAMS: Table = {
     "MBD_REFRESH_TIME": v.second_count,
     "JOB_ACCEPT_INTERVAL": v.number(0),
     "JOB_SCHEDULING_INTERVAL": v.scheduling_interval,
+    "CHUNK_JOB_DURATION": v.minutes,
     "CLEAN_PERIOD": v.second_count,
     "MAX_JOB_NUM": v.number(0),
     "SECURE_JOB_INFO_LEVEL": v.number(0, 5),

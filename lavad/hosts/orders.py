@@ -176,6 +176,7 @@ def start_order(
         restart_count=effect.attempt - 1,
         name=job.name,
         token=token(secret, run.uid),
+        chunk=run.chunk,
         key_pem=key,
         cert_pem=cert,
         holders=holders(cluster, secret, job, spec),

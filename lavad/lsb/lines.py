@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from lavad.core import events as ev
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of, key_of
@@ -211,7 +212,7 @@ def _job_modify(lines: Lines, event: ev.JobModified) -> str:
 def _job_start(lines: Lines, event: ev.JobDispatched) -> str:
     """JOB_START: a host name for each slot."""
     lines.earlier.first_hosts[event.key] = event.parts[0].host if event.parts else ""
-    hosts = [part.host for part in event.parts for _ in range(part.slots)]
+    hosts = [part.host for part in event.parts for _ in range(slots_in(part))]
     return job_start(event.key, event.at, hosts)
 
 

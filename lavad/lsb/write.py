@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from config.model.values import Limits
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
@@ -166,7 +167,7 @@ def job_finish(job: Job, alike: OfClass) -> str:
     """JOB_FINISH of lsb.acct."""
     run, outcome = job.run, job.outcome
     ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
-    hosts = [part.host for part in run.parts for _ in range(part.slots)] if run is not None else []
+    hosts = [part.host for part in run.parts for _ in range(slots_in(part))] if run is not None else []
     # what hosts that left the job used is known as one number
     left = run.spent[2] if run is not None else 0.0
     total = End(

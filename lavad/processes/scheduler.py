@@ -40,7 +40,7 @@ def local_time(now: float) -> tuple[int, int]:
 
 def run(replica: Replica) -> NoReturn:
     """Schedule until the master is gone."""
-    cache = SchedulerCache()
+    cache = SchedulerCache(chunks=True)
     policies = SitePolicies()
     cache.scorer = policies.score
     conf: Conf | None = None

@@ -85,7 +85,7 @@ class Replay:
         self._expected: list[Event] = []
 
     def _new_cache(self) -> SchedulerCache:
-        cache = SchedulerCache()
+        cache = SchedulerCache(chunks=True)
         cache.scorer = self._policies.score
         return cache
 

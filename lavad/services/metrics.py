@@ -24,6 +24,7 @@ from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import COLUMNS
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
@@ -174,7 +175,7 @@ class Metrics:
 
     def _list(self, job: Job) -> None:
         if job.run is not None and job.outcome is None and len(self.ranks) < LISTED:
-            slots = sum(part.slots for part in job.run.parts)
+            slots = sum(map(slots_in, job.run.parts))
             if slots > 1:
                 self.ranks[job.key] = (self._labels(job.spec), slots)
 

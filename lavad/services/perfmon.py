@@ -144,7 +144,7 @@ class Perfmon:
         if not self._series:
             return
         self._roll()
-        for name, value in zip(_SCHEDULER, (round(since), len(plan.placements), len(self._cluster.pending), 0), strict=True):
+        for name, value in zip(_SCHEDULER, (round(since), plan.started, len(self._cluster.pending), 0), strict=True):
             self._series[name].now = value
 
     def view(self, as_json: bool) -> str:

@@ -93,7 +93,8 @@ class Acceptance:
         self._aside = {key: until for key, until in self._aside.items() if until > now and self._waits(key)}
         placements = tuple(one for one in plan.placements if one.key not in self._aside)
         preemptions = tuple(one for one in plan.preemptions if one.beneficiary not in self._aside)
-        return replace(plan, placements=placements, preemptions=preemptions)
+        chunks = tuple(replace(one, keys=tuple(key for key in one.keys if key not in self._aside)) for one in plan.chunks)
+        return replace(plan, placements=placements, preemptions=preemptions, chunks=chunks)
 
     def _waits(self, key: int) -> bool:
         job = self._engine.cluster.find_job(key)
@@ -139,6 +140,9 @@ def pieces(plan: Plan) -> Iterator[Plan]:
     for placement in plan.placements:
         victims = tuple(one for one in plan.preemptions if one.beneficiary == placement.key)
         yield replace(alone, placements=(placement,), preemptions=victims)
+    for chunks in plan.chunks:
+        for key in chunks.keys:
+            yield replace(alone, placements=(Placement(key, (chunks.part,), chunks.spec),))
     for growth in plan.growths:
         yield replace(alone, growths=(growth,))
     for hold in plan.holds:

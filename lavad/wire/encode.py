@@ -16,6 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from config.model.values import Limits
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.job import Part
 from lavad.core.job.spec import JobText, Spec
@@ -213,7 +214,7 @@ def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
     hosts = []
     for part, seat, address in parts:
         encoded = _kept_host if _names_few(part) else _host
-        hosts.append(encoded(part.host, part.slots, part.gpus, part.roles, part.binds, seat, address))
+        hosts.append(encoded(part.host, slots_in(part), part.gpus, part.roles, part.binds, seat, address))
     start = b"".join(hosts)
     places = {part.host: place for place, (part, _, _) in enumerate(parts)}
     return Placement(start, _embedded(_START, start) if len(start) >= LARGE else b"", places)
@@ -254,7 +255,7 @@ def _names_few(part: Part) -> bool:
 
 def start(order: StartOrder, hosts: Placement, unpacks: bool = False) -> OrderMessage:
     """The order to start or prepare a part; ``unpacks``: its agent reads what is packed."""
-    own = pb.Start(sequence=order.sequence, name=order.name, token=order.token)
+    own = pb.Start(sequence=order.sequence, name=order.name, token=order.token, chunk=order.chunk)
     if order.key_pem or order.holders:
         own.key_pem, own.cert_pem = order.key_pem, order.cert_pem
         own.holders.extend(pb.Holder(**fields_of(one, pb.Holder)) for one in order.holders)

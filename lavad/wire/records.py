@@ -143,6 +143,8 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     restart_count: int
     name: str
     token: str
+    chunk: str = ""
+    """Its chunk, of whose jobs one runs at a time; "": it is in none."""
     key_pem: bytes = b""
     cert_pem: bytes = b""
     holders: tuple[Holder, ...] = ()

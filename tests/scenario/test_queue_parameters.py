@@ -12,6 +12,7 @@ from lavad.core.site.pend_reason import LOAD
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.core.site.rights import is_queue_admin
 from lavad.hosts.leases import Leases
+from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
 
@@ -286,3 +287,12 @@ def lease(site: QueueSite) -> None:
 
 
 PROOFS["LEASE_MARGIN"] = PROOFS["lease"]._replace(parameters=("LEASE_MARGIN",))
+
+
+@PROOFS.of("CHUNK_JOB_SIZE", "CHUNK_JOB_SIZE = 3\nHOSTS = h1")
+def chunk_job_size(site: QueueSite) -> None:
+    site.memory = SchedulerCache(chunks=True)
+    site.hosts("h1", slots=2, chunks=True)
+    keys = [site.bsub() for _ in range(8)]
+    site.turn()
+    assert [site.state(key) for key in keys] == ["RUN"] * 2 + ["WAIT"] * 4 + ["PEND"] * 2

@@ -27,8 +27,11 @@ KILL_TIME = 8.0
 class Order:
     """What travels from the master to a host."""
 
-    def __init__(self, effect: Effect, slots: int, first: bool, sequence: int, expires: float, lease: float) -> None:
+    def __init__(
+        self, effect: Effect, slots: int, first: bool, sequence: int, expires: float, lease: float, chunk: str = ""
+    ) -> None:
         self.effect = effect
+        self.chunk = chunk
         self.slots = slots
         self.first = first
         self.sequence = sequence
@@ -51,6 +54,7 @@ class Part:
         effect = order.effect
         self.key, self.attempt, self.uid = effect.key, effect.attempt, effect.uid
         self.slots, self.first, self.deadline, self.lease = order.slots, order.first, deadline, order.lease
+        self.chunk = order.chunk
         self.state = "prepared"
         self.left = 0.0
         self.since = 0.0
@@ -72,6 +76,7 @@ class Host:
     keeps_lease = True
     waits_for_go = True
     tells_truth = True
+    keeps_chunks = True
 
     def __init__(self, name: str, slots: int, time: Timeline, watch: Watch, tasks: Callable[[int], tuple[float, int]]) -> None:
         self.name, self.slots = name, slots
@@ -81,6 +86,8 @@ class Host:
         self.agent_up = True
         self.parts: dict[str, Part] = {}
         self.refused: set[str] = set()
+        self.waiting: list[Order] = []
+        """Starts that wait for another job of their chunk."""
         self.high = 0
         self.outbox: list[PartReport] = []
         self._reports = 0
@@ -94,7 +101,7 @@ class Host:
 
     @property
     def facts(self) -> Facts:
-        return Facts(ncpus=self.slots, max_mem=64_000, boot_id=f"{self.name}-{self.boots}")
+        return Facts(ncpus=self.slots, max_mem=64_000, boot_id=f"{self.name}-{self.boots}", chunks=True)
 
     # -- the master ----------------------------------------------------------------------------------------------------
 
@@ -166,7 +173,8 @@ class Host:
         elif isinstance(effect, KillPart):
             self._kill_order(effect, part)
         elif part is None:
-            return
+            if isinstance(effect, SignalPart) and effect.pending.ends and self._drop(effect.uid):
+                self._say(self._report("gone", effect.key, effect.uid))
         elif isinstance(effect, ReleasePart):
             if part.state == "prepared":
                 self._run(part)
@@ -184,7 +192,7 @@ class Host:
         if part is not None:
             self._say_state(part)
             return
-        if effect.uid in self.refused:
+        if effect.uid in self.refused or any(one.effect.uid == effect.uid for one in self.waiting):
             return
         stale = order.sequence <= self.high or self.time.now > order.expires
         self.high = max(self.high, order.sequence)
@@ -199,10 +207,39 @@ class Host:
             older = other.key == effect.key and other.attempt < effect.attempt and other.state != "gone"
             if older:
                 self.end(other, 9)
+        if order.chunk and self.keeps_chunks and self._runs_chunk(order.chunk):
+            self.waiting.append(order)
+        else:
+            self._begin(order, effect)
+
+    def _runs_chunk(self, chunk: str) -> bool:
+        return any(part.chunk == chunk and part.state != "gone" for part in self.parts.values())
+
+    def _drop(self, uid: str) -> bool:
+        """Whether a job waited in its chunk, and does so no longer."""
+        before = len(self.waiting)
+        self.waiting = [one for one in self.waiting if one.effect.uid != uid]
+        return len(self.waiting) < before
+
+    def _next_of(self, chunk: str) -> None:
+        """A job of a chunk is over: the next one begins, unless its lease has passed."""
+        if not chunk or not self.agent_up or not self.up or self._runs_chunk(chunk):
+            return
+        order = next((one for one in self.waiting if one.chunk == chunk), None)
+        if order is None:
+            return
+        self.waiting.remove(order)
+        deadline = self.granted.deadline(order.lease)
+        if deadline is None or deadline > self.time.now or not self.keeps_lease:
+            self._begin(order, order.effect)
+        else:
+            self._next_of(chunk)
+
+    def _begin(self, order: Order, effect: Effect) -> None:
         part = Part(order, self.granted.deadline(order.lease))
         self.parts[part.uid] = part
         self._mind_lease(part)
-        if effect.two_phase and self.waits_for_go:
+        if isinstance(effect, StartPart) and effect.two_phase and self.waits_for_go:
             self._say(self._report("prepared", part.key, part.uid, f"{self.name}:1"))
         else:
             self._run(part)
@@ -215,6 +252,7 @@ class Host:
 
     def _kill_order(self, effect: KillPart, part: Part | None) -> None:
         if part is None:
+            self._drop(effect.uid)
             self.refused.add(effect.uid)
         if part is None or part.state == "gone":
             self._say(self._report("gone", effect.key, effect.uid))
@@ -275,6 +313,7 @@ class Host:
             part.end = End(status=status, at=self.time.now, started=part.since, first_reason=reason)
             part.state = "gone" if self.time.random.random() < 0.7 else "ended"
         self._say(self._report("ended", part.key, part.uid, part.end, part.state == "gone"))
+        self._next_of(part.chunk)
         if part.state == "ended":
             self.time.after(self.time.random.uniform(0.01, 3.0), lambda: self._clear(part))
 
@@ -282,6 +321,7 @@ class Host:
         if self.parts.get(part.uid) is part and part.state == "ended":
             part.state = "gone"
             self._say(self._report("gone", part.key, part.uid))
+            self._next_of(part.chunk)
 
     def _mind_lease(self, part: Part) -> None:
         if part.deadline is None:
@@ -301,7 +341,7 @@ class Host:
         self.time.tell(f"{self.name}: its agent crashes for {down:.0f} s")
         self.agent_up = False
         self._cut()
-        self.outbox = []
+        self.outbox, self.waiting = [], []
         self.refused = set()
 
         def back() -> None:
@@ -322,7 +362,7 @@ class Host:
         On it are the parts that its starter took, noted before any of them ran, and the ends that it knew of.
         """
         self.time.tell(f"{self.name}: goes down for {down:.0f} s")
-        self.outbox = []
+        self.outbox, self.waiting = [], []
         for part in self.parts.values():
             if part.state == "running":
                 self.watch.ended(part.uid, self.name, None)

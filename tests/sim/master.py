@@ -17,6 +17,7 @@ from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.report.report import decide_reports, independent
 from lavad.core.events.apply import apply_all
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
 from lavad.core.job.reports import PartReport
 from lavad.core.job.resize import is_part, uid_of
@@ -86,7 +87,7 @@ class Master:
         self.sessions = Sessions()
         self.streams: dict[str, Stream] = {}
         self.soft = Soft()
-        self.memory = SchedulerCache()
+        self.memory = SchedulerCache(chunks=True)
         self.leases = self.leases_of(time.now)
         self.former = {job.run.uid for job in self.cluster.jobs.rows.values() if job.run is not None}
         self.seeds = 0
@@ -227,7 +228,7 @@ class Master:
         self.sessions.sent.setdefault(effect.host, {})[effect.uid] = effect.key
         part = next(part for part in job.run.parts if part.host == effect.host)
         first = job.run.parts[0] is part
-        return Order(effect, part.slots, first, session.sequence, self.time.now + START_EXPIRES, job.run.lease)
+        return Order(effect, slots_in(part), first, session.sequence, self.time.now + START_EXPIRES, job.run.lease, job.run.chunk)
 
     # -- hosts ---------------------------------------------------------------------------------------------------------
 
@@ -346,7 +347,7 @@ class Master:
         def decide(cluster: Cluster, now: float) -> Decided:
             return Decided(events=self.accept(cluster, plan, now, seed))
 
-        if plan.placements:
+        if plan.started:
             delay = self.time.random.uniform(0.0, 0.1)
             self.time.after(delay, lambda: self.ask(decide) if self.alive else None)
 

@@ -50,7 +50,9 @@ class Simulation:
         faults: Sequence[str] = FAULTS,
         pause: float = 90.0,
         elastic: float = 0.3,
+        chunk: int = 0,
     ) -> None:
+        """``chunk``: CHUNK_JOB_SIZE of its queues; then most jobs are arrays of one slot an element."""
         self.seed = seed
         self.time = Timeline(seed)
         self.names = [f"h{at}" for at in range(hosts)]
@@ -60,11 +62,12 @@ class Simulation:
         self.faults, self.pause = faults, pause
         self.left_to_submit = jobs
         self.elastic = elastic
+        self.chunk = chunk
         self._master_type = master
         params = Params(lava_host_timeout=60, lava_lease=120, lava_lease_margin=30, lsf_root_user=True)
         queues = (
-            QueueConfig(name="normal", priority=30),
-            QueueConfig(name="again", priority=20, rerunnable=True),
+            QueueConfig(name="normal", priority=30, chunk_job_size=chunk or None),
+            QueueConfig(name="again", priority=20, rerunnable=True, chunk_job_size=chunk or None),
         )
         self.conf = Conf(params=params, queues=queues, hosts=tuple(HostConfig(name=name, slots=SLOTS) for name in self.names))
         self.disk = Disk()
@@ -123,10 +126,11 @@ class Simulation:
             options["r"] = True
         if random.random() < 0.2:
             options["q"] = "again"
-        if random.random() < 0.3:
+        if random.random() < (0.05 if self.chunk else 0.3):
             options["n"] = str(random.choice((2, 6, 8)))
-        if random.random() < 0.25:
-            options["J"] = f"arr[1-{random.randint(2, 5)}]" + random.choice(("", "%2"))
+        if random.random() < (0.6 if self.chunk else 0.25):
+            many, limit = (30, "%9") if self.chunk else (5, "%2")
+            options["J"] = f"arr[1-{random.randint(2, many)}]" + random.choice(("", limit))
         if random.random() < 0.1:
             options["H"] = True
         if random.random() < 0.1:

@@ -50,6 +50,10 @@ class NoWait(Leases):
         return Findings(found.silent, [(name, [key for key, _, _ in leased_parts(cluster, name)]) for name in silent])
 
 
+class RunsChunksAtOnce(Host):
+    keeps_chunks = False
+
+
 class FencesAtOnce(Master):
     leases_of = NoWait
 
@@ -101,6 +105,10 @@ def found(text: str, faults: Sequence[str], **broken: Any) -> None:
 @pytest.mark.parametrize(("host", "text", "faults"), BROKEN_HOSTS, ids=[row[0].__name__ for row in BROKEN_HOSTS])
 def test_a_host_that_breaks_a_rule_is_found(host: type[Host], text: str, faults: Sequence[str]) -> None:
     found(text, faults, host=host)
+
+
+def test_a_host_that_runs_all_of_a_chunk_at_once_is_found() -> None:
+    found(r"slots and runs \d+", FAULTS, host=RunsChunksAtOnce, chunk=4, elastic=0.0)
 
 
 @pytest.mark.parametrize(("master", "text", "faults"), BROKEN_MASTERS, ids=[row[0].__name__ for row in BROKEN_MASTERS])

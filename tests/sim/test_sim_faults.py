@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from lavad.core import events as ev
 from tests.sim.simulation import Simulation
 
 SEEDS = int(os.environ.get("LAVA_SIM_SEEDS", "120"))
@@ -52,3 +53,12 @@ def test_jobs_that_grow_and_shrink_under_faults() -> None:
         resizes.update(name for name in names if name in ("JobGrew", "JobShrank", "JobResized", "PartLeft", "ResizeAsked"))
     assert len(resizes) == 5, resizes
     assert min(resizes.values()) > 5, resizes
+
+
+def test_jobs_in_chunks_under_faults() -> None:
+    """Jobs that wait at a host behind others of their chunk: none lost, none twice, no host over its slots."""
+    waits: Counter[bool] = Counter()
+    for seed in range(max(24, SEEDS // 5)):
+        simulation = Simulation(seed, elastic=0.0, chunk=4).run()
+        waits.update(event.waits for event in simulation.disk.events if isinstance(event, ev.JobDispatched))
+    assert waits[True] > 100, waits

@@ -119,7 +119,7 @@ function Output({ id, over }) {
   return html`<section class="card"><h2>Output</h2><pre ref=${box} tabindex="0" role="region" aria-label="Output">${text}</pre><p class=${state ? "soft" : "sr"} role="status">${state}</p></section>`;
 }
 
-const COLOURS = { RUN: "--run", PEND: "--idle", PSUSP: "--pend", SSUSP: "--susp", USUSP: "--susp", UNKWN: "--closed", ZOMBI: "--closed", DONE: "--use2", EXIT: "--bad" };
+const COLOURS = { RUN: "--run", PEND: "--idle", PSUSP: "--pend", WAIT: "--pend", SSUSP: "--susp", USUSP: "--susp", UNKWN: "--closed", ZOMBI: "--closed", DONE: "--use2", EXIT: "--bad" };
 const WORDS = [["run", "RUN"], ["pend", "PEND"], ["psusp", "PSUSP"], ["ssusp", "SSUSP"], ["ususp", "USUSP"], ["unknown", "UNKWN"], ["done", "DONE"], ["exit", "EXIT"]];
 
 function Elements({ found, load }) {

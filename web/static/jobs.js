@@ -1,8 +1,8 @@
 // Jobs: filtered, sorted, a page at a time; and the form that submits one.
 import { html, useState, useEffect, useRecord, ask, session, Shown, Table, Title, Failed, State, number, time, span, jobPath, hostPath, query } from "./lib.js";
 
-const STATES = ["", "live", "waiting", "running", "finished", "PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT"];
-const LIVE_SORTS = new Set(["live", "waiting", "running", "PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN"]);
+const STATES = ["", "live", "waiting", "running", "finished", "PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN", "DONE", "EXIT"];
+const LIVE_SORTS = new Set(["live", "waiting", "running", "PEND", "PSUSP", "WAIT", "RUN", "USUSP", "SSUSP", "UNKWN"]);
 
 export const Where = ({ row }) => html`${row.hosts.map((h, n) => html`${n > 0 && " "}<a href=${hostPath(h.host)}>${h.host}</a>${h.slots > 1 && html`<span class="soft">×${h.slots}</span>`}`)}
   ${row.host_count > row.hosts.length && ` and ${row.host_count - row.hosts.length} more`}`;

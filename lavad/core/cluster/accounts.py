@@ -52,20 +52,22 @@ class Accounts:
             del self.rows[account]
 
     def add_all(self, runs: Iterable[Attempt], spec: Spec, sign: int) -> None:
-        """As ``add``, of attempts of one class with the same parts; those that have not started are counted together."""
-        waiting: Attempt | None = None
-        count = 0
+        """As ``add``, of attempts of one class with one part each, which are the same where they have as many slots.
+
+        Those that have not started are counted together.
+        """
+        waiting: dict[int, list[Attempt]] = {}
         for run in runs:
             if run.started:
                 self.add(run, spec, sign)
             else:
-                waiting, count = run, count + 1
-        if waiting is None:
-            return
-        row = self.rows.setdefault(account_of(spec), [0] * 9)
-        row[:] = [own + sign * count * more for own, more in zip(row, held(waiting, spec), strict=True)]
-        if not row[JOBS]:
-            del self.rows[account_of(spec)]
+                waiting.setdefault(run.parts[0].slots, []).append(run)
+        for alike in waiting.values():
+            row = self.rows.setdefault(account_of(spec), [0] * 9)
+            count = sign * len(alike)
+            row[:] = [own + count * more for own, more in zip(row, held(alike[0], spec), strict=True)]
+            if not row[JOBS]:
+                del self.rows[account_of(spec)]
 
 
 def same(old: Attempt, new: Attempt) -> bool:

@@ -10,6 +10,7 @@ from math import exp, expm1, log
 
 import msgspec
 
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.gpu_use import GpuSums, measured
 from lavad.core.job.job import Attempt, Job
 from lavad.core.job.spec import Spec
@@ -58,7 +59,7 @@ def used_by(run: Attempt, at: float) -> tuple[float, float, float, float]:
     seconds = max(0.0, end - run.started) if run.started else 0.0
     cpu, slots, gpus = 0.0, 0, 0
     for part in run.parts:
-        slots += part.slots
+        slots += slots_in(part)
         gpus += len(part.gpus)
         if part.end is not None:
             cpu += part.end.utime + part.end.stime

@@ -169,6 +169,7 @@ class Cluster:
         self.idle_specs = {n: None for n in idle if n in self.specs.rows and n not in self.spec_jobs}
         for table in self._tables():  # of those above nothing is left to undo
             table.undo()
+        self.use.unheld.clear()
         self.conditions.undone()
         self.version, self.epoch, self.incarnation, self.former, self.extended, self.next_job, self.next_spec, conf = self._kept
         if conf is not self.conf:

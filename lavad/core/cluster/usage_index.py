@@ -27,6 +27,7 @@ _COLUMN = {
     JobState.PEND: PEND,
     JobState.PSUSP: PSUSP,
     JobState.RUN: RUN,
+    JobState.WAIT: RUN,
     JobState.SSUSP: SSUSP,
     JobState.USUSP: USUSP,
     JobState.UNKWN: RUN,
@@ -198,6 +199,8 @@ class UsageIndex:
         """Started jobs whose hosts may change."""
         self.copies: defaultdict[str, dict[int, None]] = defaultdict(dict)
         """Host to the started jobs whose checkpoints are copied to it."""
+        self.unheld: dict[int, Attempt] = {}
+        """The attempts that had the slots of chunks and are over, by job: within a fold (``core.events.chunks``)."""
 
     def _count(self, spec: Spec, column: int, slots: int) -> None:
         self.queues[spec.queue][column] += slots
@@ -230,26 +233,46 @@ class UsageIndex:
                 decays = decays or bool(part.decays)
                 self._count_gpus(spec, part.gpus, sign)
                 self.hosts[part.host].add(job.key, part, spec, sign, given_up)
-        self._count(spec, _COLUMN[job.state], sign * slots)
-        if job.key >> 32 and job.state in STARTED:
-            shift(self.array_running, job.key & 0xFFFFFFFF, sign)
-        if spec.group:
-            for group in lineage(spec.group):
-                shift(self.group_running, group, sign)
+        self._count_started(job, run, spec, slots, sign)
         if decays:
             self._index_decay(job, sign)
         for host in run.alone:
             self.hosts[host].keep(sign)
 
+    def _count_started(self, job: Job, run: Attempt, spec: Spec, slots: int, sign: int) -> None:
+        self._count(spec, _COLUMN[job.state], sign * slots)
+        if run.chunk:
+            self._count_chunk(job.key, run, spec, slots, sign)
+        if job.key >> 32 and job.state in STARTED:
+            shift(self.array_running, job.key & 0xFFFFFFFF, sign)
+        if spec.group:
+            for group in lineage(spec.group):
+                shift(self.group_running, group, sign)
+
+    def _count_chunk(self, key: int, run: Attempt, spec: Spec, slots: int, sign: int) -> None:
+        """A chunk counts as one job in its slot, which its last one has; as many others as there are wait (LSF's counts)."""
+        if not slots:
+            self._count(spec, PEND, sign * spec.slots)
+        elif sign < 0 and run.ahead and run.parts[0].state not in OVER:
+            self.unheld[key] = run
+        elif run.parts[0].state not in OVER:
+            self.unheld.pop(key, None)
+
     def alike(self, jobs: Sequence[Job], spec: Spec, sign: int) -> None:
-        """As ``job``, of running jobs of one class whose one part has the same slots and amounts of the same host.
+        """As ``job``, of running jobs of one class with one part each, which have the same where they have as many slots.
 
         They are elements of one array, or all separate.
         """
-        parts = {job.key: job.run.parts[0] for job in jobs if job.run is not None}
-        part = parts[jobs[0].key]
-        self.hosts[part.host].add_alike(parts, spec, sign)
-        self._count(spec, RUN, sign * len(jobs) * part.slots)
+        groups: dict[tuple[str, int], dict[int, Part]] = {}
+        for job in jobs:
+            if job.run is not None:
+                part = job.run.parts[0]
+                groups.setdefault((part.host, part.slots), {})[job.key] = part
+                if job.run.chunk:
+                    self._count_chunk(job.key, job.run, spec, part.slots, sign)
+        for (host, slots), parts in groups.items():
+            self.hosts[host].add_alike(parts, spec, sign)
+            self._count(spec, RUN, sign * len(parts) * slots)
         if jobs[0].key >> 32:
             shift(self.array_running, jobs[0].key & 0xFFFFFFFF, sign * len(jobs))
         for group in lineage(spec.group) if spec.group else ():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import EVENTS
 from lavad.core.events.base import FOLDS, Event, JobEvent
+from lavad.core.events.chunks import pass_on
 from lavad.core.events.elements import fold_alike
 from lavad.core.events.gang import fold_gang
 from lavad.core.events.separate import fold_separate
@@ -20,6 +21,8 @@ if _unfolded:
 def apply(cluster: Cluster, event: Event) -> None:
     """Fold one event; raises ``IllegalMove`` (cluster unchanged) where the event's moves forbid it."""
     FOLDS[type(event)](cluster, event)
+    if cluster.use.unheld:
+        pass_on(cluster)
     cluster.version += 1
 
 
@@ -35,6 +38,8 @@ def apply_all(cluster: Cluster, events: Sequence[Event]) -> None:
         fold = fold_alike if isinstance(first, JobEvent) and index_of(first.key) else fold_separate
         count = fold(cluster, events, at) or fold_gang(cluster, events, at)
         if count:
+            if cluster.use.unheld:
+                pass_on(cluster)
             cluster.version += count
             at += count
         else:

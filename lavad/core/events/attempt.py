@@ -19,9 +19,9 @@ from lavad.core.lang.states import JobState as S
 
 
 class JobDispatched(JobEvent, frozen=True):
-    """PEND to RUN: a new attempt. ``key`` may be an untouched element."""
+    """PEND to RUN or WAIT: a new attempt. ``key`` may be an untouched element."""
 
-    moves: ClassVar[Moves] = {S.PEND: S.RUN}
+    moves: ClassVar[Moves] = {S.PEND: None}
 
     attempt: int
     uid: str
@@ -34,12 +34,18 @@ class JobDispatched(JobEvent, frozen=True):
     """brun -f: run windows and load do not suspend it."""
     afresh: bool = False
     """brun -b: it starts from the beginning, not from its checkpoint."""
+    chunk: str = ""
+    """The chunk that it is a job of."""
+    waits: bool = False
+    """It is not the first job of its chunk."""
+    ahead: tuple[int, ...] = ()
+    """As in ``Attempt``."""
 
 
 def dispatched(cluster: Cluster, event: JobDispatched) -> Job:
     """The record of the job once it is dispatched; raises IllegalMove."""
     job = record_of(cluster, event.key)
-    state = move(job, event)
+    state = move(job, event, JobState.WAIT if event.waits else JobState.RUN)
     spec = cluster.specs.rows[job.spec]
     elastic = spec.resizable
     parts = tuple(
@@ -71,6 +77,8 @@ def dispatched(cluster: Cluster, event: JobDispatched) -> Job:
         elastic=elastic,
         next_node_index=len(parts) if elastic else 0,
         lease=lease_of(cluster, spec),
+        chunk=event.chunk,
+        ahead=event.ahead,
     )
     return replace(
         job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known
@@ -125,9 +133,9 @@ def _job_resumed(cluster: Cluster, event: JobResumed) -> None:
 
 
 class JobLost(JobEvent, frozen=True):
-    """A host of the attempt is silent: RUN (or suspended) to UNKWN."""
+    """A host of the attempt is silent: RUN (or WAIT, or suspended) to UNKWN."""
 
-    moves: ClassVar[Moves] = {S.RUN: S.UNKWN, S.SSUSP: S.UNKWN, S.USUSP: S.UNKWN}
+    moves: ClassVar[Moves] = {S.RUN: S.UNKWN, S.WAIT: S.UNKWN, S.SSUSP: S.UNKWN, S.USUSP: S.UNKWN}
 
     host: str
 
@@ -156,7 +164,7 @@ def _job_found(cluster: Cluster, event: JobFound) -> None:
 class SignalRequested(JobEvent, frozen=True, tag="JobWished", rename={"pending": "wish"}):
     """A signal, checkpoint, kill, requeue or migration was requested of a running attempt."""
 
-    moves: ClassVar[Moves] = {S.UNKWN: None, **stay(S.RUN, S.SSUSP, S.USUSP, S.ZOMBI)}
+    moves: ClassVar[Moves] = {S.UNKWN: None, **stay(S.RUN, S.WAIT, S.SSUSP, S.USUSP, S.ZOMBI)}
 
     pending: PendingSignal
     beneficiary: int = 0

@@ -26,7 +26,7 @@ def stay(*states: S) -> Moves:
     return {state: state for state in states}
 
 
-STARTED = (S.RUN, S.SSUSP, S.USUSP, S.UNKWN, S.ZOMBI)
+STARTED = (S.RUN, S.WAIT, S.SSUSP, S.USUSP, S.UNKWN, S.ZOMBI)
 STAY_STARTED = stay(*STARTED)
 STAY_PEND = stay(S.PEND)
 STAY_WAITING = stay(S.PEND, S.PSUSP)

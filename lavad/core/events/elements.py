@@ -7,7 +7,7 @@ and nothing else; an event about any other job ends the run, and is folded by it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import takewhile
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.attempt import JobDispatched, dispatched
 from lavad.core.events.base import Event
 from lavad.core.events.ending import JobFinished, count_finished, finish
+from lavad.core.job.chunk import RUNS
 from lavad.core.job.job import Array, Job, Part, Placed
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ranges import Ranges
@@ -72,7 +73,12 @@ def _start(cluster: Cluster, first: JobDispatched, events: Sequence[Event], at: 
     run = model.run
     assert run is not None
     jobs = [
-        replace(model, key=key, name=f"{array.name}[{index_of(key)}]", run=replace(run, uid=event.uid))
+        replace(
+            model,
+            key=key,
+            name=f"{array.name}[{index_of(key)}]",
+            run=replace(run, uid=event.uid, chunk=event.chunk, ahead=event.ahead),
+        )
         for key, event in alike.items()
     ]
     add_started(cluster, jobs)
@@ -88,6 +94,7 @@ def starts_as(event: JobDispatched, first: JobDispatched) -> bool:
         and event.attempt == first.attempt
         and event.way == first.way
         and not event.alone
+        and event.waits == first.waits
         and event.forced == first.forced
         and event.afresh == first.afresh
     )
@@ -98,7 +105,7 @@ def _finish(cluster: Cluster, first: JobFinished, events: Sequence[Event], at: i
     if array is None:
         return 0
     alike: dict[int, tuple[Job, JobFinished]] = {}
-    part: Part | None = None
+    parts: dict[int, Part] = {}
     done = 0
     for number in range(at, len(events)):
         event = events[number]
@@ -106,11 +113,8 @@ def _finish(cluster: Cluster, first: JobFinished, events: Sequence[Event], at: i
             break
         job = cluster.jobs.rows.get(event.key)
         own = only_part(array.spec, job)
-        if job is None or own is None or event.end is None:
+        if job is None or own is None or event.end is None or not ends_as(own, parts) or leaves_others(cluster, job, alike):
             break
-        if own is not part and part is not None and not has_as(own, part):
-            break
-        part = part or own
         alike[event.key] = job, event
         done += event.state is JobState.DONE
     if len(alike) < 2:
@@ -123,8 +127,8 @@ def _finish(cluster: Cluster, first: JobFinished, events: Sequence[Event], at: i
 
 
 def only_part(spec: int, job: Job | None) -> Part | None:
-    """The part of a plain job of a class that runs."""
-    if job is None or job.state is not JobState.RUN or job.spec != spec or job.preempted_for:
+    """The part of a plain job of a class that runs, or waits in a chunk."""
+    if job is None or job.state not in RUNS or job.spec != spec or job.preempted_for:
         return None
     run = job.run
     if run is None or len(run.parts) != 1 or run.elastic or run.alone or job.checkpoints is not None:
@@ -133,6 +137,18 @@ def only_part(spec: int, job: Job | None) -> Part | None:
     return part if part.state not in OVER and is_plain(part) else None
 
 
-def has_as(part: Part, other: Part) -> bool:
-    """Whether two parts have the same on the same host."""
-    return part.host == other.host and part.slots == other.slots and part.reserved == other.reserved
+def ends_as(part: Part, others: dict[int, Part]) -> bool:
+    """Whether a part is on the host of others, and has what those with as many slots have; then it is one of them.
+
+    ``others``: one for each number of slots. A chunk has jobs with its slot and without.
+    """
+    other = others.setdefault(part.slots, part)
+    if other is not part and (part.host != other.host or part.reserved != other.reserved):
+        return False
+    return len(others) == 1 or next(iter(others.values())).host == part.host
+
+
+def leaves_others(cluster: Cluster, job: Job, gone: Container[int]) -> bool:
+    """Whether the slot of its chunk may pass to others as it ends; ``gone``: keys of those that have ended before it."""
+    ahead = job.run.ahead if job.run is not None else ()
+    return any(key not in gone and key in cluster.jobs.rows for key in ahead)

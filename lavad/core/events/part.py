@@ -11,7 +11,7 @@ from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds
 from lavad.core.events.records import attempt_of, staying
 from lavad.core.job.job import Attempt, End, Job, TaskRun
 from lavad.core.job.places import places_of
-from lavad.core.lang.states import PartState, TaskState
+from lavad.core.lang.states import JobState, PartState, TaskState
 
 
 def with_part(run: Attempt, host: str, **changes: object) -> Attempt:
@@ -61,7 +61,7 @@ def _gang_released(cluster: Cluster, event: GangReleased) -> None:
 
 
 class PartStarted(JobEvent, frozen=True):
-    """A part runs on its host; the job has started when its first part has."""
+    """A part runs on its host; the job has started when its first part has. One that waited in a chunk does so no longer."""
 
     moves: ClassVar[Moves] = STAY_STARTED
 
@@ -80,6 +80,10 @@ def _part_started(cluster: Cluster, event: PartStarted) -> None:
         run = replace(run, started=event.started or event.at, cwd=event.cwd)
     if run.tasks:
         run = _with_tasks_begun(run, event.host, event.at)
+    if job.state is JobState.WAIT:
+        job = replace(job, state=JobState.RUN, since=event.at)
+    elif job.before is JobState.WAIT:
+        job = replace(job, before=JobState.RUN)
     cluster.jobs.put(job.key, replace(job, run=run, failures=0, failed_why=""))
 
 

@@ -15,7 +15,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.job_rows import JobRows
 from lavad.core.events.attempt import JobDispatched, dispatched
 from lavad.core.events.base import Event
-from lavad.core.events.elements import has_as, is_plain, only_part, starts_as
+from lavad.core.events.elements import ends_as, is_plain, leaves_others, only_part, starts_as
 from lavad.core.events.ending import JobFinished, finish
 from lavad.core.events.submission import JobSubmitted
 from lavad.core.job.job import Job, Part
@@ -84,7 +84,13 @@ def _start(cluster: Cluster, first: JobDispatched, events: Sequence[Event], at: 
     start_separate(
         cluster,
         [
-            replace(model, key=key, name=job.name, submitted=job.submitted, run=replace(run, uid=event.uid))
+            replace(
+                model,
+                key=key,
+                name=job.name,
+                submitted=job.submitted,
+                run=replace(run, uid=event.uid, chunk=event.chunk, ahead=event.ahead),
+            )
             for key, (job, event) in alike.items()
         ],
     )
@@ -97,16 +103,15 @@ def _finish(cluster: Cluster, first: JobFinished, events: Sequence[Event], at: i
     if known is None or index_of(first.key) or cluster.conditions.named:
         return 0
     alike: dict[int, tuple[Job, JobFinished]] = {}
-    part: Part | None = None
+    parts: dict[int, Part] = {}
     for place in range(at, len(events)):
         event = events[place]
         if not isinstance(event, JobFinished) or index_of(event.key) or event.key in alike:
             break
         job = rows.get(event.key)
         own = only_part(known.spec, job)
-        if job is None or own is None or event.end is None or (part is not None and not has_as(own, part)):
+        if job is None or own is None or event.end is None or not ends_as(own, parts) or leaves_others(cluster, job, alike):
             break
-        part = part or own
         alike[event.key] = job, event
     if len(alike) < 2:
         return 0

@@ -18,7 +18,10 @@ AVOIDED = 60.0
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The placement of a part of an attempt: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount)."""
+    """The placement of a part of an attempt: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount).
+
+    Slots are 0 in a chunk for all jobs but the last, which has what they use one after the other (``core.job.chunk``).
+    """
 
     host: str
     slots: int
@@ -244,6 +247,10 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Seconds of slots and GPUs beyond (what it has now) x (time since its start), and CPU seconds of hosts that left."""
     gpus_left: GpuSums | None = None
     """What was used of the GPUs of hosts that left; how long they were held is in ``spent``."""
+    chunk: str = ""
+    """The chunk that it was dispatched in; "": none."""
+    ahead: tuple[int, ...] = ()
+    """Of the job of a chunk that has its slot: the keys of those before it, in their order."""
     copying: int = -1
     """The generation whose parts all of its hosts copy to the shared folder (``bsub -k "DIR stage"``); -1: none yet."""
 

@@ -6,7 +6,7 @@ from enum import IntEnum, StrEnum
 
 
 class JobState(IntEnum):
-    """What ``bjobs`` shows in STAT."""
+    """What ``bjobs`` shows in STAT. WAIT: dispatched in a chunk, behind another job in the same slot (``core.job.chunk``)."""
 
     PEND = 0x1
     PSUSP = 0x2
@@ -21,7 +21,7 @@ class JobState(IntEnum):
 
 
 WAITING = frozenset({JobState.PEND, JobState.PSUSP})
-STARTED = frozenset({JobState.RUN, JobState.SSUSP, JobState.USUSP, JobState.UNKWN, JobState.ZOMBI})
+STARTED = frozenset({JobState.RUN, JobState.WAIT, JobState.SSUSP, JobState.USUSP, JobState.UNKWN, JobState.ZOMBI})
 SUSPENDED = frozenset({JobState.SSUSP, JobState.USUSP})
 FINAL = frozenset({JobState.DONE, JobState.EXIT})
 

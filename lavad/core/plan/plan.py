@@ -23,6 +23,19 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     """Hosts without a part of it that no other job may use meanwhile (cu[excl])."""
 
 
+class Chunks(msgspec.Struct, frozen=True, gc=False):
+    """Start these jobs of one class on a host, so many at a time, the others behind them (``core.job.chunk``).
+
+    Job number i runs in slot i modulo ``slots``.
+    """
+
+    keys: tuple[int, ...]
+    slots: int
+    part: Placed
+    """What each slot takes there."""
+    spec: int
+
+
 class Preemption(msgspec.Struct, frozen=True, gc=False):
     """A running job gives way to another; carried out together with the other's placement, or not at all."""
 
@@ -69,6 +82,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
     version: int
     placements: tuple[Placement, ...] = ()
+    chunks: tuple[Chunks, ...] = ()
     why: dict[int, WhyClass] = {}
     """Spec number to why its remaining jobs wait (only classes that were looked at)."""
     why_job: dict[int, int] = {}
@@ -96,13 +110,18 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seconds that the cycle took."""
 
     @property
+    def started(self) -> int:
+        """How many jobs it starts, or puts behind others."""
+        return len(self.placements) + sum(len(one.keys) for one in self.chunks)
+
+    @property
     def decides(self) -> bool:
         """Whether the master has anything to do about it."""
-        started = self.placements or self.preemptions or self.resumes
+        started = self.placements or self.chunks or self.preemptions or self.resumes
         return bool(started or self.suspensions or self.releases or self.growths or self.holds or self.deadlocked)
 
 
-_PROPOSALS = ("suspensions", "releases", "placements", "growths", "holds", "deadlocked", "resumes")
+_PROPOSALS = ("suspensions", "releases", "placements", "chunks", "growths", "holds", "deadlocked", "resumes")
 """In the order in which they are accepted."""
 
 
@@ -117,7 +136,7 @@ def split(plan: Plan, most: int) -> tuple[Plan, Plan | None]:
         at = 0
         while at < len(rows) and most > 0:
             one = rows[at]
-            most -= len(one.parts) if isinstance(one, Placement | Growth) else 1
+            most -= len(one.keys) if isinstance(one, Chunks) else len(one.parts) if isinstance(one, Placement | Growth) else 1
             at += 1
         if at < len(rows):
             first[name], rest[name] = rows[:at], rows[at:]

@@ -139,7 +139,7 @@ def _padded(counts: JobCounts, total: int) -> JobCounts:
 
 
 def _with_live(counts: JobCounts, live: list[Job]) -> JobCounts:
-    pend = sum(job.state is JobState.PEND for job in live)
+    pend = sum(job.state in (JobState.PEND, JobState.WAIT) for job in live)
     hold = sum(job.state is JobState.PSUSP for job in live)
     run = sum(job.state in (JobState.RUN, JobState.UNKWN, JobState.ZOMBI) for job in live)
     return replace(counts, pend=counts.pend + pend, hold=counts.hold + hold, run=run, start=len(live) - pend - hold)
@@ -235,5 +235,9 @@ def _started(cluster: Cluster, array: Array | None, ended: Ranges) -> Ranges:
     if array is None:
         return ended
     rows = cluster.jobs.rows
-    running = (key >> 32 for key in cluster.elements.get(array.job, ()) if rows[key].run is not None)
+    running = (
+        key >> 32
+        for key in cluster.elements.get(array.job, ())
+        if rows[key].run is not None and rows[key].state is not JobState.WAIT
+    )
     return ended.union(Ranges.from_indices(running))

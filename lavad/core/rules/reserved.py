@@ -30,7 +30,8 @@ def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     paused = 0.0 if cluster.conf.params.abs_runlimit else run.paused
-    return (run.started or run.dispatched) + limit + paused
+    # the last job of a chunk has its slot from the dispatch on, and runs after the others
+    return (run.started or run.dispatched + limit * len(run.ahead)) + limit + paused
 
 
 def _covers(row: Reservation, at: float, start: float) -> bool:

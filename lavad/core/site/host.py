@@ -86,6 +86,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where copies of checkpoints of other hosts are taken (LAVA_CHKPNT_COPY_DIR), 0: nowhere."""
     resources: tuple[str, ...] = ()
     """Boolean resources that its agent has found out (``resreq.FOUND``)."""
+    chunks: bool = False
+    """Its agent has the jobs of a chunk wait for each other."""
 
 
 class Host(msgspec.Struct, frozen=True, omit_defaults=True):

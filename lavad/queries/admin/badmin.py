@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lavad.core import events as ev
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.states import SUSPENDED, HostState
+from lavad.core.lang.states import SUSPENDED, HostState, JobState
 from lavad.core.site.host import Host
 from lavad.core.site.rights import is_admin
 from lavad.queries.facts import hostfacts, lsf_log
@@ -155,11 +155,12 @@ def _jobs(request: Request) -> Iterator[tuple[str, object]]:
     cluster, view = request.cluster, request.view
     started = [cluster.jobs.rows[key] for key in cluster.started]
     suspended = sum(job.state in SUSPENDED for job in started)
-    waiting = len(cluster.jobs.rows) - len(started)
+    in_chunks = sum(job.state is JobState.WAIT for job in started)
+    waiting = len(cluster.jobs.rows) - len(started) + in_chunks
     waiting += sum(len(array.pending) + len(array.held) for array in cluster.arrays.rows.values())
     finished = len(view.finished_keys(request.now - view.params.clean_period))
-    yield "Number of jobs", len(started) + waiting + finished
-    yield "    Running", len(started) - suspended
+    yield "Number of jobs", len(started) - in_chunks + waiting + finished
+    yield "    Running", len(started) - in_chunks - suspended
     yield "    Suspended", suspended
     yield "    Pending", waiting
     yield "    Finished", finished

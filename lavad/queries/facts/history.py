@@ -53,15 +53,22 @@ def _concerns(event: ev.Event, index: int) -> bool:
 def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
     """Each change of state: (time, new state)."""
     before = JobState.RUN
+    waits = False
     for event in events:
+        if isinstance(event, ev.JobFinished | ev.JobRequeued) and waits and event.end is not None and event.end.started:
+            yield event.end.started, JobState.RUN
         if isinstance(event, ev.JobSubmitted):
             yield event.at, JobState.PSUSP if event.held else JobState.PEND
         elif isinstance(event, (ev.JobHeld, ev.ElementsHeld)):
             yield event.at, JobState.PSUSP
         elif isinstance(event, (ev.JobReleased, ev.ElementsReleased, ev.JobRevived)):
             yield event.at, JobState.PEND
-        elif isinstance(event, (ev.JobDispatched, ev.JobResumed)):
-            before = JobState.RUN
+        elif isinstance(event, ev.JobDispatched):
+            waits = event.waits
+            before = JobState.WAIT if waits else JobState.RUN
+            yield event.at, before
+        elif isinstance(event, ev.JobResumed) or (waits and isinstance(event, ev.PartStarted)):
+            before, waits = JobState.RUN, False
             yield event.at, before
         elif isinstance(event, (ev.JobSuspended, ev.JobFound)):
             before = event.state

@@ -68,7 +68,7 @@ class Slots:
             job = jobs.get(key)
             counts[job.state.name if job is not None else "RUN"] += part.slots
         self.ssusp, self.ususp = counts["SSUSP"], counts["USUSP"]
-        self.run = counts["RUN"] + counts["UNKWN"] + counts["ZOMBI"]
+        self.run = counts["RUN"] + counts["WAIT"] + counts["UNKWN"] + counts["ZOMBI"]
         self.rsv = sum(part.slots for part in use.held.values()) if use is not None else 0
         self.rsv += held_slots(view, host=name)
         self.all = self.run + self.ssusp + self.ususp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lavad.core.cluster.charge import used_by
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import End, Job, Part
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
@@ -66,7 +67,7 @@ def host_slots(job: Job, short: bool) -> list[str]:
         if short:
             words.append(f"{part.slots}*{part.host}" if part.slots > 1 else part.host)
         else:
-            words += [part.host] * part.slots
+            words += [part.host] * slots_in(part)
     return words
 
 
@@ -77,7 +78,7 @@ def exec_hosts(job: Job, view: View) -> str:
 
 def slots_of(job: Job, spec: Spec) -> int:
     """Slots that a job has, or asks for while it waits."""
-    return sum(part.slots for part in parts_of(job)) or spec.slots
+    return sum(map(slots_in, parts_of(job))) or spec.slots
 
 
 def start_of(job: Job) -> float:
@@ -174,7 +175,7 @@ def slot_seconds(job: Job, now: float) -> float:
     """Slots that its newest attempt had, each for as long as it had it, in seconds."""
     held = used_by(job.run, end_of(job) or now)[2] if job.run is not None else 0.0
     # of an attempt that ended at once the master knows no start
-    return held or sum(part.slots for part in parts_of(job)) * run_time(job, now)
+    return held or sum(map(slots_in, parts_of(job))) * run_time(job, now)
 
 
 class Usage:

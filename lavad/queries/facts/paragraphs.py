@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from config.model.values import Limits
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.depend import Depend
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
@@ -183,15 +184,18 @@ def places(view: View, job: Job) -> str:
     """``on <ol1>``, ``on 2 Hosts/Processors <ol1> <ol2>``, or tasks and slots."""
     hosts = jobfacts.host_slots(job, view.short_hosts)
     named = " ".join(f"<{host}>" for host in hosts)
-    count = sum(part.slots for part in jobfacts.parts_of(job))
+    count = sum(map(slots_in, jobfacts.parts_of(job)))
     if view.hpc:
         return f"{count} Task(s) on Host(s) {named}, Allocated {count} Slot(s) on Host(s) {named}"
     return f"on {named}" if count == 1 else f"on {count} Hosts/Processors {named}"
 
 
 def started(view: View, job: Job, text: JobText) -> str:
-    """``Started on <ol1>, Execution Home <..>, Execution CWD <..>;``."""
+    """``Started on <ol1>, Execution Home <..>, Execution CWD <..>;``, or that it waits in a chunk."""
     index = index_of(job.key)
+    if job.state is JobState.WAIT:
+        sent = f"[{index}] dispatched {places(view, job)}" if index else f"Dispatched {places(view, job)}"
+        return f"{sent}, Waiting behind other jobs of its chunk;"
     line = f"[{index}] started {places(view, job)}" if index else f"Started {places(view, job)}"
     run = job.run
     if run is not None and (run.started or (run.verdict is not None and run.verdict.started)):

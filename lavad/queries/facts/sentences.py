@@ -74,12 +74,13 @@ class HistoryFormatter:
         run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
+        waits = ["Waiting behind other jobs of its chunk;"] if event.waits else []
         if self.view.hpc:
             effective = resources.effective(self.view, self.view.spec(self.job), job)
             index = index_of(self.job.key)
             verb = f"[{index}] dispatched" if index else "Dispatched"
-            return [f"{verb} {places}, Effective RES_REQ <{effective} >;"]
-        return [f"Dispatched to {places.removeprefix('on ')};"]
+            return [f"{verb} {places}, Effective RES_REQ <{effective} >;", *waits]
+        return [f"Dispatched to {places.removeprefix('on ')};", *waits]
 
     @tells(ev.PartStarted)
     def started(self, event: ev.PartStarted) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.gpu_use import GpuUse
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
@@ -33,11 +34,11 @@ def by_host(job: Job, view: View) -> list[HostUse]:
         asked = sum(amount for name, amount in part.reserved if name == "mem") * 1024
         use, end = live.get(part.host), part.end
         if use is not None:
-            found.append(HostUse(part.host, part.slots, use.cpu, max(use.max_mem, use.rss), asked, use.gpus))
+            found.append(HostUse(part.host, slots_in(part), use.cpu, max(use.max_mem, use.rss), asked, use.gpus))
         elif end is not None:
-            found.append(HostUse(part.host, part.slots, end.utime + end.stime, end.max_mem, asked, end.gpus))
+            found.append(HostUse(part.host, slots_in(part), end.utime + end.stime, end.max_mem, asked, end.gpus))
         else:
-            found.append(HostUse(part.host, part.slots, 0.0, 0, asked, ()))
+            found.append(HostUse(part.host, slots_in(part), 0.0, 0, asked, ()))
     return found
 
 

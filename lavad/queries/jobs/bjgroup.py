@@ -62,7 +62,7 @@ def _live(request: Request) -> dict[int, Counter[str]]:
     """Spec number to its jobs, and touched elements, by column."""
     found: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for job in request.cluster.jobs.rows.values():
-        kind = "RUN" if job.run is not None else "PEND"
+        kind = "RUN" if job.run is not None and job.state is not JobState.WAIT else "PEND"
         found[job.spec]["SUSP" if job.state in STOPPED else kind] += 1
     return found
 

@@ -16,6 +16,7 @@ from lavad.queries.jobs.bjobs_rows import Form
 
 _ARRAY_HEADER = "JOBID    ARRAY_SPEC  OWNER   NJOBS PEND DONE  RUN EXIT SSUSP USUSP PSUSP"
 _ORDER = ("PEND", "DONE", "RUN", "EXIT", "SSUSP", "USUSP", "PSUSP")
+_COUNTED = {JobState.UNKWN: "RUN", JobState.ZOMBI: "RUN", JobState.WAIT: "PEND"}
 
 
 def show_arrays(request: Request, options: Options, wanted: Wanted) -> Iterator[Shown]:
@@ -68,12 +69,12 @@ def _ended(request: Request, wanted: Wanted) -> Iterator[Array]:
 
 
 def counts(request: Request, array: Array) -> Counter[str]:
-    """Elements by state; lost ones count as running."""
+    """Elements by state; lost ones count as running, those that wait in chunks as pending."""
     found: Counter[str] = Counter(DONE=array.done, EXIT=array.exited, PEND=len(array.pending), PSUSP=len(array.held))
     cluster = request.cluster
     for key in cluster.elements.get(array.job, ()):
         state = cluster.jobs.rows[key].state
-        found["RUN" if state in (JobState.UNKWN, JobState.ZOMBI) else state.name] += 1
+        found[_COUNTED.get(state, state.name)] += 1
     return found
 
 
@@ -102,7 +103,7 @@ def show_sum(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Show
     """-sum: job slots by state."""
     counts: Counter[str] = Counter()
     for job in jobs:
-        counts[job.state.name] += jobfacts.slots_of(job, request.view.spec(job))
+        counts["PEND" if job.state is JobState.WAIT else job.state.name] += jobfacts.slots_of(job, request.view.spec(job))
     if form.header:
         yield out("".join(f"{title:<{width}}" for title, _, width in _COLUMNS) + "\n")
     yield out("".join(f"{counts[state]:<{width}}" for _, state, width in _COLUMNS) + "\n")

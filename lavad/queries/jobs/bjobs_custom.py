@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import index_of, job_of
 from lavad.queries.facts import jobfacts, queuefacts, resources, visibility
@@ -67,7 +68,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("nexec_host", 10, v.of_job(lambda job: len(jobfacts.parts_of(job)) or "")),
     ("ask_hosts", 30, lambda row, unit: " ".join(row.spec.hosts)),
     ("alloc_slot", 20, v.alloc),
-    ("nalloc_slot", 10, v.of_job(lambda job: sum(part.slots for part in jobfacts.parts_of(job)) or "")),
+    ("nalloc_slot", 10, v.of_job(lambda job: sum(map(slots_in, jobfacts.parts_of(job))) or "")),
     ("host_file hostfile", 10, v.text("host_file")),
     ("exclusive", 13, v.yes(lambda row: row.spec.exclusive)),
     ("nreq_slot", 10, v.spec("slots")),

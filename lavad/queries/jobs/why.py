@@ -28,6 +28,7 @@ MOST = 6
 _STATES = {
     JobState.PSUSP: "it is held (bresume releases it)",
     JobState.RUN: "it runs",
+    JobState.WAIT: "it waits at its host behind others of its chunk (CHUNK_JOB_SIZE), which run one after the other in one slot",
     JobState.UNKWN: "its host does not answer; it may run on there, and runs elsewhere only once that is over (bhosts)",
     JobState.ZOMBI: "it was killed, and its host does not answer: it ends once the host does, or is known to be off",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
 from lavad.core.lang.ids import show
 from lavad.core.site.reservation import periods
@@ -88,7 +89,7 @@ def _of_job(request: Request, job: Job, hosts: frozenset[str], begin: float, end
                 show(job.key),
                 "past" if ended else "run",
                 spec.user,
-                part.slots,
+                slots_in(part),
                 first,
                 last,
                 not ended and left is None,

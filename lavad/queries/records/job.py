@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job, Part
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of, show
@@ -94,7 +95,7 @@ def _part(view: View, job: Job, part: Part) -> records.JobPart:
     end = part.end
     return records.JobPart(
         host=part.host,
-        slots=part.slots,
+        slots=slots_in(part),
         state=part.state.name,
         gpus=[known.get(uuid, uuid) for uuid in part.gpus],
         cpus=jobfacts.cpus_of(part),

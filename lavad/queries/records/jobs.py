@@ -25,8 +25,8 @@ from proto.records import JobPage, JobRow
 Entry = Job | Array
 STATES = {
     "live": WAITING | STARTED,
-    "waiting": WAITING,
-    "running": STARTED,
+    "waiting": WAITING | {JobState.WAIT},
+    "running": STARTED - {JobState.WAIT},
     "finished": FINAL,
 }
 _SORTS: dict[str, Callable[[Entry, Spec], float | str]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, show
@@ -89,7 +90,7 @@ def row(view: View, job: Job) -> records.JobRow:
         state=job.state.name,
         slots=jobfacts.slots_of(job, spec),
         gpus=gpus_of(job, spec),
-        hosts=[records.OnHost(host=part.host, slots=part.slots) for part in parts[:_FIRST]],
+        hosts=[records.OnHost(host=part.host, slots=slots_in(part)) for part in parts[:_FIRST]],
         host_count=len(parts),
         submitted=job.submitted,
         started=started if started and job.state in STARTED | FINAL else None,

@@ -16,6 +16,7 @@ from lavad.core.plan.plan import Placement
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
+from lavad.sched.cycle.chunking import jobs_for, most_in_chunk, start_in_chunks
 from lavad.sched.cycle.explain import host_reasons
 from lavad.sched.cycle.plan_builder import MAX_PLACEMENTS, PlanBuilder
 from lavad.sched.hosts.candidates import Candidates
@@ -54,6 +55,7 @@ class ClassPlacer:
         "eligible",
         "entry",
         "given",
+        "in_chunk",
         "in_turn",
         "keys",
         "need",
@@ -71,6 +73,8 @@ class ClassPlacer:
         entry.blocked = -1
         self.eligible = get_eligible(builder.state, need)
         self.candidates = _candidates(builder.state, need, self.eligible)
+        self.in_chunk = most_in_chunk(builder.state, need)
+        """The most of its jobs that share a slot."""
         self.keys = keys_in_order(builder.state.cluster, need.number, entry)
         self.next_key: int | None = next(self.keys, None)
         self.in_turn = entry.stream is not None
@@ -178,7 +182,7 @@ class ClassPlacer:
         if wanted < rest:
             self.reasons[array.job] = PendReason.JOB_ARRAY_LIMIT
         wanted = min(wanted, self.left, 1 if self.in_turn else rest)
-        indices = islice(startable, self.given, self.given + max(0, min(wanted, self.state.free)))
+        indices = islice(startable, self.given, self.given + max(0, min(wanted, self.state.free * self.in_chunk)))
         keys = [key_of(array.job, index) for index in indices]
         placed = self._place_many(keys) if self._is_simple() else sum(1 for _ in takewhile(self._place_one, keys))
         if placed == wanted:
@@ -195,6 +199,8 @@ class ClassPlacer:
         if need.queue.new_job_sched_delay or not self._is_simple():
             return False
         room = min(self.left, state.limits.left(need.spec)[0])
+        if self.in_chunk > 1:
+            return bool(self._place_in_chunks(self._only_submitted(bound), len(state.cluster.pending[need.number]), room))
         placed = 0
         for row in self.candidates if room > 0 else ():
             count = min(units(state, need, row)[0], room - placed)
@@ -298,6 +304,11 @@ class ClassPlacer:
         """Place one-slot jobs on free slots, hosts in rank order; how many were placed."""
         state, need = self.state, self.need
         left, reason = state.limits.left(need.spec)
+        if self.in_chunk > 1:
+            placed = self._place_in_chunks(iter(keys), len(keys), left)
+            if placed < len(keys):
+                self._block(reason if state.limits.left(need.spec)[0] <= 0 else 0)
+            return placed
         room = min(len(keys), left)
         placed = 0
         for row in self.candidates:
@@ -309,6 +320,31 @@ class ClassPlacer:
                 placed += count
         if placed < len(keys):
             self._block(reason if placed == room else 0)
+        return placed
+
+    def _place_in_chunks(self, keys: Iterator[int], waiting: int, room: int) -> int:
+        """Place so many one-slot jobs on free slots, in chunks where there are fewer; ``room``: slots that they may have."""
+        state, need = self.state, self.need
+        found: list[tuple[Row, int]] = []
+        slots = 0
+        for row in self.candidates if room > 0 else ():
+            if count := min(units(state, need, row)[0], room - slots):
+                found.append((row, count))
+                slots += count
+            if slots >= min(waiting, room):
+                break
+        placed = 0
+        for row, count in found:
+            wanted = min(self.left, jobs_for(state, row, count, self.in_chunk, waiting - placed, slots))
+            some = [*islice(keys, wanted)]
+            if len(some) > count:
+                start_in_chunks(self.builder, need, row, some, count)
+            elif some:
+                self._start_on(row, some)
+            placed += len(some)
+            slots -= count
+            if len(some) < wanted:
+                break
         return placed
 
     def _start_on(self, row: Row, keys: Iterable[int]) -> None:

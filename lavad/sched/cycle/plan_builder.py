@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lavad.core.decide.placement.preempt import holders
 from lavad.core.job.job import Array, Job
-from lavad.core.plan.plan import Placement, Plan
+from lavad.core.plan.plan import Chunks, Placement, Plan
 from lavad.core.plan.volatile import WhyClass
 from lavad.sched.cycle.explain import main_reason
 from lavad.sched.needs.eligibility import Eligibility
@@ -54,6 +54,8 @@ class PlanBuilder:
         """Waiting jobs whose held hosts have gone away."""
         self.suspend_resume.begin()
         self.placements = self._start_held()
+        self.chunks: list[Chunks] = []
+        self._in_chunks = 0
 
     def _start_held(self) -> list[Placement]:
         """Start the jobs that only waited until the jobs preempted for them were gone."""
@@ -70,7 +72,12 @@ class PlanBuilder:
     @property
     def left(self) -> int:
         """How many placements the plan still takes."""
-        return MAX_PLACEMENTS - len(self.placements)
+        return MAX_PLACEMENTS - len(self.placements) - self._in_chunks
+
+    def add_chunks(self, chunks: Chunks) -> None:
+        """Jobs start on a host, several in a slot."""
+        self.chunks.append(chunks)
+        self._in_chunks += len(chunks.keys)
 
     def set_reason(self, number: int, reason: int) -> None:
         """A class waits for a reason that is about no host."""
@@ -153,6 +160,7 @@ class PlanBuilder:
         return Plan(
             state.cluster.version,
             tuple(self.placements),
+            tuple(self.chunks),
             self.why,
             dict(state.cache.why_job),
             state.wake_at,

@@ -24,5 +24,6 @@ def end_of(state: CycleState, job: Job, spec: Spec) -> float:
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     paused = 0.0 if state.cluster.conf.params.abs_runlimit else run.paused
-    end = (run.started or run.dispatched) + limit + paused
+    # the last job of a chunk has its slot from the dispatch on, and runs after the others
+    end = (run.started or run.dispatched + limit * len(run.ahead)) + limit + paused
     return end if end > state.now else state.now + OVERDUE

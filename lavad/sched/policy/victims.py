@@ -178,12 +178,15 @@ class Victims:
         return self._is_running(job) and not is_guarded(self.state, job, spec)
 
     def _is_running(self, job: Job) -> bool:
-        """Whether a job runs, is not about to end or to give up its slots, and was not resumed only just now."""
+        """Whether a job runs, is not about to end or to give up its slots, and was not resumed only just now.
+
+        The slot of a chunk is not its own to give up.
+        """
         state = self.state
         run = job.run
         if job.state is not JobState.RUN or job.preempted_for or run is None or run.verdict is not None or run.refused:
             return False
-        if run.is_ending:
+        if run.is_ending or run.chunk:
             return False
         if run.paused and state.now < job.since + GRACE:
             state.wake(job.since + GRACE)

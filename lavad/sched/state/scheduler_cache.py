@@ -80,13 +80,17 @@ class PendingClass:
 
 
 class SchedulerCache:
-    """The cache of one scheduler. ``few``: the number of hosts from which on it works with columns."""
+    """The cache of one scheduler. ``few``: the number of hosts from which on it works with columns.
+
+    ``chunks``: it puts jobs into chunks; for a prediction each starts in a slot of its own.
+    """
 
     idle: tuple[int, int, int, float, float] | None = None
     """If the last cycle decided nothing: its version, ``rows_seen`` and ``state_seen``, when to wake, its time zone."""
 
-    def __init__(self, few: int = FEW) -> None:  # noqa: PLR0915 - fields only
+    def __init__(self, few: int = FEW, chunks: bool = False) -> None:  # noqa: PLR0915 - fields only
         self.few = few
+        self.chunks = chunks
         self.cycle = 0
         self.scorer: Scorer | None = None
         """Asks a site's own SCHEDULER modules; None: their scores count as 0."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import decide_each
+from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import DENIED
@@ -62,7 +63,8 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
             return [
                 ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=9, reason=force, by=caller.user, why=ask.reason)
             ]
-        kind = SignalKind.KILL if ask.signal == 0 else SignalKind.SIGNAL
+        waits = job.state is JobState.WAIT and ask.signal in _ENDING
+        kind = SignalKind.KILL if ask.signal == 0 or waits else SignalKind.SIGNAL
         pending = PendingSignal(kind=kind, at=now, by=caller.user, signal=ask.signal, reason=reason, done=done, said=ask.reason)
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
@@ -89,6 +91,8 @@ def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
         if job.state is JobState.PEND:
             return [ev.JobHeld(at=now, key=job.key, by=caller.user, why=ask.reason)]
+        if job.state is JobState.WAIT:
+            return [leave_chunk(job, caller.user, now, JobState.PSUSP, ask.reason)]
         if job.state in (JobState.RUN, JobState.SSUSP):
             return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user, why=ask.reason)]
         return []
@@ -140,6 +144,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         if name not in JobState.__members__:
             raise Refused(f"{name}: Unknown job state")
     wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
+    wanted |= {JobState.WAIT} if JobState.RUN in wanted else set()
     target = JobState.PSUSP if ask.hold else JobState.PEND
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:

@@ -16,6 +16,7 @@ from lavad.core.decide.control.control import may_migrate, migration
 from lavad.core.decide.report.copies import holders_lost, holders_moved
 from lavad.core.decide.report.gpus import Cause, close_gpu
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
+from lavad.core.job.chunk import RUNS
 from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.places import places_of
 from lavad.core.job.resize import may_lose, staying, uid_of
@@ -114,7 +115,7 @@ def silent(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
         if run is not None and part is not None and may_lose(job, cluster.specs.rows[job.spec], host):
             if not part.leaving:
                 events.append(shrink_now(job, run, part, f"host {host} is not heard", now))
-        elif job.state is JobState.RUN or job.state in SUSPENDED:
+        elif job.state in RUNS or job.state in SUSPENDED:
             events.append(ev.JobLost(at=now, key=key, host=host))
     return [*events, *holders_lost(cluster, host, now)]
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import decide_each
+from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
@@ -21,6 +22,7 @@ from lavad.core.job.resize import slots_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Switch
 from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from lavad.core.rules.checkpoint_folder import for_other_hosts
 from lavad.core.rules.ledger import Ledger
 
@@ -45,7 +47,10 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
         if isinstance(spec, str):
             return spec
         number = spec_number(cluster, spec, events, now)
-        return [ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)]
+        switched = ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)
+        if isinstance(record, Job) and record.state is JobState.WAIT:
+            return [switched, leave_chunk(record, caller.user, now, JobState.PEND)]
+        return [switched]
 
     room = _Room(cluster, ask.queue)
 

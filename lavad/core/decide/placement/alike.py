@@ -25,7 +25,7 @@ def count_alike(
     ``placed``: keys that were placed before.
     """
     first = placements[at]
-    if len(first.parts) != 1 or first.alone or not _is_simple(limits, spec):
+    if len(first.parts) != 1 or first.alone or not is_simple(limits, spec):
         return 1
     part = first.parts[0]
     if not part.slots or part.reserved or part.gpus or part.binds:
@@ -67,7 +67,7 @@ def _separate(cluster: Cluster, first: Placement) -> Callable[[int], bool]:
     return lambda key: rows.submitted(key) is not None and rows[key].spec == number
 
 
-def _is_simple(limits: Limits, spec: Spec) -> bool:
+def is_simple(limits: Limits, spec: Spec) -> bool:
     """Whether jobs of this spec compete for slots alone."""
     conf = limits.ledger.cluster.conf
     special = spec.gpu is not None or spec.exclusive or spec.roles or conf.limits or limits.ledger.cluster.reservations.rows

@@ -14,13 +14,14 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.placement import grow, preempt
 from lavad.core.decide.placement import incremental_alloc as piecemeal
 from lavad.core.decide.placement.alike import count_alike
+from lavad.core.decide.placement.chunks import room_for, starts
 from lavad.core.events import Event, JobDispatched, JobSuspended, SignalRequested, SlotsReleased, SlotsReserved
 from lavad.core.job.job import AVOIDED, Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PreemptionAction, SignalKind
 from lavad.core.plan.cycle_record import RecordedCycle
-from lavad.core.plan.plan import Placement, Plan, Preemption, Suspension, split
+from lavad.core.plan.plan import Chunks, Placement, Plan, Preemption, Suspension, split
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
@@ -101,6 +102,8 @@ class _Acceptance:
         at = 0
         while at < len(plan.placements):
             at += self.place(plan.placements, at)
+        for chunks in plan.chunks:
+            self._start_chunks(chunks)
         for growth in plan.growths:
             if growth.key not in self.used:
                 self.events += grow.accept(self.cluster, self.ledger, self.limits, growth, self.now, self.reserved)
@@ -160,21 +163,59 @@ class _Acceptance:
         return count
 
     def _start(self, placement: Placement) -> None:
-        self.placed.add(placement.key)
-        job = self.cluster.jobs.rows.get(placement.key)
-        attempt = 1 if job is None else job.attempt + 1
-        uid = f"{self.seed}{len(self.events):x}"
-        self.events.append(
+        self._add(
             JobDispatched(
                 at=self.now,
                 key=placement.key,
-                attempt=attempt,
-                uid=uid,
+                attempt=self._attempt(placement.key),
+                uid=self._uid(),
                 parts=placement.parts,
                 way=placement.way,
                 alone=placement.alone,
             )
         )
+
+    def _attempt(self, key: int) -> int:
+        job = self.cluster.jobs.rows.get(key)
+        return 1 if job is None else job.attempt + 1
+
+    def _uid(self) -> str:
+        return f"{self.seed}{len(self.events):x}"
+
+    def _add(self, event: JobDispatched) -> None:
+        self.placed.add(event.key)
+        self.events.append(event)
+
+    def _start_chunks(self, chunks: Chunks) -> None:
+        """Start those of the jobs that still wait, in as many of the slots as are still free."""
+        waiting = [one for one in (Placement(key, (chunks.part,), chunks.spec) for key in chunks.keys) if self._waits(one)]
+        if not waiting or self.reserved.rows:
+            return
+        spec = self.cluster.specs.rows[chunks.spec]
+        if self._why_not(waiting[0], spec):
+            return
+        slots, count = room_for(self.ledger, self.limits, chunks, spec, len(waiting))
+        chunk_of: dict[int, str] = {}
+        for one in starts(chunks, [one.key for one in waiting[:count]], slots) if slots else ():
+            uid = self._uid()
+            if one.is_first:
+                chunk_of[one.key] = uid
+            self.ledger.take(one.key, spec, one.parts)
+            self._add(
+                JobDispatched(
+                    at=self.now,
+                    key=one.key,
+                    attempt=self._attempt(one.key),
+                    uid=uid,
+                    parts=one.parts,
+                    chunk=uid if one.is_first else chunk_of.get(one.behind, ""),
+                    waits=bool(one.behind),
+                    ahead=one.ahead,
+                )
+            )
+
+    def _waits(self, placement: Placement) -> bool:
+        return placement.key not in self.placed and _find_spec(self.cluster, placement) is not None
 
     def _why_not(self, placement: Placement, spec: Spec) -> int:
         return why_not_placed(self.ledger, self.limits, placement, spec, self.now, self.reserved)

@@ -257,7 +257,8 @@ def _gone(cluster: Cluster, job: Job, run: Attempt, part: Part, report: GoneRepo
     host = part.host
     if part.leaving:
         return _leaves(cluster, job, part, part.end, True, now)
-    if part.end is None and not is_to_end(run):
+    never_began = part.state is PartState.OFFERED and run.is_ending
+    if part.end is None and not is_to_end(run) and not never_began:
         if len(run.parts) > 1 and not is_released(run):
             return _refused(cluster, job, run, part, "gone", "the host no longer had it", now)
         return _ended(cluster, job, run, part, End(at=now, lost=f"host {host} no longer had it"), True, now)

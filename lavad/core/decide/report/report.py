@@ -11,6 +11,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.specs import together
 from lavad.core.decide.report import parts, tasks
 from lavad.core.job import reports
+from lavad.core.job.chunk import RUNS
 from lavad.core.job.job import Attempt, End, Job
 from lavad.core.lang.states import JobState
 
@@ -75,12 +76,26 @@ class _Ends:
 
 
 def _ends_as(job: Job, run: Attempt, report: reports.EndedReport, before: Job, its: Attempt, end: End) -> bool:
-    """Whether nothing that decides is different: the two were started together, and nothing became of either but its end."""
-    if run.parts is not its.parts or report.host != run.parts[0].host or report.uid != run.uid or not report.gone:
+    """Whether nothing that decides is different: the two were started together, and nothing became of either but its end.
+
+    Of those of a chunk it makes no difference which waited for others, and which has their slot.
+    """
+    if not _have_same(run, its) or report.host != run.parts[0].host or report.uid != run.uid or not report.gone:
         return False
-    if _deciding(report.end) != _deciding(end) or report.gpu_faults:
+    if _deciding(report.end) != _deciding(end) or report.gpu_faults or job.state not in RUNS or before.state not in RUNS:
         return False
-    return replace(run, uid=its.uid) == its and replace(job, key=before.key, name=before.name, run=its) == before
+    if replace(run, uid=its.uid, chunk=its.chunk, ahead=its.ahead, parts=its.parts) != its:
+        return False
+    return replace(job, key=before.key, name=before.name, state=before.state, run=its) == before
+
+
+def _have_same(run: Attempt, other: Attempt) -> bool:
+    if run.parts is other.parts:
+        return True
+    if not (run.chunk and other.chunk):
+        return False
+    part, its = run.parts[0], other.parts[0]
+    return replace(part, slots=its.slots, reserved=its.reserved) == its
 
 
 def _deciding(end: End) -> tuple[object, ...]:

@@ -97,7 +97,7 @@ def test_the_windows_of_conditions_are_known_so_that_the_files_are_read_again(tm
 
 def test_a_file_is_read_in_the_place_of_its_include(tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
-    (tmp_path / "shared" / "limits").write_text("UJOB_LIMIT = 5\nCHUNK_JOB_SIZE = 2\nNICE = much\n")
+    (tmp_path / "shared" / "limits").write_text("UJOB_LIMIT = 5\nIMPT_JOBBKLG = 2\nNICE = much\n")
     (tmp_path / "lsb.queues").write_text(
         'Begin Queue\nQUEUE_NAME = a\n#INCLUDE "shared/limits"\nPRIORITY = 7\nEnd Queue\n#include "more.queues"\n'
     )
@@ -106,7 +106,7 @@ def test_a_file_is_read_in_the_place_of_its_include(tmp_path: Path) -> None:
     assert [(queue.name, queue.ujob_limit, queue.priority) for queue in loaded.config.queues] == [("a", 5, 7), ("b", None, 1)]
     said = [(Path(problem.file).name, problem.line, problem.text) for problem in loaded.problems]
     assert ("limits", 3, "queue a: NICE: 'much' is not a whole number") in said
-    assert [(file, line) for file, line, text in said if "CHUNK_JOB_SIZE" in text] == [("limits", 2)]
+    assert [(file, line) for file, line, text in said if "IMPT_JOBBKLG" in text] == [("limits", 2)]
 
 
 @pytest.mark.parametrize(

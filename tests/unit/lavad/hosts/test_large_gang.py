@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeAlias, cast
 
-from agent.parts.runner import unpack
+from agent.parts.kept_messages import unpack
 from lavad.committed import Committed
 from lavad.core.job.endpoint import Endpoint, endpoint_text
 from lavad.core.job.job import End

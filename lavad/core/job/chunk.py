@@ -1,0 +1,19 @@
+"""Chunks: one-slot jobs that are dispatched together and run one after the other in one slot of a host (CHUNK_JOB_SIZE).
+
+Rule: the last job of a chunk has its slot, and what is reserved with it, from the dispatch on; the others have none. So nothing
+moves when one ends and the next begins. Where the last one leaves before others have ended, what it had passes to the last that
+is left (``core.events.chunks``). Each is an attempt of its own: what becomes of one changes nothing for the others.
+"""
+
+from __future__ import annotations
+
+from lavad.core.job.job import Part, Placed
+from lavad.core.lang.states import JobState
+
+RUNS = frozenset({JobState.RUN, JobState.WAIT})
+"""Of a job that neither has been suspended nor has lost its host."""
+
+
+def slots_in(part: Part | Placed) -> int:
+    """The slots that a part runs in, whichever job of its chunk has them."""
+    return part.slots or 1
