@@ -1,7 +1,9 @@
 """Limits of parts through cgroups (v2 or v1), where the starter may make some; elsewhere a part runs without.
 
 Rule: best effort; nothing here fails a part. The shepherd is moved into the group, so that all its children are in it. A shepherd
-has one group for as long as it lives, with the limit of processes; one for other limits is made for the part that has them.
+has one group for as long as it lives, with the limit of processes and, of version 2, the rules for device files, which most jobs
+on a host with GPUs have; one for other limits is made for the part that has them. A move stops all forks of the machine for a
+moment: few parts should need one.
 """
 
 from __future__ import annotations
@@ -41,14 +43,16 @@ NOWHERE = Places({}, False)
 class Groups:
     """The groups of one shepherd (its number). ``places``: where they are made."""
 
-    __slots__ = ("_home", "_part", "_pid", "_pids", "_places")
+    __slots__ = ("_home", "_part", "_pid", "_pids", "_places", "_program", "_there")
 
     def __init__(self, places: Places, number: int) -> None:
         self._places = places
         self._pid = 0
         self._pids = 0
         self._part: list[str] = []
-        base = places.folders.get("pids", "")
+        self._there = False
+        self._program = -1
+        base = places.folders.get("pids", "") or (places.folders.get("devices", "") if places.unified else "")
         self._home = _made(base, f"lava-shepherd-{os.getpid()}-{number}") if base else ""
 
     @property
@@ -62,8 +66,7 @@ class Groups:
         One process that moves another makes the kernel wait until none on the machine forks: a hundredth of a second.
         """
         self._pid = pid
-        if self._home and not moved:
-            _write(os.path.join(self._home, "cgroup.procs"), str(pid))
+        self._there = moved or (bool(self._home) and _write(os.path.join(self._home, "cgroup.procs"), str(pid)))
 
     def begin(self, uid: str, limits: CgroupLimits) -> None:
         """The limits of the part that the shepherd gets now."""
@@ -71,7 +74,10 @@ class Groups:
             return
         unified, folders = self._places.unified, self._places.folders
         asked = {"memory": limits.memory_bytes, "cpu": limits.cpus, "devices": limits.devices}
-        for name in [name for name, limit in asked.items() if limit and name in folders]:
+        names = [name for name, limit in asked.items() if limit and name in folders]
+        if unified and names == ["devices"] and self._rule_home(limits.devices):
+            names = []
+        for name in names:
             folder = _made(folders[name], "lava-" + uid.replace("/", "_"))
             if not folder:
                 continue
@@ -91,8 +97,21 @@ class Groups:
         for folder in self._part:
             _write(os.path.join(folder, "cgroup.procs"), str(self._pid))
 
+    def _rule_home(self, rules: tuple[DeviceRule, ...]) -> bool:
+        """The part has these rules where its shepherd is: whether that could be."""
+        if not self._there or self._program >= 0:
+            return False
+        with contextlib.suppress(OSError):
+            self._program = devices.attach(self._home, rules)
+        return self._program >= 0
+
     def end(self, alive: bool = True) -> None:
         """The part is gone: remove its groups. ``alive``: its shepherd is not, and leaves them first."""
+        if self._program >= 0:
+            with contextlib.suppress(OSError):
+                devices.detach(self._home, self._program)
+            os.close(self._program)
+            self._program = -1
         for folder in self._part:
             if alive:
                 _write(os.path.join(self._refuge(folder), "cgroup.procs"), str(self._pid))
@@ -133,7 +152,7 @@ def _settings(name: str, limits: CgroupLimits, unified: bool) -> list[tuple[str,
 def _deny(folder: str, rules: tuple[DeviceRule, ...], unified: bool) -> None:
     with contextlib.suppress(OSError):
         if unified:
-            devices.attach(folder, rules)
+            os.close(devices.attach(folder, rules))
             return
         fd = os.open(os.path.join(folder, "devices.deny"), os.O_WRONLY | os.O_CLOEXEC)
         try:

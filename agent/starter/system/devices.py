@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from agent.starter.protocol.part import DeviceRule
 
 _BPF = {"x86_64": 321, "aarch64": 280, "riscv64": 280}.get(platform.machine(), 0)
-_PROG_LOAD, _PROG_ATTACH = 5, 8
+_PROG_LOAD, _PROG_ATTACH, _PROG_DETACH = 5, 8, 9
 _TYPE_CGROUP_DEVICE = 15
 _ATTACH_DEVICE, _ALLOW_MULTI = 6, 2
 _CHARACTER = 2
@@ -73,17 +73,32 @@ def can_attach() -> bool:
     return True
 
 
-def attach(group: str, rules: Sequence[DeviceRule]) -> None:
-    """Put the rules on a group of version 2, for as long as it is there; OSError where that cannot be."""
+def attach(group: str, rules: Sequence[DeviceRule]) -> int:
+    """Put the rules on a group of version 2, until they are detached or it goes: the program's descriptor, to be closed.
+
+    OSError where that cannot be.
+    """
     loaded = _load(program(rules))
     try:
-        folder = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            _bpf(_PROG_ATTACH, struct.pack("=IIII", folder, loaded, _ATTACH_DEVICE, _ALLOW_MULTI))
-        finally:
-            os.close(folder)
-    finally:
+        _on_group(_PROG_ATTACH, group, loaded)
+    except OSError:
         os.close(loaded)
+        raise
+    return loaded
+
+
+def detach(group: str, loaded: int) -> None:
+    """Take the rules of an ``attach`` from a group; OSError where that cannot be."""
+    _on_group(_PROG_DETACH, group, loaded)
+
+
+def _on_group(command: int, group: str, loaded: int) -> None:
+    folder = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flags = _ALLOW_MULTI if command == _PROG_ATTACH else 0
+        _bpf(command, struct.pack("=IIII", folder, loaded, _ATTACH_DEVICE, flags))
+    finally:
+        os.close(folder)
 
 
 def _load(code: bytes) -> int:

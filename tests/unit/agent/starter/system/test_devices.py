@@ -30,6 +30,12 @@ for path in sys.argv[1:]:
         print(os.path.basename(path), e.strerror)
 """
 
+JOIN = """
+import sys
+with open(sys.argv.pop(1) + "/cgroup.procs", "w") as file:
+    file.write("0")
+"""
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[str]:
@@ -76,6 +82,39 @@ def test_of_a_major_number_only_some_devices_open(places: Places, files: list[st
     assert opened(files, places, DeviceRule(195, (1,), 254), DeviceRule(1, (3, 7), 20)) == [yes, no, yes, no]
     assert opened(files, places, DeviceRule(195, (0, 3), 254), DeviceRule(5, (), 9)) == [yes] * 4
     assert opened([files[0].replace("null", "tty"), files[0]], places, DeviceRule(5, (), 1)) == [no, yes]
+
+
+@pytest.mark.parametrize("places", [2], indirect=True)
+def test_of_version_2_no_process_is_moved_for_rules_that_come_and_go(places: Places, files: list[str]) -> None:
+    """A move stops all forks of the machine for a moment. The next part of the shepherd has rules of its own, or none."""
+
+    def opens() -> list[str]:
+        done = subprocess.run(
+            [sys.executable, "-ISc", JOIN + TRY, groups.home, *files], input="x", capture_output=True, text=True
+        )
+        return [line.partition(" ")[2] for line in done.stdout.splitlines()]
+
+    no, yes = "Operation not permitted", "opens"
+    with subprocess.Popen(["/bin/sleep", "1000"]) as shepherd:
+        groups = Groups(places, 2)
+        try:
+            groups.take(shepherd.pid)
+            where, wrote = Path(f"/proc/{shepherd.pid}/cgroup").read_text(), len(os.listdir("/proc/self/fd"))
+            for rules, expected in (
+                ((DeviceRule(1, (), 8),), [no, no, no, yes]),
+                ((DeviceRule(1, (3, 7), 20),), [yes, no, yes, no]),
+                ((), [yes] * 4),
+            ):
+                groups.begin(f"test-{os.getpid()}", CgroupLimits(devices=rules))
+                assert opens() == expected
+                assert Path(f"/proc/{shepherd.pid}/cgroup").read_text() == where
+                groups.end()
+            assert opens() == [yes] * 4
+            assert len(os.listdir("/proc/self/fd")) == wrote
+        finally:
+            shepherd.kill()
+    groups.discard()
+    assert not Path(groups.home).exists()
 
 
 def test_the_lines_of_version_1_name_each_file() -> None:
