@@ -52,13 +52,21 @@ class Held(NamedTuple):
     since: float
 
 
+class GpuShare(NamedTuple):
+    """What the processes of one part use of a GPU: MB, and percent of its processors and of its memory's time."""
+
+    mem: int
+    util: int
+    mem_util: int
+
+
 class GpuLook(NamedTuple):
     """One look at the GPUs of the host."""
 
     readings: Mapping[str, GpuReading]
     """By uuid; a GPU that does not answer is left out."""
-    shares: Mapping[str, Mapping[str, tuple[int, int]]]
-    """UUID to the uid of a part to (MB, percent) of its processes."""
+    shares: Mapping[str, Mapping[str, GpuShare]]
+    """UUID to the uid of a part."""
 
 
 NO_LOOK = GpuLook({}, {})
@@ -75,6 +83,7 @@ class GpuSum(msgspec.Struct, omit_defaults=True):
     """When the part was sampled last."""
     index: int = -1
     util: int = -1
+    mem_util: int = -1
     mem: int = 0
     max_mem: int = 0
     known: float = 0.0
@@ -94,24 +103,24 @@ class GpuSum(msgspec.Struct, omit_defaults=True):
     pcie_sent: float = 0.0
     pcie_received: float = 0.0
 
-    def enter(self, now: float, reading: GpuReading | None, own: tuple[int, int] | None, share: float) -> None:
-        """Take a sample. ``own``: (MB, percent) of its processes where it shares the GPU; ``share``: of energy and traffic."""
+    def enter(self, now: float, reading: GpuReading | None, own: GpuShare | None, share: float) -> None:
+        """Take a sample. ``own``: that of its processes where it shares the GPU; ``share``: of energy and traffic."""
         self.seen = max(self.seen, now)
         at = now if reading is None else reading.at or now
         passed, self.at = max(0.0, at - self.at), max(self.at, at)
         if reading is None:
-            self.util, self.counter, self.power = -1, -1.0, -1.0
+            self.util, self.mem_util, self.counter, self.power = -1, -1, -1.0, -1.0
             return
         if not passed:  # read before the last sample, or before the part began
             return
         self.index = reading.index
-        mem, util = (max(0, reading.mem_mb), reading.util) if own is None else own
-        self.mem, self.max_mem = mem, max(self.max_mem, mem)
-        self._use(util, reading.mem_util if own is None else -1, passed)
+        own = own or GpuShare(max(0, reading.mem_mb), reading.util, reading.mem_util)
+        self.mem, self.max_mem = own.mem, max(self.max_mem, own.mem)
+        self._use(own.util, own.mem_util, passed)
         self._spend(reading, share, passed)
 
     def _use(self, util: int, mem_util: int, passed: float) -> None:
-        self.util = util = min(util, 100)
+        self.util, self.mem_util = util, mem_util = min(util, 100), min(mem_util, 100)
         if util >= 0:
             self.known += passed
             self.used += passed * util / 100
@@ -137,10 +146,10 @@ class GpuSum(msgspec.Struct, omit_defaults=True):
         """The part ended at that time: until then all was as the last sample found it."""
         passed, self.at = max(0.0, at - self.at), max(self.at, at)
         self.seen = self.at
-        self._use(self.util, -1, passed)
+        self._use(self.util, self.mem_util, passed)
         if self.power >= 0:
             self.energy = max(0.0, self.energy) + self.power * passed
-        self.util, self.mem = -1, 0
+        self.util, self.mem_util, self.mem = -1, -1, 0
 
     def message(self) -> pb.GpuUse:
         return pb.GpuUse(
@@ -215,15 +224,15 @@ class GpuMeter:
         for uid in [uid for uid, sums in self.sums.items() if uid not in held and _is_stale(sums.values(), now)]:
             del self.sums[uid]
         holders = Counter(uuid for one in held.values() for uuid in one.gpus)
-        users = {uuid: sum(util for _, util in look.shares.get(uuid, {}).values()) for uuid in holders}
+        users = {uuid: sum(share.util for share in look.shares.get(uuid, {}).values()) for uuid in holders}
         found: dict[str, list[pb.GpuUse]] = {}
         for uid, one in held.items():
             sums = self._sums_of(uid, one)
             for uuid, one_gpu in sums.items():
                 own, share = None, 1.0
                 if holders[uuid] > 1:
-                    own = look.shares.get(uuid, {}).get(uid, (0, 0))
-                    share = own[1] / users[uuid] if users[uuid] else 1 / holders[uuid]
+                    own = look.shares.get(uuid, {}).get(uid, GpuShare(0, 0, 0))
+                    share = own.util / users[uuid] if users[uuid] else 1 / holders[uuid]
                 one_gpu.enter(now, look.readings.get(uuid), own, share)
             found[uid] = [one_gpu.message() for one_gpu in sums.values()]
         return found

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from agent.monitor.cputime import CpuPeak, CpuTime
 from agent.monitor.gpu.records import Processes
-from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, GpuReading, Held
+from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, GpuReading, GpuShare, Held
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
 from agent.monitor.waiting import Stillness, by_rank
@@ -35,8 +35,8 @@ NEAR_LIMIT = 0.8
 
 GpuUse = dict[int, tuple[int, int]]
 """pid -> (MB, percent), over all GPUs."""
-Shares = dict[str, dict[str, tuple[int, int]]]
-"""UUID of a GPU -> uid of a part -> (MB, percent)."""
+Shares = dict[str, dict[str, GpuShare]]
+"""UUID of a GPU -> uid of a part."""
 
 
 class _Gpus(Protocol):
@@ -125,8 +125,8 @@ class UsageSampler:
             mem, util = use.get(one.pid, (0, 0))
             use[one.pid] = (mem + one.mem_mb, util + one.util_percent)
             if (uid := owner.get(one.pid)) is not None:
-                mem, util = shares.setdefault(one.uuid, {}).get(uid, (0, 0))
-                shares[one.uuid][uid] = mem + one.mem_mb, util + one.util_percent
+                mem, util, mem_util = shares.setdefault(one.uuid, {}).get(uid, (0, 0, 0))
+                shares[one.uuid][uid] = GpuShare(mem + one.mem_mb, util + one.util_percent, mem_util + one.mem_util_percent)
         return use, shares
 
 

@@ -37,6 +37,7 @@ class GpuProcess(NamedTuple):
     pid: int
     mem_mb: int
     util_percent: int
+    mem_util_percent: int = 0
 
 
 Processes = list[GpuProcess]

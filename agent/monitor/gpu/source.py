@@ -88,7 +88,7 @@ class GpuSource:
                     continue
                 busy = self._utilisation(uuid, device)
                 for one in self._nvml.ask(uuid, "nvmlDeviceGetComputeRunningProcesses", device.handle) or ():
-                    found.append(GpuProcess(uuid, int(one.pid), _mb(one.usedGpuMemory), busy.get(int(one.pid), 0)))
+                    found.append(GpuProcess(uuid, int(one.pid), _mb(one.usedGpuMemory), *busy.get(int(one.pid), (0, 0))))
         return found
 
     def mode(self, uuid: str) -> int | None:
@@ -152,16 +152,16 @@ class GpuSource:
             return unknown(fact.uuid, *self._judge.silent(fact.parent or fact.uuid))
         return read_state(self._nvml, self._figures, device, *fault)
 
-    def _utilisation(self, uuid: str, device: Device) -> dict[int, int]:
-        """Mean use in percent of each process since it was last asked for."""
-        sums: dict[int, tuple[int, int]] = {}
+    def _utilisation(self, uuid: str, device: Device) -> dict[int, tuple[int, int]]:
+        """Mean use of processors and memory in percent, of each process since it was last asked for."""
+        sums: dict[int, tuple[int, int, int]] = {}
         newest = self._sampled.get(uuid, 0)
         for one in self._nvml.ask(uuid, "nvmlDeviceGetProcessUtilization", device.handle, newest) or ():
-            if one.pid and one.smUtil <= 100:  # old drivers leave rubbish in unused entries
-                total, count = sums.get(one.pid, (0, 0))
-                sums[one.pid] = (total + one.smUtil, count + 1)
+            if one.pid and one.smUtil <= 100 and one.memUtil <= 100:  # old drivers leave rubbish in unused entries
+                total, memory, count = sums.get(one.pid, (0, 0, 0))
+                sums[one.pid] = (total + one.smUtil, memory + one.memUtil, count + 1)
                 self._sampled[uuid] = max(self._sampled.get(uuid, 0), one.timeStamp)
-        return {pid: round(total / count) for pid, (total, count) in sums.items()}
+        return {pid: (round(total / count), round(memory / count)) for pid, (total, memory, count) in sums.items()}
 
 
 def open_gpus(clock: Callable[[], float] = time.monotonic) -> GpuSource | None:

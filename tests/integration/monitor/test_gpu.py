@@ -87,6 +87,7 @@ def test_the_use_of_a_part_that_is_known_is_measured(gpus: GpuSource, tmp_path: 
     one, two, four = found["mine"].gpus
     assert [use.held for use in (one, two, four)] == [100.0] * 3
     assert [use.used for use in (one, two, four)] == [pytest.approx(70, rel=0.05), pytest.approx(30, rel=0.05), 0.0]
+    assert [use.mem_used for use in (one, two, four)] == [pytest.approx(35, rel=0.05), pytest.approx(15, rel=0.05), 0.0]
     assert [use.idle for use in (one, two, four)] == [0.0, 0.0, 100.0]
     assert [use.max_mem for use in (one, two, four)] == [3000, 500, 0]
     assert one.pcie_sent == pytest.approx(70_000, rel=0.05)

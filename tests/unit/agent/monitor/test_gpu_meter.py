@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.monitor.gpu_meter import NO_LOOK, SAVE_EVERY, STALE, GpuLook, GpuMeter, GpuReading, Held
+from agent.monitor.gpu_meter import NO_LOOK, SAVE_EVERY, STALE, GpuLook, GpuMeter, GpuReading, GpuShare, Held
 
 A, B = "GPU-a", "GPU-b"
 
 
-def look(shares: dict[str, dict[str, tuple[int, int]]] | None = None, **readings: GpuReading) -> GpuLook:
+def look(shares: dict[str, dict[str, GpuShare]] | None = None, **readings: GpuReading) -> GpuLook:
     return GpuLook({one.uuid: one for one in readings.values()}, shares or {})
 
 
@@ -30,6 +30,7 @@ def test_use_is_weighed_by_time_and_the_first_sample_counts_from_the_start() -> 
     assert (use.index, use.util, use.max_util, use.min_util, use.mem, use.max_mem) == (3, 100, 100, 3, 1000, 1000)
     (end,) = meter.close("u", held["u"], 115.0)
     assert [end.held, end.used, end.util, end.mem, end.max_mem] == [15.0, pytest.approx(4.9), -1, 0, 1000]
+    assert end.mem_used == pytest.approx(0.2 * end.known), "its memory was in use until the end, too"
     assert not meter.sums
 
 
@@ -56,13 +57,14 @@ def test_traffic_is_summed_and_what_a_driver_does_not_tell_is_not_known() -> Non
 def test_a_gpu_of_two_parts_is_divided_by_their_processes() -> None:
     meter = GpuMeter()
     held = {"u": Held((A,), 0.0), "v": Held((A,), 0.0)}
-    both = look({A: {"u": (300, 60), "v": (200, 20)}}, a=reading(util=80, energy=100.0, power=400.0, sent=8.0, received=0.0))
+    shares = {"u": GpuShare(300, 60, 30), "v": GpuShare(200, 20, 4)}
+    both = look({A: shares}, a=reading(util=80, energy=100.0, power=400.0, sent=8.0, received=0.0))
     found = meter.enter(10.0, held, both)
     (u,), (v,) = found["u"], found["v"]
     assert [u.used, v.used] == [pytest.approx(6.0), pytest.approx(2.0)]
     assert [u.energy, v.energy] == [pytest.approx(3000), pytest.approx(1000)]
     assert (u.pcie_sent, v.pcie_sent) == (60.0, 20.0)
-    assert (u.max_mem, v.max_mem, u.max_mem_util) == (300, 200, -1)
+    assert (u.max_mem, v.max_mem, u.max_mem_util, v.max_mem_util) == (300, 200, 30, 4)
     found = meter.enter(20.0, held, look(a=reading(util=0, energy=1100.0, power=400.0)))
     assert [found[uid][0].energy for uid in "uv"] == [pytest.approx(3500), pytest.approx(1500)], "none used it: evenly"
     assert [found[uid][0].idle for uid in "uv"] == [10.0, 10.0]
