@@ -172,14 +172,14 @@ class Daemon:
     async def _samples(self) -> None:
         """Sample usage periodically, and that of a new part within a second or two; that sample is sent at once."""
         runner = self._runner
-        due = now() + self._stream.sample_pause
+        sampled = now()
         while True:
             await asyncio.sleep(min(NEW_PAUSE, self._stream.sample_pause))
             entries = list(runner.table)
             early = self._monitor.has_new(entries)
-            if now() < due and not early:
+            if now() < sampled + self._stream.sample_pause and not early:
                 continue
-            due = now() + self._stream.sample_pause
+            sampled = now()
             usage = await self._monitor.usage(entries)
             if usage:
                 self._inbox.put_nowait(partial(runner.sampled, usage))
@@ -188,15 +188,19 @@ class Daemon:
 
     async def _gpus(self) -> None:
         """Look at the GPUs periodically; when there are others, the stream is made anew: a greeting tells of them."""
-        gpus, said = self._monitor.gpus, ""
+        gpus, said, looked = self._monitor.gpus, "", 0.0
         while True:
+            # how often, the master says when it is first heard of
+            if (left := looked + self._stream.sample_pause - now()) > 0:
+                await asyncio.sleep(min(NEW_PAUSE, left))
+                continue
             await gpus.look(self._stream.sample_pause)
+            looked = now()
             if gpus.facts() != self._stream.told_gpus:
                 self._stream.gpus_changed.set()
             if (error := gpus.error()) != said:
                 said = error
                 log.warning("GPUs: %s", error or "the NVIDIA driver answers again")
-            await asyncio.sleep(self._stream.sample_pause)
 
     async def _judge_gpus(self) -> None:
         gpus = self._monitor.gpus
