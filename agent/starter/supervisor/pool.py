@@ -33,7 +33,7 @@ MAX_IDLE = 64
 MAX_LIGHT = 1024
 """Idle shepherds without Python in memory: they take a tenth of a megabyte each, and as many parts may come again."""
 LIGHT = 2 << 20
-"""Resident bytes that none with Python has."""
+"""Bytes of its own in memory that none with Python has."""
 MAX_END_FILE = 1 << 20
 MAX_ASKED = 32
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -307,5 +307,10 @@ class Pool:
 
 
 def _is_light(shepherd: ShepherdHandle) -> bool:
-    fields = proctree.stat_fields(shepherd.pid)
-    return len(fields) > 21 and int(fields[21]) * PAGE < LIGHT
+    """By its own memory: how much of the C library is resident differs from system to system."""
+    try:
+        with open(f"/proc/{shepherd.pid}/statm", "rb") as f:
+            resident, shared = map(int, f.read().split()[1:3])
+    except (OSError, ValueError):
+        return False
+    return (resident - shared) * PAGE < LIGHT
