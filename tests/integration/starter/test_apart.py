@@ -179,7 +179,7 @@ def test_jobs_have_the_limits_of_open_files_that_the_starter_was_started_with(op
 
 def test_a_fork_bomb_is_stopped_by_its_jobs_limit_of_processes(open_rig: Rig) -> None:
     rig = open_rig
-    if "pids" not in cgroup.find().folders:
+    if not rig.keeps("processes"):
         pytest.skip("no cgroup can limit processes here")
     bomb = "exec perl -e 'while (1) { fork; select(undef, undef, undef, 0.01) }'"
     rig.order(rig.part("bomb", bomb, user=A, stdout=None, cgroup={"pids": 40}), rig.part("other", "sleep 100", user=A))
@@ -205,7 +205,7 @@ def test_a_fork_bomb_is_stopped_by_its_jobs_limit_of_processes(open_rig: Rig) ->
 
 def test_the_group_of_a_killed_shepherd_goes_when_nothing_is_left_in_it(open_rig: Rig) -> None:
     rig = open_rig
-    if "pids" not in cgroup.find().folders:
+    if not rig.keeps("processes"):
         pytest.skip("no cgroup can limit processes here")
     rig.order(rig.part("a", "sleep 100 & sleep 100", user=A, cgroup={"pids": 40, "memory_bytes": 64 << 20}))
     group = group_of(rig.pid_of("a"))
@@ -216,8 +216,11 @@ def test_the_group_of_a_killed_shepherd_goes_when_nothing_is_left_in_it(open_rig
 
 def group_of(pid: int) -> Path:
     """The folder of a process's cgroup for pids."""
+    unified = ""
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
         if names == "pids":
             return Path("/sys/fs/cgroup/pids" + path)
-    pytest.skip("pids are limited by cgroups of version 2")
+        if not names:
+            unified = path
+    return Path(cgroup.mounts("cgroup2")[0][0] + unified)

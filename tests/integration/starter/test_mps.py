@@ -92,7 +92,8 @@ def test_a_daemon_ends_with_its_part_whatever_ends_that(rig: Rig, part: Part, wh
 
 
 def test_a_part_without_its_daemon_is_refused(rig: Rig, part: Part) -> None:
-    rig.order(part("none", "true", "GPU-0", path=SHELL_PATH))
+    (rig.folder / "empty").mkdir()  # a host with a driver has the real one elsewhere in the path
+    rig.order(part("none", "true", "GPU-0", path=f"{rig.folder}/empty"))
     missing = rig.report("none", "refused")
     wait_until(lambda: not (rig.folder / "m0").exists(), 20, "the end of its folder")
     rig.order(part("bad", "true", "GPU-bad"))

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agent.starter.wire.frames import FrameReader, pack
+from tests.support.daemons.unit_groups import inside, keeps, make_unit_group, remove_unit_group
 from tests.support.wait import SLOW, wait_until
 
 ENTRY = Path(__file__).resolve().parents[3] / "agent" / "starter" / "__main__.py"
@@ -50,7 +51,10 @@ def boottime() -> float:
 
 
 class Rig:
-    """One starter process; ``connect`` says hello; reports are kept by uid."""
+    """One starter process; ``connect`` says hello; reports are kept by uid.
+
+    As a service's it has a group of cgroups to itself, where they are of version 2.
+    """
 
     def __init__(self, folder: Path, host: str = "hostA") -> None:
         self.folder = folder
@@ -58,6 +62,7 @@ class Rig:
         self.outputs = folder
         self.under: list[str] = []
         """Words of a program that becomes the starter, before the starter's own."""
+        self._units: list[Path] = []
         self.socket_path = str(folder / f"{host}.sock")
         self.process: subprocess.Popen[bytes] | None = None
         self.sock: socket.socket | None = None
@@ -76,7 +81,10 @@ class Rig:
         args = ["--host", self.host, "--dir", str(self.folder / f"spool-{self.host}"), "--socket", self.socket_path]
         args += ["--pidfile", str(self.folder / f"{self.host}.pid"), "--log", str(self.folder / f"{self.host}.log")]
         as_user: dict[str, Any] = {} if user is None else {"user": user, "group": user, "extra_groups": [user]}
-        self.process = subprocess.Popen([*self.under, sys.executable, "-I", "-S", str(ENTRY), *args, *more], **as_user)
+        unit = make_unit_group() if user is None else None
+        self._units += [unit] if unit is not None else []
+        lead = [*(inside(unit) if unit is not None else ()), *self.under]
+        self.process = subprocess.Popen([*lead, sys.executable, "-I", "-S", str(ENTRY), *args, *more], **as_user)
         wait_until(lambda: os.path.exists(self.socket_path), 20, "the starter's socket")
         self.connect()
         return self
@@ -115,7 +123,10 @@ class Rig:
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
-        return self.process.wait(30 * SLOW)
+        code = self.process.wait(30 * SLOW)
+        for unit in self._units:
+            remove_unit_group(unit)
+        return code
 
     def shepherds(self) -> list[int]:
         return [pid for pid in children(self.pid) if is_shepherd(pid)]
@@ -123,6 +134,10 @@ class Rig:
     def forkers(self) -> list[int]:
         """Who forks shepherds for the starter: that without Python first."""
         return [pid for pid in children(self.pid) if not is_shepherd(pid)]
+
+    def keeps(self, limit: str) -> bool:
+        """Whether cgroups keep such a limit of its parts: memory, CPU time, processes, device files."""
+        return keeps(self.log(), limit)
 
     def log(self) -> str:
         return (self.folder / f"{self.host}.log").read_text()

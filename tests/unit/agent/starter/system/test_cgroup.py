@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from agent.starter.protocol.part import CgroupLimits
 from agent.starter.system import cgroup, devices
 from agent.starter.system.cgroup import Groups, Places
+from tests.support.daemons.unit_groups import inside, make_unit_group, remove_unit_group
+from tests.support.wait import wait_until
 
 
 def group(path: Path, *files: str, controllers: str = "") -> Path:
@@ -79,7 +82,8 @@ def test_a_controller_of_the_kernels_is_given_on_and_one_that_is_not_there_is_no
     points = cgroup.mounts("cgroup2")
     if own is None or not points:
         pytest.skip("no cgroups of version 2 are mounted here")
-    base = Path(points[0][0] + own.rstrip("/"))
+    unit = make_unit_group()
+    base = unit or Path(points[0][0] + own.rstrip("/"))
     offered = (base / "cgroup.controllers").read_text().split()
     if not offered:
         pytest.skip("the groups of version 2 have no controllers here")
@@ -95,5 +99,52 @@ def test_a_controller_of_the_kernels_is_given_on_and_one_that_is_not_there_is_no
     finally:
         if made.exists():
             made.rmdir()
-        if not before:
+        if unit is not None:
+            unit.rmdir()
+        elif not before:
             (base / "cgroup.subtree_control").write_text(f"-{offered[0]}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make cgroups")
+def test_of_the_kernels_version_2_a_unit_gives_parts_all_limits() -> None:
+    """A starter alone in its unit's group, and the groups of a part as the kernel has them."""
+    unit = make_unit_group()
+    if unit is None:
+        pytest.skip("no cgroup of version 2 has controllers here")
+    base = unit / "lava-1"
+    base.mkdir()
+    limits = CgroupLimits(memory_bytes=64 << 20, cpus=1.5, pids=10)
+    try:
+        with (
+            subprocess.Popen([*inside(base), "/bin/sleep", "1000"]) as starter,
+            subprocess.Popen(["/bin/sleep", "1000"]) as shepherd,
+        ):
+            try:
+                wait_until(
+                    lambda: str(starter.pid) in (base / "cgroup.procs").read_text().split(), 20, "the starter in its group"
+                )
+                places = cgroup.unified_at(str(base))
+                assert set(places.folders) >= {"memory", "cpu", "pids"}
+                groups = Groups(places, 1)
+                groups.take(shepherd.pid)
+                groups.begin("u", limits)
+                part = base / "lava-u"
+                names = ("memory.max", "memory.swap.max", "cpu.max", "pids.max", "cgroup.procs")
+                read = [(part / name).read_text().strip() for name in names if (part / name).exists()]
+                assert read == [
+                    "67108864",
+                    *["0"] * (part / "memory.swap.max").exists(),
+                    "150000 100000",
+                    "11",
+                    str(shepherd.pid),
+                ]
+                groups.end()
+                assert not part.exists()
+                assert (Path(groups.home) / "cgroup.procs").read_text().split() == [str(shepherd.pid)]
+            finally:
+                starter.kill()
+                shepherd.kill()
+        groups.discard()
+    finally:
+        remove_unit_group(unit)
+    assert not unit.exists()
