@@ -6,49 +6,19 @@ Needs nothing but the Python package and a driver; skips, and says why, without 
 from __future__ import annotations
 
 import asyncio
-import csv
 import subprocess
-import sys
 from collections.abc import Iterator
 
-import pynvml
 import pytest
 
-from agent.devtools import simgpu
 from agent.monitor.gpu.source import GpuSource, open_gpus
 from agent.monitor.gpu.watch import GpuWatch
+from tests.support.live.nvidia import CUDA_USER, WAIT, number, smi
 from tests.support.wait import wait_until
 
-WAIT = 60.0
 CLOSE = 0.05
 """What two looks, one after the other, may differ by, of the largest value."""
 MB = 512
-_USE = f"""
-import ctypes, sys
-cuda = ctypes.CDLL("libcuda.so.1")
-context, memory = ctypes.c_void_p(), ctypes.c_void_p()
-size = ctypes.c_size_t({MB} << 20)
-steps = (cuda.cuInit, 0), (cuda.cuCtxCreate_v2, ctypes.byref(context), 0, 0), (cuda.cuMemAlloc_v2, ctypes.byref(memory), size)
-for step, *arguments in steps:
-    if code := step(*arguments):
-        sys.exit(f"CUDA error {{code}}")
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def driver() -> None:
-    """Skips without one."""
-    simgpu.uninstall()
-    try:
-        pynvml.nvmlInit()
-        count = pynvml.nvmlDeviceGetCount()
-        pynvml.nvmlShutdown()
-    except pynvml.NVMLError as error:
-        pytest.skip(f"no NVIDIA driver on this host: {error}")
-    if not count:
-        pytest.skip("the NVIDIA driver of this host has no GPU")
 
 
 @pytest.fixture
@@ -57,24 +27,6 @@ def gpus() -> Iterator[GpuSource]:
     assert source is not None
     yield source
     source.close()
-
-
-def smi(what: str, fields: str) -> list[dict[str, str]]:
-    """What nvidia-smi says: ``--query-gpu`` or ``--query-compute-apps``."""
-    words = ["nvidia-smi", f"--query-{what}={fields}", "--format=csv,noheader,nounits"]
-    try:
-        text = subprocess.run(words, capture_output=True, text=True, check=True, timeout=WAIT).stdout
-    except FileNotFoundError:
-        pytest.skip("no nvidia-smi on this host")
-    return [dict(zip(fields.split(","), row, strict=True)) for row in csv.reader(text.splitlines(), skipinitialspace=True)]
-
-
-def number(text: str) -> float | None:
-    """None where nvidia-smi has ``[N/A]`` or ``[Not Supported]``."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def test_facts_are_those_of_nvidia_smi(gpus: GpuSource) -> None:
@@ -139,9 +91,9 @@ def test_links_are_told_of_each_pair(gpus: GpuSource) -> None:
 
 def test_the_processes_of_a_gpu_are_those_of_nvidia_smi(gpus: GpuSource) -> None:
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", _USE], stdin=pipe, stdout=pipe, stderr=pipe) as user:
+    with subprocess.Popen([*CUDA_USER, str(MB), "0"], stdin=pipe, stdout=pipe, stderr=pipe) as user:
         assert user.stdout is not None
-        if not user.stdout.readline():
+        if not (user.stdout.readline() and user.stdout.readline()):
             pytest.skip(f"no process can use a GPU here: {user.communicate()[1].decode().strip()}")
         fields = "gpu_uuid,pid,used_memory"
         told = {(row["gpu_uuid"], int(row["pid"])): number(row["used_memory"]) for row in smi("compute-apps", fields)}
