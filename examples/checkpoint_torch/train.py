@@ -4,7 +4,7 @@
 
 The agreement with lava is in appcheckpoint.py (examples/heat), which is made to be copied beside this file; its communicator
 here is torch.distributed. Rank 0 writes the model and the optimizer, which are alike on all ranks. The weights of the end are
-those of an undisturbed run: each step's data follow from its number alone.
+those of an undisturbed run: each step's data follow from its number alone. With `-gpu` it trains on GPUs, each rank on its own.
 """
 
 from __future__ import annotations
@@ -48,31 +48,44 @@ class Ranks:
         total[0] = int(number[0])
 
 
+def find_device() -> torch.device:
+    """This rank's GPU, if the job has some: the same bits each time, which cuBLAS promises for a workspace of a fixed size."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    torch.cuda.set_device(device)
+    return device
+
+
 def main() -> int:
     """Train until the last step; rank 0 writes the weights to RESULT."""
     result, steps = Path(sys.argv[1]), int(sys.argv[2])
     pause = float(os.environ.get("STEP_SECONDS", "0"))
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    dist.init_process_group("gloo")
-    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
+    device = find_device()
+    # gradients go by NCCL between GPUs; what AppCheckpoint agrees on is on the host
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1)).to(device)
     parallel = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(parallel.parameters(), lr=0.01)
     checkpoint = AppCheckpoint(Ranks())
     rank, first = dist.get_rank(), 0
     if found := checkpoint.newest():
-        saved = torch.load(found.folder / "state", weights_only=True)
+        saved = torch.load(found.folder / "state", weights_only=True, map_location=device)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         first = int(found.facts["step"])
-    print(f"rank {rank}: steps {first} to {steps}", flush=True)
+    print(f"rank {rank}: steps {first} to {steps} on {device}", flush=True)
     for step in range(first, steps):
         if checkpoint.wanted():
             data = io.BytesIO()
             if checkpoint.leads:
                 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, data)
             checkpoint.save("state" if checkpoint.leads else f"rank-{rank}", data.getvalue(), {"step": step})
-        inputs = torch.randn(8, 16, generator=torch.Generator().manual_seed(1000 * step + rank))
+        inputs = torch.randn(8, 16, generator=torch.Generator().manual_seed(1000 * step + rank)).to(device)
         loss = (parallel(inputs) - inputs.sum(1, keepdim=True)).pow(2).mean()
         optimizer.zero_grad()
         loss.backward()
