@@ -168,12 +168,9 @@ class Follower:
                 self._unread.update(self._followed)
         for row in answer["changes"]:
             for key in _keys(str(row["job"])):
-                # the end of an array does not say how its elements ended
+                # the end of an array does not say how its elements ended; it may come before the answer to its submission
                 whole = row["state"] in OVER and "status" not in row
-                if not whole:
-                    self._tell(key, _seen(row))
-                elif key in self._followed:
-                    self._tell(key, _remembered(link, key))
+                self._tell(key, _remembered(link, key) if whole else _seen(row))
         if self._unread:
             self._read(link)
 

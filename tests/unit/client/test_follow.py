@@ -83,7 +83,8 @@ def test_starts_and_ends_are_told_of_jobs_elements_and_whole_ranges(environ: dic
         {"job": "2", "state": "EXIT"},
         {"job": "77", "state": "DONE", "status": 0},
     )
-    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), first, rows, changes("c.2")), Told(lambda: LocalLink(environ)) as told:
+    end = [{"ok": {"state": "EXIT", "status": 256}}]
+    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), first, rows, end, changes("c.2")), Told(lambda: LocalLink(environ)) as told:
         link = LocalLink(environ)
         told.follower.begin(link)
         link.close()
@@ -94,9 +95,11 @@ def test_starts_and_ends_are_told_of_jobs_elements_and_whole_ranges(environ: dic
         assert ended == Seen("EXIT", "h", 137, "w", "TERM_OWNER", "root")
         assert (ended.is_over, ended.was_killed) == (True, True)
         assert told.next("2[2]") == told.next("2[9]") == Seen("EXIT", "", 126, "", "TERM_OWNER")
-        # one whose submission was answered after its end is told at once
+        # one whose submission was answered after its end is told at once, and so is an array
         told.follow("77")
         assert told.next("77") == Seen("DONE")
+        told.follow("2")
+        assert told.next("2") == Seen("EXIT", code=1)
 
 
 def test_what_was_missed_is_read_as_bjobs_shows_it(environ: dict[str, str]) -> None:
