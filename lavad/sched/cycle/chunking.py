@@ -5,14 +5,14 @@ Rule: jobs get slots of their own before any waits behind another, so that none 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from lavad.core.job.job import Placed
-from lavad.core.plan.plan import Chunks
+from lavad.core.plan.plan import Chunks, Placement
 from lavad.core.rules.chunk_size import chunk_size
 from lavad.sched.cycle.plan_builder import PlanBuilder
-from lavad.sched.hosts.fit import place_on
+from lavad.sched.hosts.fit import place_on, units
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
@@ -28,18 +28,81 @@ def most_in_chunk(state: CycleState, need: Need) -> int:
     return chunk_size(state.cluster, need.spec)
 
 
-def jobs_for(state: CycleState, row: Row, count: int, most: int, jobs: int, slots: int) -> int:
-    """How many jobs go into ``count`` slots of a host, of so many that have so many slots there and on the hosts after it.
+def place_in_chunks(
+    builder: PlanBuilder, need: Need, candidates: Iterable[Row], keys: Iterator[int], waiting: int, room: int, most: int
+) -> int:
+    """Place one-slot jobs on free slots, in chunks of at most ``most`` where there are fewer slots than jobs; how many.
 
-    ``most``: those that may share a slot.
+    ``waiting``: how many keys there are; ``room``: slots that they may have.
     """
-    if most == 1 or jobs <= slots or not state.cluster.hosts.rows[row.name].facts.chunks:
+    found: list[tuple[Row, int]] = []
+    slots = 0
+    for row in candidates if room > 0 else ():
+        if count := min(units(builder.state, need, row)[0], room - slots):
+            found.append((row, count))
+            slots += count
+        if slots >= min(waiting, room):
+            break
+    placed = 0
+    for row, count in found:
+        wanted = min(builder.left, _jobs_for(builder.state, row, count, most, waiting - placed, slots))
+        some = [*islice(keys, wanted)]
+        _start(builder, need, row, some, count)
+        placed += len(some)
+        slots -= count
+        if len(some) < wanted:
+            break
+    return placed
+
+
+def _jobs_for(state: CycleState, row: Row, count: int, most: int, jobs: int, slots: int) -> int:
+    """How many jobs go into ``count`` slots of a host, of so many that have so many slots there and on the hosts after it."""
+    if jobs <= slots or not _knows_chunks(state, row):
         return min(count, jobs)
     each, more = divmod(jobs, max(slots, count))
     return min(count * most, count * each + min(more, count))
 
 
-def start_in_chunks(builder: PlanBuilder, need: Need, row: Row, keys: Sequence[int], slots: int) -> None:
+def _knows_chunks(state: CycleState, row: Row) -> bool:
+    return state.cluster.hosts.rows[row.name].facts.chunks
+
+
+def place_in_turn(
+    builder: PlanBuilder, need: Need, candidates: Iterable[Row], keys: Iterator[int], waiting: int, most: int
+) -> int:
+    """Place a chunk in one slot, if so many jobs that wait would share slots; how many jobs, 0: one starts alone."""
+    state = builder.state
+    each = min(most, -(-waiting // max(1, state.free)))
+    if each < 2 or state.limits.left(need.spec)[0] < 1:
+        return 0
+    row = next((row for row in candidates if units(state, need, row)[0]), None)
+    if row is None or not _knows_chunks(state, row):
+        return 0
+    some = [*islice(keys, each)]
+    if some:
+        state.shares.charge(need.spec, (place_on(state, need, row, 1, True),))
+        _start(builder, need, row, some, 1)
+    return len(some)
+
+
+def _start(builder: PlanBuilder, need: Need, row: Row, keys: Sequence[int], slots: int) -> None:
+    if len(keys) > slots:
+        _start_in_chunks(builder, need, row, keys, slots)
+    elif keys:
+        start_on(builder, need, row, keys)
+
+
+def start_on(builder: PlanBuilder, need: Need, row: Row, keys: Iterable[int]) -> None:
+    """Place one-slot jobs on a host that has room for them."""
+    state = builder.state
+    parts = (place_on(state, need, row, 1, True),)
+    for key in keys:
+        state.ledger.take(key, need.spec, parts)
+        builder.placements.append(Placement(key, parts, need.number))
+    state.renew(row)
+
+
+def _start_in_chunks(builder: PlanBuilder, need: Need, row: Row, keys: Sequence[int], slots: int) -> None:
     """More jobs than slots start on a host."""
     state = builder.state
     part = place_on(state, need, row, 1, True)

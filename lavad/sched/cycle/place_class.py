@@ -16,13 +16,13 @@ from lavad.core.plan.plan import Placement
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.cycle.chunking import jobs_for, most_in_chunk, start_in_chunks
+from lavad.sched.cycle.chunking import most_in_chunk, place_in_chunks, place_in_turn, start_on
 from lavad.sched.cycle.explain import host_reasons
 from lavad.sched.cycle.plan_builder import MAX_PLACEMENTS, PlanBuilder
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, find_parts, whole_units, why_too_many_hosts
 from lavad.sched.hosts.compound import find_compound
-from lavad.sched.hosts.fit import place_on, units
+from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.packing import Packed
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.line.line import keys_in_order
@@ -181,6 +181,11 @@ class ClassPlacer:
         wanted = min(self._array_left(array.job), rest)
         if wanted < rest:
             self.reasons[array.job] = PendReason.JOB_ARRAY_LIMIT
+        if self.in_turn and self.in_chunk > 1 and self._is_simple(in_turn=True):
+            following = (key_of(array.job, index) for index in islice(startable, self.given, None))
+            if placed := self._place_in_turn(following, wanted):
+                self.given = self.given + placed if placed < rest else 0
+                return True
         wanted = min(wanted, self.left, 1 if self.in_turn else rest)
         indices = islice(startable, self.given, self.given + max(0, min(wanted, self.state.free * self.in_chunk)))
         keys = [key_of(array.job, index) for index in indices]
@@ -196,9 +201,11 @@ class ClassPlacer:
     def _place_run(self, bound: Order | None) -> bool:
         """Place the separate jobs that come next, of which nothing is known but that they were submitted; False: not even one."""
         state, need = self.state, self.need
-        if need.queue.new_job_sched_delay or not self._is_simple():
+        if need.queue.new_job_sched_delay or not self._is_simple(in_turn=self.in_chunk > 1):
             return False
         room = min(self.left, state.limits.left(need.spec)[0])
+        if self.in_turn:
+            return bool(self._place_in_turn(self._only_submitted(bound), len(state.cluster.pending[need.number])))
         if self.in_chunk > 1:
             return bool(self._place_in_chunks(self._only_submitted(bound), len(state.cluster.pending[need.number]), room))
         placed = 0
@@ -206,7 +213,7 @@ class ClassPlacer:
             count = min(units(state, need, row)[0], room - placed)
             keys = [*islice(self._only_submitted(bound), count)]
             if keys:
-                self._start_on(row, keys)
+                start_on(self.builder, need, row, keys)
                 placed += len(keys)
             if len(keys) < count or placed == room:
                 break
@@ -237,12 +244,22 @@ class ClassPlacer:
             return UNLIMITED
         return array.limit - self.state.ledger.array_running(job)
 
-    def _is_simple(self) -> bool:
-        """Whether jobs may be placed many at once: they compete for slots and amounts of resources only."""
+    def _is_simple(self, in_turn: bool = False) -> bool:
+        """Whether jobs may be placed many at once: they compete for slots and amounts of resources only.
+
+        ``in_turn``: be it that the class starts one slot a turn.
+        """
         need = self.need
         spec = need.spec
         special = need.gpu is not None or need.shared or spec.exclusive or spec.roles or self.state.cluster.conf.limits
-        if need.accept_gap or need.first or self.in_turn or not need.is_plain or need.affinity is not None or need.packing:
+        if (
+            need.accept_gap
+            or need.first
+            or (self.in_turn and not in_turn)
+            or not need.is_plain
+            or need.affinity is not None
+            or need.packing
+        ):
             return False
         return need.one_slot and not special and not self.state.limits.has_host_limits(spec)
 
@@ -316,45 +333,17 @@ class ClassPlacer:
                 break
             count = min(units(state, need, row)[0], room - placed)
             if count:
-                self._start_on(row, keys[placed : placed + count])
+                start_on(self.builder, need, row, keys[placed : placed + count])
                 placed += count
         if placed < len(keys):
             self._block(reason if placed == room else 0)
         return placed
 
     def _place_in_chunks(self, keys: Iterator[int], waiting: int, room: int) -> int:
-        """Place so many one-slot jobs on free slots, in chunks where there are fewer; ``room``: slots that they may have."""
-        state, need = self.state, self.need
-        found: list[tuple[Row, int]] = []
-        slots = 0
-        for row in self.candidates if room > 0 else ():
-            if count := min(units(state, need, row)[0], room - slots):
-                found.append((row, count))
-                slots += count
-            if slots >= min(waiting, room):
-                break
-        placed = 0
-        for row, count in found:
-            wanted = min(self.left, jobs_for(state, row, count, self.in_chunk, waiting - placed, slots))
-            some = [*islice(keys, wanted)]
-            if len(some) > count:
-                start_in_chunks(self.builder, need, row, some, count)
-            elif some:
-                self._start_on(row, some)
-            placed += len(some)
-            slots -= count
-            if len(some) < wanted:
-                break
-        return placed
+        return place_in_chunks(self.builder, self.need, self.candidates, keys, waiting, room, self.in_chunk)
 
-    def _start_on(self, row: Row, keys: Iterable[int]) -> None:
-        """Place one-slot jobs on a host that has room for them."""
-        state, need = self.state, self.need
-        parts = (place_on(state, need, row, 1, True),)
-        for key in keys:
-            state.ledger.take(key, need.spec, parts)
-            self.builder.placements.append(Placement(key, parts, need.number))
-        state.renew(row)
+    def _place_in_turn(self, keys: Iterator[int], waiting: int) -> int:
+        return place_in_turn(self.builder, self.need, self.candidates, keys, min(waiting, self.left), self.in_chunk)
 
     def _block(self, reason: int) -> bool:
         """Note why the class waits; always False. ``reason`` 0: ask the hosts."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from config.model.queue import ApplicationConfig, QueueConfig
-from config.model.values import Limits
+from config.model.values import FairShare, Limits
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.job import Placed
@@ -172,3 +172,29 @@ def test_a_slot_is_expected_to_be_free_when_all_of_its_chunk_have_had_their_time
     spec = world.cluster.specs.rows[last.spec]
     assert [end_of(state, job, spec) - world.now for job in (first, last)] == [60, 180]
     assert reserved.end_of(world.cluster, last, spec) - world.now == 180
+
+
+@pytest.mark.parametrize("array", [True, False], ids=["array", "separate"])
+def test_users_take_turns_by_fair_share_a_slot_at_a_time(array: bool) -> None:
+    world = ChunkWorld(4, hosts=("h1",), slots=6, share=FairShare(shares=(("ann", 2), ("bob", 1))))
+    for user in ("ann", "bob"):
+        world.submit(array="1-40", user=user) if array else [world.submit(user=user) for _ in range(40)]
+    world.starts()
+    chunks = [world.cluster.spec_of(keys[0]).user for keys in world.chunks().values()]
+    assert Counter(chunks) == {"ann": 4, "bob": 2}
+    assert all(len(keys) == 4 for keys in world.chunks().values())
+    check_invariants(world.cluster)
+    for key in list(world.cluster.started):
+        world.begins(key)
+        world.ends(key)
+    world.starts()
+    assert len(world.chunks()) == 6
+
+
+def test_who_has_few_jobs_gets_a_slot_for_each_in_turn() -> None:
+    world = ChunkWorld(4, hosts=("h1",), slots=6, share=FairShare(shares=(("default", 1),)))
+    world.submit(array="1-3", user="ann")
+    world.submit(array="1-40", user="bob")
+    world.starts()
+    sizes = {(world.cluster.spec_of(keys[0]).user, len(keys)) for keys in world.chunks().values()}
+    assert sizes == {("ann", 1), ("bob", 4)}
