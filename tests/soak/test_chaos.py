@@ -49,6 +49,35 @@ def test_rerunnable_jobs_survive_the_loss_of_hosts(tmp_path: Path, seed: int) ->
         check_replay(cluster)
 
 
+CHUNKS = """
+Begin Queue
+QUEUE_NAME = chunks
+CHUNK_JOB_SIZE = 5
+End Queue
+"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("rerunnable", [False, True], ids=["agents", "hosts"])
+def test_jobs_in_chunks_are_not_lost_and_do_not_run_twice(tmp_path: Path, rerunnable: bool, seed: int) -> None:
+    tmp_path.chmod(0o755)
+    with Cluster(tmp_path / "cluster", hosts=3, slots=2) as cluster:
+        with (cluster.folder.conf / "lsb.queues").open("a") as file:
+            file.write(CHUNKS)
+        cluster.run("badmin reconfig -f")
+        chaos = Chaos(cluster, tmp_path, seed, rerunnable, queue="chunks")
+        victims = ["host1", "host2", "host3"] if rerunnable else ["scheduler", "agent-host1", "agent-host2", "agent-host3"]
+        thread = chaos.kill_daemons([*victims, "lavad"], (1.0, 5.0))
+        try:
+            chaos.submit(JOBS // 2)
+            waited = cluster.run("bjobs -noheader -o stat", ok=False).stdout.split().count("WAIT")
+        finally:
+            chaos.calm(thread)
+        chaos.check(600)
+        assert waited
+        check_replay(cluster)
+
+
 def check_replay(cluster: Cluster) -> None:
     """Whatever was killed meanwhile, the decisions come out the same again."""
     found = json.loads(cluster.run("lava replay --json", timeout=300).stdout)

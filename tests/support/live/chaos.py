@@ -27,8 +27,9 @@ exit $2
 class Chaos:
     """One run: jobs are submitted while daemons are killed."""
 
-    def __init__(self, cluster: Cluster, folder: Path, seed: int, rerunnable: bool = False) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, seed: int, rerunnable: bool = False, queue: str = "normal") -> None:
         self.cluster = cluster
+        self.queue = queue
         self.rerunnable = rerunnable
         """Jobs are submitted with -r, as whole hosts die: then one may run more than once, never at the same time."""
         self.folder = folder
@@ -47,16 +48,16 @@ class Chaos:
         left = count
         while left > 0:
             code, tenths = self.random.choice((0, 0, 0, 1, 3, 77)), self.random.choice((0, 0, 1, 2, 5, 10))
-            again = "-r " if self.rerunnable else ""
+            how = f"-q {self.queue} " + ("-r " if self.rerunnable else "")
             command = f"{self.folder}/job.sh {self.folder} {code} {tenths}"
             if self.random.random() < 0.2:
                 size = self.random.randint(2, 10)
-                job = self.cluster.submit(f"{again}-J 'c[1-{size}]' -o {self.folder}/out.%J.%I {command}", timeout=120)
+                job = self.cluster.submit(f"{how}-J 'c[1-{size}]' -o {self.folder}/out.%J.%I {command}", timeout=120)
                 for index in range(1, size + 1):
                     self.expected[f"{job}.{index}"] = (code, tenths)
                 left -= size
             else:
-                job = self.cluster.submit(f"{again}-o {self.folder}/out.%J.0 {command}", timeout=120)
+                job = self.cluster.submit(f"{how}-o {self.folder}/out.%J.0 {command}", timeout=120)
                 self.expected[f"{job}.0"] = (code, tenths)
                 left -= 1
 
