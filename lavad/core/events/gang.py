@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import MANY
 from lavad.core.events.base import Event
-from lavad.core.events.part import PartEnded, PartGone, PartPrepared, PartStarted, PartStopped
+from lavad.core.events.part import PartEnded, PartGone, PartPrepared, PartRefused, PartStarted, PartStopped
 from lavad.core.events.records import attempt_of, staying
 from lavad.core.job.job import Attempt, Part
 from lavad.core.job.places import places_of
 from lavad.core.lang.states import PartState
 
-_Told = PartPrepared | PartStarted | PartStopped | PartEnded | PartGone
+_Told = PartPrepared | PartStarted | PartStopped | PartEnded | PartGone | PartRefused
 
 
 def fold_gang(cluster: Cluster, events: Sequence[Event], at: int) -> int:
@@ -34,6 +34,7 @@ def fold_gang(cluster: Cluster, events: Sequence[Event], at: int) -> int:
         return 0
     parts = list(run.parts)
     began = False
+    refused: list[PartRefused] = []
     count = 0
     for number in range(at, len(events)):
         event = events[number]
@@ -44,10 +45,15 @@ def fold_gang(cluster: Cluster, events: Sequence[Event], at: int) -> int:
             break
         parts[places[0]] = _after(parts[places[0]], event)
         began = began or isinstance(event, PartStarted)
+        refused += [event] if isinstance(event, PartRefused) else []
         count += 1
     if count < 2:
         return 0
-    job = replace(job, run=replace(run, parts=tuple(parts)))
+    run = replace(run, parts=tuple(parts))
+    if refused:
+        run = replace(run, refused=refused[-1].why, refused_code=refused[-1].code)
+        job = replace(job, avoid=(*job.avoid, *(event.host for event in refused)))
+    job = replace(job, run=run)
     cluster.jobs.put(job.key, replace(job, failures=0, failed_why="") if began else job)
     return count
 
@@ -67,5 +73,7 @@ def _after(part: Part, event: _Told) -> Part:
             return replace(part, stopped=event.stopped)
         case PartEnded():
             return replace(part, end=event.end)
+        case PartRefused():
+            return replace(part, state=PartState.GONE)
         case PartGone():
             return replace(part, state=PartState.GONE, post=event.post)

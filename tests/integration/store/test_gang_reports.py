@@ -191,6 +191,20 @@ def test_stopped_and_gone_parts_are_one_request(store: Store, asked: list[tuple[
     assert bench.key not in bench.world.cluster.jobs.rows
 
 
+def test_that_all_hosts_refuse_is_one_request(store: Store, asked: list[tuple[str, int]]) -> None:  # noqa: F811
+    bench = Bench(store)
+
+    async def work() -> None:
+        await bench.told(lambda host: bench.report("refused", host, "no_user", f"no such user on {host}"))
+
+    bench.run(work)
+    assert asked == [("Refused", len(HOSTS) - 1)]
+    job = bench.world.cluster.jobs.rows[bench.key]
+    assert (job.state.name, job.failures, sorted(job.avoid)) == ("PEND", 1, sorted(HOSTS))
+    (requeued,) = (event for batch in bench.store.batches for event in batch.events if isinstance(event, ev.JobRequeued))
+    assert requeued.why.startswith("no such user on ")
+
+
 def test_a_part_that_is_gone_while_the_job_is_to_run_is_decided_by_itself(
     store: Store,  # noqa: F811
     asked: list[tuple[str, int]],

@@ -22,12 +22,13 @@ from lavad.core.job.reports import (
     GrantedReport,
     PartReport,
     PreparedReport,
+    RefusedReport,
     StartedReport,
     StoppedReport,
 )
 from lavad.core.lang.states import JobState, SignalKind
 
-_TOLD = (PreparedReport, StartedReport, StoppedReport, EndedReport, GoneReport, GrantedReport)
+_TOLD = (PreparedReport, StartedReport, StoppedReport, EndedReport, GoneReport, GrantedReport, RefusedReport)
 
 
 def is_of_gang(cluster: Cluster, report: PartReport) -> bool:
@@ -67,12 +68,14 @@ def decide_told(cluster: Cluster, told: Iterable[PartReport], now: float) -> lis
                 events += parts.stopped(cluster, report, now)
             case GrantedReport():
                 events += parts.granted(cluster, report, now)
+            case RefusedReport():
+                events += parts.refused(cluster, report, now, whole=False)
     return events
 
 
 def concerns_job(report: PartReport) -> bool:
     """Whether something may follow for the whole job from reports of this kind."""
-    return isinstance(report, PreparedReport | EndedReport | GoneReport)
+    return isinstance(report, PreparedReport | EndedReport | GoneReport | RefusedReport)
 
 
 def decide_whole(cluster: Cluster, key: int, uid: str, now: float) -> list[ev.Event]:

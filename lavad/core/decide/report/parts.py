@@ -188,16 +188,22 @@ def resized(cluster: Cluster, report: ResizeReport, now: float) -> list[ev.Event
     return [ev.JobResized(at=now, key=report.key, attempt=run.number, number=report.number, ok=report.ok, why=report.why)]
 
 
-def refused(cluster: Cluster, report: RefusedReport, now: float) -> list[ev.Event]:
-    """A host refused its part: the gang is over, and the job is requeued or exits with the reason."""
+def refused(cluster: Cluster, report: RefusedReport, now: float, whole: bool = True) -> list[ev.Event]:
+    """A host refused its part: the gang is over; the job is requeued or exits with the reason. ``whole``: as for ``prepared``."""
     found = find_part(cluster, report)
-    return [] if found is None else _refused(cluster, *found, report.code, report.why, now)
+    return [] if found is None else _refused(cluster, *found, report.code, report.why, now, whole)
 
 
-def _refused(cluster: Cluster, job: Job, run: Attempt, part: Part, code: str, why: str, now: float) -> list[ev.Event]:
-    if part.end is not None or is_released(run):
-        return _ended(cluster, job, run, part, End(at=now, lost=f"host {part.host} would not go on with it: {why}"), True, now)
+def _refused(
+    cluster: Cluster, job: Job, run: Attempt, part: Part, code: str, why: str, now: float, whole: bool = True
+) -> list[ev.Event]:
+    # what was refused before is not released any more
+    if part.end is not None or (not run.refused and is_released(run)):
+        end = End(at=now, lost=f"host {part.host} would not go on with it: {why}")
+        return _ended(cluster, job, run, part, end, True, now, whole)
     event = ev.PartRefused(at=now, key=job.key, attempt=run.number, host=part.host, code=code, why=why)
+    if not whole:
+        return [event]
     run = replace(with_part(run, part.host, state=PartState.GONE), refused=why, refused_code=code)
     return [event, *after_last_part(cluster, replace(job, run=run, avoid=(*job.avoid, part.host)), now)]
 

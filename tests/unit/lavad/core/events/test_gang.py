@@ -46,6 +46,7 @@ TOLD = st.one_of(
     ),
     st.builds(lambda host, stopped: _told("PartStopped", host, stopped=stopped), st.sampled_from(HOSTS), st.booleans()),
     st.builds(lambda host: _told("PartGone", host, post=1), st.sampled_from(HOSTS)),
+    st.builds(lambda host: _told("PartRefused", host, code="cwd", why=f"no folder on {host}"), st.sampled_from(HOSTS)),
     st.builds(lambda: ev.GangReleased(at=5.0, key=1, attempt=1)),
 )
 
