@@ -59,6 +59,7 @@ def main() -> int:
                 save(folder / "checkpoint", model, step)
             with (folder / "steps").open("a") as file:
                 file.write(json.dumps({"step": step, "world": world, "from": first, "loss": loss.item()}) + "\n")
+    dist.barrier()
     dist.destroy_process_group()
     return 0
 

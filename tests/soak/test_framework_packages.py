@@ -62,6 +62,7 @@ dist.all_reduce(most, dist.ReduceOp.MAX)
 assert torch.equal(least, most), "the ranks have different weights"
 assert loss < 0.01, loss
 print(f"rank {rank} of {size} local {os.environ['LOCAL_RANK']}", flush=True)
+dist.barrier()  # without it torch 2.14 aborts a rank whose peers still send, under its own torchrun too
 dist.destroy_process_group()
 """
 FOUR = [f"rank {rank} of 4 local {rank % 2}" for rank in range(4)]
