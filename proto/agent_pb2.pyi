@@ -1053,7 +1053,7 @@ class Hosts(_message.Message):
     def __init__(self, hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., number: _Optional[int] = ..., grow: _Optional[bool] = ..., changed: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class Signal(_message.Message):
-    __slots__ = ("wish", "kind", "signal", "reason", "kill_after", "period", "notice")
+    __slots__ = ("wish", "kind", "signal", "reason", "kill_after", "period", "notice", "unless_begun")
     WISH_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
@@ -1061,6 +1061,7 @@ class Signal(_message.Message):
     KILL_AFTER_FIELD_NUMBER: _ClassVar[int]
     PERIOD_FIELD_NUMBER: _ClassVar[int]
     NOTICE_FIELD_NUMBER: _ClassVar[int]
+    UNLESS_BEGUN_FIELD_NUMBER: _ClassVar[int]
     wish: int
     kind: str
     signal: int
@@ -1068,7 +1069,8 @@ class Signal(_message.Message):
     kill_after: bool
     period: int
     notice: int
-    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ..., notice: _Optional[int] = ...) -> None: ...
+    unless_begun: bool
+    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ..., notice: _Optional[int] = ..., unless_begun: _Optional[bool] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("stopped",)

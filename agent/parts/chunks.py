@@ -51,10 +51,12 @@ class Chunks:
             self._waiting[chunk] = left
         return True
 
-    def clear(self) -> None:
-        """Nothing that waits will run."""
+    def clear(self) -> list[str]:
+        """Nothing that waits will run: the uids of what waited."""
+        left = list(self._chunk_of)
         self._waiting.clear()
         self._chunk_of.clear()
+        return left
 
     @property
     def go_on_alone(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import os
 import signal
 import time
@@ -11,7 +12,8 @@ from agent.checkpoint import app
 from agent.checkpoint import site as site_method
 from agent.core import checkpoint, decide
 from agent.core import effects as eff
-from agent.core.part import Part, Stage
+from agent.core.part import Part, Request, RequestKind, Stage
+from agent.launch import outputs
 from agent.launch.site import Site
 from agent.launch.timeleft import TimeLeft
 from agent.parts import report_messages as messages
@@ -26,6 +28,8 @@ from agent.starter.protocol import answers, orders
 from agent.starter.protocol.reports import End
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
+
+log = logging.getLogger("lava-agent")
 
 SPARE_WAKES = 1000
 """Times of parts that are over which may be kept."""
@@ -63,6 +67,21 @@ class PartControl:
         self.staging = Stager(site, table, reporter, starter)
         self._wakes: list[tuple[float, str]] = []
         """A heap of (CLOCK_BOOTTIME, uid): when ``decide.tick`` is due for a part."""
+
+    def asked(self, entry: Entry, asked: pb.Signal) -> None:
+        """The master asks for a signal, an end, a checkpoint."""
+        if asked.unless_begun:
+            answer = pb.Granted(wish=asked.wish, ok=False, why="it has begun")
+            self._reporter.put(messages.about(entry, granted=answer), entry)
+            return
+        kind = RequestKind.named(asked.kind)
+        request = Request(asked.wish, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
+        if asked.HasField("period"):
+            entry.set_checkpoint_period(asked.period, now())
+        log.info("job %s: %s asked (%d)", outputs.show(entry.key), asked.kind, asked.wish)
+        self.apply(entry, *decide.asked(entry.part, request, now()))
+        if kind is RequestKind.KILL and entry.end is not None:
+            self.staging.killed(entry, asked.reason, now())
 
     def stop(self, entry: Entry, stopped: bool) -> None:
         """Suspend or resume a part."""

@@ -16,7 +16,7 @@ import msgspec
 from agent.checkpoint.holding import Holding
 from agent.core import decide
 from agent.core.lease import Granted
-from agent.core.part import Part, Request, RequestKind, Stage
+from agent.core.part import Part, RequestKind, Stage
 from agent.launch import build, gpus, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
@@ -162,6 +162,9 @@ class Runner:
         """
         if why := self._why_not(welcome):
             return why
+        # the greeting does not tell of what waits here: the master orders anew what of it is still to run
+        for uid in self.chunks.clear():
+            self._held.pop(uid, None)
         former = self._obeyed
         other = former.incarnation not in ("", welcome.incarnation)
         left = tuple(dict.fromkeys((*former.left, former.incarnation))) if other else former.left
@@ -176,7 +179,6 @@ class Runner:
         if other:
             log.warning("another store (%s): every part of the former one is ended", welcome.incarnation)
             self._held.clear()
-            self.chunks.clear()
             self.parts.end_all()
         self.holding.welcomed(welcome)
         self._granted = self._granted.greeted(greeted)
@@ -265,7 +267,7 @@ class Runner:
         elif what == "kill":
             self._order_kill(order, entry)
         elif entry is None and uid in self._held:
-            if what == "signal" and order.signal.kind in _ENDING and self.chunks.drop(uid):
+            if _ends(order) and self.chunks.drop(uid):
                 self._report_gone(order)
             else:
                 self._held[uid].append(order)
@@ -295,15 +297,7 @@ class Runner:
         elif what in ("copy_to", "copy_generation"):
             self.control.staging.ordered(entry, order, now())
         elif what == "signal":
-            asked = order.signal
-            kind = RequestKind.named(asked.kind)
-            request = Request(asked.wish, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
-            if asked.HasField("period"):
-                entry.set_checkpoint_period(asked.period, now())
-            log.info("job %s: %s asked (%d)", outputs.show(order.key), asked.kind, asked.wish)
-            self.control.apply(entry, *decide.asked(entry.part, request, now()))
-            if kind is RequestKind.KILL and entry.end is not None:
-                self.control.staging.killed(entry, asked.reason, now())
+            self.control.asked(entry, order.signal)
 
     def _order_kill(self, order: pb.Order, entry: Entry | None) -> None:
         if entry is not None and order.kill.leaves and entry.part.stage is Stage.RUNNING:
@@ -340,6 +334,9 @@ class Runner:
             self._look_after(self._take_gpus(start, cards))
             return
         if made is not None and uid in self._held and self.chunks.waits(start):
+            if any(_ends(one) for one in self._held[uid]):  # asked for before it was known to wait
+                self.chunks.drop(uid)
+                self._report_gone(order)
             return
         held = self._held.pop(uid, None)
         if held is None or uid in self.outbox.final or uid in self.table:
@@ -388,6 +385,11 @@ class Runner:
         task = asyncio.get_running_loop().create_task(work)
         self._lookups.add(task)
         task.add_done_callback(self._lookups.discard)
+
+
+def _ends(order: pb.Order) -> bool:
+    """Whether an order ends a part for good, killed, requeued or migrated."""
+    return order.WhichOneof("what") == "signal" and order.signal.kind in _ENDING
 
 
 def _finish(order: pb.Order) -> orders.Finish:

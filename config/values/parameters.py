@@ -93,6 +93,9 @@ _LIMITS = (
     Parameter("TASKLIMIT", v.task_limit),
 )
 
+MOST_IN_CHUNK = 1000
+"""Jobs of a chunk: it is dispatched in one commit."""
+
 QUEUE_PARAMETERS = (
     *_LIMITS,
     Parameter("DESCRIPTION", v.text, column=Column("description desc", 50)),
@@ -108,7 +111,7 @@ QUEUE_PARAMETERS = (
     Parameter("RUN_WINDOW", v.window_list, column=Column("run_window", 30)),
     Parameter("DISPATCH_WINDOW", v.window_list, column=Column("dispatch_window", 30)),
     Parameter("NEW_JOB_SCHED_DELAY", v.second_count, column=Column("new_job_sched_delay", 20)),
-    Parameter("CHUNK_JOB_SIZE", v.number(1), column=Column("chunk_job_size", 14)),
+    Parameter("CHUNK_JOB_SIZE", v.number(1, MOST_IN_CHUNK), column=Column("chunk_job_size", 14)),
     Parameter("JOB_ACCEPT_INTERVAL", v.number(0), column=Column("job_accept_interval", 20)),
     Parameter("DISPATCH_BY_QUEUE", v.yes_no),
     Parameter("HOSTLIMIT_PER_JOB", v.number(1), is_limit=True),

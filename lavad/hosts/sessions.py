@@ -11,7 +11,7 @@ from lavad.core.cluster.usage_index import MANY, changed_parts
 from lavad.core.job.job import Attempt, Job, Part
 from lavad.core.job.places import places_of
 from lavad.core.lang.ids import job_of
-from lavad.core.lang.states import PartState
+from lavad.core.lang.states import JobState, PartState
 from lavad.core.rules.effects import Effect, FinishPart, KillPart, effects_due, effects_of_end
 from lavad.wire.encode import ToAgent
 
@@ -196,10 +196,13 @@ class Session:
 
 
 def _awaits(job: Job, part: Part) -> bool:
-    """Whether the master waits for the host to start or end a part; all effects are computed last, as that is slow."""
-    if part.state in (PartState.OFFERED, PartState.STARTING):
-        return True
+    """Whether the master waits for the host to start or end a part; all effects are computed last, as that is slow.
+
+    One that waits in a chunk is started by its host, when those before it are over.
+    """
     run = job.run
+    if part.state in (PartState.OFFERED, PartState.STARTING):
+        return job.state is not JobState.WAIT or (run is not None and bool(run.pending_signals))
     if run is None or part.state not in (PartState.PREPARED, PartState.RUNNING) or not (run.refused or run.verdict):
         return False
     return any(isinstance(effect, KillPart | FinishPart) for effect in effects_due(job, places_of(run, part.host)))

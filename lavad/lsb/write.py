@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from config.model.values import Limits
-from lavad.core.job.chunk import slots_in
+from lavad.core.job.chunk import its_turn, slots_in
 from lavad.core.job.job import End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
@@ -181,7 +181,7 @@ def job_finish(job: Job, alike: OfClass) -> str:
     depend = job.depend.text if job.depend is not None else ""
     options = alike.options | (_JOB_NAME if job.name else 0) | (_DEPEND if depend else 0)
     number, submitted, when = job_of(job.key), int(job.submitted), int(job.since)
-    dispatched = int(run.dispatched) if run is not None else 0
+    dispatched = int(its_turn(run)) if run is not None else 0
     times, owner, files, asked, project, shell, reserved, after, described, limit, required, rest, command = alike.pieces
     named = _joined([len(hosts), *hosts])
     swap, average = max([end.max_swap for end in ends], default=0), max([end.avg_mem for end in ends], default=0)

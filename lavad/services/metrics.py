@@ -191,7 +191,7 @@ class Metrics:
 
     def _has_started(self, job: Job) -> None:
         run = job.run
-        if run is not None and run.started and job.key not in self._started:
+        if run is not None and run.started and job.key not in self._started and not run.chunk:  # most of which wait
             self._started.add(job.key)
             self.launched[self._labels(job.spec)].add(max(0.0, run.started - run.dispatched))
 

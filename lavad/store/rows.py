@@ -30,7 +30,7 @@ from lavad.core.events import (
     kind_of,
 )
 from lavad.core.job.checkpoints import sums_of
-from lavad.core.job.chunk import slots_in
+from lavad.core.job.chunk import its_turn, slots_in
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
@@ -147,7 +147,7 @@ def _sums(job: Job) -> Row:
     seconds = max(0.0, job.since - started)
     # of an attempt that ended at once the master knows no start
     slots = slots or sum(map(slots_in, run.parts)) * seconds
-    return run.dispatched, cpu, seconds, f" {hosts} ", slots, *gpus, *checkpoints
+    return its_turn(run), cpu, seconds, f" {hosts} ", slots, *gpus, *checkpoints
 
 
 _TOGETHER = frozenset((JobDispatched, PartStarted, JobFinished))

@@ -117,6 +117,7 @@ class Host:
     def welcomed(self) -> None:
         """A new stream: everything not acknowledged goes again, and nothing before it."""
         self.granted = self.granted.greeted(self.greeted)
+        self.waiting = []  # the master orders anew what is still to run
         if self.stream is not None:
             self.stream.welcomed = True
         if self.outbox:

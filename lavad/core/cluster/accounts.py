@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from operator import add, sub
 
 from lavad.core.cluster.charge import Account, account_of
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Attempt
 from lavad.core.job.spec import Spec
 
@@ -21,9 +22,10 @@ _MICRO = 1_000_000
 
 def held(run: Attempt, spec: Spec) -> Sums:
     """What an attempt adds to its account."""
-    slots = gpus = mem = 0
+    slots = running = gpus = mem = 0
     for part in run.parts:
         slots += part.slots
+        running += slots_in(part)
         gpus += len(part.gpus)
         for name, amount in part.reserved:
             if name == "mem":
@@ -32,7 +34,7 @@ def held(run: Attempt, spec: Spec) -> Sums:
         return 1, slots, 0, 0, gpus, 0, 0, 0, mem
     start = round(run.started * _MICRO)
     late, late_gpus = round(run.spent[0] * _MICRO), round(run.spent[1] * _MICRO)
-    return 1, slots, slots, slots * start - late, gpus, gpus, gpus * start - late_gpus, slots * (spec.limits.run or 0), mem
+    return 1, slots, running, running * start - late, gpus, gpus, gpus * start - late_gpus, running * (spec.limits.run or 0), mem
 
 
 class Accounts:

@@ -91,9 +91,9 @@ def _job_dispatched(cluster: Cluster, event: JobDispatched) -> None:
 
 
 class JobSuspended(JobEvent, frozen=True):
-    """RUN to USUSP (by a user) or SSUSP (by the system)."""
+    """RUN to USUSP (by a user) or SSUSP (by the system). A job of a chunk may begin before the master has heard of it."""
 
-    moves: ClassVar[Moves] = {S.RUN: None, S.SSUSP: None, S.USUSP: None}
+    moves: ClassVar[Moves] = {S.RUN: None, S.WAIT: None, S.SSUSP: None, S.USUSP: None}
 
     state: JobState = JobState.USUSP
     by: str = ""

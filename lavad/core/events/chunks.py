@@ -18,6 +18,7 @@ def pass_on(cluster: Cluster) -> None:
             heir = None if job is None else job.run
             if job is None or heir is None or heir.chunk != run.chunk or heir.parts[0].state in OVER:
                 continue
-            part = replace(heir.parts[0], slots=run.parts[0].slots, reserved=run.parts[0].reserved)
+            mine = run.parts[0]
+            part = replace(heir.parts[0], slots=mine.slots, reserved=mine.reserved)
             cluster.jobs.put(job.key, replace(job, run=replace(heir, parts=(part,), ahead=run.ahead[:place])))
             break

@@ -42,6 +42,8 @@ class JobRequeued(JobEvent, frozen=True):
     """The generation to go on from in place of the newest."""
     spec: int = 0
     """Number of its spec from now on, which has another memory limit; 0: its own."""
+    stopper: str = ""
+    """Who has it held from now on; "": the system."""
 
 
 @folds(JobRequeued)
@@ -73,6 +75,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         preempted_for=0,
         preempted_for_good=False,
         requeues=event.requeues or job.requeues,
+        stopper=event.stopper,
         barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
         gpus_before=gpus_with_attempt(job, run, event.at),
     )

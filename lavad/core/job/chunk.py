@@ -7,11 +7,19 @@ is left (``core.events.chunks``). Each is an attempt of its own: what becomes of
 
 from __future__ import annotations
 
-from lavad.core.job.job import Part, Placed
+from lavad.core.job.job import Attempt, Part, Placed
 from lavad.core.lang.states import JobState
 
 RUNS = frozenset({JobState.RUN, JobState.WAIT})
 """Of a job that neither has been suspended nor has lost its host."""
+
+
+def its_turn(run: Attempt) -> float:
+    """When an attempt got its slot: as it was dispatched, or those before it in its chunk were over."""
+    if not run.chunk:
+        return run.dispatched
+    ends = (part.end.started for part in run.parts if part.end is not None)
+    return run.started or next((at for at in ends if at), run.dispatched)
 
 
 def slots_in(part: Part | Placed) -> int:

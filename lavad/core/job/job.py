@@ -155,6 +155,8 @@ class PendingSignal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The reason given with the request (-C)."""
     notice: int = 0
     """Seconds that the job has at most from its warning (``-wa``), or the request of a checkpoint, to its end; 0: none."""
+    unless_begun: bool = False
+    """requeue: of a job that waits in a chunk; one that has begun meanwhile goes on."""
 
     @property
     def ends(self) -> bool:

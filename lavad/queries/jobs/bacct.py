@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from lavad.core.cluster.charge import gpus_with_attempt
 from lavad.core.job import checkpoints as job_checkpoints
 from lavad.core.job import gpu_use
+from lavad.core.job.chunk import its_turn
 from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
@@ -191,7 +192,7 @@ class _Report:
     def _times(self, job: Job) -> tuple[float, int, int]:
         """CPU time, wait and turnaround; whole seconds as LSF counts them."""
         cpu = self.factor * jobfacts.cpu_time(job)
-        dispatched = job.run.dispatched if job.run is not None else job.since
+        dispatched = its_turn(job.run) if job.run is not None else job.since
         return cpu, int(dispatched) - int(job.submitted), int(job.since) - int(job.submitted)
 
     def brief(self, job: Job, text: JobText) -> str:

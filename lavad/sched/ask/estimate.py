@@ -121,7 +121,7 @@ def _ends(cluster: Cluster) -> Iterator[tuple[int, float]]:
         job = cluster.jobs.rows[key]
         limit = cluster.specs.rows[job.spec].expected
         if job.run is not None and limit:
-            yield key, (job.run.started or job.run.dispatched) + limit
+            yield key, (job.run.started or job.run.dispatched + limit * len(job.run.ahead)) + limit
 
 
 def tries(cluster: Cluster) -> int:

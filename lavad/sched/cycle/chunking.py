@@ -21,11 +21,17 @@ AT_ONCE = 128
 """Jobs of one proposal, about: the master accepts it as a whole."""
 
 
-def most_in_chunk(state: CycleState, need: Need) -> int:
-    """The most jobs of this class that share a slot; 1: each has its own."""
-    if not state.cache.chunks or state.advance is not None:
+def most_in_chunk(builder: PlanBuilder, need: Need) -> int:
+    """The most jobs of this class that share a slot; 1: each has its own.
+
+    A chunk keeps its slot for as long as all of its jobs together: not where a single one's time is looked at, for what is
+    promised to others, for a window or a deadline, or for what it reserves.
+    """
+    if not builder.state.cache.chunks or builder.state.advance is not None or builder.slot_reservations.rows:
         return 1
-    return chunk_size(state.cluster, need.spec)
+    if need.decays or need.spec.deadline or (need.queue.run_window and not need.queue.ignore_deadline):
+        return 1
+    return chunk_size(builder.state.cluster, need.spec)
 
 
 def place_in_chunks(
@@ -36,7 +42,7 @@ def place_in_chunks(
     ``waiting``: how many keys there are; ``room``: slots that they may have.
     """
     found: list[tuple[Row, int]] = []
-    slots = 0
+    slots, waiting = 0, _by_groups(builder.state, need, waiting)
     for row in candidates if room > 0 else ():
         if count := min(units(builder.state, need, row)[0], room - slots):
             found.append((row, count))
@@ -45,7 +51,7 @@ def place_in_chunks(
             break
     placed = 0
     for row, count in found:
-        wanted = min(builder.left, _jobs_for(builder.state, row, count, most, waiting - placed, slots))
+        wanted = min(builder.left, waiting - placed, _jobs_for(builder.state, row, count, most, waiting - placed, slots))
         some = [*islice(keys, wanted)]
         _start(builder, need, row, some, count)
         placed += len(some)
@@ -63,6 +69,11 @@ def _jobs_for(state: CycleState, row: Row, count: int, most: int, jobs: int, slo
     return min(count * most, count * each + min(more, count))
 
 
+def _by_groups(state: CycleState, need: Need, jobs: int) -> int:
+    """How many of so many jobs may start by the limits of their job group."""
+    return min(jobs, state.ledger.group_left(need.spec.group)) if need.spec.group else jobs
+
+
 def _knows_chunks(state: CycleState, row: Row) -> bool:
     return state.cluster.hosts.rows[row.name].facts.chunks
 
@@ -70,8 +81,12 @@ def _knows_chunks(state: CycleState, row: Row) -> bool:
 def place_in_turn(
     builder: PlanBuilder, need: Need, candidates: Iterable[Row], keys: Iterator[int], waiting: int, most: int
 ) -> int:
-    """Place a chunk in one slot, if so many jobs that wait would share slots; how many jobs, 0: one starts alone."""
+    """Place a chunk in one slot, if so many jobs that wait would share slots; how many jobs, 0: one starts alone.
+
+    So where others come in between: those behind the first take no slot from them.
+    """
     state = builder.state
+    waiting = _by_groups(state, need, waiting)
     each = min(most, -(-waiting // max(1, state.free)))
     if each < 2 or state.limits.left(need.spec)[0] < 1:
         return 0

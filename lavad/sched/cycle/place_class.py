@@ -7,7 +7,7 @@ is looked at again when that has changed and not before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 
 from lavad.core.cluster.job_rows import JobRows
 from lavad.core.job.job import AVOIDED, Array, Job, Placed
@@ -61,6 +61,7 @@ class ClassPlacer:
         "need",
         "next_key",
         "reasons",
+        "separate",
         "short",
         "state",
     )
@@ -73,7 +74,7 @@ class ClassPlacer:
         entry.blocked = -1
         self.eligible = get_eligible(builder.state, need)
         self.candidates = _candidates(builder.state, need, self.eligible)
-        self.in_chunk = most_in_chunk(builder.state, need)
+        self.in_chunk = most_in_chunk(builder, need)
         """The most of its jobs that share a slot."""
         self.keys = keys_in_order(builder.state.cluster, need.number, entry)
         self.next_key: int | None = next(self.keys, None)
@@ -88,6 +89,8 @@ class ClassPlacer:
         """Whether an alternative of the requirement (`{..}||{..}@delay`) is still to come: time alone may place a job."""
         self.short: Need | None = None
         """Of jobs with roles: the need of the role that there was no room for."""
+        self.separate = 0
+        """Separate jobs of the class that this cycle has placed, many at once."""
         self.reasons: dict[int, int] = {}
         builder.state.cache.set_job_reasons(entry, self.reasons)
 
@@ -204,10 +207,17 @@ class ClassPlacer:
         if need.queue.new_job_sched_delay or not self._is_simple(in_turn=self.in_chunk > 1):
             return False
         room = min(self.left, state.limits.left(need.spec)[0])
-        if self.in_turn:
-            return bool(self._place_in_turn(self._only_submitted(bound), len(state.cluster.pending[need.number])))
-        if self.in_chunk > 1:
-            return bool(self._place_in_chunks(self._only_submitted(bound), len(state.cluster.pending[need.number]), room))
+        if self.in_chunk > 1 and (self.in_turn or bound is not None):
+            waiting = len(state.cluster.pending[need.number]) - self.separate
+            placed = self._place_in_turn(self._only_submitted(None), waiting)
+            self.separate += placed
+            if placed or self.in_turn:
+                return bool(placed)
+        elif self.in_chunk > 1:
+            run = [*islice(self._only_submitted(None), min(self.left, max(0, min(room, state.free)) * self.in_chunk))]
+            count = self._place_in_chunks(iter(run), len(run), room)
+            self._put_back(run[count:])
+            return bool(count)
         placed = 0
         for row in self.candidates if room > 0 else ():
             count = min(units(state, need, row)[0], room - placed)
@@ -217,7 +227,14 @@ class ClassPlacer:
                 placed += len(keys)
             if len(keys) < count or placed == room:
                 break
+        self.separate += placed
         return bool(placed)
+
+    def _put_back(self, keys: list[int]) -> None:
+        """The keys that were taken last come next again."""
+        if keys:
+            rest = () if self.next_key is None else (self.next_key,)
+            self.next_key, self.keys = keys[0], chain(keys[1:], rest, self.keys)
 
     def _only_submitted(self, bound: Order | None) -> Iterator[int]:
         """The keys of these jobs, up to ``bound``; each is taken, and the next one is ``next_key``."""

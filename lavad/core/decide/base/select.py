@@ -21,7 +21,7 @@ from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.core.site.rights import is_admin, may_control
 
-_STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING, "susp": SUSPENDED}
+_STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING | {JobState.WAIT}, "susp": SUSPENDED}
 MOST_LINES = 100
 """Elements of index lists in one request that are answered one by one, as LSF does; longer lists get one answer each."""
 FINISHED = "Job has already finished"

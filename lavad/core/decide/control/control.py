@@ -54,6 +54,8 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
         reason = _reason(cluster, job, caller)
         done = ask.done and not ask.now and ask.signal == 0
+        if done and job.state is JobState.WAIT:
+            return NOT_STARTED
         if job.state in WAITING:
             if done:
                 return NOT_STARTED
@@ -171,6 +173,8 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
         spec = cluster.specs.rows[job.spec]
         if job.state not in STARTED:
             return NOT_STARTED
+        if job.state is JobState.WAIT:
+            return [leave_chunk(job, caller.user, now, JobState.PEND)]
         if not may_migrate(cluster, spec):
             return "Job is not checkpointable or rerunnable"
         if job.run is not None and job.run.is_ending:

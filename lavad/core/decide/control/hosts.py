@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of, margin_of
+from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.specs import together
@@ -166,12 +167,15 @@ def _leave(cluster: Cluster, host: str, events: list[ev.Event], asked: set[int],
             continue
         spec = cluster.specs.rows[job.spec]
         ends = key in asked or job.run.is_ending
-        if not ends and not may_migrate(cluster, spec):
+        waits = job.state is JobState.WAIT
+        if not ends and not waits and not may_migrate(cluster, spec):
             stay += 1
             continue
         leave += 1
         asked.add(key)
-        if not ends:
+        if waits and not ends:
+            events.append(leave_chunk(job, by, now, JobState.PEND, f"host {host} is closed"))
+        elif not ends:
             pending = migration(cluster, spec, by, now, f"host {host} is closed")
             events.append(ev.SignalRequested(at=now, key=key, pending=pending))
     return leave, stay

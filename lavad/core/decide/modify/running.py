@@ -67,7 +67,7 @@ def modify_running(change: Change, job: Job) -> JobText:
     amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     run = job.run
     if run is not None and draft.spec.resreq != old.resreq:
-        parts = [part for part in run.parts if part.state not in OVER]
+        parts = [part for part in run.parts if part.state not in OVER and part.slots]  # in a chunk one has them for all
         amounts = tuple((part.host, reserved(part, draft.spec, old, cluster.conf)) for part in parts)
     change.decided.events.append(
         ev.JobModified(

@@ -104,6 +104,8 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
     for pending in run.pending_signals:
         if done and (pending.kind is SignalKind.REQUEUE or spec.checkpoint is None):
             return None  # it had ended before the request reached it
+        if pending.unless_begun and verdict is not None:
+            continue
         if pending.kind is SignalKind.REQUEUE:
             return ev.JobRequeued(
                 at=now,
@@ -112,6 +114,7 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
                 state=pending.state,
                 end=end,
                 top=bool(pending.by),
+                stopper=pending.by if pending.state is JobState.PSUSP else "",
                 avoid=hung_hosts(run),
                 why=f"requeued by {pending.by}" if pending.by else pending.said,
             )

@@ -17,6 +17,7 @@ from lavad.core.decide.report.gpus import befell, reported
 from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank
 from lavad.core.job.checkpoints import Checkpoints, Generation, made
+from lavad.core.job.chunk import RUNS
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.places import places_of
@@ -120,9 +121,13 @@ def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Even
     if pending is None or (pending.kind is SignalKind.CHECKPOINT and part is not run.parts[0]):
         return []  # the first host alone knows when a checkpoint is there
     runs_on = pending.kind is SignalKind.MIGRATE and not report.ok and run.verdict is None and not job.preempted_for_good
+    handled = ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)
+    if pending.unless_begun and not report.ok:
+        held = pending.state is JobState.PSUSP and job.state in RUNS
+        stop = ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=pending.by, why=pending.said)
+        return [handled, stop] if held else [handled]
     if pending.ends and not runs_on:
         return []
-    handled = ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)
     if not (report.ok and pending.kind is SignalKind.CHECKPOINT and pending.kill_after):
         return [handled]
     kill = PendingSignal(kind=SignalKind.KILL, at=now, by=pending.by, reason=pending.reason)

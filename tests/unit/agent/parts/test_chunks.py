@@ -22,6 +22,7 @@ from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import Refused
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
+from proto.version import PROTOCOL
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -165,9 +166,52 @@ def test_an_order_that_is_sent_again_is_one(run: Run) -> None:
     run(story)
 
 
+def test_another_stream_brings_anew_what_is_still_to_run(run: Run) -> None:
+    """Meanwhile the master may have given up what waits here, and started it elsewhere."""
+
+    def story(bench: Bench) -> None:
+        bench.start("a")
+        bench.start("b", lease=50.0)
+        bench.start("c")
+        bench.runner.welcomed(pb.Welcome(incarnation="i", epoch=1, protocol=PROTOCOL), now())
+        bench.start("c")
+        bench.over("a")
+        bench.over("c")
+        assert bench.line.begun == ["a", "c"]
+
+    run(story)
+
+
+def test_a_request_that_comes_with_the_start_ends_one_that_is_to_wait(run: Run) -> None:
+    def story(bench: Bench) -> None:
+        bench.start("a")
+        bench.sequence += 1
+        text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp")
+        start = pb.Start(sequence=bench.sequence, text=1, hosts=[pb.HostSlots(host="h", slots=1)], chunk="c")
+        kill = pb.Signal(wish=1, kind="kill")
+        orders = [pb.Order(key=98, attempt=1, uid="b", start=start), pb.Order(key=98, attempt=1, uid="b", signal=kill)]
+        bench.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=orders)))
+        bench.runner.flush()
+        assert bench.said() == [("b", "gone")]
+        bench.over("a")
+        assert bench.line.begun == ["a"]
+
+    run(story)
+
+
+def test_what_has_begun_is_not_taken_out_of_the_chunk(run: Run) -> None:
+    def story(bench: Bench) -> None:
+        bench.start("a")
+        bench.order("a", signal=pb.Signal(wish=3, kind="requeue", unless_begun=True))
+        (report,) = bench.runner.outbox.take()
+        assert (report.uid, report.granted.wish, report.granted.ok) == ("a", 3, False)
+
+    run(story)
+
+
 def test_one_whose_lease_has_passed_meanwhile_does_not_begin(run: Run) -> None:
     def story(bench: Bench) -> None:
-        bench.runner.welcomed(pb.Welcome(incarnation="i", epoch=1, protocol=bench.runner.hello(pb.Facts()).protocol), now() - 100)
+        bench.runner.welcomed(pb.Welcome(incarnation="i", epoch=1, protocol=PROTOCOL), now() - 100)
         bench.start("a")
         bench.start("b", lease=50.0)
         bench.start("c", lease=500.0)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.values import FairShare
 from lavad.core import events as ev
+from lavad.core.cluster.accounts import RUNNING, SLOTS
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control import control
+from lavad.core.decide.control.hosts import switch_hosts
+from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.switch import switch
 from lavad.core.events.apply import apply, apply_all
 from lavad.core.job.job import End
-from lavad.core.lang.asks import Caller, Kill, Requeue, Select, Stop, Switch
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Caller, Hosts, Kill, Migrate, Modify, Requeue, Select, Stop, Switch
 from lavad.core.lang.dependency import Question
 from lavad.core.lang.ids import job_of, show
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.rules.dependency_eval import counts_of
-from lavad.core.rules.effects import SignalPart, StartPart, effects_due
+from lavad.core.rules.effects import SignalPart, StartPart, StopPart, effects_due
 from tests.support.worlds.chunks import ChunkWorld
 from tests.support.worlds.snapshot import difference, snapshot
 
@@ -211,3 +218,65 @@ def test_one_that_waits_has_not_started_for_a_condition() -> None:
         counts = counts_of(world.cluster, question, job_of(first))
         assert (counts.pend, counts.start) == (4 - started, started)
         world.begins(last)
+
+
+def test_bstop_of_one_that_has_begun_meanwhile_suspends_it_and_does_not_run_it_again() -> None:
+    world = one_chunk()
+    key = waiting(world)[0]
+    ask(world, Stop(jobs=Select(ids=[show(key)])))
+    run = world.run_of(key)
+    world.hear("granted", key, run.uid, "h1", 1, False, "it has begun")
+    assert (world.cluster.jobs.rows[key].state, world.run_of(key).pending_signals) == (JobState.USUSP, ())
+    world.begins(key)
+    assert [type(effect) for effect in effects_due(world.cluster.jobs.rows[key])] == [StopPart]
+
+
+def test_one_that_was_to_leave_its_chunk_and_has_run_is_not_run_again() -> None:
+    world = one_chunk()
+    key = waiting(world)[0]
+    ask(world, Stop(jobs=Select(ids=[show(key)])))
+    world.ends(key, status=256)
+    assert world.cluster.finished[key].state is JobState.EXIT
+    check(world)
+
+
+def test_who_stopped_one_that_waits_is_known() -> None:
+    world = one_chunk()
+    key = waiting(world)[0]
+    ask(world, Stop(jobs=Select(ids=[show(key)])))
+    leaves(world, key)
+    assert world.cluster.jobs.rows[key].stopper == "alice"
+
+
+def test_bmig_and_a_host_that_is_closed_take_those_that_wait_out_of_the_chunk() -> None:
+    world = one_chunk()
+    first, second, *others = waiting(world)
+    world.apply(*control.migrate(world.cluster, Migrate(jobs=Select(ids=[show(first)])), ALICE, world.now).events)
+    leaves(world, first)
+    assert world.cluster.jobs.rows[first].state is JobState.PEND
+    root = Caller(user="root", uid=0, host="h1")
+    world.apply(*switch_hosts(world.cluster, Hosts(hosts=["h1"], close=True, migrate=True), root, world.now).events)
+    assert [len(world.run_of(key).pending_signals) for key in (second, *others)] == [1] * (1 + len(others))
+    leaves(world, second)
+    assert world.cluster.jobs.rows[second].state is JobState.PEND
+    check(world)
+
+
+def test_another_reservation_of_one_without_the_slot_changes_none() -> None:
+    world = ChunkWorld(4, hosts=("h1",), slots=1)
+    world.submit(array="1-4", resreq="rusage[mem=100]")
+    world.starts()
+    for key in list(world.cluster.started):
+        how = Modify(job=show(key), options={"R": "rusage[mem=200]"})
+        world.apply(*modify(world.cluster, how, JobText(command="true"), ALICE, world.now, datetime(2026, 11, 20, 12)).events)
+    assert dict(world.cluster.use.hosts["h1"].reserved) == {"mem": 200}
+
+
+def test_what_users_are_charged_while_jobs_of_chunks_run_is_what_runs() -> None:
+    world = ChunkWorld(3, hosts=("h1",), slots=2, share=FairShare(shares=(("default", 1),)))
+    world.submit(array="1-6")
+    world.starts()
+    for key in list(world.cluster.started)[:2]:
+        world.begins(key)
+    (row,) = world.cluster.accounts.rows.values()
+    assert (row[SLOTS], row[RUNNING]) == (2, 2)

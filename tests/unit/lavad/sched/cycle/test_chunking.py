@@ -6,11 +6,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import FairShare, Limits
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Placed
 from lavad.core.lang.ids import index_of
 from lavad.core.lang.ranges import Ranges
@@ -198,3 +200,52 @@ def test_who_has_few_jobs_gets_a_slot_for_each_in_turn() -> None:
     world.starts()
     sizes = {(world.cluster.spec_of(keys[0]).user, len(keys)) for keys in world.chunks().values()}
     assert sizes == {("ann", 1), ("bob", 4)}
+
+
+@pytest.mark.parametrize(
+    ("queue", "fields"),
+    [
+        ({"run_window": "0:00-23:59"}, {}),
+        ({}, {"deadline": 2_000_000.0}),
+        ({}, {"resreq": "rusage[mem=10:duration=1]"}),
+        ({"slot_reserve": 100}, {}),
+    ],
+    ids=["window", "deadline", "decay", "promise"],
+)
+def test_where_the_time_of_one_job_is_looked_at_each_has_its_own_slot(queue: dict[str, Any], fields: dict[str, Any]) -> None:
+    world = ChunkWorld(3, hosts=("h1",), slots=4, **queue)
+    if "slot_reserve" in queue:
+        world.submit(slots=5, user="bob")
+        world.hosts("h2", slots=1, chunks=True)
+        world.starts()
+    world.submit(array="1-20", **fields)
+    world.starts()
+    assert all(len(keys) == 1 for keys in world.chunks().values())
+
+
+def test_none_waits_in_a_chunk_for_jobs_that_cannot_start() -> None:
+    world = ChunkWorld(4, slots=2)
+    ready = [world.submit() for _ in range(4)]
+    later = [world.submit() for _ in range(20)]
+    for key in later:
+        world.cluster.jobs.put(key, replace(world.cluster.jobs.rows[key], not_before=world.now + 100, failures=1))
+    assert [job.key for job in world.starts()] == ready
+    assert all(len(keys) == 1 for keys in world.chunks().values())
+
+
+def test_none_waits_in_a_chunk_for_the_limit_of_a_group() -> None:
+    world = ChunkWorld(4, slots=2)
+    world.apply(ev.GroupSet(at=world.now, value=JobGroup(name="/g", owner="alice", limit=4)))
+    world.submit(array="1-20", group="/g")
+    world.starts()
+    assert sorted(len(keys) for keys in world.chunks().values()) == [1, 1, 1, 1]
+
+
+def test_users_whose_jobs_alternate_get_chunks_in_their_order() -> None:
+    world = ChunkWorld(4, slots=2)
+    keys = [(world.submit(user="ann"), world.submit(user="bob")) for _ in range(20)]
+    world.starts()
+    owners = Counter(world.cluster.spec_of(mine[0]).user for mine in world.chunks().values())
+    assert owners == {"ann": 2, "bob": 2}
+    assert {keys[0][0], keys[0][1]} <= set(world.cluster.started)
+    check_invariants(world.cluster)
