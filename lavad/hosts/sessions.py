@@ -128,7 +128,10 @@ class Session:
             self.wake.set()
 
     def resend_overdue(self, jobs: Iterable[Job], now: float) -> int:
-        """Send overdue starts, releases and ends again; returns the number of attempts concerned."""
+        """Send overdue starts, releases and ends again; returns the number of attempts concerned.
+
+        Those that wait in chunks are not counted: nothing is wrong, but a start that their host has dropped is known to nobody.
+        """
         waits: dict[str, tuple[float, float]] = {}
         count = 0
         for job in jobs:
@@ -138,7 +141,7 @@ class Session:
                 continue
             since, at = self._waits.get(run.uid, (now, now + OVERDUE))
             if now >= at:
-                count += 1
+                count += job.state is not JobState.WAIT
                 at = now + (now - since)
                 self._sent.pop(run.uid, None)
                 self.offer(run.uid, effects_due(job, places))
@@ -196,13 +199,10 @@ class Session:
 
 
 def _awaits(job: Job, part: Part) -> bool:
-    """Whether the master waits for the host to start or end a part; all effects are computed last, as that is slow.
-
-    One that waits in a chunk is started by its host, when those before it are over.
-    """
-    run = job.run
+    """Whether the master waits for the host to start or end a part; all effects are computed last, as that is slow."""
     if part.state in (PartState.OFFERED, PartState.STARTING):
-        return job.state is not JobState.WAIT or (run is not None and bool(run.pending_signals))
+        return True
+    run = job.run
     if run is None or part.state not in (PartState.PREPARED, PartState.RUNNING) or not (run.refused or run.verdict):
         return False
     return any(isinstance(effect, KillPart | FinishPart) for effect in effects_due(job, places_of(run, part.host)))

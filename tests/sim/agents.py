@@ -110,6 +110,7 @@ class Host:
         may = self.up and self.agent_up and not self.partitioned and (self.stream is None or not self.stream.up)
         if may and self.upstream is not None:
             self.stream = Stream(self.time)
+            self.waiting = []  # the master orders anew what is still to run
             self.greeted = self.time.now
             self.upstream.greet(self, self.stream)
         self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
@@ -117,7 +118,6 @@ class Host:
     def welcomed(self) -> None:
         """A new stream: everything not acknowledged goes again, and nothing before it."""
         self.granted = self.granted.greeted(self.greeted)
-        self.waiting = []  # the master orders anew what is still to run
         if self.stream is not None:
             self.stream.welcomed = True
         if self.outbox:
@@ -272,6 +272,9 @@ class Host:
 
     def _signalled(self, part: Part, effect: SignalPart) -> None:
         pending = effect.pending
+        if pending.unless_begun:
+            self._say(self._report("granted", part.key, part.uid, pending.number, False, "it has begun"))
+            return
         if pending.number not in part.signals:
             part.signals.add(pending.number)
             if pending.ends and not part.killing:

@@ -211,6 +211,8 @@ class Master:
     def _pump(self, session: Session) -> None:
         host = self.hosts[session.host]
         stream = self.streams[session.host]
+        if not stream.greeted:
+            return  # nothing comes before the welcome
         for effect in session.take_due():
             job = self.cluster.find_job(effect.key)
             live = job is not None and job.run is not None and is_part(job.run, effect.host, effect.uid)
@@ -277,6 +279,7 @@ class Master:
                 order = Order(kill, 0, True, 0, 0.0, 0.0)
                 stream.send("down", partial(host.take, order))
         stream.send("down", host.welcomed)
+        stream.greeted = True
         for job in jobs:
             if job.run is not None:
                 session.offer(job.run.uid, [effect for effect in effects_due(job) if effect.host == host.name])

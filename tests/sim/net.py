@@ -16,6 +16,8 @@ class Stream:
         self.up = True
         self.welcomed = False
         """Whether the host may speak on it: it was greeted back."""
+        self.greeted = False
+        """Whether the master has answered the greeting."""
         self.ends: dict[str, Callable[[Callable[[], None]], None]] = {}
         """Who takes what arrives on a way, if not at once."""
         self._time = time
