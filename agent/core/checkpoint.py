@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Sequence
+from enum import Enum
 
 import msgspec
 from msgspec.structs import replace
@@ -21,6 +22,21 @@ WAIT = 600.0
 """Seconds after which a requested checkpoint counts as failed, where the site gives no other time."""
 APP = "app"
 """The method by which the job's program writes its checkpoints itself."""
+OF_USERS = ("_OWNER", "_ADMIN")
+"""Ends of the names of the reasons (TermReason) for which users end a job themselves."""
+_REQUEUED = "TERM_REQUEUE"
+"""Begins the names of those after which the job starts again all the same."""
+LAST_LOOK = 10.0
+"""Seconds that an end waits at most for a last look into the folder."""
+
+
+class Look(Enum):
+    """What becomes of the last look into the folder of a part that has ended."""
+
+    NONE = "none"
+    """Nothing is waited for: it was answered, or takes too long."""
+    WAIT = "wait"
+    BEGIN = "begin"
 
 
 class PendingRequest(msgspec.Struct, frozen=True, gc=False):
@@ -160,6 +176,31 @@ def damaged(now: float, state: Checkpoints, generation: int, why: str) -> Decide
     told = ReportCheckpoint(state.uid, generation, seconds, why=why)
     state, effects = _failed(replace(state, seen=generation), f"checkpoint generation {generation} is damaged: {why}")
     return state, [told, *effects]
+
+
+def may_go_on(state: Checkpoints, status: int, reason: str) -> bool:
+    """Whether it matters, after the end of a part, what it has written last: its job may start again, or somebody has asked.
+
+    ``status``: a wait status; ``reason``: for which it was ended on request (the name of a TermReason), "" if it was not.
+    """
+    return bool(status or state.pending) and (not reason.endswith(OF_USERS) or reason.startswith(_REQUEUED))
+
+
+def last_look(now: float, ended: float, under_way: bool, begun: bool, within: float = LAST_LOOK) -> Look:
+    """What the end of a part of which ``may_go_on`` is true, and which waits since ``ended``, is to wait for.
+
+    ``under_way``: a look is not answered yet; ``begun``: one was begun after the end. One from before may have missed what was
+    written last, and the next begins when it is answered: both would read the same files.
+    """
+    if now >= ended + within or (begun and not under_way):
+        return Look.NONE
+    return Look.WAIT if under_way else Look.BEGIN
+
+
+def after_end(decided: Decided) -> Decided:
+    """The same for a part that has ended: all that could still be killed of it is its post-execution command."""
+    state, effects = decided
+    return state, [effect for effect in effects if not isinstance(effect, KillAll)]
 
 
 def _failed(state: Checkpoints, why: str) -> Decided:

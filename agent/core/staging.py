@@ -10,14 +10,13 @@ import math
 import msgspec
 from msgspec.structs import replace
 
+from agent.core.checkpoint import OF_USERS
 from agent.core.effects import Effect, ReportStaged, StageGeneration
 
 RETRY = 60.0
 """Seconds after a copy that failed until the next one is begun."""
 LONGEST_RETRY = 16 * RETRY
 """Of copies to other hosts, each of which may be full: twice as long each time, at most so long."""
-_OF_USERS = ("_OWNER", "_ADMIN")
-"""Ends of the names of the reasons (TermReason) for which users end a job themselves."""
 
 
 class Staging(msgspec.Struct, frozen=True):
@@ -120,7 +119,7 @@ def is_waited_for(status: int, reason: str, first: bool = True) -> bool:
     ``status``: a wait status; ``reason``: for which it was ended on request (the name of a TermReason), "" if it was not. How the
     job ends is said by its first host.
     """
-    return bool(status or not first) and not reason.endswith(_OF_USERS)
+    return bool(status or not first) and not reason.endswith(OF_USERS)
 
 
 def awaits(now: float, state: Staging, newest: int) -> bool:

@@ -19,6 +19,7 @@ from agent.launch.timeleft import TimeLeft
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.entry import Entry
+from agent.parts.folder_looks import FolderLooks
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import CHECKPOINT, STAGED, owner_of
 from agent.parts.spool import Spool
@@ -33,8 +34,6 @@ log = logging.getLogger("lava-agent")
 
 SPARE_WAKES = 1000
 """Times of parts that are over which may be kept."""
-SEARCH_TIMEOUT = 3600.0
-"""Seconds after which an unanswered search of a checkpoint folder is repeated: a large generation takes long to read."""
 
 
 def now() -> float:
@@ -64,7 +63,8 @@ class PartControl:
         self._monitor = monitor
         self._completion = completion
         self._time_left = time_left
-        self.staging = Stager(site, table, reporter, starter)
+        self._looks = FolderLooks(starter)
+        self.staging = Stager(site, table, reporter, starter, self._looks)
         self._wakes: list[tuple[float, str]] = []
         """A heap of (CLOCK_BOOTTIME, uid): when ``decide.tick`` is due for a part."""
 
@@ -80,8 +80,8 @@ class PartControl:
             entry.set_checkpoint_period(asked.period, now())
         log.info("job %s: %s asked (%d)", outputs.show(entry.key), asked.kind, asked.wish)
         self.apply(entry, *decide.asked(entry.part, request, now()))
-        if kind is RequestKind.KILL and entry.end is not None:
-            self.staging.killed(entry, asked.reason, now())
+        if kind is RequestKind.KILL:
+            self.killed(entry, asked.reason)
 
     def stop(self, entry: Entry, stopped: bool) -> None:
         """Suspend or resume a part."""
@@ -144,11 +144,7 @@ class PartControl:
             if entry.checkpoint is None or entry.part.stage is not Stage.RUNNING or entry.made is None:
                 continue
             self.apply_checkpoint(entry, *checkpoint.tick(now(), entry.checkpoint))
-            if entry.work.making or (entry.work.looked and now() < entry.work.looked + SEARCH_TIMEOUT):
-                continue
-            entry.work.looked = now()
-            folder, above = entry.checkpoint_folder(), entry.checkpoint.seen if entry.checkpoint.listed else None
-            self._starter.put(app.look(entry.uid, entry.made.user, folder, above, self._starter.protocol))
+            self._looks.periodic(entry, now())
 
     def found_checkpoints(self, found: answers.Folders | answers.Generations) -> None:
         """The result of a search: the checkpoints in a part's folder, of a starter of before without a look into them."""
@@ -156,19 +152,22 @@ class PartControl:
         if entry is None:
             return
         entry.work.looked = 0.0
-        if entry.checkpoint is None or (entry.end is not None and entry.work.copied is None):
+        if entry.checkpoint is None or entry.reported or found.error:
             return
         if isinstance(found, answers.Folders):
-            newest = app.newest(found.names)
-            if not entry.checkpoint.listed and entry.end is None:
-                self.apply_checkpoint(entry, *checkpoint.listed(entry.checkpoint, newest))
-            else:
-                self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, newest))
+            newest, first = app.newest(found.names), not entry.checkpoint.listed
+            if first:
+                self._learnt(entry, checkpoint.listed(entry.checkpoint, newest))
+            if not first or entry.work.searched:  # nothing better comes after an end
+                self._learnt(entry, checkpoint.found(now(), entry.checkpoint, newest))
             return
         for generation, size in found.whole:
-            self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))
+            self._learnt(entry, checkpoint.found(now(), entry.checkpoint, generation, size))
         for generation, why in found.damaged:
-            self.apply_checkpoint(entry, *checkpoint.damaged(now(), entry.checkpoint, generation, why))
+            self._learnt(entry, checkpoint.damaged(now(), entry.checkpoint, generation, why))
+
+    def _learnt(self, entry: Entry, decided: checkpoint.Decided) -> None:
+        self.apply_checkpoint(entry, *(checkpoint.after_end(decided) if entry.part.stage >= Stage.ENDED else decided))
 
     def _make_checkpoint(self, entry: Entry, kill: bool) -> None:
         """Start the site's program beside the job, under the job's lease."""
@@ -215,12 +214,23 @@ class PartControl:
             self.apply_checkpoint(entry, *checkpoint.found(now(), entry.checkpoint, generation, size))
 
     def waits_for_checkpoint(self, entry: Entry) -> bool:
-        """A part has ended: whether a checkpoint that is to end it is still being written, or copied. Others are given up."""
+        """A part has ended: whether a checkpoint that is to end it is still being written, looked for, or copied.
+
+        Others are given up. One that was lost is looked for alone: what wrote or copied one goes on without the part.
+        """
+        if entry.lost:
+            return self._looks.waits(entry, now())
         if entry.work.making and entry.checkpoint is not None:
             if checkpoint.waits_for_it(entry.checkpoint):
                 return True
             self._starter.put(orders.Kill((entry.work.making,)))
-        return self.staging.waits(entry, now())
+        return self._looks.waits(entry, now()) if entry.work.copied is None else self.staging.waits(entry, now())
+
+    def killed(self, entry: Entry, reason: str) -> None:
+        """The job is to be killed: a part of it that has ended already waits for less."""
+        if entry.part.stage >= Stage.ENDED:
+            self._looks.killed(entry, reason)
+            self.staging.killed(entry, reason, now())
 
     def sampled(self, usage: dict[str, pb.Usage]) -> None:
         """New usage samples, by uid: end parts that exceed a limit."""

@@ -53,7 +53,11 @@ class CheckpointWork:
     looked = 0.0
     """When the look into its folder began that is still unanswered; 0: there is none."""
     searched = False
-    """Its folder was looked into after its end."""
+    """A look into its folder was begun after its end."""
+    ended = 0.0
+    """Since when its end waits for such a look (CLOCK_BOOTTIME); 0: it has not waited for one."""
+    hurried = False
+    """A user has killed the job after this end, which waits no longer."""
     making = ""
     """The uid of the part that writes one now."""
     copying = ""

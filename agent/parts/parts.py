@@ -132,8 +132,6 @@ class Parts:
             self._reporter.put(messages.started(entry), entry)
         for news in status.news:
             self._task_report(entry, news)
-        if status.end is not None and not entry.reported:
-            entry.begin_checkpoints(now(), self._site)
         self._reconcile_end(entry, status)
 
     def _reconcile_end(self, entry: Entry, status: PartStatus) -> None:
@@ -197,7 +195,7 @@ class Parts:
             self._ended(entry, entry.end)  # it waited for this
 
     def look_for_checkpoints(self) -> None:
-        """Look for checkpoints of parts that run, and for those whose end waits for a copy of its newest one no longer."""
+        """Look for checkpoints of parts that run, and for those whose end waits for its newest one no longer."""
         self._control.look_for_checkpoints()
         for entry in self._table:
             self._waited(entry)
@@ -209,9 +207,13 @@ class Parts:
             self._waited(entry)
 
     def _waited(self, entry: Entry) -> None:
-        """If its end waits for the copy of a checkpoint: whether it still does."""
-        waits = entry.work.copied is not None and not entry.work.copying and entry.writing is Writing.NOT_BEGUN
-        if entry.end is not None and waits and not entry.reported:
+        """If its end waits for a look into its folder, or the copy of a checkpoint: whether it still does."""
+        if entry.reported:
+            return
+        waits = bool(entry.work.ended) or entry.work.copied is not None
+        if entry.lost:
+            self._tell_lost(entry)
+        elif entry.end is not None and waits and not entry.work.copying and entry.writing is Writing.NOT_BEGUN:
             self._ended(entry, entry.end)
 
     def _command_ended(self, uid: str, end: End | None, reason: str | None) -> None:
@@ -269,13 +271,16 @@ class Parts:
 
     def _ended(self, entry: Entry, end: End) -> None:
         if entry.end is None:
+            entry.begin_checkpoints(now(), self._site)  # that it runs is not told of one that ends at once
             if (status := decide.status_of_end(entry.part, end.status)) != end.status:
                 end = end._replace(status=status)
             entry.end = end
             entry.use = messages.use_of(end, self._monitor.final(entry))
             entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem)
             entry.part = decide.ended(entry.part)
-        if entry.reported or (entry.part.rules.after and not entry.over) or self._control.waits_for_checkpoint(entry):
+        if entry.reported or entry.lost or (entry.part.rules.after and not entry.over):
+            return
+        if self._control.waits_for_checkpoint(entry):
             return
         if entry.writing is Writing.NOT_BEGUN:
             self._completion.close(entry)
@@ -296,14 +301,20 @@ class Parts:
         self._completion.forget_if_done(entry)
 
     def _lost(self, entry: Entry, reason: str) -> None:
-        if entry.reported:
+        if entry.reported or entry.lost:
             return
+        if entry.part.stage < Stage.GONE:
+            entry.begin_checkpoints(now(), self._site)
         entry.lost, entry.over = reason, True
         self._resizing.over(entry)
         entry.part = decide.gone(entry.part)
         self._monitor.final(entry)
         log.warning("job %s: %s", outputs.show(entry.key), reason)
-        self._completion.tell(entry)
+        self._tell_lost(entry)
+
+    def _tell_lost(self, entry: Entry) -> None:
+        if not self._control.waits_for_checkpoint(entry):
+            self._completion.tell(entry)
 
     def _refuse(self, entry: Entry, code: str, why: str) -> None:
         why = " ".join(why.split())

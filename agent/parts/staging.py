@@ -8,7 +8,6 @@ from __future__ import annotations
 import signal
 import time
 
-from agent.checkpoint import app
 from agent.checkpoint import site as site_method
 from agent.core import staging
 from agent.core.effects import Effect, ReportStaged, Send, StageGeneration
@@ -16,6 +15,7 @@ from agent.launch import checkpoints
 from agent.launch.site import Site
 from agent.parts import report_messages as messages
 from agent.parts.entry import CheckpointWork, Entry
+from agent.parts.folder_looks import FolderLooks
 from agent.parts.job_report import STAGED, owner_of
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import orders
@@ -30,7 +30,8 @@ REMOVAL = 10.0
 class Stager:
     """Carries out what ``agent.core.staging`` decides. Times are CLOCK_BOOTTIME."""
 
-    def __init__(self, site: Site, table: PartTable, reporter: Reporter, starter: Outgoing) -> None:
+    def __init__(self, site: Site, table: PartTable, reporter: Reporter, starter: Outgoing, looks: FolderLooks) -> None:
+        self._looks = looks
         self._site = site
         self._table = table
         self._reporter = reporter
@@ -94,24 +95,15 @@ class Stager:
             self.give_up(entry, now)
             return False
         work.copied = staging.part_ended(work.copied, now)
-        if now >= work.copied.ended + checkpoints.timeout(self._site):
+        within = checkpoints.timeout(self._site)
+        if now >= work.copied.ended + within:
             return bool(work.copying)
-        if self._searches(entry, now):
+        if self._looks.waits(entry, now, within):
             return True
         if _may_write(entry):
             self._apply(entry, *staging.look(now, work.copied, known))
             return bool(work.copying) or staging.awaits(now, work.copied, known)
         return bool(work.copying) or staging.is_due(now, work.copied, known) or staging.awaits(now, work.copied, known)
-
-    def _searches(self, entry: Entry, now: float) -> bool:
-        """Whether the folder is still looked into for what the program has written last, as it ended."""
-        work = entry.work
-        if entry.made is None or entry.checkpoint is None or work.searched or work.looked:
-            return bool(work.looked)
-        work.searched, work.looked = True, now
-        folder, above = entry.checkpoint_folder(), entry.checkpoint.seen
-        self._starter.put(app.look(entry.uid, entry.made.user, folder, above, self._starter.protocol))
-        return True
 
     def killed(self, entry: Entry, reason: str, now: float) -> None:
         """A part that has ended is to be killed: by a user, who does not wait for a copy, or as its checkpoint is made."""

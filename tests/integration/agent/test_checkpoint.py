@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 
 from proto import agent_pb2 as pb
@@ -43,6 +45,26 @@ def test_a_checkpoint_is_asked_for_seen_and_told(master: FakeMaster, host: Agent
     assert master.wait_for(order.uid, "ended").ended.status == 9
     assert [r.checkpointed.generation for r in master.of(order.uid, "checkpointed")] == [1, 2]
     assert "TERM_CHKPNT" in (host.folder / "work" / "out").read_text()
+
+
+def test_what_a_job_wrote_as_it_died_is_told_before_its_end_also_by_an_agent_that_comes_later(
+    master: FakeMaster, host: AgentHost
+) -> None:
+    order = run(master, host)
+    pid = master.wait_for(order.uid, "started").started.pid
+    host.kill()
+    os.kill(pid, signal.SIGUSR1)
+    gen = host.folder / "work" / "ckpt" / "7" / "gen-1"
+    wait_until(gen.exists, 30, "the checkpoint")
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 30, "the job's end")
+    count = len(master.hellos)
+    host.start()
+    wait_until(lambda: len(master.hellos) > count, 30, "the agent")
+    assert master.wait_for(order.uid, "ended").ended.status == signal.SIGKILL
+    (told,) = master.of(order.uid, "checkpointed")
+    assert (told.checkpointed.generation, told.checkpointed.why) == (1, "")
+    assert told.serial < master.of(order.uid, "ended")[0].serial
 
 
 def test_checkpoints_come_by_themselves_and_a_restart_goes_on_from_one(master: FakeMaster, host: AgentHost) -> None:

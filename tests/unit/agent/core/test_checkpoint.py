@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+
+import pytest
 
 from agent.checkpoint import app
 from agent.core import checkpoint
-from agent.core.checkpoint import SIGNAL, WAIT
+from agent.core.checkpoint import LAST_LOOK, SIGNAL, WAIT, Look
 from agent.core.effects import Answer, KillAll, MakeCheckpoint, ReportCheckpoint, Send
 from agent.starter.part.user_files import find_folders
 from agent.starter.protocol.orders import FindFolders
@@ -138,3 +141,46 @@ def test_the_site_says_how_long_a_program_has_for_its_checkpoint() -> None:
     state, _ = checkpoint.ask(0.0, state, 1, False)
     state, effects = checkpoint.tick(6.0, state)
     assert Answer("u", 1, False, "no checkpoint was written within 5 seconds") in effects
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "may"),
+    [
+        (0, "", False),
+        (signal.SIGKILL, "", True),
+        (1 << 8, "", True),
+        (signal.SIGKILL, "TERM_PREEMPT", True),
+        (signal.SIGKILL, "TERM_OWNER", False),
+        (signal.SIGKILL, "TERM_FORCE_ADMIN", False),
+        (signal.SIGKILL, "TERM_REQUEUE_OWNER", True),
+    ],
+)
+def test_after_which_ends_it_matters_what_was_written_last(status: int, reason: str, may: bool) -> None:
+    state = checkpoint.begin("u", -1, 0.0, 0.0, 0.0)
+    assert checkpoint.may_go_on(state, status, reason) is may
+
+
+def test_what_somebody_has_asked_for_matters_after_a_good_end() -> None:
+    state, _ = checkpoint.ask(1.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
+    assert checkpoint.may_go_on(state, 0, "")
+
+
+@pytest.mark.parametrize(
+    ("passed", "under_way", "begun", "look"),
+    [
+        (0.0, False, False, Look.BEGIN),
+        (0.0, True, False, Look.WAIT),
+        (1.0, True, True, Look.WAIT),
+        (1.0, False, True, Look.NONE),
+        (LAST_LOOK, True, True, Look.NONE),
+        (LAST_LOOK, False, False, Look.NONE),
+    ],
+)
+def test_an_end_waits_for_one_look_that_began_after_it(passed: float, under_way: bool, begun: bool, look: Look) -> None:
+    assert checkpoint.last_look(1000.0 + passed, 1000.0, under_way, begun) is look
+
+
+def test_what_has_ended_is_not_killed() -> None:
+    state, _ = checkpoint.ask(1.0, checkpoint.begin("u", -1, 0.0, 0.0, 0.0), 5, True)
+    _, effects = checkpoint.after_end(checkpoint.found(2.0, state, 1))
+    assert effects == [ReportCheckpoint("u", 1, 1.0), Answer("u", 5)]
