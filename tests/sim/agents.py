@@ -15,28 +15,13 @@ from lavad.core.job.job import End
 from lavad.core.job.reports import PartReport
 from lavad.core.rules.effects import Effect, KillPart, ReleasePart, SignalPart, StartPart, StopPart, TellHosts
 from lavad.core.site.host import Facts
-from tests.sim.net import Stream
+from tests.sim.net import Order, Stream
 from tests.sim.timeline import Timeline
 from tests.sim.watch import Watch
 from tests.support.worlds.reports import report_of
 
 HEARTBEAT = 10.0
 KILL_TIME = 8.0
-
-
-class Order:
-    """What travels from the master to a host."""
-
-    def __init__(
-        self, effect: Effect, slots: int, first: bool, sequence: int, expires: float, lease: float, chunk: str = ""
-    ) -> None:
-        self.effect = effect
-        self.chunk = chunk
-        self.slots = slots
-        self.first = first
-        self.sequence = sequence
-        self.expires = expires
-        self.lease = lease
 
 
 class Upstream(Protocol):

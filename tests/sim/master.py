@@ -32,8 +32,8 @@ from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from lavad.store.batch import Batch, batch_of
 from proto.answers import Answer
-from tests.sim.agents import Host, Order
-from tests.sim.net import Stream
+from tests.sim.agents import Host
+from tests.sim.net import Order, Stream
 from tests.sim.timeline import Timeline
 from tests.support.worlds.snapshot import snapshot
 from tests.support.worlds.world import QUIET

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lavad.core.rules.effects import Effect
 from tests.sim.timeline import Timeline
 
 SLOWEST = 0.4
+
+
+class Order:
+    """What travels from the master to a host."""
+
+    def __init__(
+        self, effect: Effect, slots: int, first: bool, sequence: int, expires: float, lease: float, chunk: str = ""
+    ) -> None:
+        self.effect = effect
+        self.chunk = chunk
+        self.slots = slots
+        self.first = first
+        self.sequence = sequence
+        self.expires = expires
+        self.lease = lease
 
 
 class Stream:
