@@ -30,7 +30,7 @@ SILENCE_LIMIT = 15.0
 SAMPLE_PAUSE = 5.0
 SEND_PAUSE = 0.002
 """Seconds between two messages: what comes in a short time goes together."""
-CHUNK_PAUSE = 0.02
+CHUNK_PAUSE = 0.04
 """The same while most slots have a next job here, which does not wait for the master."""
 CERTIFICATE_PAUSE = 5.0
 

@@ -23,6 +23,7 @@ class Aim:
 
 AIMS = (
     Aim("no-op array, beside HyperQueue", "beside_throughput_array_hyperqueue", 3, "ratio", more=True),
+    Aim("the same with CHUNK_JOB_SIZE", "beside_throughput_chunks_hyperqueue", 3, "ratio", more=True),
     Aim("no-op array, beside what the starter does alone", "throughput_array", 0.9, "ratio", more=True),
     Aim("CPU of all of lava for a no-op job", "cpu_per_job_all", 1.1),
     Aim("separate no-op jobs, beside HyperQueue", "beside_throughput_single_hyperqueue", 5, "ratio", more=True),
