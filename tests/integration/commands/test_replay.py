@@ -38,28 +38,30 @@ def test_a_cluster_decides_the_same_again(tmp_path: Path) -> None:
         path = next(tmp_path.rglob("lsb.queues"))
         path.write_text(path.read_text() + QUEUES)
         cluster.run("badmin reconfig")
-        _mixed(cluster, 0)
+        arrays = [_mixed(cluster, 0)]
         scheduler = _child(cluster.pid("lavad"), "lava-sched")
         os.kill(scheduler, signal.SIGKILL)
-        _mixed(cluster, 1)
+        arrays.append(_mixed(cluster, 1))
         cluster.kill("lavad")
         cluster.up()
         again = cluster.submit("-r -n 4 -m host2 -J lost sleep 30")
         cluster.wait_for(again, "RUN")
-        _mixed(cluster, 2)
+        arrays.append(_mixed(cluster, 2))
         cluster.kill_host("host2")
         wait_until(lambda: cluster.run("bhosts -noheader -o status host2", ok=False).stdout.strip() != "ok", 20, "host2 away")
         cluster.run("bkill -q big 0", ok=False)
         assert cluster.run("lava replay").returncode == 0
         cluster.up()
+        for array in arrays:
+            cluster.wait_end(array, timeout=60)
         cluster.run("bkill 0", ok=False)
         _wait_idle(cluster)
         _check(cluster, tmp_path)
 
 
-def _mixed(cluster: Cluster, turn: int) -> None:
-    """Some of everything."""
-    cluster.submit(f"-J a{turn}[1-40]%3 true")
+def _mixed(cluster: Cluster, turn: int) -> int:
+    """Some of everything; the array of it, whose elements are all dispatched in the end."""
+    array = cluster.submit(f"-J a{turn}[1-40]%3 true")
     first = cluster.submit("-q fair -n 2 sleep 0.5")
     cluster.submit(f"-w 'done({first})' -q fair true")
     cluster.submit(f"-w 'ended(a{turn})' -R 'rusage[mem=10]' true")
@@ -69,6 +71,7 @@ def _mixed(cluster: Cluster, turn: int) -> None:
     for number in range(10):
         cluster.submit(f"-q {('normal', 'fair')[number % 2]} -sp {number + 1} sleep 0.1")
     cluster.wait_end(urgent)
+    return array
 
 
 def _child(pid: int, name: str) -> int:
@@ -99,5 +102,5 @@ def _check(cluster: Cluster, folder: Path) -> None:
     assert whatif["changed"]["slots"] == whatif["recorded"]["slots"] + 8
     assert whatif["changed"]["mean_wait"] < whatif["recorded"]["mean_wait"]
     decided = found["decisions"]
-    assert decided["JobDispatched"] > 150
+    assert decided["JobDispatched"] > 120
     assert decided["JobSuspended"] > 0
