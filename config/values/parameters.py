@@ -111,7 +111,6 @@ QUEUE_PARAMETERS = (
     Parameter("RUN_WINDOW", v.window_list, column=Column("run_window", 30)),
     Parameter("DISPATCH_WINDOW", v.window_list, column=Column("dispatch_window", 30)),
     Parameter("NEW_JOB_SCHED_DELAY", v.second_count, column=Column("new_job_sched_delay", 20)),
-    Parameter("CHUNK_JOB_SIZE", v.number(1, MOST_IN_CHUNK), column=Column("chunk_job_size", 14)),
     Parameter("JOB_ACCEPT_INTERVAL", v.number(0), column=Column("job_accept_interval", 20)),
     Parameter("DISPATCH_BY_QUEUE", v.yes_no),
     Parameter("HOSTLIMIT_PER_JOB", v.number(1), is_limit=True),
@@ -181,15 +180,24 @@ QUEUE_PARAMETERS = (
     Parameter("CHKPNT_METHOD", v.text),
     _shown("RERUNNABLE", v.yes_no, 10),
     _shown("MAX_JOB_REQUEUE", v.number(0)),
+    _shown("CHUNK_JOB_SIZE", v.number(1, MOST_IN_CHUNK), 14),
     _shown("JOB_ACTION_WARNING_TIME", v.minutes, text=_minutes),
     _shown("JOB_WARNING_ACTION", v.text),
 )
 
 _OF_QUEUES = {parameter.name: parameter for parameter in QUEUE_PARAMETERS}
-_BOTH_SHOW = ("RES_REQ", "GPU_REQ", "PRE_EXEC", "POST_EXEC", "HOST_PRE_EXEC", "HOST_POST_EXEC", "REQUEUE_EXIT_VALUES")
+_BOTH_SHOW = (
+    "RES_REQ",
+    "GPU_REQ",
+    "PRE_EXEC",
+    "POST_EXEC",
+    "HOST_PRE_EXEC",
+    "HOST_POST_EXEC",
+    "REQUEUE_EXIT_VALUES",
+    "CHUNK_JOB_SIZE",
+)
 _BOTH_HAVE = (
     "DESCRIPTION",
-    "CHUNK_JOB_SIZE",
     "NICE",
     "RERUNNABLE",
     "JOB_STARTER",

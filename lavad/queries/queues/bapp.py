@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from config.model.queue import ApplicationConfig
 from config.values.parameters import APPLICATION_PARAMETERS
+from lavad.core.job.chunk import slots_in
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import JobState
 from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.formats import RULE
 from lavad.queries.frame.request import Request, Shown, err, leave, out
@@ -49,8 +51,9 @@ def _counts(request: Request) -> dict[str, Counter[str]]:
     for job in cluster.jobs.rows.values():
         spec = view.spec(job)
         if spec.app in found:
-            kind = "SUSP" if job.state in STOPPED else "RUN" if job.run is not None else "PEND"
-            slots = sum(part.slots for part in job.run.parts) if job.run is not None else spec.slots
+            waits = job.run is None or job.state is JobState.WAIT
+            kind = "SUSP" if job.state in STOPPED else "PEND" if waits else "RUN"
+            slots = sum(map(slots_in, job.run.parts)) if job.run is not None else spec.slots
             found[spec.app][kind] += slots
     for array in cluster.arrays.rows.values():
         spec = view.spec(array)

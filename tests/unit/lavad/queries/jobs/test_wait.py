@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from config.model.queue import ApplicationConfig
 from lavad.core import events as ev
 from lavad.core.job.job import End, Placed
 from lavad.core.lang.ids import key_of
@@ -58,3 +60,18 @@ def test_the_time_that_it_waits_there_is_pending(c: QueryCluster) -> None:
     pend, _, run = words(c, "bhist", "7[2]")[-7:][:3]
     assert run == "5"
     assert int(pend) > 14
+
+
+def test_an_application_profile_counts_it_as_pending() -> None:
+    cluster = QueryCluster()
+    conf = cluster.cluster.conf
+    cluster.feed(ev.Configured(at=at("11:00:00"), conf=replace(conf, apps=(ApplicationConfig(name="short", chunk_job_size=4),))))
+    cluster.submit(7, name="a", indices="1-4", app="short")
+    now = at("11:34:00")
+    parts = (Placed(host="ol1", slots=0),), (Placed(host="ol1", slots=1),)
+    cluster.feed(
+        ev.JobDispatched(at=now, key=FIRST, attempt=1, uid="u1", parts=parts[0], chunk="u1"),
+        ev.JobDispatched(at=now, key=LAST, attempt=1, uid="u2", parts=parts[1], chunk="u1", waits=True, ahead=(FIRST,)),
+    )
+    assert words(cluster, "bapp", "short", noheader=True) == ["short", "4", "3", "1", "0"]
+    assert "CHUNK_JOB_SIZE:  4" in cluster.ask("bapp", "short", l=True)[0]
