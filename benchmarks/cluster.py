@@ -30,6 +30,7 @@ ALONE = ("lavad", "agent", "starter")
 AGAIN = 0.05
 """Seconds until a query that has to wait is asked again."""
 CHUNKS, CHUNK_SIZE = "chunks", 8
+"""A queue whose jobs go in chunks, and how many of them together (CHUNK_JOB_SIZE)."""
 QUIET = 0.03
 """CPU seconds in a pause below which daemons count as idle."""
 

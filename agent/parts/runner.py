@@ -388,7 +388,7 @@ class Runner:
 
 
 def _ends(order: pb.Order) -> bool:
-    """Whether an order ends a part for good, killed, requeued or migrated."""
+    """Whether an order ends this attempt: its job is killed, requeued or migrated."""
     return order.WhichOneof("what") == "signal" and order.signal.kind in _ENDING
 
 

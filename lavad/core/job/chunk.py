@@ -22,6 +22,14 @@ def its_turn(run: Attempt) -> float:
     return run.started or next((at for at in ends if at), run.dispatched)
 
 
+def end_by_limit(run: Attempt, limit: float) -> float:
+    """When a run limit, in seconds, is up: of a job that waits behind others, once each of them has run for as long.
+
+    What counts is the last job of a chunk: it has the slot from the dispatch on, and runs after the others.
+    """
+    return (run.started or run.dispatched + limit * len(run.ahead)) + limit
+
+
 def slots_in(part: Part | Placed) -> int:
     """The slots that a part runs in, whichever job of its chunk has them."""
     return part.slots or 1

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Job, Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED
@@ -30,8 +31,7 @@ def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     paused = 0.0 if cluster.conf.params.abs_runlimit else run.paused
-    # the last job of a chunk has its slot from the dispatch on, and runs after the others
-    return (run.started or run.dispatched + limit * len(run.ahead)) + limit + paused
+    return end_by_limit(run, limit) + paused
 
 
 def _covers(row: Reservation, at: float, start: float) -> bool:

@@ -19,6 +19,8 @@ from lavad.queries.facts import jobfacts
 from lavad.queries.frame import formats
 from lavad.queries.frame.view import View
 
+WAITS_IN_CHUNK = "Waiting behind other jobs of its chunk;"
+
 
 def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> str:
     """The options of the submission, each with its comma before it."""
@@ -195,7 +197,7 @@ def started(view: View, job: Job, text: JobText) -> str:
     index = index_of(job.key)
     if job.state is JobState.WAIT:
         sent = f"[{index}] dispatched {places(view, job)}" if index else f"Dispatched {places(view, job)}"
-        return f"{sent}, Waiting behind other jobs of its chunk;"
+        return f"{sent}, {WAITS_IN_CHUNK}"
     line = f"[{index}] started {places(view, job)}" if index else f"Started {places(view, job)}"
     run = job.run
     if run is not None and (run.started or (run.verdict is not None and run.verdict.started)):

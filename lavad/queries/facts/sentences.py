@@ -74,7 +74,7 @@ class HistoryFormatter:
         run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
-        waits = ["Waiting behind other jobs of its chunk;"] if event.waits else []
+        waits = [paragraphs.WAITS_IN_CHUNK] if event.waits else []
         if self.view.hpc:
             effective = resources.effective(self.view, self.view.spec(self.job), job)
             index = index_of(self.job.key)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Array
 from lavad.core.lang.ids import index_of
 from lavad.sched.ask.trial import Moment, alone, end_jobs, plan_of, row_key, start_jobs, trial
@@ -121,7 +122,7 @@ def _ends(cluster: Cluster) -> Iterator[tuple[int, float]]:
         job = cluster.jobs.rows[key]
         limit = cluster.specs.rows[job.spec].expected
         if job.run is not None and limit:
-            yield key, (job.run.started or job.run.dispatched + limit * len(job.run.ahead)) + limit
+            yield key, end_by_limit(job.run, limit)
 
 
 def tries(cluster: Cluster) -> int:

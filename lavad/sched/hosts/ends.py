@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED
@@ -24,6 +25,5 @@ def end_of(state: CycleState, job: Job, spec: Spec) -> float:
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     paused = 0.0 if state.cluster.conf.params.abs_runlimit else run.paused
-    # the last job of a chunk has its slot from the dispatch on, and runs after the others
-    end = (run.started or run.dispatched + limit * len(run.ahead)) + limit + paused
+    end = end_by_limit(run, limit) + paused
     return end if end > state.now else state.now + OVERDUE

@@ -54,11 +54,9 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
         reason = _reason(cluster, job, caller)
         done = ask.done and not ask.now and ask.signal == 0
-        if done and job.state is JobState.WAIT:
+        if done and (job.state in WAITING or job.state is JobState.WAIT):
             return NOT_STARTED
         if job.state in WAITING:
-            if done:
-                return NOT_STARTED
             return _kill_waiting(job, ask, caller, reason, now)
         if ask.now:
             force = TermReason.TERM_FORCE_OWNER if reason is TermReason.TERM_OWNER else TermReason.TERM_FORCE_ADMIN
