@@ -18,7 +18,7 @@ from lavad.core.job.resize import is_part, uid_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.lang.rusage_decay import next_change
-from lavad.core.lang.states import OVER, STARTED, JobState
+from lavad.core.lang.states import OVER, STARTED, SUSPENDED, JobState
 
 PEND, PSUSP, RUN, SSUSP, USUSP, RSV = range(6)
 COLUMNS = ("pend", "psusp", "run", "ssusp", "ususp", "rsv")
@@ -242,17 +242,25 @@ class UsageIndex:
     def _count_started(self, job: Job, run: Attempt, spec: Spec, slots: int, sign: int) -> None:
         self._count(spec, _COLUMN[job.state], sign * slots)
         if run.chunk:
-            self._count_chunk(job.key, run, spec, slots, sign)
+            self._count_chunk(job.key, job.state, run, spec, slots, sign)
         if job.key >> 32 and job.state in STARTED:
             shift(self.array_running, job.key & 0xFFFFFFFF, sign)
         if spec.group:
             for group in lineage(spec.group):
                 shift(self.group_running, group, sign)
 
-    def _count_chunk(self, key: int, run: Attempt, spec: Spec, slots: int, sign: int) -> None:
-        """A chunk counts as one job in its slot, which its last one has; as many others as there are wait (LSF's counts)."""
+    def _count_chunk(self, key: int, state: JobState, run: Attempt, spec: Spec, slots: int, sign: int) -> None:
+        """A chunk counts as one job in its slot, which its last one has; as many others as there are wait (LSF's counts).
+
+        While the one that has begun is suspended, so is the slot.
+        """
         if not slots:
             self._count(spec, PEND, sign * spec.slots)
+            if state in SUSPENDED:
+                self._count(spec, _COLUMN[state], sign * spec.slots)
+                self._count(spec, RUN, -sign * spec.slots)
+            if sign > 0 and run.parts[0].state not in OVER:
+                self.unheld.pop(key, None)
         elif sign < 0 and run.ahead and run.parts[0].state not in OVER:
             self.unheld[key] = run
         elif run.parts[0].state not in OVER:
@@ -269,7 +277,7 @@ class UsageIndex:
                 part = job.run.parts[0]
                 groups.setdefault((part.host, part.slots), {})[job.key] = part
                 if job.run.chunk:
-                    self._count_chunk(job.key, job.run, spec, part.slots, sign)
+                    self._count_chunk(job.key, job.state, job.run, spec, part.slots, sign)
         for (host, slots), parts in groups.items():
             self.hosts[host].add_alike(parts, spec, sign)
             self._count(spec, RUN, sign * len(parts) * slots)

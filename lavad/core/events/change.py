@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_LIVE, STAY_WAITING, JobEvent, Moves, folds, move
+from lavad.core.events.chunks import with_slot
 from lavad.core.events.records import note_ended, put, record_of
 from lavad.core.job.depend import BLOCKED, MET, Depend, Ended
 from lavad.core.job.job import Attempt, Job, Message
@@ -92,6 +93,7 @@ def _job_switched(cluster: Cluster, event: JobSwitched) -> None:
         return
     job = record_of(cluster, event.key)
     move(job, event)
+    job = with_slot(cluster, job)
     put(cluster, replace(job, spec=event.spec, position=0.0, queue_time=0.0, promised=()))
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from config.model.cluster import HostConfig
+from lavad.core.job.chunk import slots_in
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import Value, compile_select, value_of
-from lavad.core.lang.states import HostState
+from lavad.core.lang.states import SUSPENDED, HostState
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.site.conf import ResourceConf
 from lavad.core.site.host import Host
@@ -67,6 +68,9 @@ class Slots:
         for key, part in use.jobs.items() if use is not None else ():
             job = jobs.get(key)
             counts[job.state.name if job is not None else "RUN"] += part.slots
+            if not part.slots and job is not None and job.state in SUSPENDED:  # of a chunk: its slot is with one that waits
+                counts[job.state.name] += slots_in(part)
+                counts["RUN"] -= slots_in(part)
         self.ssusp, self.ususp = counts["SSUSP"], counts["USUSP"]
         self.run = counts["RUN"] + counts["WAIT"] + counts["UNKWN"] + counts["ZOMBI"]
         self.rsv = sum(part.slots for part in use.held.values()) if use is not None else 0

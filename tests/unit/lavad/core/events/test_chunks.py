@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.queue import QueueConfig
 from config.model.values import FairShare
 from lavad.core import events as ev
 from lavad.core.cluster.accounts import RUNNING, SLOTS
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.cluster.usage_index import PEND, RUN, SSUSP, USUSP
 from lavad.core.decide.control import control
 from lavad.core.decide.control.hosts import switch_hosts
 from lavad.core.decide.modify.modify import modify
@@ -30,7 +32,10 @@ from tests.support.worlds.snapshot import difference, snapshot
 
 ALICE = Caller(user="alice", uid=1000, host="h1")
 DEEDS = st.lists(
-    st.tuples(st.sampled_from(["end", "end", "end", "begin", "kill", "gone", "requeue", "force", "batch"]), st.integers(0, 99)),
+    st.tuples(
+        st.sampled_from(["end", "end", "end", "begin", "kill", "gone", "requeue", "force", "batch", "switch", "stop"]),
+        st.integers(0, 99),
+    ),
     max_size=25,
 )
 
@@ -50,6 +55,9 @@ def check(world: ChunkWorld) -> None:
         host = world.run_of(holder).parts[0].host
         slots[host] = slots.get(host, 0) + 1
     assert held(world) == slots
+    counted = [row[RUN] + row[SSUSP] + row[USUSP] for row in world.cluster.use.queues.values()]
+    assert sum(counted) == sum(slots.values())
+    assert min((count for row in world.cluster.use.queues.values() for count in row), default=0) >= 0
     assert not world.cluster.use.unheld
 
 
@@ -84,6 +92,7 @@ def finished(world: ChunkWorld, keys: list[int]) -> list[ev.Event]:
 @given(deeds=DEEDS, array=st.booleans())
 def test_the_slot_of_a_chunk_is_its_last_jobs(deeds: list[tuple[str, int]], array: bool) -> None:
     world = ChunkWorld(4)
+    world.queues(world.cluster.conf.queues[0], QueueConfig(name="other"))
     world.submit(array="1-30") if array else [world.submit() for _ in range(30)]
     for deed, number in deeds:
         world.starts()
@@ -104,6 +113,9 @@ def test_the_slot_of_a_chunk_is_its_last_jobs(deeds: list[tuple[str, int]], arra
             assert difference(other, snapshot(one))
         elif deed == "force":
             ask(world, Kill(jobs=Select(ids=[show(key)]), now=True))
+        elif deed in ("switch", "stop") and world.cluster.jobs.rows[key].state is not JobState.WAIT:
+            chosen = Select(ids=[show(key)])
+            ask(world, Switch(jobs=chosen, queue="other") if deed == "switch" else Stop(jobs=chosen))
         else:
             ask(world, Requeue(jobs=Select(ids=[show(key)])) if deed == "requeue" else Kill(jobs=Select(ids=[show(key)])))
             check(world)
@@ -188,6 +200,28 @@ def test_bswitch_of_one_that_waits_takes_it_out_of_the_chunk() -> None:
     job = world.cluster.jobs.rows[key]
     assert (job.state, world.cluster.specs.rows[job.spec].queue) == (JobState.PEND, "other")
     check(world)
+
+
+@pytest.mark.parametrize("place", [0, 1, 3], ids=["first", "middle", "last"])
+def test_bswitch_of_one_that_has_begun_takes_the_slot_to_the_other_queue(place: int) -> None:
+    world = one_chunk()
+    conf = world.cluster.conf.queues[0]
+    world.queues(conf, type(conf)(name="other"))
+    keys = list(world.cluster.started)
+    for key in keys[:place]:
+        world.ends(key)
+    key = keys[place]
+    world.begins(key)
+    ask(world, Switch(jobs=Select(ids=[show(key)]), queue="other"))
+    left = len(keys) - place
+    counted = {name: row[PEND] + row[RUN] for name, row in world.cluster.use.queues.items() if any(row)}
+    assert counted == ({"other": 1} if left == 1 else {"other": 1, "q": left - 1})
+    assert world.cluster.use.queues["other"][RUN] == 1
+    assert held(world) == {"h1": 1}
+    world.ends(key)
+    check(world)
+    assert world.cluster.use.queues["other"] == [0] * 6
+    assert (len(world.cluster.started), held(world)) == (left - 1, {"h1": 1} if left > 1 else {})
 
 
 def test_a_lost_host_loses_those_that_wait_too() -> None:

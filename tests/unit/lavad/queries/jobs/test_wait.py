@@ -44,6 +44,18 @@ def test_counts_are_those_of_lsf(c: QueryCluster) -> None:
     assert words(c, "bjobs", sum=True, noheader=True)[0] == "1"
 
 
+@pytest.mark.parametrize("state", [JobState.USUSP, JobState.SSUSP])
+def test_while_the_one_that_runs_is_suspended_so_is_the_slot(c: QueryCluster, state: JobState) -> None:
+    shown = f"njobs run {state.name.lower()}"
+    c.feed(ev.JobSuspended(at=at("11:34:05"), key=FIRST, state=state))
+    assert words(c, "bqueues", "normal", o="njobs pend run susp", noheader=True) == ["4", "3", "0", "1"]
+    assert words(c, "bhosts", "ol1", o=shown, noheader=True) == ["1", "0", "1"]
+    assert c.ask("busers", "alice")[0].splitlines()[-1].split()[3:6] == ["4", "3", "0"]
+    c.feed(ev.JobResumed(at=at("11:34:09"), key=FIRST))
+    assert words(c, "bqueues", "normal", o="njobs pend run susp", noheader=True) == ["4", "3", "1", "0"]
+    assert words(c, "bhosts", "ol1", o=shown, noheader=True) == ["1", "1", "0"]
+
+
 def test_bjobs_shows_its_state_and_its_host(c: QueryCluster) -> None:
     assert words(c, "bjobs", "7[2]", o="stat exec_host nalloc_slot", noheader=True) == ["WAIT", "ol1", "1"]
     assert words(c, "bjobs", "7[1]", o="stat exec_host nalloc_slot", noheader=True) == ["RUN", "ol1", "1"]
