@@ -15,8 +15,10 @@ from agent.core.effects import Effect, ReportStaged, StageGeneration
 
 RETRY = 60.0
 """Seconds after a copy that failed until the next one is begun."""
+FIRST_RETRY = 5.0
+"""The same of a copy to another host, the first that failed: its agent has been started again since, or another host is named."""
 LONGEST_RETRY = 16 * RETRY
-"""Of copies to other hosts, each of which may be full: twice as long each time, at most so long."""
+"""Of more of them in a row, as each host may be full: twice as long each time, at most so long."""
 
 
 class Staging(msgspec.Struct, frozen=True):
@@ -97,10 +99,16 @@ def done(now: float, state: Staging, size: int, why: str, by_host: bool = False)
             return replace(state, under_way=-1, retry=now + RETRY, why=why), []  # the first host tells, which waits for all parts
         blamed = host if by_host else ""
         told: list[Effect] = [] if why == state.why else [ReportStaged(state.uid, generation, seconds, why=why, host=blamed)]
-        pause = min(RETRY * 2**state.failed, LONGEST_RETRY) if state.away else RETRY
-        return replace(state, under_way=-1, retry=now + pause, why=why, failed=min(state.failed + 1, 9)), told
+        return replace(state, under_way=-1, retry=now + _pause(state), why=why, failed=min(state.failed + 1, 9)), told
     whole = replace(state, staged=generation if host == state.holder else -1, under_way=-1, why="", failed=0)
     return whole, [] if not state.first else [ReportStaged(state.uid, generation, seconds, size, host=host)]
+
+
+def _pause(state: Staging) -> float:
+    """Seconds until the next copy after one that has just failed."""
+    if not state.away:
+        return RETRY
+    return min(RETRY * 2 ** (state.failed - 1), LONGEST_RETRY) if state.failed else FIRST_RETRY
 
 
 def part_ended(state: Staging, now: float) -> Staging:

@@ -118,11 +118,16 @@ def latest_first(found: dict[int, Facts]) -> list[int]:
     return [number for _, number in sorted(counted, reverse=True)]
 
 
-def begin(folder: str, number: int) -> str:
-    """A new folder for a copy; what others have begun there and not ended is removed."""
+def drop_unfinished(folder: str) -> None:
+    """Remove what was begun there and not ended."""
     for left in os.listdir(folder):
         if left.startswith("gen-") and left.endswith(".tmp"):
             shutil.rmtree(os.path.join(folder, left), ignore_errors=True)
+
+
+def begin(folder: str, number: int) -> str:
+    """A new folder for a copy; what others have begun there and not ended is removed."""
+    drop_unfinished(folder)
     unfinished = os.path.join(folder, f"gen-{number}.tmp")
     os.mkdir(unfinished, 0o700)
     return unfinished

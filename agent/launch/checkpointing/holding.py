@@ -257,6 +257,13 @@ def drop(folder: str, jobs: list[str]) -> int:
     return count
 
 
+def drop_unfinished(folder: str) -> None:
+    """Remove what a process that was killed has left of copies: it is no job's, and counts for its user."""
+    for job in jobs_in(folder):
+        with contextlib.suppress(OSError):
+            copies.drop_unfinished(os.path.join(folder, job))
+
+
 def run(fd: int) -> None:
     """Serve on the listening socket of this descriptor until standard input ends, whose first line is the configuration."""
     config = json.loads(sys.stdin.buffer.readline())
@@ -270,6 +277,7 @@ def run(fd: int) -> None:
     os.umask(0o077)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    drop_unfinished(config["folder"])
     holding = Holding(config["folder"], bytes.fromhex(config["secret"]), int(config["most"]))
     while True:
         try:

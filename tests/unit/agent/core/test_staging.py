@@ -8,7 +8,7 @@ import pytest
 
 from agent.core import staging
 from agent.core.effects import ReportStaged, StageGeneration
-from agent.core.staging import RETRY, Staging
+from agent.core.staging import FIRST_RETRY, RETRY, Staging
 
 
 def test_the_newest_is_copied_and_nothing_twice() -> None:
@@ -105,13 +105,13 @@ def test_a_host_is_blamed_for_what_is_its_fault_alone_and_given_time() -> None:
     broken, effects = staging.done(2.0, state, 0, "refused", by_host=True)
     assert effects == [ReportStaged("u", 3, 1.0, why="refused", host="h2")]
     assert staging.look(3.0, staging.to_host(broken, "h3"), 3)[1] == [], "no host is tried at once"
-    assert staging.look(2.0 + RETRY, staging.to_host(broken, "h3"), 3)[1] == [StageGeneration("u", 3)]
+    assert staging.look(2.0 + FIRST_RETRY, staging.to_host(broken, "h3"), 3)[1] == [StageGeneration("u", 3)]
     assert staging.done(2.0, state, 0, "damaged")[1] == [ReportStaged("u", 3, 1.0, why="damaged")]
     pauses = []
-    for _ in range(6):
+    for _ in range(7):
         pauses.append(broken.retry - 2.0)
         broken, _ = staging.done(2.0, staging.look(broken.retry, broken, 3)[0], 0, "full", by_host=True)
-    assert pauses == [RETRY * times for times in (1, 2, 4, 8, 16, 16)], "hosts may be full for long"
+    assert pauses == [FIRST_RETRY, *(RETRY * times for times in (1, 2, 4, 8, 16, 16))], "hosts may be full for long"
 
 
 def test_a_copy_of_before_the_agent_started_is_made_again() -> None:

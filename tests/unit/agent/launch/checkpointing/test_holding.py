@@ -28,6 +28,7 @@ from agent.starter.part import generations
 from agent.starter.wire import link
 from lavad.hosts.joblink import credentials
 from proto.cpu_precedence import LEAST
+from tests.support.wait import wait_until
 
 SECRET = b"of this host"
 JOB = "7-1000000"
@@ -44,12 +45,28 @@ class Held:
         self.print = hashlib.sha256(ssl.PEM_cert_to_DER_cert(cert.decode())).hexdigest()
         self._listener = link.listen("127.0.0.1")
         self._listener.setblocking(True)
-        config = {"key": key.decode(), "cert": cert.decode(), "secret": SECRET.hex(), "folder": str(self.copies), "most": most}
+        self._config = {
+            "key": key.decode(),
+            "cert": cert.decode(),
+            "secret": SECRET.hex(),
+            "folder": str(self.copies),
+            "most": most,
+        }
+        self.process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
         fd = self._listener.fileno()
-        self.process = subprocess.Popen(checkpoints.words("hold", str(fd)), stdin=subprocess.PIPE, pass_fds=(fd,))
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(config).encode() + b"\n")
-        self.process.stdin.flush()
+        process = subprocess.Popen(checkpoints.words("hold", str(fd)), stdin=subprocess.PIPE, pass_fds=(fd,))
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(self._config).encode() + b"\n")
+        process.stdin.flush()
+        return process
+
+    def kill(self) -> None:
+        """``kill -9`` of the process, after which the agent starts another one."""
+        with self.process as killed:
+            killed.kill()
+        self.process = self._started()
 
     @property
     def port(self) -> int:
@@ -190,6 +207,17 @@ def test_a_damaged_generation_and_one_that_breaks_off_leave_nothing(held: Held) 
     held.make(2)
     staging.stage(held.asked(generation=2))
     assert held.held() == ["gen-2"]
+
+
+def test_what_a_killed_process_has_left_of_a_copy_is_removed(held: Held) -> None:
+    held.make(1)
+    staging.stage(held.asked(generation=1))
+    other = held.copies / "bob" / "9-1" / "gen-4.old.tmp"
+    other.mkdir(parents=True)
+    with putting(Holder(held.asked().holders[0]), {"generation": 2, "made": 2, "bytes": 10, "kept": 2}):
+        wait_until(lambda: held.held() == ["gen-1", "gen-2.tmp"], 30, lambda: str(held.held()))
+        held.kill()
+    wait_until(lambda: held.held() == ["gen-1"] and not other.exists(), 30, lambda: str(held.held()))
 
 
 def test_a_copy_waits_for_the_end_of_the_one_before_it(held: Held) -> None:
