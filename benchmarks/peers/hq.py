@@ -16,7 +16,7 @@ from benchmarks.cluster import resident
 from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, NO_OPS, SINGLES, SLEEPS, Measure
 from benchmarks.programs import each_ms, wait
-from cli.local.daemons import end
+from cli.local.daemons import begun, end
 from cli.local.folder import ROOT
 
 HOW = "python3 -m venv build/peers && build/peers/bin/pip install hyperqueue"
@@ -88,7 +88,7 @@ class Server:
 
     def close(self) -> None:
         """End server, client and tasks."""
-        tasks = set(self.running()) if self._process.poll() is None else set()
+        tasks = begun(self.running() if self._process.poll() is None else [])
         for process in (getattr(self, "_client", None), self._process):
             if process is not None:
                 process.kill()

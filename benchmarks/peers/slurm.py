@@ -18,7 +18,7 @@ from benchmarks.line import best_of, seconds
 from benchmarks.peers.rows import ARRAY, HELD, RANKS, SINGLES, SLEEPS, Measure
 from benchmarks.peers.slurm_files import build_submitter, configuration, free_ports
 from benchmarks.programs import LOOPS, each_ms, rate_of_loops, wait
-from cli.local.daemons import children, end
+from cli.local.daemons import begun, children, end
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "squeue", "sinfo", "scancel")
 HOW = "apt-get install slurmctld slurmd slurm-client munge (and libslurm-dev gcc, for submit_bulk_10000)"
@@ -80,10 +80,10 @@ class Slurm:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if "slurmctld" in self._daemons:
             self._run("scancel", "--quiet", f"--user={os.getuid()}")
-        mine = children(process.pid for process in self._daemons.values()) | self._of_this_folder()
+        mine = begun(children(process.pid for process in self._daemons.values()) | self._of_this_folder())
         for name in ("slurmd", "slurmctld", "munged"):
             self._stop(name)
-        end(mine | self._of_this_folder(), 2.0)
+        end(mine | begun(self._of_this_folder()), 2.0)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _of_this_folder(self) -> set[int]:

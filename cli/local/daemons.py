@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cli.local.folder import ROOT, Folder
@@ -105,22 +105,32 @@ def children(pids: Iterable[int]) -> set[int]:
     return found
 
 
-def end(pids: set[int], patience: float) -> set[int]:
-    """SIGTERM, after ``patience`` seconds SIGKILL; the processes that are left 5 seconds later."""
+def begun(pids: Iterable[int]) -> dict[int, int]:
+    """When each of the processes that are there was started, in clock ticks since the machine was: with its number, what tells it
+    from another one that gets the number after its end.
+    """
+    return {pid: at for pid in pids if pid and (at := _begun(pid))}
+
+
+def end(processes: Mapping[int, int], patience: float) -> set[int]:
+    """SIGTERM to those that ``begun`` has told of, after ``patience`` seconds SIGKILL; what is left of them 5 seconds later."""
+    left = {pid for pid, at in processes.items() if _begun(pid) == at}
     for sign, wait in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
-        for pid in pids:
+        for pid in left:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, sign)
         deadline = time.monotonic() + wait
-        while (pids := {pid for pid in pids if _alive(pid)}) and time.monotonic() < deadline:
+        while (left := {pid for pid in left if _begun(pid) == processes[pid]}) and time.monotonic() < deadline:
             time.sleep(0.02)
-        if not pids:
+        if not left:
             break
-    return pids
+    return left
 
 
-def _alive(pid: int) -> bool:
+def _begun(pid: int) -> int:
+    """0: it has ended, if perhaps nobody has asked how."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return 0 if fields[0] == "Z" else int(fields[19])
     except (OSError, IndexError):
-        return False
+        return 0

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.local.daemons import DaemonFailed, children, end, find_pid, start
+from cli.local.daemons import DaemonFailed, begun, children, end, find_pid, start
 from cli.local.folder import ROOT, Folder, Shape, commands_folder
 from cli.local.page import start_page, write_url
 from cli.local.probe import query
@@ -336,11 +336,11 @@ def down(folder: Folder) -> None:
     agents = [find_pid(folder, name) for name in names if name.startswith("agent-")]
     starters = [find_pid(folder, name) for name in names if name.startswith("starter-")]
     masters = [find_pid(folder, name) for name in names if name.startswith("lavad")]
-    everything = children(agents + starters + masters)
-    end({pid for pid in [find_pid(folder, "web")] if pid}, 3.0)
-    end({pid for pid in agents if pid}, 5.0)
-    end({pid for pid in starters if pid}, 10.0)
-    end({pid for pid in masters if pid}, 5.0)
+    everything = begun(children(agents + starters + masters))
+    end(begun([find_pid(folder, "web")]), 3.0)
+    end(begun(agents), 5.0)
+    end(begun(starters), 10.0)
+    end(begun(masters), 5.0)
     left = end(everything, 1.0)
     if (folder.path / "postgres").exists():
         _store(folder, "stop")

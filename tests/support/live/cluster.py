@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from cli.local.daemons import children, find_pid
+from cli.local.daemons import begun, children, find_pid
 from cli.local.folder import Folder
 from tests.support.wait import SLOW, wait_until
 
@@ -45,10 +45,10 @@ class Cluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        left = self.processes()
+        before = begun(self.processes())
         self.lava("down", "--dir", str(self.folder.path))
-        alive = [pid for pid in left if _is_alive(pid)]
-        assert not alive, f"left behind by lava down: {alive}"
+        left = before.items() & begun(before).items()
+        assert not left, f"left behind by lava down: {sorted(left)}"
 
     def up(self) -> None:
         """Start what is not running."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from cli.local.certs import make
-from cli.local.daemons import children
+from cli.local.daemons import begun, children
 from cli.local.folder import commands_folder
 from tests.support.live.work import is_alive
 from tests.support.wait import SLOW, wait_until
@@ -55,7 +55,7 @@ class MixedSite:
         self.commands = older
         """The tree whose commands run."""
         self._pids: dict[str, int] = {}
-        self._all: set[int] = set()
+        self._all: dict[int, int] = {}
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self._port = probe.getsockname()[1]
         for name in ("conf", "run", "log", "spool", "tls"):
@@ -100,11 +100,12 @@ class MixedSite:
         return {pid for pid in self._pids.values() if is_alive(pid)}
 
     def _alive(self) -> set[int]:
-        return {pid for pid in self._processes() if is_alive(pid)}
+        return {pid for pid, _ in self._processes().items() & begun(self._all).items()}
 
-    def _processes(self) -> set[int]:
+    def _processes(self) -> dict[int, int]:
+        """All that there have been, and when each was started."""
         starters = [self.starter(host) for host in self.hosts]
-        self._all |= children([*self._pids.values(), *(pid for pid in starters if pid)])
+        self._all |= begun(children([*self._pids.values(), *(pid for pid in starters if pid)]))
         return self._all
 
     # -- daemons -----------------------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ class MixedSite:
         """End a daemon."""
         pid = self._pids.pop(name, 0)
         if pid:
-            self._all.add(pid)
+            self._all |= begun([pid])
             os.kill(pid, sign)
             wait_until(lambda: _reaped(pid), 20, f"{name} to end")
 
