@@ -41,7 +41,11 @@ class Cluster:
         self.environ = dict(self._given)
 
     def __enter__(self) -> Self:
-        self.up()
+        try:
+            self.up()
+        except BaseException:
+            self.lava("down", "--dir", str(self.folder.path))  # what has come up
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
