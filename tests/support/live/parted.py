@@ -78,6 +78,7 @@ class Parted:
             self._stopped(shepherds, seconds)
 
     def _stopped(self, pids: list[int], seconds: float) -> None:
+        assert all(pids), f"a daemon has ended that nobody has killed: {self._story()}"  # 0 would stop this process
         for pid in pids:
             _signal(pid, signal.SIGSTOP)
         self._pause.wait(seconds)
