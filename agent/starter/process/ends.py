@@ -21,6 +21,8 @@ from agent.starter.system import kernel, proctree
 
 ROOM = 64 << 10
 """Bytes of an end file from the start, about a hundred ends that the master has not acknowledged."""
+LARGEST = 64 << 20
+"""Bytes of an end file, more than any shepherd may need: no more is ever read, or kept for another one."""
 _SUM = b'{"sum":"%08x",%b'
 _SUMMED = len(_SUM % (0, b""))
 
@@ -50,6 +52,9 @@ def make(path: str, former: str = "") -> EndFile:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with contextlib.suppress(OSError):
         size = os.fstat(fd).st_size
+        if size > LARGEST:
+            os.ftruncate(fd, 0)
+            size = 0
         if size < ROOM:
             kernel.reserve(fd, 0, ROOM)
         try:
@@ -108,11 +113,16 @@ def encode_end(uid: str, end: End) -> EncodedEnd:
 
 
 def read_ends(path: str, sure: bool = False) -> dict[str, End]:
-    """The ends in an end file, by uid; what was cut off by a crash is ignored. ``sure``: OSError for lack of files or memory."""
+    """The ends in an end file, by uid; what was cut off by a crash is ignored, and so is a file that is larger than any may be.
+
+    ``sure``: OSError for lack of files or memory.
+    """
     found: dict[str, End] = {}
     try:
         with open(path, "rb") as f:
-            lines = f.read().split(b"\n")
+            if os.fstat(f.fileno()).st_size > LARGEST:
+                return found
+            lines = f.read(LARGEST).split(b"\n")
     except OSError as e:
         if sure and e.errno in proctree.DO_NOT_KNOW:
             raise

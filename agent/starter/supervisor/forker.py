@@ -185,7 +185,7 @@ def _become_program(control: int, title: str, host: str, oom_score: int) -> NoRe
     append(file, native_parts.program())
     _keep_only(control, file)
     keyring = str(int(apart.has_own_keyring()))
-    files = str(rlimits.open_files())
+    files, stack = str(rlimits.open_files()), str(rlimits.stack())
     for fd in range(SOCK, _CONTROL + 1):
         os.set_inheritable(fd, True)
     words = [
@@ -203,6 +203,7 @@ def _become_program(control: int, title: str, host: str, oom_score: int) -> NoRe
         host,
         keyring,
         files,
+        stack,
     ]
     os.execve(_CONTROL + 1, words, {name: value for name, value in os.environ.items() if name.startswith(_FOR_PYTHON)})
 

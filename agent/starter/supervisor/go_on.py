@@ -1,5 +1,5 @@
-"""``python -I -S …/agent/starter/supervisor/go_on.py --host NAME KEYRING FILES``: what a shepherd without Python becomes when
-something comes that is for Python (``part/native/program.c``).
+"""``python -I -S …/agent/starter/supervisor/go_on.py --host NAME KEYRING FILES STACK``: what a shepherd without Python becomes
+when something comes that is for Python (``part/native/program.c``).
 
 Rule: its files, its user and the processes below it stay; what there is to be done is in the file LEFT.
 """
@@ -25,8 +25,11 @@ def main(words: list[str]) -> int:
     from agent.starter.supervisor.shepherd_handle import END, SOCK, reset_signals
     from agent.starter.system import apart, kernel, rlimits
 
-    _, host, keyring, files = words
+    _, host, keyring, files, *stack = words  # one of before an upgrade names no stack
+    _give_group_back()
     kernel.forbid_tracing()
+    if stack:
+        rlimits.set_stack(int(stack[0]))
     kernel.find_title()
     kernel.set_name("lava-shepherd")
     reset_signals()
@@ -45,6 +48,13 @@ def main(words: list[str]) -> int:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     one.go_on(native, handed, WAKE)
     return 0
+
+
+def _give_group_back() -> None:
+    """The group that kept its user's processes from tracing it while Python began (``part/native/program.c``)."""
+    group, effective, _ = os.getresgid()
+    if effective != group:
+        os.setresgid(group, group, group)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,17 @@ def open_files() -> int:
     return next((soft for soft, _ in _Tasks.limits.values() if soft is not None), -1)
 
 
+def stack() -> int:
+    """The soft limit of stacks, -1: there is none."""
+    return resource.getrlimit(resource.RLIMIT_STACK)[0]
+
+
+def set_stack(soft: int) -> None:
+    """Set it again: the kernel lowers it where a process has another effective group than its own at the start of a program."""
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    apply([(resource.RLIMIT_STACK, soft, hard)])
+
+
 def _order(value: int) -> float:
     return float("inf") if value == INFINITY or value < 0 else value
 

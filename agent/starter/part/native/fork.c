@@ -20,6 +20,7 @@
 #define MOST_GROUPS 1024 /* as supervisor/forker.py */
 #define LAST_FILE 32     /* what forks has fewer files open */
 #define FAILED 70
+#define NOBODYS 65534 /* a group that gives no rights */
 
 /* What a shepherd is asked for, with two files: its socket and its end file. Behind the last of its user's groups comes the folder of its
    cgroup, if it has one. */
@@ -88,23 +89,25 @@ static bool leave_daemon(int score)
 }
 
 /* Where a user has more processes than the limit, one that becomes the user's may start no program, and some become Python later: the
-   limit holds again for what is forked then. False: it is not as it was. */
-static bool change_user(const struct asked *asked)
+   limit holds again for what is forked then. One that may become Python by another program keeps a group for that moment, which no
+   task of it has (``is_ours_alone``). False: it is not as it was. */
+static bool change_user(const struct asked *asked, bool program)
 {
+    gid_t kept = !program ? asked->gid : asked->gid != NOBODYS ? NOBODYS : NOBODYS - 1;
     struct rlimit processes, most = {RLIM_INFINITY, RLIM_INFINITY};
     bool known = getrlimit(RLIMIT_NPROC, &processes) == 0;
     if (known && setrlimit(RLIMIT_NPROC, &most) != 0) {
         most.rlim_cur = most.rlim_max = processes.rlim_max; /* as far as goes without CAP_SYS_RESOURCE */
         (void)!setrlimit(RLIMIT_NPROC, &most);
     }
-    return setgroups(asked->count, asked->groups) == 0 && setresgid(asked->gid, asked->gid, asked->gid) == 0
+    return setgroups(asked->count, asked->groups) == 0 && setresgid(asked->gid, asked->gid, kept) == 0
         && setresuid(asked->uid, asked->uid, asked->uid) == 0 && (!known || setrlimit(RLIMIT_NPROC, &processes) == 0);
 }
 
-static bool become(const struct asked *asked, bool root)
+static bool become(const struct asked *asked, bool root, bool program)
 {
     uid_t real, effective, saved;
-    if (root && !change_user(asked))
+    if (root && !change_user(asked, program))
         return false;
     return getresuid(&real, &effective, &saved) == 0 && real == asked->uid && effective == asked->uid && saved == asked->uid;
 }
@@ -182,7 +185,7 @@ struct shepherd *lava_forks(int control, int first, int score, int own_keyring, 
             prctl(PR_SET_NAME, "lava-shepherd", 0, 0, 0);
             setsid();
             struct shepherd *one = NULL;
-            if (keep_only(first, files, signals) && (!root || leave_daemon(score)) && become(&asked, root) && chdir("/") == 0)
+            if (keep_only(first, files, signals) && (!root || leave_daemon(score)) && become(&asked, root, signals >= 0) && chdir("/") == 0)
                 one = lava_shepherd(first, first + 2, first + 1, own_keyring, title, title_size, open_files);
             if (!one) {
                 dprintf(2, "lava-shepherd %d failed: %s\n", getpid(), strerror(errno));

@@ -22,6 +22,7 @@
 struct found {
     pid_t pids[MOST];
     int count;
+    bool more; /* than these: they are for Python, or for the next look */
 };
 
 static bool has(const struct found *found, pid_t pid)
@@ -32,7 +33,7 @@ static bool has(const struct found *found, pid_t pid)
     return false;
 }
 
-/* Add the children of one thread; false: there are too many, or it is not known which. A thread that is gone has none. */
+/* Add the children of one thread, as many as there is room for; false: it is not known which. A thread that is gone has none. */
 static bool add_children(const char *path, struct found *found)
 {
     char text[4096];
@@ -50,8 +51,8 @@ static bool add_children(const char *path, struct found *found)
     for (long pid; (pid = strtol(at, &end, 10)), end != at; at = end) {
         if (has(found, (pid_t)pid))
             continue;
-        if (found->count == MOST)
-            return false;
+        if ((found->more = found->count == MOST))
+            return true;
         found->pids[found->count++] = (pid_t)pid;
     }
     return true;
@@ -80,6 +81,7 @@ static bool find(struct found *found)
 {
     static const char own[] = "/proc/thread-self/children";
     found->count = 0;
+    found->more = false;
     bool done = access(own, F_OK) == 0 && add_children(own, found);
     for (int at = 0; done && at < found->count; at++)
         done = add_below(found->pids[at], found);
@@ -117,10 +119,11 @@ static int stop_new(struct found *stopped, int *pidfds)
         } else
             close(opened[at]);
     }
-    return done ? stopped->count - before : -1;
+    return done && !found.more ? stopped->count - before : -1;
 }
 
-/* ``child``: one that is there, 0: none may be. False: some of them, or all, are left to be killed by Python. */
+/* ``child``: one that is there, 0: none may be. False: some of them, or all, are left to be killed by Python; where there are too many,
+   those that were found are killed. */
 bool kill_below(pid_t child)
 {
     struct found stopped = {.count = 0};
@@ -158,7 +161,7 @@ bool signal_below(pid_t child, int number)
     struct found found;
     pid_t own = getpgrp(), groups[MOST];
     int count = 0;
-    if (!find(&found) || !has(&found, child))
+    if (!find(&found) || found.more || !has(&found, child))
         return false;
     for (int at = 0; at < found.count; at++) {
         pid_t group = group_of(found.pids[at], &found);

@@ -20,6 +20,8 @@
 #define FAILED 70
 #define TRIES 100
 #define PAUSE 100 /* milliseconds */
+#define KILL_PAUSE 10
+#define MOST_IN_VAIN 10
 
 /* As those that supervisor/shepherd_handle.py has handlers for, and those that Python ignores. Here they wait for ever, and nothing of
    that is to be undone for what a job runs but the mask. */
@@ -98,11 +100,19 @@ static bool has_pipe(int wake)
     return kept >= 0 && moved(ends[0], wake) && moved(kept, wake + 1);
 }
 
+/* Whoever may trace a process has its files, and its user may trace one that has just begun a program. With a group that its user's
+   processes do not have it is nobody's but root's, until Python has forbidden it and given the group back (go_on.py). */
+static bool is_ours_alone(void)
+{
+    gid_t real, effective, saved;
+    return getresgid(&real, &effective, &saved) == 0 && (saved == effective || setresgid(real, saved, saved) == 0);
+}
+
 /* Go on as Python; its signals wait until it has handlers for them. */
 static void become_python(const struct shepherd *one, const struct handed *handed, char **words)
 {
     int left = one->end_file + LEFT, file = memfd_create("left to Python", 0);
-    if (file < 0 || !moved(file, left) || !put_all(left, one, handed) || !has_pipe(one->wake))
+    if (file < 0 || !moved(file, left) || !put_all(left, one, handed) || !has_pipe(one->wake) || !is_ours_alone())
         return;
     for (int kept = one->starter; kept < left; kept++)
         fcntl(kept, F_SETFD, 0);
@@ -112,16 +122,18 @@ static void become_python(const struct shepherd *one, const struct handed *hande
     execv(*words, words);
 }
 
-/* Kill what is below this process until there is nothing of it; false: it cannot be done here. */
+/* Kill what is below this process until there is nothing of it, so many at a time; false: it cannot be done here. */
 static bool kill_all(void)
 {
+    int in_vain = 0;
     for (struct ended seen; (seen = look()).pid >= 0;)
-        if (seen.pid)
+        if (seen.pid) {
             waitpid(seen.pid, NULL, 0);
-        else if (!kill_below(0))
+            in_vain = 0;
+        } else if (!kill_below(0) && ++in_vain == MOST_IN_VAIN)
             return false;
         else
-            poll(NULL, 0, PAUSE);
+            poll(NULL, 0, KILL_PAUSE);
     return true;
 }
 

@@ -209,7 +209,7 @@ static bool receive(struct shepherd *one, struct handed *handed)
 
 static int pause_for(const struct shepherd *one)
 {
-    int64_t due = one->told ? 0 : one->started_at + STARTED_AFTER;
+    int64_t due = one->told || one->over ? 0 : one->started_at + STARTED_AFTER;
     if (one->again_at && (!due || one->again_at < due))
         due = one->again_at;
     if (!due)
@@ -238,7 +238,7 @@ static bool on_time(struct shepherd *one)
         return false;
     if (lease_passed(one))
         return false;
-    return one->told || time < one->started_at + STARTED_AFTER || tell_started(one);
+    return one->told || one->over || time < one->started_at + STARTED_AFTER || tell_started(one);
 }
 
 static void drain(int pipe)

@@ -202,6 +202,18 @@ def test_what_ends_a_moment_after_its_task_is_waited_for(native: Shepherd) -> No
 TREE = "sleep 1000 & (sleep 1000 & setsid sleep 1000 & wait) & setsid sh -c 'trap \"\" TERM; sleep 1000; :' & echo ready; wait"
 
 
+def test_one_that_has_ended_is_not_told_of_as_started(both: tuple[Shepherd, Shepherd]) -> None:
+    """Its number may be another process's by then; what it has left behind is still there when its start would be told."""
+    for one in both:
+        one.send(one.template(argv=["/bin/sh", "-c", "sleep 0.03 & exit 0"]), one.part())
+        told = [one.next()]
+        while told[-1]["is"] != "gone" and not told[-1].get("gone"):
+            told.append(one.next())
+        assert [report["is"] for report in told if report["is"] != "gone"] in (["ended"], ["started", "ended"])
+        for report in told:
+            assert all(task["starttime"] for task in report.get("tasks", ()) if report["is"] == "started")
+
+
 @pytest.mark.parametrize(("program", "count"), [("exec sleep 1000", 1), (TREE, 7)], ids=["one", "tree"])
 def test_a_kill_ends_all_of_a_part(both: tuple[Shepherd, Shepherd], program: str, count: int) -> None:
     for one in both:

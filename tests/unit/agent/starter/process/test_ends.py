@@ -129,3 +129,15 @@ def test_an_end_that_is_told_to_the_letter_is_read_when_it_is_asked_for(ranks: i
 def test_what_is_told_otherwise_is_read_at_once(was: bytes, is_: bytes) -> None:
     assert was in TOLD
     assert ends.find_told(TOLD.replace(was, is_)) is None
+
+
+def test_a_file_that_is_larger_than_any_may_be_holds_no_end_and_is_made_anew(tmp_path: Path) -> None:
+    """It was written by somebody who is no shepherd; 8 TiB of nothing would be all the memory that there is."""
+    path = tmp_path / "1.end"
+    file = ends.make(str(path))
+    _write(file, "u1", _end(1))
+    os.ftruncate(file.fd, 8 << 40)
+    file.close()
+    assert ends.read_ends(str(path)) == {}
+    ends.make(str(path)).close()
+    assert path.stat().st_size == ends.ROOM
