@@ -25,6 +25,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run an agent until SIGTERM."""
     options = _options(argv)
     os.umask(0o022)
+    if not os.path.isdir(options.conf):
+        sys.stderr.write(f"lava-agent: {options.conf}: no such folder, that holds lsf.conf (LSF_ENVDIR)\n")
+        return 1
     try:
         for folder in (options.run, options.spool):
             folders.make_own(folder)

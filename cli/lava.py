@@ -8,8 +8,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from cli.local.folder import ROOT, Folder, default_folder
-from cli.local.up import CannotUp, Wanted, down, status_lines, status_words, up
+from cli.local.folder import ROOT, CannotUp, Folder, default_folder
+from cli.local.status import status_lines, status_words
+from cli.local.up import Wanted, down, up
 from proto.help.usages import LAVA
 
 _ASKS_NO_CLUSTER = ("lava explain",)
@@ -111,7 +112,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.command == "certs":
         return _certs(options)
     folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
-    if options.command == "status" and not options.dir and os.environ.get("LSF_ENVDIR") and folder.find_shape() is None:
+    if options.command == "status" and not options.dir and _is_of_a_site(folder):
         from cli.listing import main as listing
 
         return listing([], "status")
@@ -122,6 +123,12 @@ def main(argv: list[str] | None = None) -> int:
             print("false")
         print(f"lava {options.command}: {_words(error)}", file=sys.stderr)
         return 1
+
+
+def _is_of_a_site(folder: Folder) -> bool:
+    """Whether the environment is that of another cluster than the one of this folder, or of none that ``lava up`` made."""
+    named = os.environ.get("LSF_ENVDIR", "")
+    return bool(named) and (folder.find_shape() is None or os.path.realpath(named) != os.path.realpath(folder.conf))
 
 
 def _words(error: Exception) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from proto.answers import Result, TokenRow
 
 USUAL = "http://127.0.0.1:16880"
+LOOK_SECONDS = 5.0
 
 
 def link(address: str, token: str) -> str:
@@ -58,7 +59,9 @@ def main(words: list[str], what: str) -> int:
         elif what == "token":
             print(client.ask({"ask": "token", "kind": "api", "seconds": options.hours * 3600, "name": options.name})["token"])
         else:
-            print(link(address_of(conf, folder), client.ask({"ask": "token", "kind": "link"})["token"]))
+            address = address_of(conf, folder)
+            _look_at(address)
+            print(link(address, client.ask({"ask": "token", "kind": "link"})["token"]))
     except (Fail, OSError) as error:
         print(f"lava {what}: {error.text if isinstance(error, Fail) else error}", file=sys.stderr)
         return 1
@@ -138,6 +141,21 @@ def address_of(conf: dict[str, str], folder: Folder | None) -> str:
     host, _, port = conf.get("LAVA_WEB_ADDRESS", "").rpartition(":")
     scheme = "https" if conf.get("LAVA_WEB_CERT") else "http"
     return f"{scheme}://{host or '127.0.0.1'}:{port}" if port else USUAL
+
+
+def _look_at(address: str) -> None:
+    """Raises Fail where it is one of this machine, and nothing listens there."""
+    from socket import create_connection
+    from urllib.parse import urlsplit
+
+    found = urlsplit(address)
+    host = found.hostname or ""
+    if host != "localhost" and not host.startswith("127."):
+        return
+    try:
+        create_connection((host, found.port or (443 if found.scheme == "https" else 80)), LOOK_SECONDS).close()
+    except OSError as error:
+        raise Fail(f"no page runs at {address}: {error.strerror or error}") from None
 
 
 def _in(run: str) -> Path:

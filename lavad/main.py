@@ -49,6 +49,9 @@ def main(argv: list[str] | None = None) -> int:
     precede_jobs()
     look_rarely()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if not os.path.isdir(options.conf):
+        print(f"lavad: {options.conf}: no such folder, that holds lsf.conf (LSF_ENVDIR)", file=sys.stderr)  # noqa: T201
+        return 1
     try:
         if options.log:
             logfile.follow(options.log, inherited=True)

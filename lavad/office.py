@@ -24,6 +24,7 @@ from lavad.master.master import Master, MasterSettings, read_store
 from lavad.rpc.certificates import BadCertificates, Certificates
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
+from lavad.rpc.server import CannotListen
 from lavad.run_lock import RunLock, RunLocked
 from lavad.services import masters_lease
 from lavad.services.audit_file import SYSLOG
@@ -259,6 +260,9 @@ def serve(options: argparse.Namespace, loaded: Loaded) -> int:
     except* StoreError as failure:
         log.critical("the store failed: %s", _first(failure))
         status = 2
+    except* CannotListen as failure:
+        log.critical("lavad ends: %s", _first(failure))
+        status = 1
     finally:
         store.close()
         lock.release()

@@ -16,6 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 """What holds lava's packages: a checkout, or site-packages."""
 
 
+class CannotUp(Exception):
+    """Why ``lava`` could not do it, in one line."""
+
+
 def commands_folder() -> Path:
     """The folder with lava's commands and nothing else, which goes into PATH; raises FileNotFoundError.
 

@@ -1,4 +1,4 @@
-"""``lava up``, ``lava down`` and ``lava status``: a cluster on one machine, with the daemons that a site runs.
+"""``lava up`` and ``lava down``: a cluster on one machine, with the daemons that a site runs.
 
 Rule: ``up`` again with the same folder starts what is not running and loses nothing.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cli.local.daemons import DaemonFailed, begun, children, end, find_pid, start
-from cli.local.folder import ROOT, Folder, Shape, commands_folder
+from cli.local.folder import ROOT, CannotUp, Folder, Shape, commands_folder
 from cli.local.page import start_page, write_url
 from cli.local.probe import query
 from cli.local.shells import write_profiles
@@ -37,10 +37,6 @@ class Wanted(NamedTuple):
     gpus: int = -1
     web: int = -1
     """The port of the page, 0 for any; -1: none."""
-
-
-class CannotUp(Exception):
-    """Why ``lava`` could not do it, in one line."""
 
 
 def up(folder: Folder, wanted: Wanted) -> None:
@@ -76,7 +72,7 @@ def up(folder: Folder, wanted: Wanted) -> None:
         for host in shape.hosts:
             _start_agent(folder, host, masters, shape.gpus)
         if wanted.web >= 0 or shape.web >= 0:
-            folder.keep_shape(shape._replace(web=start_page(folder, max(shape.web, wanted.web))))
+            _start_page(folder, shape, wanted.web)
     except DaemonFailed as failed:
         raise CannotUp(str(failed)) from None
     _wait_ok(folder, shape.hosts)
@@ -84,6 +80,13 @@ def up(folder: Folder, wanted: Wanted) -> None:
     if wanted.web >= 0 or shape.web >= 0:
         write_url(folder)
         print(f"lava: the page is served; its address, signed in as you, is in {folder.run / 'web.url'}", file=sys.stderr)
+
+
+def _start_page(folder: Folder, shape: Shape, wanted: int) -> None:
+    port = start_page(folder, wanted if wanted > 0 else max(shape.web, 0))
+    folder.keep_shape(shape._replace(web=port))
+    if wanted > 0 and wanted != port:
+        print(f"lava up: --web {wanted} changes nothing: the page runs at port {port} (lava down ends it)", file=sys.stderr)
 
 
 def without_effect(shape: Shape, wanted: Wanted) -> list[str]:
@@ -330,12 +333,24 @@ def _states(folder: Folder) -> dict[str, str]:
     return {}
 
 
+def _may_end(folder: Folder, pids: list[int]) -> None:
+    """Raises CannotUp where these are processes of another user."""
+    for pid in filter(None, pids):
+        try:
+            os.kill(pid, 0)
+        except PermissionError:
+            raise CannotUp(f"{folder.path}: its daemons are of another user: Operation not permitted") from None
+        except ProcessLookupError:
+            continue
+
+
 def down(folder: Folder) -> None:
     """End every process that ``up`` started, and the jobs; raises CannotUp if something would not end."""
     names = [path.stem for path in sorted(folder.run.glob("*.pid"))]
     agents = [find_pid(folder, name) for name in names if name.startswith("agent-")]
     starters = [find_pid(folder, name) for name in names if name.startswith("starter-")]
     masters = [find_pid(folder, name) for name in names if name.startswith("lavad")]
+    _may_end(folder, [*agents, *starters, *masters, find_pid(folder, "web")])
     everything = begun(children(agents + starters + masters))
     end(begun([find_pid(folder, "web")]), 3.0)
     end(begun(agents), 5.0)
@@ -346,49 +361,3 @@ def down(folder: Folder) -> None:
         _store(folder, "stop")
     if left:
         raise CannotUp(f"these processes would not end: {' '.join(map(str, sorted(left)))}")
-
-
-def status_lines(folder: Folder) -> list[str]:
-    """One line for each daemon of the cluster, running or not. Raises CannotUp where none was made."""
-    shape = folder.find_shape()
-    if shape is None:
-        raise CannotUp(f"{folder.path}: no cluster was made here")
-    lines = []
-    names = folder.master_names(shape.masters)
-    serving = _serving(folder, names)
-    for name in names:
-        pid = find_pid(folder, name)
-        role = "master" if name == serving else "standby"
-        lines.append(f"{role} lavad {pid or '-'} {name if pid else 'down'}")
-    for kind in ("agent", "starter"):
-        for host in shape.hosts:
-            pid = find_pid(folder, f"{kind}-{host}")
-            lines.append(f"{kind} {host} {pid or '-'} {'up' if pid else 'down'}")
-    if shape.web >= 0:
-        pid = find_pid(folder, "web")
-        lines.append(f"web {shape.web} {pid or '-'} {'up' if pid else 'down'}")
-    return lines
-
-
-def status_words(folder: Folder) -> str:
-    """What is wrong with the cluster and what to do, a line each; "" where all is well."""
-    shape = folder.find_shape()
-    again = f"lava up --dir {folder.path}"
-    if shape is None:
-        return ""
-    names = folder.master_names(shape.masters)
-    down = [
-        name
-        for name in [*names, *(f"{kind}-{host}" for host in shape.hosts for kind in ("agent", "starter"))]
-        if not find_pid(folder, name)
-    ]
-    text = f"Daemons that do not run: {', '.join(down)}\n  What to do: {again}\n" if down else ""
-    serving = _serving(folder, names)
-    if not serving:
-        return f"{text}No master answers: commands wait, jobs go on\n  What to do: {again}; {folder.log} says why it ended\n"
-    return text + (query(folder.run / f"{serving}.sock", "status", {}) or "")
-
-
-def _serving(folder: Folder, names: list[str]) -> str:
-    """The master that answers, "" if none does."""
-    return next((name for name in names if query(folder.run / f"{name}.sock", "lsid", {}) is not None), "")

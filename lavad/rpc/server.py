@@ -66,7 +66,8 @@ async def serve(servicer: agent_pb2_grpc.AgentsServicer, address: str, secure: g
         else:
             port = server.add_secure_port(address, secure)
     except (OSError, RuntimeError, localsocket.NotPrivate) as error:
-        raise CannotListen(f"cannot listen on {address}: {error}") from None
+        said = str(error).partition("; set GRPC_VERBOSITY")[0]
+        raise CannotListen(f"cannot listen on {address}: {said}") from None
     if not port:
         raise CannotListen(f"cannot listen on {address}")
     await server.start()

@@ -76,7 +76,7 @@ def test_a_cluster_with_a_page(tmp_path: Path) -> None:
         assert cluster.run("lava token --revoke none", ok=False).returncode == 1
         cluster.kill("lavad")
         cluster.up()
-        assert program.ask("GET", "/api/v1/overview")[0] == 401
+        wait_until(lambda: program.ask("GET", "/api/v1/overview")[0] == 401, 30, "the page to ask for the token again")
         program.headers["Authorization"] = f"Bearer {other}"
         assert program.ask("GET", "/api/v1/overview")[0] == 200
         assert '"ask":"revoketokens"' in (cluster.folder.log / "lava.audit").read_text()
@@ -85,6 +85,7 @@ def test_a_cluster_with_a_page(tmp_path: Path) -> None:
         pid = int((cluster.folder.run / "web.pid").read_text())
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: f"web {nobody.place.partition(':')[2]} - down" in _status(cluster), 30, "lava status to say so")
+        assert cluster.run("lava web", ok=False).stderr.startswith(f"lava web: no page runs at http://{nobody.place}: ")
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
         try:
@@ -92,6 +93,8 @@ def test_a_cluster_with_a_page(tmp_path: Path) -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert program.ask("GET", "/healthz")[0] == 200
+        again = cluster.lava("up", "--dir", str(cluster.folder.path), "--web", "1")
+        assert f"--web 1 changes nothing: the page runs at port {nobody.place.partition(':')[2]} " in again.stderr
         pid = int((cluster.folder.run / "web.pid").read_text())
         assert resource.prlimit(pid, resource.RLIMIT_NOFILE) == (hard, hard), "a quarter of them is for connections"
 

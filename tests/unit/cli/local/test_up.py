@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.lava import main
-from cli.local.folder import Folder, Shape
-from cli.local.up import CannotUp, Wanted, copy_conf, up, without_effect
+from cli.local.folder import CannotUp, Folder, Shape
+from cli.local.up import Wanted, copy_conf, up, without_effect
 from config.read.load import load
 
 
