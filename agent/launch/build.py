@@ -185,7 +185,7 @@ def part(
         found = found._replace(tmpdir=folder)
     if "%" in text.cwd:
         env["PWD"] = where.cwd
-        found = found._replace(cwd=where.cwd)
+        found = found._replace(cwd=where.cwd, make_cwd=True)
     if text.interactive:
         found = _with_terminal(found, env, start, where, text, site)
     found = _with_program(found, env, order, made, site)

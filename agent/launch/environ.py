@@ -54,7 +54,7 @@ def shared(text: pb.JobText, user: User, site: Site) -> dict[str, str]:
     env["USER"] = env["LOGNAME"] = user.name
     env |= {
         "PWD": text.cwd,
-        "LS_SUBCWD": text.cwd,
+        "LS_SUBCWD": text.submit_cwd or text.cwd,
         "LSB_QUEUE": text.queue,
         "LSB_PROJECT_NAME": text.project,
         "LSB_SUB_HOST": text.from_host,

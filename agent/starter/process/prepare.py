@@ -48,6 +48,9 @@ def enter_folder(spec: Spec) -> str:
     One that this host cannot reach is no reason for a fallback: the folder is there, but not here.
     """
     cwd, why = spec.part.cwd, ""
+    if spec.part.make_cwd:
+        with contextlib.suppress(OSError, ValueError):  # then it cannot be entered, which says why
+            os.makedirs(cwd, 0o755, exist_ok=True)
     for folder in (cwd, *spec.part.cwd_else):
         try:
             os.chdir(folder)

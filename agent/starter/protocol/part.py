@@ -234,6 +234,8 @@ class PartSpec(NamedTuple):
     cwd: str = "/"
     cwd_else: tuple[str, ...] = ()
     """Folders tried in turn where ``cwd`` cannot be entered."""
+    make_cwd: bool = False
+    """``cwd`` is made where it is not there."""
     umask: int = 0o022
     nice: int = 0
     rlimits: ResourceLimits = NO_LIMITS

@@ -199,6 +199,8 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """``-J`` as given, for arrays: LSB_JOBNAME keeps it."""
     esub: str = ""
     cwd_given: bool = False
+    submit_cwd: str = ""
+    """The folder that it was submitted from, where it runs in another."""
     software: tuple[tuple[str, ...], ...] = ()
     """Software environments around the command, outermost first: modules, container, conda, venv; each (name, values …)."""
     warn_action: str = ""

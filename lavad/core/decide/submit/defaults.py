@@ -68,7 +68,7 @@ def apply_site(draft: JobDraft) -> None:
     app = draft.conf.app_conf.get(spec.app)
     folder = (app.job_cwd if app is not None else "") or params.default_job_cwd
     if folder and not text.cwd_given:
-        draft.text = text = replace(text, cwd=folder, cwd_given=True)
+        draft.text = text = replace(text, cwd=folder, cwd_given=True, submit_cwd=text.cwd)
     if params.default_job_outdir and not text.output_dir:
         draft.text = replace(text, output_dir=params.default_job_outdir)
     group = spec.group or (read_path(params.default_jobgroup) if params.default_jobgroup else "")

@@ -56,7 +56,7 @@ def read_working_folder(draft: JobDraft, option: str, value: OptionValue) -> Non
     if not folder.startswith("/"):
         words = [draft.text.cwd.rstrip("/"), *(word for word in folder.split("/") if word not in ("", "."))]
         folder = "/".join(words) or "/"
-    draft.set_text(cwd=folder, cwd_given=True)
+    draft.set_text(cwd=folder, cwd_given=True, submit_cwd=draft.text.submit_cwd or draft.text.cwd)
 
 
 @reads("f")
