@@ -8,11 +8,13 @@ from config.model.queue import QueueConfig
 from config.model.values import Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.charge import used_by
+from lavad.core.decide.control.resize import resize
 from lavad.core.job.resize import slots_of
-from lavad.core.lang.asks import Refused
+from lavad.core.lang.asks import Refused, Resize
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import TellHosts, effects_due
 from tests.support.worlds.elastic import (
+    ALICE,
     begin,
     cycle,
     elastic,
@@ -50,6 +52,23 @@ def test_a_release_frees_a_host_exactly_when_the_part_is_gone() -> None:
     assert world.cluster.use.hosts[other].slots == 0
     assert other not in slots(world, key)
     assert cycle(world) == []
+
+
+def test_what_is_released_after_a_request_that_was_fulfilled_is_not_taken_again() -> None:
+    world = World()
+    world.hosts("h1", slots=4)
+    key = world.submit(slots=2, resizable=True)
+    started(world, key)
+    request = Resize(job=str(key), what="request", least=1, most=1)
+    world.apply(*resize(world.cluster, request, ALICE, world.now).events)
+    settle(world, key)
+    assert slots(world, key) == {"h1": 3}
+    released(world, key, "1*h1")
+    settle(world, key)
+    assert slots(world, key) == {"h1": 2}
+    world.apply(*resize(world.cluster, request, ALICE, world.now).events)
+    settle(world, key)
+    assert slots(world, key) == {"h1": 3}, "another request is another matter"
 
 
 def test_release_all_but_some_and_slots_of_a_host_that_stays() -> None:
