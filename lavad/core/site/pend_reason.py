@@ -140,6 +140,7 @@ class PendReason(IntEnum):
     NEVER_GPU_TILES = 9054, "There are no suitable hosts for the job: no host can ever give it GPUs that are spread so (gtile)"
     NEVER_GPU_MIG = 9055, "There are no suitable hosts for the job: no host can ever give it MIG instances of that size (mig)"
     NEVER_GPU_WHOLE = 9056, "There are no suitable hosts for the job: no host can ever give it GPUs that are not split (MIG)"
+    NEVER_GPUS_TOGETHER = 9058, "There are no suitable hosts for the job: all together have fewer GPUs than its tasks require"
     NEVER_CPUS = 9030, "There are no suitable hosts for the job: no host can ever give a task the processors that it requires"
     QUE_DESERVED = 9014, "The queue has the slots that it deserves, and other queues wait for theirs"
     QUE_GUARANTEE = 9015, "The slots that are left are guaranteed to other queues"
@@ -158,6 +159,7 @@ NEVER_GPU = (
     PendReason.NEVER_GPU_TILES,
     PendReason.NEVER_GPU_MIG,
     PendReason.NEVER_GPU_WHOLE,
+    PendReason.NEVER_GPUS_TOGETHER,
 )
 """No host can ever give a job its GPUs, and why."""
 
@@ -165,7 +167,10 @@ LOAD = 2001
 QUE_RUSAGE = 2301
 JOB_RUSAGE = 2601
 NEVER_RUSAGE = 2901
+NEVER_TOGETHER = 3201
 _PER_BASE = 300
+NEVER_RESOURCE = range(NEVER_RUSAGE, NEVER_TOGETHER + _PER_BASE)
+"""No host, or all together, can ever have what a job reserves of some resource."""
 LIMIT_SLOTS = 10_000
 LIMIT_JOBS = 20_000
 LIMIT_RESOURCE = 30_000
@@ -180,7 +185,7 @@ def index_names(conf: Conf) -> tuple[str, ...]:
 
 
 def about(base: int, name: str, names: tuple[str, ...]) -> int:
-    """The reason ``base`` (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE) about the resource ``name``."""
+    """The reason ``base`` (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER) about the resource ``name``."""
     return base + (names.index(name) if name in names else _PER_BASE - 1)
 
 
@@ -209,7 +214,7 @@ def text(code: int, conf: Conf) -> str:
     if code >= LIMIT_SLOTS:
         return _limit_text(code, conf)
     names = index_names(conf)
-    for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE):
+    for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER):
         if base <= code < base + _PER_BASE:
             at = code - base
             return _resource_text(base, at, names[at] if at < len(names) else "resource")
@@ -222,6 +227,8 @@ def _resource_text(base: int, at: int, name: str) -> str:
         return f"Queue requirements for reserving resource ({name}) not satisfied"
     if base == NEVER_RUSAGE:
         return f"There are no suitable hosts for the job: no host can ever have the {name} that it reserves"
+    if base == NEVER_TOGETHER:
+        return f"There are no suitable hosts for the job: all together can never have the {name} that its slots reserve"
     if base == JOB_RUSAGE:
         return f"Job requirements for reserving resource ({name}) not satisfied"
     return _LOAD_TEXTS[at] if at < len(_LOAD_TEXTS) else f"Load index ({name}) is beyond threshold"

@@ -17,7 +17,7 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import HostState
 from lavad.core.site.host import Host
 from lavad.core.site.host_names import preferences
-from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RUSAGE, PendReason, text
+from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RESOURCE, PendReason, text
 from lavad.queries.explain import table
 from lavad.queries.facts import hostfacts
 from lavad.queries.frame import formats
@@ -27,7 +27,6 @@ _R = PendReason
 _NEVER = frozenset(
     (_R.NEVER_SLOTS, _R.NO_SUITABLE_HOST, _R.NEVER_HOST_SLOTS, _R.NEVER_CPUS, _R.QUE_GONE, _R.HOST_NO_RSVID, *NEVER_GPU)
 )
-_RESOURCES = range(NEVER_RUSAGE, NEVER_RUSAGE + 300)
 _NAMED = 6
 """Hosts, GPUs and jobs that a line names."""
 _LEAST_TMP = 0.02
@@ -192,4 +191,4 @@ def _jobs(request: Request) -> Iterator[Problem]:
 
 
 def _is_never(code: int) -> bool:
-    return code in _NEVER or code in _RESOURCES
+    return code in _NEVER or code in NEVER_RESOURCE

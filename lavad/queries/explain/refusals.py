@@ -39,7 +39,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "no_page",
-        "no page runs: lava up",
+        "no page runs",
         "The cluster was started without its page.",
         "lava up --dir DIR --web",
     ),

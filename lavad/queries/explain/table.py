@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from functools import cache
 
 from lavad.core.lang.states import TermReason
-from lavad.core.site.pend_reason import JOB_RUSAGE, LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, LOAD, NEVER_RUSAGE, QUE_RUSAGE
+from lavad.core.site.pend_reason import (
+    JOB_RUSAGE,
+    LIMIT_JOBS,
+    LIMIT_RESOURCE,
+    LIMIT_SLOTS,
+    LOAD,
+    NEVER_RUSAGE,
+    NEVER_TOGETHER,
+    QUE_RUSAGE,
+)
 from lavad.queries.explain import endings, refusals, waiting
 from lavad.queries.explain.entry import Entry, Kind
 
@@ -15,7 +24,7 @@ _RANGES = (
     (LIMIT_RESOURCE, 10_000),
     (LIMIT_JOBS, 10_000),
     (LIMIT_SLOTS, 10_000),
-    *((base, 300) for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE)),
+    *((base, 300) for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER)),
 )
 """Codes that count from a base: resources by their place in lsf.shared, limits by that in lsb.resources."""
 

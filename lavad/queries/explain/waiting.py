@@ -9,6 +9,7 @@ from lavad.core.site.pend_reason import (
     LIMIT_SLOTS,
     LOAD,
     NEVER_RUSAGE,
+    NEVER_TOGETHER,
     QUE_RUSAGE,
     PendReason,
 )
@@ -155,6 +156,7 @@ _SAID: dict[PendReason, tuple[str, str]] = {
         "bhosts -aff shows which do; -m names such hosts",
     ),
     _R.NEVER_GPUS: ("No host has so many GPUs for it.", _GPUS),
+    _R.NEVER_GPUS_TOGETHER: ("The hosts that it may use have fewer GPUs together than its tasks ask for.", _GPUS),
     _R.NEVER_GPU_MODEL: ("No host has so many GPUs of that model.", _GPUS),
     _R.NEVER_GPU_MEM: ("No GPU has so much memory.", _GPUS),
     _R.NEVER_GPU_LINKS: (
@@ -206,6 +208,13 @@ _BASES = (
         "NEVER_RUSAGE",
         "There are no suitable hosts for the job: no host can ever have the … that it reserves",
         "It reserves more than any host has.",
+        _NEVER,
+    ),
+    (
+        NEVER_TOGETHER,
+        "NEVER_TOGETHER",
+        "There are no suitable hosts for the job: all together can never have the … that its slots reserve",
+        "It reserves so much for each slot that the hosts which it may use have room for fewer slots, even when they are empty.",
         _NEVER,
     ),
     (

@@ -5,17 +5,20 @@ Rule: the reasons are those that the decision was made with (``state.eligible``,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
+from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.lang.cpus import count_tasks
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.topology import parse_topology
 from lavad.core.plan.volatile import WhyClass
+from lavad.core.rules.gpus import room as gpu_room
 from lavad.core.rules.gpus import why_never as gpus_never
 from lavad.core.rules.ledger import UNLIMITED
-from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, about
+from lavad.core.site.pend_reason import NEVER_RUSAGE, NEVER_TOGETHER, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
-from lavad.sched.hosts.fit import units
+from lavad.sched.hosts.fit import copies, units
 from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
@@ -93,13 +96,28 @@ def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibilit
         state.advance.explain(codes, columns.free)
     usual = need.shape is PLAIN and need.affinity is None and not need.spec.reservation
     if plain and usual and not state.limits.has_host_limits(need.spec):
-        codes[(codes == 0) & (columns.free > 0)] = PendReason.HOST_LESS_SLOTS
+        some = (codes == 0) & (columns.free > 0)
+        codes[some] = _least(state, columns, need)[some]
     if not need.spec.exclusive:
         full = (codes == 0) & (columns.free == 0)
         codes[full] = _full(columns)[full]
     for at in np.flatnonzero(codes == 0).tolist():
         codes[at] = why_not_more(need, units(state, need, state.rows[at]))
     return codes
+
+
+def _least(state: CycleState, columns: Columns, need: Need) -> Ints:
+    """What bounds the slots of each host for the class: a resource that each slot reserves, or slots. Shape: (hosts,)."""
+    found = np.full(len(columns.free), int(PendReason.HOST_LESS_SLOTS))
+    by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_sched_by_slot
+    most = np.minimum(columns.free, columns.ncpus) if by_cpu else columns.free
+    for name, amount in need.per_slot:
+        if not state.ledger.is_shared(name):
+            column = columns.room(name, lambda at, name=name: state.room(state.rows[at], name))  # type: ignore[misc]
+            fits = (column + 1e-6) // amount
+            found[fits < most] = need.rusage_reason(name, state.ledger.names)
+            most = np.minimum(fits, most)
+    return found
 
 
 def _full(columns: Columns) -> Ints:
@@ -134,7 +152,10 @@ def _count(state: CycleState, codes: Codes) -> tuple[Reason, ...]:
 
 
 def why_not_more(need: Need, room: tuple[int, int]) -> int:
-    """The reason of a host with this room, (slots, reason): too few slots, or some but not enough for the whole job."""
+    """The reason of a host with this room, (slots, reason): too few slots, or some but not enough for the whole job.
+
+    The latter is what bounds them: that of slots, or a resource, GPUs or a limit that leaves fewer.
+    """
     count, reason = room
     if count == 0:
         return reason
@@ -143,9 +164,7 @@ def why_not_more(need: Need, room: tuple[int, int]) -> int:
         if count < wanted:
             return PendReason.JOB_NO_SPAN if reason == PendReason.HOST_LESS_SLOTS else reason
         return PendReason.JOB_SPREAD_TASK
-    if reason in _KEPT:
-        return reason
-    return PendReason.HOST_LESS_SLOTS if need.shape is PLAIN else PendReason.JOB_SPREAD_TASK
+    return reason if need.shape is PLAIN or reason in _KEPT else PendReason.JOB_SPREAD_TASK
 
 
 _KEPT = (PendReason.HOST_ADRSV_ACTIVE, PendReason.HOST_LESS_DURATION, PendReason.HOST_LESS_RSVSLOTS)
@@ -169,7 +188,9 @@ def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
         return PendReason.NO_SUITABLE_HOST
     if need.one_host and most < need.slots:
         return PendReason.NEVER_HOST_SLOTS
-    return PendReason.NEVER_SLOTS if total < need.slots else _why_never_amounts(state, need, eligible)
+    if total < need.slots:
+        return PendReason.NEVER_SLOTS
+    return _why_never_amounts(state, need, eligible) or _why_never_together(state, need, eligible, by_cpu)
 
 
 def _usable(state: CycleState, need: Need, eligible: Eligibility) -> list[Row]:
@@ -200,6 +221,41 @@ def _why_never_amounts(state: CycleState, need: Need, eligible: Eligibility) -> 
         gpus = [ledger.host(row.name).gpus for row in _usable(state, need, eligible)]
         reason = eligible.no_gpus[gpu] = gpus_never(gpus, gpu)
     return reason
+
+
+def _why_never_together(state: CycleState, need: Need, eligible: Eligibility, by_cpu: bool) -> int:
+    """Why empty hosts have room for fewer slots together than the job has: what each slot takes, or GPUs; 0: they have it."""
+    ledger = state.ledger
+
+    def offers(key: object, count: Callable[[Row], float]) -> bool:
+        found = eligible.totals.get((key, by_cpu, need.ptile))
+        if found is None:
+            found = 0.0
+            for row in _usable(state, need, eligible):
+                found += min(_capacity(state, row.name, by_cpu, need.ptile), count(row))
+                if found >= need.slots:  # most jobs need few hosts
+                    return True
+            eligible.totals[key, by_cpu, need.ptile] = found
+        return found >= need.slots
+
+    for name, amount in need.per_slot if need.slots > 1 else ():
+        if ledger.is_shared(name):
+            continue
+
+        def by_amount(row: Row, name: str = name, amount: float = amount) -> float:
+            most = ledger.capacity(row.name, name)
+            return inf if most is None else copies(most, amount)
+
+        if not offers((name, amount), by_amount):
+            return about(NEVER_TOGETHER, name, ledger.names)
+    gpu = need.gpu
+    if gpu is None or not need.gpu_per_task or need.one_slot:
+        return 0
+    fits = offers(gpu, lambda row: gpu_room(ledger.host(row.name).gpus, _NOBODY, gpu) // (gpu.num or 1))
+    return 0 if fits else PendReason.NEVER_GPUS_TOGETHER
+
+
+_NOBODY = GpuBook()
 
 
 def _most_tasks(state: CycleState, need: Need, eligible: Eligibility, want: Affinity) -> float:

@@ -34,7 +34,19 @@ class Eligibility:
     ``made_from``: (``state_seen``, ``rows_seen``) of the cache when it was worked out.
     """
 
-    __slots__ = ("all_full", "array", "capacity", "codes", "depends_on_load", "full_hosts", "made_from", "most", "no_gpus", "ok")
+    __slots__ = (
+        "all_full",
+        "array",
+        "capacity",
+        "codes",
+        "depends_on_load",
+        "full_hosts",
+        "made_from",
+        "most",
+        "no_gpus",
+        "ok",
+        "totals",
+    )
 
     def __init__(self, codes: list[int] | Codes, depends_on_load: bool, made_from: tuple[int, int]) -> None:
         self.codes = codes
@@ -50,6 +62,8 @@ class Eligibility:
         """(whether CPUs bound the slots, ptile) to the (sum, maximum) of the slots that these hosts offer when empty."""
         self.most: dict[object, float] = {}
         """Resource or affinity requirement to the most that any of these hosts has when empty."""
+        self.totals: dict[object, float] = {}
+        """(What a slot takes of a resource or of GPUs, CPUs, ptile) to the slots that these hosts offer when empty."""
         self.no_gpus: dict[GpuReq, int] = {}
         """GPU requirement to why none of these hosts could satisfy it when empty; 0: one could."""
 

@@ -22,7 +22,7 @@ from lavad.core.rules import ownership
 from lavad.core.rules.gpu_counts import slots_with_gpus
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.rules.ownership import GPUS, SLOTS, Resource
-from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RUSAGE, PendReason
+from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RESOURCE, PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 
@@ -211,4 +211,4 @@ def size_of(share: Share, job: Job) -> int:
 
 def _is_never(why: WhyClass) -> bool:
     code = why.reasons[0][0] if why.reasons else 0
-    return code in _NEVER or NEVER_RUSAGE <= code < NEVER_RUSAGE + 300
+    return code in _NEVER or code in NEVER_RESOURCE

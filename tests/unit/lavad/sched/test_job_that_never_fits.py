@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lavad.core.site.conf import Params
-from lavad.core.site.pend_reason import NEVER_RUSAGE, PendReason, text
+from lavad.core.site.pend_reason import JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER, PendReason, text
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
 
@@ -43,3 +43,40 @@ def test_no_host_can_ever(fields: dict[str, Any], reason: int, few: int) -> None
     assert first == reason if reason else first not in {*never, PendReason.NO_SUITABLE_HOST}
     if reason:
         assert "no host can ever" in text(first, world.cluster.conf)
+
+
+TOGETHER = NEVER_TOGETHER + 10
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize(
+    ("fields", "reason", "of_hosts"),
+    [
+        ({"gpu": "num=1/task"}, PendReason.NEVER_GPUS_TOGETHER, PendReason.GPU_BUSY),
+        ({"gpu": "num=1/task", "slots": 4}, PendReason.GPU_BUSY, PendReason.GPU_BUSY),
+        ({"gpu": "num=2/task", "slots": 3}, PendReason.NEVER_GPUS_TOGETHER, PendReason.GPU_BUSY),
+        ({"resreq": "rusage[mem=6000/task]"}, TOGETHER, JOB_RUSAGE + 10),
+        ({"resreq": "rusage[mem=6000/task]", "slots": 4}, JOB_RUSAGE + 10, JOB_RUSAGE + 10),
+        ({"resreq": "rusage[mem=4000/task] span[ptile=1]"}, PendReason.NEVER_SLOTS, None),
+        ({"resreq": "rusage[mem=9000/task] span[ptile=2]", "slots": 4}, TOGETHER, None),
+        ({}, PendReason.HOST_LESS_SLOTS, PendReason.HOST_LESS_SLOTS),
+    ],
+)
+def test_what_all_hosts_have_too_little_of_is_named(fields: dict[str, Any], reason: int, of_hosts: int | None, few: int) -> None:
+    """Two hosts, each with four slots, two GPUs and 16 GB, and on one of them a job that takes some of all."""
+    world = World()
+    world.memory = SchedulerCache(few=few)
+    world.configure(params=Params(parallel_sched_by_slot=True))
+    world.hosts("h1", "h2", slots=4, gpus=2)
+    for host in ("h1", "h2"):
+        world.load(host, mem=16_000.0)
+    world.submit(gpu="num=1:j_exclusive=yes", resreq="rusage[mem=6000]")
+    world.step()
+    job = world.submit(**{"slots": 8} | fields)
+    world.step()
+    found = world.why(job)
+    assert found[0][0] == reason
+    if of_hosts is not None:
+        assert {code for code, count in found if count} == {of_hosts}
+    if reason in (TOGETHER, PendReason.NEVER_GPUS_TOGETHER):
+        assert "There are no suitable hosts for the job: all together" in text(reason, world.cluster.conf)
