@@ -87,7 +87,9 @@ class PeekService:
             job, spec = ended, specs[ended.spec]
         if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
             raise Refused(f"Job <{shown}>: User permission denied")
-        if job.run is None or (not job.run.started and job.outcome is None):
+        if job.outcome is not None and (job.run is None or not job.run.started):
+            raise Refused(f"Job <{shown}> is not found: it ended before it started (bhist -l {shown})")
+        if job.run is None or not job.run.started:
             raise Refused(f"Job <{shown}> : Not yet started.")
         if spec.interactive:
             raise Refused(f"Job <{shown}> : Cannot bpeek an interactive job.")
@@ -113,7 +115,7 @@ class PeekService:
         path = end.output if end is not None and job.outcome is not None else ""
         question = records.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
         if job.outcome is not None and not path:
-            raise Refused(f"Job <{ask.job}> is not found")
+            raise Refused(f"Job <{ask.job}> is not found{await self._where(job, spec.user)}")
         clock, last = asyncio.get_running_loop().time, ask.last
         said = clock()
         while True:
@@ -128,6 +130,13 @@ class PeekService:
                 yield b""
                 said = clock()
             await asyncio.sleep(FOLLOW)
+
+    async def _where(self, job: Job, user: str) -> str:
+        """Of a finished job whose output is not kept: the user's own file that has it, and on which host."""
+        text = await self.reads.run(self._reader.text_of, job_of(job.key), who=user)
+        if text is None or not text.output or job.run is None:
+            return ""
+        return f" among those whose output is kept: it went to {text.output} (-o) on {job.run.parts[0].host}"
 
     def _session(self, job: Job) -> Session:
         assert job.run is not None

@@ -117,6 +117,8 @@ def _reasons(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[st
         lines.append(f"{outcome.why[0].upper()}{outcome.why[1:].rstrip('.;')}")
     if entry is None:
         lines, todo = _by_code(request, job, lines)
+    if outcome.reason is TermReason.TERM_OTHER:  # to ask why is what has just been done
+        todo = [table.advice(found, show_key(job.key)) for found in table.find(outcome.why)[:1]]
     return lines, [line for line in todo if line]
 
 

@@ -37,9 +37,11 @@ def find(request: Request, word: str) -> Job:
     if indices is not None and len(indices) != 1:
         raise Refused(f"Job <{word}> names several elements")
     wanted = Wanted(UNFINISHED | FINAL, ids={number: indices})
-    found = next((job for job in JobSet(request.view, wanted, 0.0) if indices is not None or not index_of(job.key)), None)
+    found = next(iter(JobSet(request.view, wanted, 0.0)), None)
     if found is None or not visibility.sees(request, request.view.spec(found), False):
         raise Refused(f"Job <{word}> {NOT_FOUND}")
+    if indices is None and index_of(found.key):
+        raise Refused(f"Job <{word}> is an array: name one of its elements, as {word}[{index_of(found.key)}]")
     if not visibility.sees(request, request.view.spec(found), True):
         raise Refused(f"Job <{word}>: User permission denied")
     return found

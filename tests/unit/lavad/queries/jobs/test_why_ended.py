@@ -132,3 +132,15 @@ def test_nobody_reads_of_jobs_that_bjobs_does_not_show() -> None:
             == f"Job <{word}> is not found or has finished\n"
         )
         assert c.ask("why", word)[2] == 0
+
+
+def test_what_a_host_said_is_explained_and_lava_why_is_no_advice_of_its_own() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.finish(1, status=256, reason=TermReason.TERM_OTHER, why="Secret NOPE: /root/.lava/secrets/NOPE: No such file or directory")
+    assert story(c).endswith("/NOPE: No such file or directory\n\nWhat to do\n  lava secret ls; lava secret set\n")
+    c.submit(2)
+    c.start(2)
+    c.finish(2, status=256, reason=TermReason.TERM_OTHER, why="what nobody has heard of")
+    assert story(c, "2").endswith("  What nobody has heard of\n")

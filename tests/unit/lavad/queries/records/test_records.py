@@ -52,6 +52,13 @@ def test_nobody_sees_more_of_others_jobs_than_the_site_lets_them() -> None:
         ask(world, *words, caller=BOB)
 
 
+def test_an_array_is_no_job_and_its_elements_are() -> None:
+    world = full(4)
+    told = "Job <3> is an array: name one of its elements, as 3[1]"
+    assert [refused(world, what, "3", caller=BOB) for what in ("job", "why")] == [told, told]
+    ask(world, "job", "3[1]", caller=BOB)
+
+
 def test_a_summary_is_no_detail() -> None:
     world = full(5)
     assert len(ask(world, "jobs")["jobs"]) == 4
