@@ -87,9 +87,10 @@ class PeekService:
             job, spec = ended, specs[ended.spec]
         if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
             raise Refused(f"Job <{shown}>: User permission denied")
-        if job.outcome is not None and (job.run is None or not job.run.started):
+        started = job.run is not None and (job.run.started or any(part.end and part.end.started for part in job.run.parts))
+        if job.outcome is not None and not started:
             raise Refused(f"Job <{shown}> is not found: it ended before it started (bhist -l {shown})")
-        if job.run is None or not job.run.started:
+        if not started:
             raise Refused(f"Job <{shown}> : Not yet started.")
         if spec.interactive:
             raise Refused(f"Job <{shown}> : Cannot bpeek an interactive job.")
