@@ -124,5 +124,5 @@ def read_period(request: Request, text: str) -> tuple[float, float]:
     try:
         begin, end = parse_interval(text, local)
     except WhenError:
-        raise Refused(f"{text[:80]}: Bad time specification") from None
+        raise Refused(f"{text[:80].removesuffix(',.')}: Bad time specification") from None
     return (begin.timestamp() if begin is not None else 0.0), (end.timestamp() + 1 if end is not None else request.now)

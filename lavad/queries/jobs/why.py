@@ -160,7 +160,7 @@ def _place(request: Request, key: int) -> Iterator[Shown]:
     if place.before:
         names = " ".join(show_key(other) for other in place.first)
         more = " ..." if place.before > len(place.first) else ""
-        yield out(f"; {place.before} go before it in all queues: {names}{more}")
+        yield out(f"; {place.before} go before it in all queues{': ' + names + more if names else ''}")
     yield out("\n")
 
 

@@ -66,7 +66,7 @@ def _numbers(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Chan
     slots = _largest(least, spec.slots - 1, lambda n: would_start(replace(spec, slots=n, max_slots=n)))
     if slots is not None:
         fewer = replace(spec, slots=slots, max_slots=slots)
-        yield Change(1 - slots / spec.slots, f"{slots} slots instead of {spec.slots} (-n {slots})", fewer)
+        yield Change(1 - slots / spec.slots, f"{slots} slot{'s' * (slots > 1)} instead of {spec.slots} (-n {slots})", fewer)
     yield from _memory(cluster, spec, would_start)
     gpu = spec.gpu
     if gpu is not None:

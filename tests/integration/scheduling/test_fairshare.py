@@ -55,6 +55,6 @@ def test_lava_why_of_a_job_that_is_too_wide(cluster: Cluster, tmp_path: Path) ->
     text = cluster.run(f"lava why {waiting}").stdout
     assert f"Job <{waiting}>" in text
     assert "Position: 1 of 1 in its queue" in text
-    assert "1 slots instead of 2 (-n 1)" in text
+    assert "1 slot instead of 2 (-n 1)" in text
     assert "Estimated start: from " in text
     cluster.run(f"bkill {blocker} {waiting}")

@@ -121,7 +121,7 @@ def test_two_changes_where_one_is_not_enough() -> None:
     world.submit(slots=2, hosts=("h0",))
     world.step()
     key = world.submit(user="me", slots=2, hosts=("h0",))
-    assert changes(world, key) == ["any host (no -m), and 1 slots instead of 2 (-n 1)"]
+    assert changes(world, key) == ["any host (no -m), and 1 slot instead of 2 (-n 1)"]
 
 
 def test_gpus_that_are_shared_or_of_another_kind() -> None:
