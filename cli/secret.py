@@ -52,6 +52,8 @@ def _value(name: str) -> bytes:
 
         return os.fsencode(getpass.getpass(f"{name}: "))
     value = sys.stdin.buffer.read(LONGEST + 1)
+    if not value:
+        raise ValueError(f"{name}: no value came on standard input")
     if len(value) > LONGEST:
         raise ValueError(f"{name}: longer than {LONGEST} bytes")
     return value

@@ -130,6 +130,9 @@ int own_process_needed(char **words)
         if (!strchr(*entry, '=') || **entry == '=' || begins(*entry, "LAVA_NATIVE=N") || begins(*entry, "LD_PRELOAD=")
             || begins(*entry, "LD_AUDIT=") || begins(*entry, "LAVA_DEBUG=") || begins(*entry, "LSB_JOBID="))
             return 1; /* what a job runs ends with it, and counts as its own */
+    char folder[PATH_MAX];
+    if (getcwd(folder, sizeof folder) && (begins(folder, "/dev") || begins(folder, "/proc")))
+        return 1;
     for (char **word = words; *word; word++) /* files that are others in another process */
         if (strstr(*word, "/proc/") || (strstr(*word, "/dev/") && strcmp(*word, "/dev/null") != 0))
             return 1;

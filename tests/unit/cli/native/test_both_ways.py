@@ -147,6 +147,13 @@ def test_what_needs_a_process_of_its_own_is_plain(
     assert (ran.status, ran.err[-6:]) == (77, b"plain\n")
 
 
+@pytest.mark.parametrize("folder", ["/dev", "/proc/self"])
+def test_where_names_are_others_in_each_process_it_is_plain(installed: Installed, caller: Caller, folder: str) -> None:
+    installed.start(caller.environ)
+    ran = installed.run("bsub", "-i", "fd/0", "true", environ=caller.environ, cwd=Path(folder))
+    assert (ran.status, ran.err[-6:]) == (77, b"plain\n")
+
+
 def test_a_script_that_was_read_is_given_back(installed: Installed, caller: Caller) -> None:
     """Only what a script says itself shows that it needs a process of its own, once it is read."""
     script = b"#BSUB -K\n" + b"echo x\n" * 40_000

@@ -138,7 +138,9 @@ def test_what_a_host_said_is_explained_and_lava_why_is_no_advice_of_its_own() ->
     c = QueryCluster()
     c.submit(1)
     c.start(1)
-    c.finish(1, status=256, reason=TermReason.TERM_OTHER, why="Secret NOPE: /home/alice/.lava/secrets/NOPE: No such file or directory")
+    c.finish(
+        1, status=256, reason=TermReason.TERM_OTHER, why="Secret NOPE: /home/alice/.lava/secrets/NOPE: No such file or directory"
+    )
     assert story(c).endswith("/NOPE: No such file or directory\n\nWhat to do\n  lava secret ls; lava secret set\n")
     c.submit(2)
     c.start(2)
