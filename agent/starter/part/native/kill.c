@@ -123,9 +123,12 @@ static int stop_new(struct found *stopped, int *pidfds)
 }
 
 /* ``child``: one that is there, 0: none may be. False: some of them, or all, are left to be killed by Python; where there are too many,
-   those that were found are killed. */
+   those that were found are killed, but none beside a ``child``, whose end Python is to see. */
 bool kill_below(pid_t child)
 {
+    struct found found;
+    if (child && (!find(&found) || found.more))
+        return false;
     struct found stopped = {.count = 0};
     int pidfds[MOST], more = 1;
     for (int look = 0; more > 0 && look < MOST_LOOKS; look++)
