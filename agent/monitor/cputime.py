@@ -64,67 +64,80 @@ class CpuTime:
         owed: defaultdict[int, int] = defaultdict(int)
         loose: defaultdict[int, int] = defaultdict(int)
         former: defaultdict[int, int] = defaultdict(int)
+        moved: defaultdict[int, int] = defaultdict(int)
+        """Of what is owed, what came with one that is gone now: its ancestor may have been read just before it got that."""
         for pid, seen in self._seen.items():
             above = pid if _lives(pid, seen, now) else self._find_ancestor(seen, now)
             owed[above] += self._owed.get(pid, 0)
             former[above] += self._loose.get(pid, 0)
             if above == pid:
                 continue
+            moved[above] += self._owed.get(pid, 0)
             of_rank = gone.setdefault(above, {})
             of_rank[seen.rank] = of_rank.get(seen.rank, 0) + seen.own + seen.reaped
             if above not in (seen.ppid, shepherd):
                 loose[above] += seen.own + seen.reaped
         self._owed = {}
-        left = 0
+        serves = shepherd in now and shepherd in self._seen
+        left = now[shepherd].reaped - self._seen[shepherd].reaped if serves else 0
+        # what the shepherd need not have for its own pays first: what came to it pays for nobody else
+        spare = max(0, left - owed[shepherd] - sum(gone.get(shepherd, {}).values()))
+        left -= spare - self._pay_loose(former, owed, spare, REST)
         unpaid: dict[int, int] = {}
-        for above in gone.keys() | owed.keys():
-            spare, unpaid[above] = self._balance(above, gone.get(above, {}), owed[above], now)
-            if above == shepherd:
-                left = spare
-            elif above:
-                self._attribute(gone.get(above, {}), spare, now[above].rank)
-        if shepherd in now and shepherd in self._seen:
-            if shepherd not in gone and shepherd not in owed:
-                left = now[shepherd].reaped - self._seen[shepherd].reaped
-            left = self._pay_loose(former, unpaid, left, now[shepherd].rank)
-            left = self._pay_loose(loose, self._owed, left, now[shepherd].rank)
-            self._attribute(gone.get(shepherd, {}), left, now[shepherd].rank)
+        for above in (gone.keys() | owed.keys()) - {shepherd}:
+            growth = now[above].reaped - self._seen[above].reaped if above else 0
+            growth, unpaid[above] = self._pay(above, owed[above], growth, now)
+            self._owe(above, min(unpaid[above], moved[above]))
+            growth = self._cover(above, gone.get(above, {}), growth, now)
+            if above:
+                self._attribute(gone.get(above, {}), growth, now[above].rank)
+        if serves:
+            its = gone.get(shepherd, {})
+            left, late = self._pay(shepherd, owed[shepherd], left, now)
+            self._owe(shepherd, min(late, moved[shepherd]))
+            left = self._pay_loose(former, unpaid, left, REST)
+            left = self._cover(shepherd, its, left, now)
+            left = self._pay_loose(loose, self._owed, left, REST)
+            self._attribute(its, left, REST)
         self._loose = {above: min(ticks, self._owed.get(above, 0)) for above, ticks in loose.items()}
 
-    def _pay_loose(self, loose: Mapping[int, int], owed: dict[int, int], left: int, holder: int) -> int:
+    def _pay_loose(self, loose: dict[int, int], owed: dict[int, int], left: int, holder: int) -> int:
         """What lost its parent as well may have come to the shepherd, who reaped it; what is left of its growth."""
         for above, ticks in loose.items():
             paid = min(left, ticks, owed.get(above, 0))
             if paid:
                 left -= paid
+                loose[above] -= paid
                 owed[above] -= paid
                 self._retired[holder] -= paid
         return left
 
-    def _balance(self, above: int, gone: Mapping[int, int], owed: int, now: Mapping[int, _Seen]) -> tuple[int, int]:
-        """Retire what ``gone`` was last seen with, less what the ancestor ``above`` (0: none lives) has reaped since.
+    def _pay(self, above: int, owed: int, left: int, now: Mapping[int, _Seen]) -> tuple[int, int]:
+        """What is ``left`` of the growth of ``above`` (0: none lives) once it has paid ``owed``, and what it did not pay.
 
-        ``owed``: retired at the last look and not covered then. The ancestor may have been read just before it reaped,
-        so growth pays that first; older debts are of children that nobody waited for and are forgotten. What is left of
-        the growth is returned, and what of ``owed`` it did not pay.
+        ``owed``: retired at the last look and not covered then. The ancestor may have been read just before it reaped, so growth
+        pays that first; older debts are of children that nobody waited for and are forgotten.
         """
         if above == 0:
-            for rank, ticks in gone.items():
-                self._retired[rank] += ticks
             return 0, owed
-        holder = now[above].rank
-        left = now[above].reaped - self._seen[above].reaped
         paid = min(left, owed)
-        left -= paid
-        self._retired[holder] -= paid
+        self._retired[now[above].rank] -= paid
+        return left - paid, owed - paid
+
+    def _cover(self, above: int, gone: Mapping[int, int], left: int, now: Mapping[int, _Seen]) -> int:
+        """Retire what ``gone`` was last seen with, less what is ``left`` of the growth of ``above``, which owes the rest; what is left."""
         for rank, ticks in gone.items():
             covered = min(left, ticks)
             left -= covered
             self._retired[rank] += ticks
-            self._retired[holder] -= covered
-            if covered < ticks:
-                self._owed[above] = self._owed.get(above, 0) + ticks - covered
-        return left, owed - paid
+            if above:
+                self._retired[now[above].rank] -= covered
+                self._owe(above, ticks - covered)
+        return left
+
+    def _owe(self, above: int, ticks: int) -> None:
+        if above and ticks:
+            self._owed[above] = self._owed.get(above, 0) + ticks
 
     def _attribute(self, gone: Mapping[int, int], left: int, holder: int) -> None:
         """What is left of a growth is what those of one rank used after they were last seen, and children never seen."""

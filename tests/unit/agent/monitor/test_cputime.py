@@ -102,6 +102,33 @@ def test_never_back_and_never_more_than_was_used(rounds: list[tuple[list[tuple[s
         before = now
 
 
+def test_a_debt_moves_on_with_the_one_that_owes_it():
+    """Who waited for a child ends while others are read, and its parent was read before it waited for that one."""
+    world, time = World(), CpuTime()
+    world.act("fork", 1, 0)
+    look(world, time)
+    look(world, time, [("burn", 2, 1)])
+    look(world, time, [("end", 2, 1), ("burn", 0, 1), ("burn", 0, 0)])
+    look(world, time, [("end", 1, 1)])
+    assert sum(look(world, time).values()) == world.truth
+
+
+def test_what_came_to_the_shepherd_is_paid_by_it_before_others_pay():
+    world, time = World(), CpuTime()
+    for acts, between in (
+        ([("fork", 0, 1), ("fork", 2, 1), ("burn", 3, 1)], [("escape", 1, 1)]),
+        ([], [("end", 1, 1), ("escape", 4, 1)]),
+        ([("end", 1, 1), ("fork", 0, 1)], [("end", 1, 1), ("burn", 4, 1)]),
+        ([("end", 3, 1)], []),
+        ([], []),
+    ):
+        for act in acts:
+            world.act(*act)
+        now = look(world, time, between)
+        assert sum(now.values()) <= world.truth
+    assert sum(now.values()) == world.truth
+
+
 def test_a_child_that_nobody_waits_for_keeps_its_last_seen_time():
     world, time = World(), CpuTime()
     look(world, time)
