@@ -125,7 +125,10 @@ class CpuTime:
         return left - paid, owed - paid
 
     def _cover(self, above: int, gone: Mapping[int, int], left: int, now: Mapping[int, _Seen]) -> int:
-        """Retire what ``gone`` was last seen with, less what is ``left`` of the growth of ``above``, which owes the rest; what is left."""
+        """Retire what ``gone`` was last seen with, less what is ``left`` of the growth of ``above``; what is left then.
+
+        What it does not cover, ``above`` owes.
+        """
         for rank, ticks in gone.items():
             covered = min(left, ticks)
             left -= covered
