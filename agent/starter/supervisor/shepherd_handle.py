@@ -162,7 +162,11 @@ def leave_daemon(oom_score: int) -> None:
 def become(key: ShepherdKey) -> None:
     """Set groups, group and user, in this order; PermissionError when this process cannot become that user."""
     if os.geteuid() == 0:
-        os.setgroups(list(key.groups))
+        try:
+            os.setgroups(list(key.groups))
+        except PermissionError:  # in a name space with one user alone, whose groups stay as they are
+            if (key.uid, key.gid) != (0, os.getegid()):
+                raise
         os.setresgid(key.gid, key.gid, key.gid)
         os.setresuid(key.uid, key.uid, key.uid)
     if os.getresuid() != (key.uid,) * 3:

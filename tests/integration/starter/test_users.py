@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -118,3 +119,20 @@ def test_a_process_that_became_another_user_is_ended_too(open_rig: Rig) -> None:
     rig.send({"do": "kill", "uids": ["setuid"]})
     rig.gone("setuid")
     assert not alive(pid)
+
+
+def test_root_of_a_name_space_that_has_no_other_user_runs_its_own(tmp_path: Path) -> None:
+    """As in a container without subordinate users: the kernel lets nobody there choose groups."""
+    if subprocess.run(["unshare", "-r", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this kernel lets nobody make name spaces of users")
+    rig = Rig(tmp_path)
+    rig.under = ["unshare", "-r"]
+    rig.start()
+    root = {"name": "root", "uid": 0, "gid": 0, "groups": [0]}
+    assert rig.run("a", "id -u", user=root)["status"] == 0
+    assert rig.text("a") == "0\n"
+    # one for which its shepherd becomes Python
+    assert rig.run("b", "(trap '' TERM; sleep 1000) & exit 3", user=root, grace=0.1)["status"] == 3 << 8
+    rig.gone("b")
+    assert rig.run("c", "exit 4", user=root, pre_exec="true")["status"] == 4 << 8
+    assert rig.stop() == 0

@@ -100,8 +100,11 @@ static bool change_user(const struct asked *asked, bool program)
         most.rlim_cur = most.rlim_max = processes.rlim_max; /* as far as goes without CAP_SYS_RESOURCE */
         (void)!setrlimit(RLIMIT_NPROC, &most);
     }
-    return setgroups(asked->count, asked->groups) == 0 && setresgid(asked->gid, asked->gid, kept) == 0
-        && setresuid(asked->uid, asked->uid, asked->uid) == 0 && (!known || setrlimit(RLIMIT_NPROC, &processes) == 0);
+    /* a name space may have one user alone, whose groups stay as they are, and no other group to keep */
+    bool own = asked->uid == geteuid() && asked->gid == getegid();
+    bool done = (setgroups(asked->count, asked->groups) == 0 || (own && errno == EPERM))
+        && (setresgid(asked->gid, asked->gid, kept) == 0 || setresgid(asked->gid, asked->gid, asked->gid) == 0);
+    return done && setresuid(asked->uid, asked->uid, asked->uid) == 0 && (!known || setrlimit(RLIMIT_NPROC, &processes) == 0);
 }
 
 static bool become(const struct asked *asked, bool root, bool program)
