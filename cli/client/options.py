@@ -178,7 +178,7 @@ def read_letters(table: Table, words: list[str]) -> tuple[Options, list[str]]:
             options["o"] = True
         else:
             raise Fail(f"{table.command}: option requires an argument -- '{name}'\n{table.usage()}")
-    if options.get("o") is True:
+    if options.get("o") is True and table.valued.get("o"):
         options["o"] = _stray_format(table, rest)
     return options, rest
 

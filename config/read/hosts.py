@@ -10,7 +10,7 @@ from config.read.queues import name_is_good, read_thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Fields, Table, fill, shortened
-from config.values.names import check_cycles, expand_all, flat_members, host_names, unknown_hosts
+from config.values.names import HOST_KEYWORDS, check_cycles, expand_all, flat_members, host_names, unknown_hosts
 
 
 def chkpnt_ability(value: str, scope: v.Scope) -> bool:
@@ -121,6 +121,9 @@ def read_group(groups: dict[str, GroupConfig], places: dict[str, Place], row: Ro
     """A line of HostGroup or UserGroup."""
     name = row.text("GROUP_NAME")
     if not name_is_good(name, what, "GROUP_NAME", row.place, problems):
+        return
+    if name.lower() in HOST_KEYWORDS:
+        problems.error(row.place, f"{what} name '{name}' is a keyword")
         return
     if name in groups:
         problems.error(row.place, f"{what} {name} is defined twice; the first one holds")

@@ -151,7 +151,10 @@ def _assembled(
     if default_host is None:
         known_hosts = frozenset(host.name for host in hosts) | known_groups
         lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
+        lists += [(f"host group {name}", group.members, batch.group_places[name]) for name, group in batch.groups.items()]
         check_hosts_named(lists, known_hosts, problems)
+    for name in frozenset(batch.groups) & {host.name for host in hosts}:
+        problems.error(batch.group_places[name], f"host group {name} has the name of a host")
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from config.model.problems import report
 from config.read.load import load as load_files
 from lavad.configure.difference import differences
+from lavad.configure.requirements import wrong_requirements
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import check_reconfig, configure
 from lavad.core.lang.asks import Caller, Refused
@@ -59,6 +60,8 @@ class Reconfiguration:
         loaded = await self._reading.run(load_files, self._confdir)
         if loaded.has_errors:
             raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
+        if wrong := "\n".join(wrong_requirements(loaded.config)):
+            raise Refused(f"{wrong}\nReconfiguration aborted: the old configuration stays")
         conf = resolve(loaded.config)
         former = self._engine.cluster.conf
         await self._engine.ask(lambda cluster, now: configure(cluster, now, conf))

@@ -15,7 +15,7 @@ from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
-from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue
+from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue, limits_in
 from lavad.core.decide.submit.submit import known_names
 from lavad.core.job.job import Array, Job
 from lavad.core.job.resize import slots_of
@@ -105,7 +105,9 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: b
     """The spec of a job once it is in another queue, or why it may not go there.
 
     A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself. A job
-    that waits asks for the GPUs that it and the queue's GPU_REQ say together.
+    that waits asks for the GPUs that it and the queue's GPU_REQ say together, and has the limits that it would have had if it had
+    been submitted there; one that runs keeps its own (LSF: bswitch). Which limits a job has named is not recorded: what its queue
+    would have given it anyway is taken for the queue's.
     """
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
@@ -115,7 +117,10 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: b
         draft.set_spec(queue=name, rerunnable=old.rerunnable or reruns)
         if not started:
             settle_gpus(draft, cluster.queue_conf[name])
+            draft.set_spec(limits=limits_in(cluster, draft.spec.limits, old.queue, name))
         check_against_queue(draft, cluster.queue_conf[name])
+        if started:
+            draft.set_spec(limits=old.limits)
     except Refused as refusal:
         return refusal.text
     return for_other_hosts(draft.spec)

@@ -15,7 +15,7 @@ from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_queue
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
 from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
-from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue
+from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue, limits_in
 from lavad.core.decide.submit.roles import check_simple
 from lavad.core.decide.submit.submit import check_reservation
 from lavad.core.decide.submit.work import check_work
@@ -95,6 +95,7 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
         return
     if "x" in change.ask.options:
         check_exclusive(draft, queue)
+    draft.set_spec(limits=limits_in(change.cluster, draft.spec.limits, draft.spec.queue, queue.name))
     apply_queue(draft, queue)
     if "M" in change.ask.options:
         settle_memory(change.cluster, draft)

@@ -100,6 +100,12 @@ def with_defaults(limits: Limits, defaults: Limits) -> Limits:
     return Limits(**{name: getattr(defaults, name) if value is None else value for name, value in own.items()})
 
 
+def without(limits: Limits, defaults: Limits, most: Limits) -> Limits:
+    """The limits of a job, but for those that are what a queue with these defaults and hard limits gives who names none."""
+    of_queue = msgspec.structs.asdict(with_defaults(defaults, most))
+    return Limits(**{name: None if value == of_queue[name] else value for name, value in msgspec.structs.asdict(limits).items()})
+
+
 def check_most(limits: Limits, most: Limits, whose: str) -> None:
     """Refused where a job asks for more than the hard limits of a queue or an application profile."""
     for field, title in TITLES.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
-from config.model.values import Interactive
+from config.model.values import Interactive, Limits
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit.limits import check_most, with_defaults
+from lavad.core.decide.submit.limits import check_most, with_defaults, without
 from lavad.core.decide.submit.resources import base_host
 from lavad.core.decide.submit.slots import check_configured, check_queue_requirement
 from lavad.core.lang.asks import Caller, Refused
@@ -59,6 +59,14 @@ def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: 
         raise Refused("Queue does not accept interactive jobs")
     if not draft.spec.interactive and queue.interactive is Interactive.ONLY:
         raise Refused("Queue only accepts interactive jobs")
+
+
+def limits_in(cluster: Cluster, limits: Limits, old: str, new: str) -> Limits:
+    """The limits of a job that waits once it is in another queue: those of its queue give way to the new one's defaults."""
+    former = cluster.queue_conf.get(old)
+    if former is not None and old != new:
+        limits = without(limits, former.defaults, former.limits)
+    return with_defaults(limits, cluster.queue_conf[new].defaults)
 
 
 def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
