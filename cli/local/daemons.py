@@ -28,8 +28,17 @@ def find_pid(folder: Folder, name: str) -> int:
         return 0
     # a starter shows its own title instead of its command line
     titled = words[0].decode(errors="replace") == f"lava-{name.replace('-', ' ', 1)}"
-    ours = titled or any(str(folder.path).encode() in word for word in words)
+    path = str(folder.path).encode()
+    ours = _logs_in(pid, folder) if titled else any(f"{folder.path}/".encode() in word or word.endswith(path) for word in words)
     return pid if ours and state != "Z" else 0
+
+
+def _logs_in(pid: int, folder: Folder) -> bool:
+    """Whether a starter is this cluster's: others have hosts of the same names."""
+    try:
+        return os.readlink(f"/proc/{pid}/fd/2").startswith(f"{folder.log}/")
+    except OSError:  # another user's
+        return True
 
 
 def start(folder: Folder, name: str, module: str, words: list[str]) -> None:

@@ -58,7 +58,7 @@ class Folder:
     """Paths of one cluster."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path.absolute()
+        self.path = path.resolve()  # by which its daemons know it, whatever links lead there
         self.conf = self.path / "conf"
         self.run = self.path / "run"
         self.log = self.path / "log"

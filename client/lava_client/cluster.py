@@ -86,4 +86,7 @@ class Cluster(Session):
         """A job that was submitted before, also elsewhere, by this user. Raises Refused where bjobs does not know it."""
         if not self.link.rows([str(id)], "jobid"):
             raise Refused(f"Job <{id}> is not found")
-        return Job(self, str(id), read=True)
+        try:
+            return Job(self, str(id), read=True)
+        except ValueError:
+            raise Refused(f"Job <{id}> names several elements") from None

@@ -185,6 +185,17 @@ def _matches(host: str, pattern: str) -> bool:
     return pattern == "all" or fnmatch.fnmatchcase(host, pattern)
 
 
+def members_of(batch: BatchHosts) -> list[tuple[str, tuple[str, ...], Place]]:
+    """What each host group names, for ``check_hosts_named``."""
+    return [(f"host group {name}", group.members, batch.group_places[name]) for name, group in batch.groups.items()]
+
+
+def check_group_names(batch: BatchHosts, hosts: frozenset[str], problems: Problems) -> None:
+    """A group with the name of a host would take its place wherever that is named."""
+    for name in batch.groups.keys() & hosts:
+        problems.error(batch.group_places[name], f"host group {name} has the name of a host")
+
+
 def check_hosts_named(lists: list[tuple[str, tuple[str, ...], Place]], known: frozenset[str], problems: Problems) -> None:
     for owner, words, place in lists:
         for name in unknown_hosts(words, known):

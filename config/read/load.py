@@ -15,7 +15,7 @@ from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
 from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import QueueConfig
-from config.read.hosts import check_hosts_named, joined, read_lsb_hosts, read_units
+from config.read.hosts import check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
@@ -148,16 +148,13 @@ def _assembled(
     queues = queues or {NORMAL.name: NORMAL}
     _check_default_queue(params, queues, sections["lsb.params"], problems)
     known_groups = frozenset(batch.groups) | {unit.name for unit in units}
-    if default_host is None:
-        known_hosts = frozenset(host.name for host in hosts) | known_groups
-        lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
-        lists += [(f"host group {name}", group.members, batch.group_places[name]) for name, group in batch.groups.items()]
-        check_hosts_named(lists, known_hosts, problems)
-    for name in frozenset(batch.groups) & {host.name for host in hosts}:
-        problems.error(batch.group_places[name], f"host group {name} has the name of a host")
+    own_names = frozenset(host.name for host in hosts)
+    lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
+    check_hosts_named([*lists, *members_of(batch)] if default_host is None else [], own_names | known_groups, problems)
+    check_group_names(batch, own_names, problems)
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
-    names = frozenset(host.name for host in hosts) | known_groups if default_host is None else frozenset()
+    names = own_names | known_groups if default_host is None else frozenset()
     countable = reservable(shared.resources.values())
     _check_preemptable(params, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)

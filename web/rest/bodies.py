@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from web.problems import Problem
 
@@ -134,10 +134,13 @@ async def read(request: Request, kind: type[B]) -> B:
     if size.isdigit() and int(size) > MOST:
         raise Problem(413, f"at most {MOST >> 20} MB")
     data = bytearray()
-    async for piece in request.stream():
-        data += piece
-        if len(data) > MOST:
-            raise Problem(413, f"at most {MOST >> 20} MB")
+    try:
+        async for piece in request.stream():
+            data += piece
+            if len(data) > MOST:
+                raise Problem(413, f"at most {MOST >> 20} MB")
+    except ClientDisconnect:
+        raise Problem(400, "The body did not come whole") from None
     if data and request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Problem(415, "application/json is expected")
     try:

@@ -21,7 +21,8 @@ def done_once(request: Request, who: Who) -> dict[str, str | bool]:
     key = request.headers.get("idempotency-key", "")
     if len(key) > 255:
         raise Problem(400, "Idempotency-Key: at most 255 characters")
-    return {"uuid": submit.uuid_of(who.user, key), "again": True} if key else {"uuid": os.urandom(16).hex()}
+    what = f"{request.method} {request.url.path}"
+    return {"uuid": submit.uuid_of(who.user, what, key), "again": True} if key else {"uuid": os.urandom(16).hex()}
 
 
 async def submitted(request: Request, master: Master, sign_in: SignIn, who: Who) -> tuple[Submitted, str]:

@@ -70,6 +70,6 @@ def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def uuid_of(user: str, key: str) -> str:
-    """The same key of the same user names the same submission."""
-    return hashlib.sha256(f"{user}\0{key}".encode(errors="replace")).hexdigest()[:32]
+def uuid_of(user: str, what: str, key: str) -> str:
+    """The same key of the same user names the same request to one address; ``what``: its method and path."""
+    return hashlib.sha256(f"{user}\0{what}\0{key}".encode(errors="replace")).hexdigest()[:32]

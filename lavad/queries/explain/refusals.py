@@ -38,6 +38,12 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "lava web signs you in; lava token prints a token for REST, --list shows them, --revoke ID calls one back",
     ),
     (
+        "reconfiguration",
+        "Reconfiguration aborted",
+        "A file of the configuration has an error, which the lines before it name; nothing of it has taken effect.",
+        "mend the line; badmin ckconfig checks most of it, badmin reconfig all",
+    ),
+    (
         "no_page",
         "no page runs",
         "The cluster was started without its page.",

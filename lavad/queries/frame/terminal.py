@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _CONTROL_BYTES = bytes({*range(32), 127} - {9, 10})
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\udc80-\udc9f]")
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\udc80-\udc9f]")
+"""Control characters, also as bytes that are no UTF-8; separators of lines, and what turns the direction of the text around."""
 
 
 def shown(text: str) -> str:

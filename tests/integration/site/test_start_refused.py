@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.local.daemons import begun, find_pid
 from cli.local.folder import ROOT, Folder, Shape
+from tests.support.live.cluster import Cluster
 from tests.support.live.tls import TlsCluster
 from tests.support.wait import SLOW
 
@@ -65,3 +67,20 @@ def test_status_is_of_the_site_whatever_cluster_of_the_users_own_there_is(site: 
     assert site.run(f"{lava} lava status").stderr == "nothing is wrong with the cluster\n"
     assert "down" in site.run(f"{lava} lava status --dir {other.path}").stdout
     assert "down" in site.run(f"{lava} LSF_ENVDIR={other.conf} lava status").stdout
+
+
+def test_a_folder_is_the_same_by_whatever_link_and_another_clusters_starter_is_not_its_own(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "real") as cluster:
+        (tmp_path / "link").symlink_to(tmp_path / "real")
+        assert cluster.lava("status", "--dir", str(tmp_path / "link")).stderr == "nothing is wrong with the cluster\n"
+        other = Folder(tmp_path / "rea")
+        other.make()
+        other.keep_shape(Shape(["host1"], 1, 1, "sqlite"))
+        for name in ("lavad", "agent-host1", "starter-host1"):
+            other.pid_file(name).write_text(cluster.folder.pid_file(name).read_text())
+        assert [find_pid(other, name) for name in ("lavad", "agent-host1", "starter-host1")] == [0, 0, 0]
+        assert cluster.lava("down", "--dir", str(other.path)).returncode == 0
+        pids = [cluster.pid(name) for name in ("lavad", "agent-host1", "starter-host1")]
+        assert all(pids)
+        assert cluster.lava("down", "--dir", str(tmp_path / "link")).returncode == 0
+        assert begun(pids) == {}

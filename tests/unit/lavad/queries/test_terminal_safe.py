@@ -7,7 +7,7 @@ import pytest
 from lavad.queries.frame.terminal import shown
 from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster
 
-EVIL = "x\x1b]0;title\x07\x1b[2J\r0 root DONE\x9b31m\udc9b\x7f"
+EVIL = "x\u202e\u2028\u2066\x1b]0;title\x07\x1b[2J\r0 root DONE\x9b31m\udc9b\x7f"
 
 
 @pytest.mark.parametrize("options", [{}, {"w": True}, {"l": True}, {"o": "command job_description"}, {"UF": True}])

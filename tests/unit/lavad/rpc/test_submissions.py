@@ -331,7 +331,7 @@ def test_a_store_that_takes_nothing_refuses_all_at_once(tmp_path: Path) -> None:
 def test_whoever_knows_the_uuid_of_another_user_gets_no_answer_of_theirs_and_takes_nothing_from_them(
     tmp_path: Path, again: bool
 ) -> None:
-    known = {"uuid": uuid_of(ALICE.user, "the key"), "again": again}
+    known = {"uuid": uuid_of(ALICE.user, "POST /api/v1/jobs", "the key"), "again": again}
 
     async def work(master: Master) -> None:
         for first, then in ((BOB, ALICE), (ALICE, BOB)):

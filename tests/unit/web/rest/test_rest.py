@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 from web import app as pages
 from web.app import HEADERS, make_app
 from web.master import Master
+from web.problems import Problem
+from web.rest import bodies
 from web.rest.described import COMMON
 from web.rest.routes import ROOT, TABLE
 from web.rest.submit import options_of
@@ -64,6 +67,19 @@ def test_a_submission_with_a_key_is_done_once(world: PageWorld) -> None:
     assert first == again
     other = world.client.post(f"{ROOT}/jobs", json={"command": "true"}, headers=headers | world.bearer(BOB)).json()
     assert other["id"] != first["id"]
+    # with the same key at another address it is another request
+    answer = world.client.post(f"{ROOT}/jobs/99999/kill", json={}, headers=headers)
+    assert answer.status_code == 404, answer.text
+
+
+async def _gone(_: object = None) -> dict[str, str]:
+    return {"type": "http.disconnect"}
+
+
+def test_a_body_that_does_not_come_whole_is_said_so() -> None:
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"100")]}
+    with pytest.raises(Problem, match="did not come whole"):
+        asyncio.run(bodies.read(Request(scope, _gone), bodies.Submit))
 
 
 def test_a_job_is_told_at_length(world: PageWorld) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.model.queue import QueueConfig
-from config.model.values import Limits, TaskLimit
+from config.model.values import TaskLimit
 from lavad.core.decide.base import bulk
 from lavad.core.decide.control.control import migrate
 from lavad.core.decide.control.queues import switch_queues
@@ -166,41 +166,6 @@ def test_bswitch_of_a_job_an_element_and_an_array(bench: Bench) -> None:
     assert bench.cluster.spec_of(job).queue == "normal"
     bench.asked(switch, Switch(queue="night", jobs=Select(ids=[str(job)])))
     assert bench.cluster.spec_of(job).queue == "night"
-
-
-LIMITED = QueueConfig(name="limited", defaults=Limits(run=120, mem=50), limits=Limits(run=600, mem=200, processes=20))
-
-
-def limits(bench: Bench, key: int) -> tuple[int | None, int | None, int | None]:
-    found = bench.cluster.spec_of(key).limits
-    return found.run, found.mem, found.processes
-
-
-@pytest.mark.parametrize("by_bmod", [False, True], ids=["bswitch", "bmod -q"])
-def test_limits_of_a_queue_stay_with_it(bench: Bench, by_bmod: bool) -> None:
-    """A job that waits is as if it had been submitted to the new queue; what it has named itself it keeps."""
-    bench.queues(QueueConfig(name="normal"), LIMITED)
-    plain, own = bench.bsub(q="limited")["job"], bench.bsub(q="limited", W="1", M="100")["job"]
-    assert (limits(bench, plain), limits(bench, own)) == ((120, 50, 20), (60, 100, 20))
-
-    def to(queue: str) -> None:
-        for key in (plain, own):
-            if by_bmod:
-                bmod(bench, key, q=queue)
-            else:
-                bench.asked(switch, Switch(queue=queue, jobs=Select(ids=[str(key)])))
-
-    to("normal")
-    assert (limits(bench, plain), limits(bench, own)) == ((None, None, None), (60, 100, None))
-    to("limited")
-    assert (limits(bench, plain), limits(bench, own)) == ((120, 50, 20), (60, 100, 20))
-
-
-def test_a_job_that_runs_keeps_its_limits_in_another_queue(bench: Bench) -> None:
-    bench.queues(QueueConfig(name="normal"), LIMITED)
-    key = bench.placed()
-    bench.asked(switch, Switch(queue="limited", jobs=Select(ids=[str(key)])))
-    assert (bench.cluster.spec_of(key).queue, limits(bench, key)) == ("limited", (None, None, None))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from lavad.core.decide.control import control
 from lavad.core.decide.report import ending
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
-from lavad.core.lang.asks import Requeue, Select
-from lavad.core.lang.states import HangState
+from lavad.core.lang.asks import Kill, Requeue, Select
+from lavad.core.lang.states import HangState, TermReason
 from tests.support.worlds.bench import Bench
 
 
@@ -48,6 +48,16 @@ def test_an_exit_value_that_requeues_avoids_the_host_that_failed_first(bench: Be
     for host in hosts:
         bench.ended(key, host, 3 << 8, first_rank=6, first_reason="rank 6")
     assert bench.job(key).avoid == (hosts[1],)
+
+
+def test_a_job_that_is_killed_and_then_lost_was_killed(bench: Bench) -> None:
+    """As one whose shepherd hangs in a file, and is killed with its part."""
+    lost, killed = bench.placed(), bench.placed()
+    bench.asked(control.kill, Kill(jobs=Select(ids=[str(killed)])))
+    for key in (lost, killed):
+        bench.ended(key, bench.run(key).parts[0].host, 0, lost="the shepherd was killed by signal 9")
+    assert [bench.outcome(key).reason for key in (lost, killed)] == [TermReason.TERM_UNKNOWN, TermReason.TERM_OWNER]
+    assert "the shepherd was killed by signal 9" in bench.outcome(killed).why
 
 
 def test_a_requeue_of_a_job_that_hangs_avoids_the_host_of_the_rank(bench: Bench) -> None:
