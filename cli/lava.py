@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from cli.client.context import with_standard_files
 from cli.local.folder import ROOT, CannotUp, Folder, default_folder
 from cli.local.status import status_lines, status_words
 from cli.local.up import Wanted, down, up
@@ -87,8 +88,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit 0, 1 with one line on stderr (``up`` then prints ``false``: eval fails too), 255 for words that do not read."""
-    words = sys.argv[1:] if argv is None else argv
+    """Exit 0, 1 with one line on stderr (``up`` then prints ``false``: eval fails too), 255 for words that do not read, and where
+    what is to be read finds no room.
+    """
+    return with_standard_files(_main, sys.argv[1:] if argv is None else argv)
+
+
+def _main(words: list[str]) -> int:
     if words and words[0] in _OF_LAVAD:
         return _exec_lavad(f"lava {words[0]}", _OF_LAVAD[words[0]], words[1:])
     if words and words[0] in _OWN:
@@ -164,7 +170,10 @@ def _exec_lavad(name: str, module: str, argv: list[str]) -> int:
 
     Without a word that names a cluster or a trace, the cluster of ``lava env`` is meant.
     """
-    code = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {module} import main; sys.exit(main(sys.argv[1:]))"
+    code = (
+        f"import sys; sys.path.insert(0, sys.argv.pop(1)); from cli.client.context import with_standard_files; "
+        f"from {module} import main; sys.exit(with_standard_files(main, sys.argv[1:]))"
+    )
     folder = os.environ.get("LAVA_DIR", "")
     named = any(word.partition("=")[0] in _SOURCES for word in argv)
     words = [*argv, f"--dir={folder}"] if folder and not named and name not in _ASKS_NO_CLUSTER else argv

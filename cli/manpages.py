@@ -81,6 +81,6 @@ def main(argv: list[str]) -> int:
     try:
         print(f"{write(argv[0])} pages in {argv[0]}")
     except OSError as error:
-        print(f"lava man: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"lava man: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)
         return 255
     return 0

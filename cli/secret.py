@@ -21,7 +21,7 @@ def main(words: list[str]) -> int:
     try:
         return _run(words, folder)
     except (OSError, ValueError) as error:
-        what = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+        what = f"{error.filename or 'output'}: {error.strerror}" if isinstance(error, OSError) else error
         print(f"lava secret: {what}", file=sys.stderr)
         return 1
 
