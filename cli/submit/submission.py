@@ -169,7 +169,12 @@ def tell(context: Context, ok: Answer) -> None:
         context.err(f"{notice}\n")
     if "BSUB_QUIET" not in context.environ:
         kind = "default queue" if ok.get("default") else "queue"
-        context.out(f"Job <{ok['job']}> is submitted to {kind} <{ok['queue']}>.\n")
+        told = f"Job <{ok['job']}> is submitted to {kind} <{ok['queue']}>.\n"
+        try:
+            context.out(told)
+        except OSError:
+            context.err(told)  # the job is there, whatever becomes of the line
+            raise
 
 
 def _accepted(context: Context, client: Client, frame: Frame) -> Answer:

@@ -14,6 +14,8 @@ from lavad.queries.facts import queuefacts
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 
 COLUMNS = ("NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS")
+_OF_COLUMNS = ("u", "q", "m", "P")
+"""The options that choose by users, queues, hosts and projects."""
 _NOBODY = ("", "", "", "")
 _Line = tuple[Limit, Consumer, str, Sum | None]
 """(limit, whose, host or "", what is used; None: it is only configured)."""
@@ -35,6 +37,9 @@ def show(request: Request) -> Iterator[Shown]:
         if "c" in options or (not sums and "a" in options):
             lines.append((limit, _NOBODY, "", None))
         lines += [(limit, whose, host, sum_) for (whose, host), sum_ in sorted(sums.items())] if "c" not in options else []
+    for column, option in enumerate(_OF_COLUMNS, 1):
+        if option in options:
+            lines = [line for line in lines if _is_about(_whose(line)[column].split(), options.words(option))]
     if not lines:
         yield out("No resource limit found.\n" if not chosen else "No resource usage found.\n")
         return
@@ -47,6 +52,11 @@ def show(request: Request) -> Iterator[Shown]:
         rows = [(*_whose(line), *(_external(line, name) for name in found)) for line in others]
         yield out("\n")
         yield from _table(title, (*COLUMNS[:5], *found), rows)
+
+
+def _is_about(cell: list[str], names: list[str]) -> bool:
+    """Whether a cell names one of these, or all but others."""
+    return any(name in cell or ("all" in cell and f"~{name}" not in cell) for name in names)
 
 
 def _table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[Shown]:

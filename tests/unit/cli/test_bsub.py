@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cli import bsub
+from cli.client.context import Context, finish
 from cli.submit.submission import exit_status
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.scripted_master import ScriptedMaster
@@ -31,6 +34,16 @@ def test_a_submission_is_told_as_lsf_tells_it(caller: Caller):
         ran = caller.run("bsub", "-q", "fair", "true")
         assert ran == (0, "Job <104> is submitted to queue <fair>.\n", "Job will be scheduled after X\n")
         assert caller.run("bsub", "true", BSUB_QUIET="1") == (0, "", "")
+
+
+def test_a_job_is_told_of_although_there_is_no_room_for_its_line(caller: Caller):
+    """Who does not hear its number submits it again."""
+    with ScriptedMaster(caller.socket, SUBMITTED), open("/dev/full", "wb") as full, tempfile.TemporaryFile() as err:
+        context = Context(["true"], str(caller.folder), caller.environ, 0, full.fileno(), err.fileno())
+        assert finish(bsub.run, context) == 255
+        err.seek(0)
+        told = "Job <103> is submitted to default queue <normal>.\noutput: No space left on device\n"
+        assert err.read().decode() == told
 
 
 FULL = [{"refused": "Pending job threshold reached", "exit": 255, "retry": 1}]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
 from msgspec.structs import replace
 
 from config.model.cluster import Limit
@@ -49,3 +52,22 @@ def test_without_limits_on_other_resources_there_is_one_table() -> None:
     out = busy().ask("blimits", n="few")[0]
     assert "EXTERNAL" not in out
     assert out.splitlines()[-1].split()[-3:] == ["1/4", "-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"u": "alice"}, ["cards"]),
+        ({"u": "bob"}, []),
+        ({"q": "normal"}, ["few"]),
+        ({"q": "other normal"}, ["few"]),
+        ({"m": "ol2"}, []),
+        ({"u": "bob", "c": True}, ["cards"]),
+    ],
+)
+def test_users_queues_hosts_and_projects_choose(options: dict[str, Any], named: list[str]) -> None:
+    out, err, status = busy().ask("blimits", **options)
+    found = [line.split()[0] for line in out.splitlines() if line.startswith(("cards", "few"))]
+    assert list(dict.fromkeys(found)) == named
+    assert (err, status) == ("", 0)
+    assert named or out == "No resource usage found.\n"
