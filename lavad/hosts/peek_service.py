@@ -89,7 +89,7 @@ class PeekService:
             raise Refused(f"Job <{shown}>: User permission denied")
         started = job.run is not None and (job.run.started or any(part.end and part.end.started for part in job.run.parts))
         if job.outcome is not None and not started:
-            raise Refused(f"Job <{shown}> is not found: it ended before it started (bhist -l {shown})")
+            raise Refused(f"Job <{shown}> is not found")
         if not started:
             raise Refused(f"Job <{shown}> : Not yet started.")
         if spec.interactive:
@@ -116,7 +116,7 @@ class PeekService:
         path = end.output if end is not None and job.outcome is not None else ""
         question = records.Peek(key=job.key, uid=job.run.uid, user=spec.user, path=path, stderr=stderr)
         if job.outcome is not None and not path:
-            raise Refused(f"Job <{ask.job}> is not found{await self._where(job, spec.user)}")
+            raise Refused(f"Job <{ask.job}> is not found")
         clock, last = asyncio.get_running_loop().time, ask.last
         said = clock()
         while True:
@@ -131,13 +131,6 @@ class PeekService:
                 yield b""
                 said = clock()
             await asyncio.sleep(FOLLOW)
-
-    async def _where(self, job: Job, user: str) -> str:
-        """Of a finished job whose output is not kept: the user's own file that has it, and on which host."""
-        text = await self.reads.run(self._reader.text_of, job_of(job.key), who=user)
-        if text is None or not text.output or job.run is None:
-            return ""
-        return f" among those whose output is kept: it went to {text.output} (-o) on {job.run.parts[0].host}"
 
     def _session(self, job: Job) -> Session:
         assert job.run is not None

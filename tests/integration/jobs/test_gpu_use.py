@@ -79,7 +79,7 @@ def test_what_is_wrong(cluster: Cluster) -> None:
     for words, said in (
         ("--by colour", "lava report: --by colour: must be user, project, queue, group or site\n"),
         ("--queue nosuch", "nosuch: No such queue\n"),
-        ("--from x", "x,.: Bad time specification\n"),
+        ("--from x", "x: Bad time specification\n"),
         ("word", "lava report: word: no such argument\n"),
     ):
         done = cluster.run(f"lava report {words}", ok=False)

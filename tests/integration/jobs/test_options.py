@@ -109,14 +109,3 @@ def test_a_folder_with_a_pattern_is_made_and_where_a_job_was_submitted_is_known(
     text = (tmp_path / "other").read_text()
     assert text.startswith("/tmp\n")
     assert "could not be entered.\n</tmp> was used as the working directory." in text
-
-
-def test_bpeek_says_where_the_output_of_a_finished_job_is(cluster: Cluster, tmp_path: Path) -> None:
-    job = cluster.submit("-o f.%J -K true", cwd=tmp_path)
-    said = cluster.run(f"bpeek {job}", ok=False)
-    told = f"Job <{job}> is not found among those whose output is kept: it went to f.%J (-o) on host1\n"
-    assert (said.returncode, said.stderr) == (255, told)
-    killed = cluster.submit("-H true")
-    cluster.run(f"bkill {killed}")
-    cluster.wait_for(killed, "EXIT")
-    assert "it ended before it started" in cluster.run(f"bpeek {killed}", ok=False).stderr
