@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     options = _options(argv)
     os.umask(0o022)
     if not os.path.isdir(options.conf):
-        sys.stderr.write(f"lava-agent: {options.conf}: no such folder, that holds lsf.conf (LSF_ENVDIR)\n")
+        sys.stderr.write(f"lava-agent: {options.conf}: there is no such folder (--conf, LSF_ENVDIR: the one with lsf.conf)\n")
         return 1
     try:
         for folder in (options.run, options.spool):

@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
     look_rarely()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if not os.path.isdir(options.conf):
-        print(f"lavad: {options.conf}: no such folder, that holds lsf.conf (LSF_ENVDIR)", file=sys.stderr)  # noqa: T201
+        print(f"lavad: {options.conf}: there is no such folder (--conf, LSF_ENVDIR: the one with lsf.conf)", file=sys.stderr)  # noqa: T201
         return 1
     try:
         if options.log:

@@ -58,9 +58,8 @@ class Reconfiguration:
 
     async def _read(self, caller: Caller | None, why: str) -> None:
         loaded = await self._reading.run(load_files, self._confdir)
-        if loaded.has_errors:
-            raise Refused(report(loaded.problems).strip() + "\nReconfiguration aborted: the old configuration stays")
-        if wrong := "\n".join(wrong_requirements(loaded.config)):
+        wrong = report(loaded.problems).strip() if loaded.has_errors else "\n".join(wrong_requirements(loaded.config))
+        if wrong:
             raise Refused(f"{wrong}\nReconfiguration aborted: the old configuration stays")
         conf = resolve(loaded.config)
         former = self._engine.cluster.conf

@@ -2,7 +2,8 @@
 
 Rule: the last job of a chunk has its slot, and what is reserved with it, from the dispatch on; the others have none. So nothing
 moves when one ends and the next begins. Where the last one leaves before others have ended, what it had passes to the last that
-is left (``core.events.chunks``). Each is an attempt of its own: what becomes of one changes nothing for the others.
+is left; one that goes to another queue while it runs has it until its end (``core.events.chunks``). Each is an
+attempt of its own: what becomes of one changes nothing for the others.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     chunk: str = ""
     """The chunk that it was dispatched in; "": none."""
     ahead: tuple[int, ...] = ()
-    """Of the job of a chunk that has its slot: the keys of those before it, in their order."""
+    """Of the job of a chunk that has its slot: the keys of those before it in their order, and of those to which it may pass."""
     copying: int = -1
     """The generation whose parts all of its hosts copy to the shared folder (``bsub -k "DIR stage"``); -1: none yet."""
 

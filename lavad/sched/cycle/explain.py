@@ -228,14 +228,15 @@ def _why_never_together(state: CycleState, need: Need, eligible: Eligibility, by
     ledger = state.ledger
 
     def offers(key: object, count: Callable[[Row], float]) -> bool:
-        found = eligible.totals.get((key, by_cpu, need.ptile))
-        if found is None:
+        of_kind = (key, by_cpu, need.ptile)
+        found, all_counted = eligible.totals.get(of_kind, (0.0, False))
+        if not all_counted and found < need.slots:
             found = 0.0
             for row in _usable(state, need, eligible):
                 found += min(_capacity(state, row.name, by_cpu, need.ptile), count(row))
                 if found >= need.slots:  # most jobs need few hosts
-                    return True
-            eligible.totals[key, by_cpu, need.ptile] = found
+                    break
+            eligible.totals[of_kind] = (found, found < need.slots)
         return found >= need.slots
 
     for name, amount in need.per_slot if need.slots > 1 else ():

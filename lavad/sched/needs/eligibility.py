@@ -62,8 +62,9 @@ class Eligibility:
         """(whether CPUs bound the slots, ptile) to the (sum, maximum) of the slots that these hosts offer when empty."""
         self.most: dict[object, float] = {}
         """Resource or affinity requirement to the most that any of these hosts has when empty."""
-        self.totals: dict[object, float] = {}
-        """(What a slot takes of a resource or of GPUs, CPUs, ptile) to the slots that these hosts offer when empty."""
+        self.totals: dict[object, tuple[float, bool]] = {}
+        """(What a slot takes of a resource or of GPUs, CPUs, ptile) to (slots that these hosts offer when empty, whether all of
+        them are counted: else they offer at least so many)."""
         self.no_gpus: dict[GpuReq, int] = {}
         """GPU requirement to why none of these hosts could satisfy it when empty; 0: one could."""
 

@@ -46,7 +46,7 @@ def test_a_folder_of_the_configuration_that_is_not_there(tmp_path: Path) -> None
     for module, name in (("lavad", "lavad"), ("agent.main", "lava-agent")):
         places = ["--conf", "/no/such", "--run", str(tmp_path / "run"), "--host", "h"]
         said = refused(module, *places, *(["--spool", str(tmp_path / "spool")] if name == "lava-agent" else []))
-        assert said == f"{name}: /no/such: no such folder, that holds lsf.conf (LSF_ENVDIR)"
+        assert said == f"{name}: /no/such: there is no such folder (--conf, LSF_ENVDIR: the one with lsf.conf)"
     assert list(tmp_path.iterdir()) == []
 
 
