@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent.starter.system import folders
 from agent.starter_client import starterlink
+from config.lsfconf import level_of, read_lsf_conf, why_no_conf
 from proto.cpu_precedence import precede_jobs
 from proto.localsocket import why_not_kept
 
@@ -25,8 +26,8 @@ def main(argv: list[str] | None = None) -> int:
     """Run an agent until SIGTERM."""
     options = _options(argv)
     os.umask(0o022)
-    if not os.path.isdir(options.conf):
-        sys.stderr.write(f"lava-agent: {options.conf}: there is no such folder (--conf, LSF_ENVDIR: the one with lsf.conf)\n")
+    if why := why_no_conf(options.conf):
+        sys.stderr.write(f"lava-agent: {why}\n")
         return 1
     try:
         for folder in (options.run, options.spool):
@@ -111,7 +112,6 @@ def _site(options: argparse.Namespace) -> Site:
     import pwd
 
     from agent.launch.site import Site
-    from config.lsfconf import level_of, read_lsf_conf
     from proto.logs import log_as
 
     try:
@@ -137,8 +137,6 @@ def _site(options: argparse.Namespace) -> Site:
 
 def _log_file(options: argparse.Namespace) -> str:
     """--log, else a file in LSF_LOGDIR, else "": standard error."""
-    from config.lsfconf import read_lsf_conf
-
     folder = read_lsf_conf(os.path.join(options.conf, "lsf.conf")).get("LSF_LOGDIR", "")
     return options.log or (f"{folder}/lava-agent.log.{options.host}" if folder else "")
 

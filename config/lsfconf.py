@@ -16,6 +16,11 @@ def find_envdir(environ: "os._Environ[str] | dict[str, str]") -> str | None:
     return SITE_ENVDIR if os.path.isdir(SITE_ENVDIR) else None
 
 
+def why_no_conf(folder: str) -> str:
+    """Why a daemon cannot start with this folder of lsf.conf, in a line; "" if it can."""
+    return "" if os.path.isdir(folder) else f"{folder}: there is no such folder (--conf, LSF_ENVDIR: the one with lsf.conf)"
+
+
 def read_lsf_conf(path: str) -> dict[str, str]:
     """The parameters of one lsf.conf; the last of several wins. A file that is not there gives {}.
 

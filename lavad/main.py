@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-from config.lsfconf import level_of
+from config.lsfconf import SITE_ENVDIR, level_of, why_no_conf
 from config.model.problems import report
 from config.read.load import load as load_files
 from lavad.collector import look_rarely
@@ -23,7 +23,7 @@ log = logging.getLogger("lavad")
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line of the daemon."""
     parser = argparse.ArgumentParser(prog="lavad", description="The master daemon of lava.")
-    parser.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", "/etc/lava"), help="LSF_ENVDIR")
+    parser.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", SITE_ENVDIR), help="LSF_ENVDIR")
     parser.add_argument("--run", default="", help="folder of sockets and pid files (LAVA_RUNDIR)")
     parser.add_argument("--host", default=os.uname().nodename, help="this host's name in the cluster")
     parser.add_argument("--number", type=int, default=1, help="which of the masters on this machine")
@@ -49,8 +49,8 @@ def main(argv: list[str] | None = None) -> int:
     precede_jobs()
     look_rarely()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    if not os.path.isdir(options.conf):
-        print(f"lavad: {options.conf}: there is no such folder (--conf, LSF_ENVDIR: the one with lsf.conf)", file=sys.stderr)  # noqa: T201
+    if why := why_no_conf(options.conf):
+        print(f"lavad: {why}", file=sys.stderr)  # noqa: T201
         return 1
     try:
         if options.log:

@@ -15,6 +15,7 @@ from typing import IO, NoReturn
 
 import msgspec
 
+from config.lsfconf import SITE_ENVDIR
 from config.read.load import load
 from lavad.configure.database import database_url
 from lavad.core.events import AnyEvent
@@ -155,7 +156,7 @@ def add_source(options: argparse.ArgumentParser) -> None:
     """The options that say where."""
     options.add_argument("--dir", default="", help="the folder of a cluster of lava up")
     options.add_argument("--database", default="", metavar="URL", help="the SQLAlchemy URL of a store")
-    options.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", "/etc/lava"), help=argparse.SUPPRESS)
+    options.add_argument("--conf", default=os.environ.get("LSF_ENVDIR", SITE_ENVDIR), help=argparse.SUPPRESS)
     options.add_argument("--database-file", default="", help=argparse.SUPPRESS)
 
 

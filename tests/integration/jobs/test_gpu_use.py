@@ -84,4 +84,8 @@ def test_what_is_wrong(cluster: Cluster) -> None:
     ):
         done = cluster.run(f"lava report {words}", ok=False)
         assert (done.returncode, done.stdout, done.stderr) == (255, "", said)
-    assert json.loads(cluster.run("bjobs -a -o 'jobid gpu_num' -json").stdout)["JOBS"] >= 1
+
+
+def test_the_gpus_of_a_job_as_a_field(cluster: Cluster, job: int) -> None:
+    records = json.loads(cluster.run(f"bjobs -o 'jobid gpu_num' -json {job}").stdout)["RECORDS"]
+    assert records == [{"JOBID": str(job), "GPU_NUM": "2"}]
