@@ -24,9 +24,11 @@ class Aim:
 AIMS = (
     Aim("no-op array, beside HyperQueue", "beside_throughput_array_hyperqueue", 3, "ratio", more=True),
     Aim("the same with CHUNK_JOB_SIZE", "beside_throughput_chunks_hyperqueue", 3, "ratio", more=True),
+    Aim("the same by a program, until its wait returns", "beside_api_array_hyperqueue", 3, "ratio", more=True),
     Aim("no-op array, beside what the starter does alone", "throughput_array", 0.9, "ratio", more=True),
     Aim("CPU of all of lava for a no-op job", "cpu_per_job_all", 1.1),
     Aim("separate no-op jobs, beside HyperQueue", "beside_throughput_single_hyperqueue", 5, "ratio", more=True),
+    Aim("the same by a program, until its wait returns", "beside_api_single_hyperqueue", 5, "ratio", more=True),
     Aim("one bsub, beside sbatch", "beside_submit_command_slurm", 1, "ratio", more=True),
     Aim("one bsub, beside a bare start of Python", "submit_command", 0.6, "ratio"),
     Aim("four loops of bsub, beside sbatch", "beside_submit_rate_4_slurm", 1, "ratio", more=True),

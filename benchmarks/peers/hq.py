@@ -25,6 +25,7 @@ SLOTS = 64
 QUIET = 0.1
 """Seconds without a child after which a worker has nothing to run: a free core gets its next task in a few milliseconds."""
 LOOK = 0.005
+LOOKS = "its wait looks once a second"
 
 
 def find() -> str | None:
@@ -66,9 +67,16 @@ class Server:
 
     def submit(self, jobs: int, tasks: int, *words: str) -> float:
         """Seconds that the API took."""
+        return self._ask("submit", jobs, tasks, *words)
+
+    def run(self, jobs: int, tasks: int, *words: str) -> float:
+        """Seconds until the API's wait for them has returned."""
+        return self._ask("wait", jobs, tasks, *words)
+
+    def _ask(self, what: str, jobs: int, tasks: int, *words: str) -> float:
         assert self._client.stdin is not None
         assert self._client.stdout is not None
-        self._client.stdin.write(" ".join((str(jobs), str(tasks), *words)) + "\n")
+        self._client.stdin.write(" ".join((what, str(jobs), str(tasks), *words)) + "\n")
         self._client.stdin.flush()
         return float(self._client.stdout.readline())
 
@@ -139,6 +147,8 @@ class HyperQueue:
             "throughput_array": Measure(lambda: self._rate(1, NO_OPS), f"{NO_OPS} tasks of a job"),
             "throughput_chunks": Measure(lambda: self._rate(1, NO_OPS), "as it always does"),
             "throughput_single": Measure(lambda: self._rate(SINGLES, 1), "API in one process"),
+            "api_array": Measure(lambda: NO_OPS / self._server(SLOTS).run(1, NO_OPS, "/bin/true"), LOOKS),
+            "api_single": Measure(lambda: SINGLES / self._server(SLOTS).run(SINGLES, 1, "/bin/true"), LOOKS),
             "turnaround": Measure(self._turnaround, "API to the task's file seen"),
             "start_1000": Measure(self._start_sleeps, "tasks of a job", lambda: self._forget(SLEEPS)),
             "memory_pending": Measure(self._fill, "server"),

@@ -2,7 +2,8 @@
 
 python hq_program.py server FOLDER CORES     a server, and a worker of so many cores (0: none), until its input ends
 python hq_program.py submit FOLDER TASKS     one job of so many tasks of /bin/true
-python hq_program.py client FOLDER           one job, or several, for each line: JOBS TASKS PROGRAM [ARGUMENT]...
+python hq_program.py client FOLDER           one job, or several, for each line: submit|wait JOBS TASKS PROGRAM [ARGUMENT]...
+                                             prints the seconds until they are submitted, or until its wait for them returns
 python hq_program.py version
 """
 
@@ -41,10 +42,11 @@ def main(argv: list[str]) -> None:
     else:
         client = Client(argv[1])
         for line in sys.stdin:
-            jobs, tasks, *words = line.split()
+            what, jobs, tasks, *words = line.split()
             begin = time.perf_counter()
-            for _ in range(int(jobs)):
-                client.submit(job(int(tasks), words))
+            submitted = [client.submit(job(int(tasks), words)) for _ in range(int(jobs))]
+            if what == "wait":
+                client.wait_for_jobs(submitted)
             print(time.perf_counter() - begin, flush=True)
 
 

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from types import TracebackType
 
+import lava_client
 from benchmarks.bulk import bulk
 from benchmarks.cluster import CHUNK_SIZE, CHUNKS, Cluster, submission
 from benchmarks.kills import kill_all, start_sleeps
@@ -41,9 +42,11 @@ class Lava:
         self._cluster.add_chunk_queue()
         self._wire = self._cluster.wire()
         self._wire.array(200)  # shepherds are made once
+        self._api = lava_client.Cluster(environ=self._environ)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._api.close()
         for cluster in (self._sleepers, self._cluster):
             if cluster is not None:
                 cluster.__exit__(kind, error, trace)
@@ -60,6 +63,8 @@ class Lava:
                 lambda: NO_OPS / seconds(lambda: self._wire.array(NO_OPS, q=CHUNKS)), f"CHUNK_JOB_SIZE={CHUNK_SIZE}"
             ),
             "throughput_single": Measure(lambda: SINGLES / seconds(self._singles), f"asks over {LINKS} connections"),
+            "api_array": Measure(lambda: NO_OPS / seconds(self._array_by_api), "lava_client"),
+            "api_single": Measure(lambda: SINGLES / seconds(self._singles_by_api), "lava_client, one ask"),
             "turnaround": Measure(self._turnaround, "ask and wait over one connection"),
             "turnaround_command": Measure(self._waited, "bsub -K"),
             "ranks_64": Measure(self._ranks, "-a mpi, submit to DONE"),
@@ -91,6 +96,13 @@ class Lava:
     def _singles(self) -> None:
         self._cluster.submit_many(SINGLES, LINKS)
         self._wire.drained()
+
+    def _array_by_api(self) -> None:
+        self._api.submit(["/bin/true"], output="/dev/null", name=f"a[1-{NO_OPS}]").result()
+
+    def _singles_by_api(self) -> None:
+        for job in self._api.submit_many([["/bin/true"]] * SINGLES, output="/dev/null"):
+            job.result()
 
     def _job(self, **options: str) -> None:
         job = self._wire.ask(**submission(**options))["job"]

@@ -31,6 +31,8 @@ ROWS = (
     Row("throughput_array", "jobs/s", "/bin/true as an array, 64 slots, submit to the last end", more=True),
     Row("throughput_chunks", "jobs/s", "the same, where the next jobs wait at the host for a slot", more=True),
     Row("throughput_single", "jobs/s", f"{SINGLES} separate jobs of /bin/true, submit to the last end", more=True),
+    Row("api_array", "jobs/s", "the array by a program, until the wait of the system's Python API for it returns", more=True),
+    Row("api_single", "jobs/s", f"{SINGLES} separate jobs by a program, until that wait returns", more=True),
     Row("turnaround", "ms", "one job on an idle host, submit to its end seen; median of 5"),
     Row("turnaround_command", "ms", "one command that submits /bin/true and waits for its end; median of 7"),
     Row("ranks_64", "ms", f"{RANKS} processes of one parallel job started and ended; median of 5"),
