@@ -165,13 +165,16 @@ def _control(part: Part, action: str) -> list[Effect]:
 
 
 def used(part: Part, now: float, cpu: float, rss: int, swap: int, processes: int, threads: int = 0) -> Decided:
-    """End the part if a usage sample exceeds a limit. CPU in seconds, memory and swap in KB."""
+    """End the part if a usage sample exceeds a limit. CPU in seconds, memory and swap in KB.
+
+    -v is of both together, as IBM has it ("Swap usage limit"): what the job has, wherever the kernel keeps it.
+    """
     rules = part.rules
     if part.stage is not Stage.RUNNING or part.limit:
         return part, []
     if rules.mem and rules.enforce_memory and rss > rules.mem:
         return _end_soon(part, now, "TERM_MEMLIMIT")
-    if rules.swap and swap > rules.swap:
+    if rules.swap and rss + swap > rules.swap:
         return tick(replace(_to_be_killed(part, now, ""), limit="TERM_SWAP"), now, [Save(part.uid)])
     if rules.processes and processes > rules.processes:
         return tick(replace(_to_be_killed(part, now, ""), limit="TERM_PROCESSLIMIT"), now, [Save(part.uid)])

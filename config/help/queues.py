@@ -4,7 +4,7 @@ QUEUES = """\
 RUNLIMIT                        the run limit that jobs get, and the most that they may ask for (-W)
 CPULIMIT                        the same of CPU time (-c)
 MEMLIMIT                        the same of memory (-M)
-SWAPLIMIT                       the same of virtual memory (-v)
+SWAPLIMIT                       the same of memory and swap together (-v)
 FILELIMIT                       the same of the size of files (-F)
 DATALIMIT                       the same of the data segment (-D)
 STACKLIMIT                      the same of the stack (-S)

@@ -68,7 +68,7 @@ max_mem                       the most memory
 avg_mem                       the mean
 memlimit                      its memory limit (-M)
 swap                          swap now
-swaplimit                     its limit of virtual memory (-v)
+swaplimit                     its limit of memory and swap together (-v)
 cpu_peak_efficiency           the most CPU of a moment over its slots
 cpu_efficiency                as cpu_peak_efficiency
 average_cpu_efficiency        CPU time over the time of the slots that it held

@@ -75,7 +75,7 @@ T N                       the most threads
 t TIME                    end it at [[month:]day:]hour:minute
 U RESERVATION             run in this advance reservation (brsvs)
 u USER                    who gets its mail
-v SIZE                    the most virtual memory
+v SIZE                    the most memory and swap together
 W [HOUR:]MINUTE[/HOST]    the run limit; on hosts like HOST, a host or model
 We [HOUR:]MINUTE[/HOST]   how long it will take; it is planned with this, and nothing is ended
 Wep PERCENT               of a job that runs: so much of it is done

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import stat
+from types import FrameType
 
 from agent.starter.protocol.part import OutputFile
 
@@ -22,6 +25,10 @@ AWAY = frozenset(
 """Errors of a file system that this host cannot reach: nobody's job would find its files here."""
 
 
+PATIENCE = 60.0
+"""Seconds for which a named pipe's other end is waited for: a job that waits there has not begun, and no limit of its acts."""
+
+
 class Refused(Exception):
     """The part cannot be started: a code of the protocol, and one line for the user."""
 
@@ -34,7 +41,7 @@ class Refused(Exception):
 def open_input(path: str | None) -> int:
     """Open the file that becomes standard input, /dev/null without a path; Refused when that fails."""
     try:
-        return os.open(path or "/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        return _open(path or "/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     except (OSError, ValueError) as e:
         raise Refused(code_of(e, "input"), f"input file {path}: {_why(e)}") from None
 
@@ -63,9 +70,33 @@ def open_output(file: OutputFile | None) -> int:
     try:
         if file.mkdir:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        return os.open(path, flags, 0o666)
+        return _open(path, flags)
     except (OSError, ValueError) as e:
         raise Refused(code_of(e, "output"), f"output file {path}: {_why(e)}") from None
+
+
+def _open(path: str, flags: int) -> int:
+    """As os.open, but for PATIENCE at most; in the main thread only."""
+    if not _is_pipe(path):
+        return os.open(path, flags, 0o666)
+    former = signal.signal(signal.SIGALRM, _give_up)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    try:
+        return os.open(path, flags, 0o666)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False  # to open it says why
+
+
+def _give_up(_: int, __: FrameType | None) -> None:
+    raise OSError(errno.ETIME, f"nobody opened the other end of this pipe within {PATIENCE:g} s")
 
 
 def is_discarded(file: OutputFile | None) -> bool:

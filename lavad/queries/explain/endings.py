@@ -22,7 +22,7 @@ _ENDED: dict[TermReason, tuple[str, str]] = {
     ),
     _T.TERM_CPULIMIT: ("It had used all the CPU time of its limit (-c).", "bsub -c MORE, or leave -c out"),
     _T.TERM_MEMLIMIT: ("It used more memory on a host than its limit (-M, or MEMLIMIT of its queue).", _MORE_MEMORY),
-    _T.TERM_SWAP: ("It used more swap than its limit (-v).", "bsub -v MORE, or leave -v out"),
+    _T.TERM_SWAP: ("It used more memory and swap together than its limit (-v).", "bsub -v MORE, or leave -v out"),
     _T.TERM_PROCESSLIMIT: ("It had more processes than its limit (-p).", "bsub -p MORE; does it start processes without end?"),
     _T.TERM_THREADLIMIT: ("It had more threads than its limit (-T).", "bsub -T MORE, or OMP_NUM_THREADS=SLOTS"),
     _T.TERM_OUTPUTLIMIT: ("It wrote more without -o than its host keeps.", "bsub -o FILE, or write less"),

@@ -264,6 +264,7 @@ def test_a_parallel_job_is_stopped_by_tstp() -> None:
     [
         (Rules(mem=1000, enforce_memory=True), (0.0, 1001, 0, 1), "TERM_MEMLIMIT", signal.SIGTERM),
         (Rules(swap=1000), (0.0, 0, 1001, 1), "TERM_SWAP", signal.SIGINT),
+        (Rules(swap=1000), (0.0, 901, 100, 1), "TERM_SWAP", signal.SIGINT),
         (Rules(processes=3), (0.0, 0, 0, 4), "TERM_PROCESSLIMIT", signal.SIGINT),
         (Rules(threads=9), (0.0, 0, 0, 1, 10), "TERM_THREADLIMIT", signal.SIGINT),
         (Rules(cpu=60), (60.5, 0, 0, 1), "TERM_CPULIMIT", signal.SIGXCPU),
@@ -275,7 +276,7 @@ def test_limits_of_use(rules: Rules, use: tuple[Any, ...], limit: str, first: in
     later, effects = decide.used(part, 201.0, *use)
     assert effects == []
     assert later == part
-    _, effects = decide.used(running(rules), 200.0, 0.0, 1000, 1000, 3)
+    _, effects = decide.used(running(rules), 200.0, 0.0, 1000, 0, 3)
     assert effects == []
 
 
