@@ -21,7 +21,7 @@ from proto.version import PROTOCOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Protocol
 
     from proto.answers import Answer, Reply
@@ -239,10 +239,13 @@ class Client:
                 raise Fail("batch system daemon not responding")
             now = time.monotonic()
             if told is None or now - told >= TELL_EVERY:
-                self.context.err(STILL_TRYING)
+                self._tell()
                 told = now
             time.sleep(pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
+
+    def _tell(self) -> None:
+        self.context.err(STILL_TRYING)
 
     def _sent_round(self, receiver: Receiver, patience: float | None) -> bool:
         """Try the open connection, then each socket; one that breaks is tried twice, as a new master may have taken it over."""
@@ -275,13 +278,15 @@ class Client:
             return AWAY
         receiver.begin()
         self._sent = True
+        link.settimeout(patience)
         try:
             link.sendall(data)
         except OSError:
             return LOST
+        reader = _Reader(link, patience, self._tell)
         while True:
             try:
-                answer = _receive(link)
+                answer = _receive(reader)
             except (OSError, EOFError):
                 return LOST
             if "standby" in answer or "later" in answer:
@@ -326,26 +331,46 @@ def _connected(path: str, patience: float | None) -> Socket | None:
             os.close(folder)
 
 
-def _receive(link: Socket) -> Reply:
-    size = int.from_bytes(_exactly(link, 4), "big")
+class _Reader:
+    """Bytes of a connection. Each silence of TELL_EVERY seconds is told, unless it may be of any length."""
+
+    def __init__(self, link: Socket, patience: float | None, tell: Callable[[], object]) -> None:
+        """``patience``: seconds after which a silence is an OSError; None: never."""
+        self._link, self._patience, self._tell = link, patience, tell
+        link.settimeout(patience if patience is None else min(patience, TELL_EVERY))
+
+    def exactly(self, size: int) -> bytes:
+        """So many. Raises OSError, or EOFError where the connection ends before."""
+        parts = []
+        while size:
+            part = self._some(min(size, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _some(self, most: int) -> bytes:
+        silent = 0.0
+        while True:
+            try:
+                return self._link.recv(most)
+            except TimeoutError:
+                silent += TELL_EVERY
+                if self._patience is None or silent >= self._patience:
+                    raise
+                self._tell()
+
+
+def _receive(reader: _Reader) -> Reply:
+    size = int.from_bytes(reader.exactly(4), "big")
     if size > LARGEST_ANSWER:
         raise Fail("lavad sent an answer that this command does not understand")
     answer: Reply | None
     try:
-        answer = decode(_exactly(link, size).decode("utf-8"))
+        answer = decode(reader.exactly(size).decode("utf-8"))
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
         raise Fail("lavad sent an answer that this command does not understand")
     return answer
-
-
-def _exactly(link: Socket, size: int) -> bytes:
-    parts = []
-    while size:
-        part = link.recv(min(size, 1 << 20))
-        if not part:
-            raise EOFError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.client import client as client_module
 from cli.client import frames
-from cli.client.client import STILL_TRYING
+from cli.client.client import STILL_TRYING, Client
+from cli.client.context import Context, Fail
 from tests.support.wait import wait_until
 from tests.unit.cli.caller import Caller
 from tests.unit.cli.scripted_master import CUT, DROP, ScriptedMaster
@@ -72,6 +74,38 @@ def test_later_means_wait(caller: Caller):
     assert ran == (0, "Job <1> is being terminated\n", STILL_TRYING)
     assert len({ask["uuid"] for ask in master.asks}) == 1
     assert len(master.asks) == 3
+
+
+def test_a_master_that_is_silent_is_told_of(caller: Caller, monkeypatch: pytest.MonkeyPatch):
+    told, tell = threading.Event(), Client._tell
+
+    def tells(client: Client) -> None:
+        tell(client)
+        told.set()
+
+    monkeypatch.setattr(Client, "_tell", tells)
+    monkeypatch.setattr(client_module, "TELL_EVERY", 0.2)
+    with ScriptedMaster(caller.socket, lambda _: DONE if told.wait(30) else []) as master:
+        ran = caller.run("bkill", "1")
+    assert ran.status == 0
+    assert ran.out == "Job <1> is being terminated\n"
+    assert set(ran.err.splitlines(keepends=True)) == {STILL_TRYING}
+    assert len(master.asks) == 1, "it is not asked again meanwhile"
+
+
+def test_a_master_that_stays_silent_is_left(caller: Caller, monkeypatch: pytest.MonkeyPatch):
+    """Each socket twice, as another master may have taken it over."""
+    over = threading.Event()
+    monkeypatch.setattr(client_module, "TELL_EVERY", 0.05)
+    said: list[str] = []
+    monkeypatch.setattr(Client, "_tell", lambda _: said.append("told"))
+    context = Context([], str(caller.folder), {**caller.environ, "LSB_NTRIES": "1"}, 0, 1, 2)
+    with ScriptedMaster(caller.socket, lambda _: DONE if over.wait(30) else [], at_once=True) as master:
+        with pytest.raises(Fail, match=r"^batch system daemon not responding$"):
+            Client(context, {"LAVA_RUNDIR": str(caller.folder)}).ask({"ask": "kill"}, patience=0.1)
+        over.set()
+    assert said == ["told", "told"]
+    assert len(master.asks) == 2
 
 
 def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
