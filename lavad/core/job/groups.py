@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 MAX_PATH = 512
@@ -36,3 +38,9 @@ def lineage(path: str) -> tuple[str, ...]:
         found.append(path)
         path = path.rpartition("/")[0]
     return tuple(found)
+
+
+def limited_by(path: str, groups: Mapping[str, JobGroup]) -> JobGroup | None:
+    """The nearest group with a limit, from this one up: a group without one has that of the group above it, as in LSF."""
+    rows = (groups.get(name) for name in lineage(path))
+    return next((row for row in rows if row is not None and row.limit is not None), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from lavad.core.job.groups import lineage, read_path
+from lavad.core.job.groups import limited_by, lineage, read_path
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
@@ -42,9 +42,8 @@ def show(request: Request) -> Iterator[Shown]:
 
 
 def _row(request: Request, name: str, counts: Counter[str]) -> str:
-    row = request.cluster.groups.rows.get(name)
-    limit = "-"
-    if row is not None and row.limit is not None:
+    limit, row = "-", limited_by(name, request.cluster.groups.rows)
+    if row is not None:
         limit = f"{request.cluster.use.group_running.get(name, 0)}/{row.limit}"
     numbers = [counts[key] for key in COLUMNS]
     return f"{name:<11} " + " ".join(f"{number:<7}" for number in numbers) + f" {limit}\n"

@@ -27,7 +27,7 @@ def test_a_limit_holds(cluster: Cluster, tmp_path: Path) -> None:
     shown = cluster.run(f"bjobs -p {job}").stdout
     assert "The specified job group has reached its job limit" in shown
     lines = {line.split()[0]: line.split()[1:] for line in cluster.run("bjgroup").stdout.splitlines()[1:]}
-    assert lines["/risk/a"] == ["4", "2", "2", "0", "0", "0", "-"]
+    assert lines["/risk/a"] == ["4", "2", "2", "0", "0", "0", "2/2"], "it has the limit of the group above it"
     assert lines["/risk"][-1] == "2/2"
     assert cluster.run("bgdel /risk", ok=False).stderr == "bgdel: The job group is not empty.\n"
     assert len(cluster.run("bjobs -noheader -o id -g /risk/").stdout.split()) == 4

@@ -11,7 +11,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.job.groups import JobGroup, lineage, read_path
+from lavad.core.job.groups import JobGroup, limited_by, lineage, read_path
 from lavad.core.lang.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
 from lavad.core.site.rights import is_admin
 
@@ -28,7 +28,7 @@ def add_group(cluster: Cluster, ask: AddGroup, caller: Caller, now: float) -> De
     if path in cluster.groups.rows:
         raise Refused("Job group exists already.")
     rows = [JobGroup(name=name, owner=caller.user, added=now) for name in _missing(cluster, path, caller.user)]
-    rows[-1] = replace(rows[-1], limit=_limit(ask.limit))
+    rows[-1] = replace(rows[-1], limit=_limit(cluster, path, ask.limit))
     return Decided(events=[ev.GroupSet(at=now, value=row) for row in rows], answer={"group": ask.group})
 
 
@@ -145,7 +145,7 @@ def change_group(cluster: Cluster, ask: ChangeGroup, caller: Caller, now: float)
         raise Refused(f"{BAD}.")
     if not is_admin(cluster.conf, caller):
         raise Refused("User permission denied.")
-    value = replace(row, limit=_limit(ask.limit))
+    value = replace(row, limit=_limit(cluster, path, ask.limit))
     return Decided(events=[ev.GroupSet(at=now, value=value, by=caller.user)], answer={"group": ask.group})
 
 
@@ -156,7 +156,17 @@ def _path(text: str) -> str:
     return path
 
 
-def _limit(limit: int | None) -> int | None:
-    if limit is not None and not 0 <= limit <= MAX_LIMIT:
+def _limit(cluster: Cluster, path: str, limit: int | None) -> int | None:
+    """The limit, not above that of a group above, nor below that of a group below (IBM: "Modifying a job group limit")."""
+    if limit is None:
+        return None
+    if not 0 <= limit <= MAX_LIMIT:
         raise Refused(f"{limit}: Bad job group limit.")
+    groups = cluster.groups.rows
+    above = limited_by(path.rpartition("/")[0], groups)
+    if above is not None and above.limit is not None and limit > above.limit:
+        raise Refused(f"{limit}: Bad job group limit: job group {above.name} has {above.limit}.")
+    for row in groups.values():
+        if row.limit is not None and row.limit > limit and row.name.startswith(f"{path}/"):
+            raise Refused(f"{limit}: Bad job group limit: job group {row.name} has {row.limit}.")
     return limit

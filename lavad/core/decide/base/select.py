@@ -58,7 +58,7 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     if len(wanted.ids) > MAX_IDS:
         raise Refused(f"More than {MAX_IDS} job IDs in one request")
     targets: list[Found] = []
-    named, lines = 0, MOST_LINES
+    named, lines, every = 0, MOST_LINES, False
     try:
         for text, job, elements in parse_job_ids(wanted.ids):
             found: list[Found]
@@ -69,7 +69,9 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
                 lines -= len(elements)
             else:
                 found = [find_target(cluster, job, elements, text)]
-            named += sum(1 if isinstance(one, int) else len(one.keys) for one in found)
+            if every or job:  # what there is may be selected, once, however much it is
+                named += sum(1 if isinstance(one, int) else len(one.keys) for one in found)
+            every = every or not job
             if named > MAX_KEYS:
                 raise Refused(f"More than {MAX_KEYS} jobs and elements in one request")
             targets += found
