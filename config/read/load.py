@@ -146,7 +146,6 @@ def _assembled(
     limits = read_limits(sections["lsb.resources"], limit_scope, problems)
 
     queues = queues or {NORMAL.name: NORMAL}
-    _check_default_queue(params, queues, sections["lsb.params"], problems)
     known_groups = frozenset(batch.groups) | {unit.name for unit in units}
     own_names = frozenset(host.name for host in hosts)
     lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
@@ -155,8 +154,9 @@ def _assembled(
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = own_names | known_groups if default_host is None else frozenset()
+    _check_host_specs(params, queues, origins, sections["lsb.params"], names and names | set(shared.models), problems)
     countable = reservable(shared.resources.values())
-    _check_preemptable(params, sections["lsb.params"], countable, problems)
+    _check_params(params, queues, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
     check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
     return ClusterConfig(
@@ -182,12 +182,35 @@ def _assembled(
     )  # fmt: skip
 
 
-def _check_default_queue(params: SiteParams, queues: dict[str, QueueConfig], sections: list[Section], problems: Problems) -> None:
-    for section in sections:
-        for row in section.rows:
-            for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():
-                if name not in queues:
-                    problems.error(_place(row, "DEFAULT_QUEUE"), f"DEFAULT_QUEUE: no queue {name[:200]} in lsb.queues")
+def _check_params(
+    params: SiteParams, queues: dict[str, QueueConfig], sections: list[Section], countable: frozenset[str], problems: Problems
+) -> None:
+    for row in (row for section in sections for row in section.rows):
+        for name in params.default_queue if "DEFAULT_QUEUE" in row.cells else ():
+            if name not in queues:
+                problems.error(_place(row, "DEFAULT_QUEUE"), f"DEFAULT_QUEUE: no queue {name[:200]} in lsb.queues")
+        for name in params.preemptable_resources if "PREEMPTABLE_RESOURCES" in row.cells else ():
+            if name not in countable:
+                place = _place(row, "PREEMPTABLE_RESOURCES")
+                problems.error(place, f"PREEMPTABLE_RESOURCES: {name[:200]} is nothing that jobs reserve")
+
+
+def _check_host_specs(
+    params: SiteParams,
+    queues: dict[str, QueueConfig],
+    origins: dict[str, Row],
+    sections: list[Section],
+    known: frozenset[str],
+    problems: Problems,
+) -> None:
+    """``known``: hosts and models; none where any host may join."""
+    rows = [row for section in sections for row in section.rows if "DEFAULT_HOST_SPEC" in row.cells]
+    wanted = [("", params.default_host_spec, row) for row in rows]
+    wanted += [(f"queue {name}: ", queues[name].default_host_spec, row) for name, row in origins.items()]
+    for owner, named, row in wanted if known else ():
+        if named and named not in known:
+            text = f"{owner}{named[:200]} is no host and no model: times that are given for it are not scaled"
+            problems.warn(_place(row, "DEFAULT_HOST_SPEC"), text)
 
 
 def _check_queues(
@@ -199,14 +222,6 @@ def _check_queues(
     check_shares(queues, place, problems)
     check_queues(queues, hosts, place, problems)
     check_leases(queues, params, place, problems)
-
-
-def _check_preemptable(params: SiteParams, sections: list[Section], known: frozenset[str], problems: Problems) -> None:
-    for row in (row for section in sections for row in section.rows if "PREEMPTABLE_RESOURCES" in row.cells):
-        for name in params.preemptable_resources:
-            if name not in known:
-                place = _place(row, "PREEMPTABLE_RESOURCES")
-                problems.error(place, f"PREEMPTABLE_RESOURCES: {name[:200]} is nothing that jobs reserve")
 
 
 def _check_preemption(queues: dict[str, QueueConfig], origins: dict[str, Row], problems: Problems) -> None:

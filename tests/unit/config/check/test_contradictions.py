@@ -77,3 +77,24 @@ def test_resources_that_no_job_reserves_cannot_be_preempted_for(tmp_path: Path) 
     assert errors(tmp_path, "lsb.params", text.format("ngpus_physical mem")) == []
     said = errors(tmp_path, "lsb.params", text.format("ngpus_physical lic"))
     assert said == ["lsb.params:2: PREEMPTABLE_RESOURCES: lic is nothing that jobs reserve"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("lsb.queues", queue("RUNLIMIT = 10/nosuch"), ["lsb.queues:2: queue normal: nosuch is no host and no model"]),
+        ("lsb.queues", queue("DEFAULT_HOST_SPEC = nosuch"), ["lsb.queues:4: queue normal: nosuch is no host and no model"]),
+        (
+            "lsb.params",
+            "Begin Parameters\nDEFAULT_HOST_SPEC = no\nEnd Parameters\n",
+            ["lsb.params:2: no is no host and no model"],
+        ),
+        ("lsb.queues", queue("RUNLIMIT = 10/h2"), []),
+        ("lsb.queues", queue("DEFAULT_HOST_SPEC = fast"), []),
+    ],
+)
+def test_what_times_are_given_for_is_a_host_or_a_model(tmp_path: Path, file: str, text: str, said: list[str]) -> None:
+    (tmp_path / "lsf.shared").write_text("Begin HostModel\nMODELNAME CPUFACTOR\nfast 2.0\nEnd HostModel\n")
+    assert errors(tmp_path, file, text) == []
+    told = [f"{Path(p.file).name}:{p.line}: {p.text}" for p in load(str(tmp_path)).problems if "no model" in p.text]
+    assert [line.partition(": times")[0] for line in told] == said
