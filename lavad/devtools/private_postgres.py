@@ -169,8 +169,13 @@ class _Server:
         found = _find_binaries()
         if self.account is None or _reachable(found):
             return found
-        copy = self.home / "postgresql"
+        # side by side as in the wheel: its programs find their libraries by where these lie from them
+        wheel = found.parent.parent
+        copy = self.home / "postgresql" / wheel.name / found.parent.name
         if not (copy / "bin" / "pg_ctl").exists():
+            libraries = wheel.with_name(f"{wheel.name}.libs")
+            if libraries.is_dir():
+                shutil.copytree(libraries, self.home / "postgresql" / libraries.name, dirs_exist_ok=True)
             shutil.copytree(found.parent, copy, symlinks=True, dirs_exist_ok=True)
         return copy / "bin"
 
