@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,7 +113,7 @@ PROXIED = {"X-Remote-User": "bob", "X-Lava-Proxy-Secret": SECRET}
 
 def test_the_header_of_the_proxy_is_believed_with_its_secret_and_address_alone(tmp_path: Path) -> None:
     with PageWorld(tmp_path, proxies=("10.0.0.1",), proxy_secret=SECRET) as world:
-        world.configure(lava_web_user="root")
+        world.configure(lava_web_user=pwd.getpwuid(os.getuid()).pw_name)
         with world.browser("10.0.0.1") as proxy:
             session = proxy.get("/api/v1/session", headers=PROXIED)
             assert session.json()["user"] == "bob", session.text
