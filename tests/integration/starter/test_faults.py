@@ -127,7 +127,7 @@ def test_starter_and_shepherds_killed_at_once_leave_nothing_to_the_next_starter(
 def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig) -> None:
     """With a session of its own and an empty environment, nothing but the group that it is in tells whose it is."""
     group = rig.folder / f"spool-{rig.host}" / "group"
-    if not group.exists():
+    if not group.exists() or not group.read_text():
         pytest.skip("no control group can be made here")
     pid = escaped(rig, "esc", "sleep 100")
     shepherds = rig.shepherds()

@@ -319,7 +319,7 @@ def _users_in_use() -> TextIO:
 
 def remove_users() -> None:
     """Remove the users that were made here, unless another process still is one of them."""
-    if not LOCK.exists():
+    if os.geteuid() or not LOCK.exists():  # only root makes them, and the lock may be root's
         return
     with LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
