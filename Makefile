@@ -21,9 +21,10 @@ PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 p
 # clone with umask 077), a copy is tested.
 HIDDEN := $(shell test "$$(id -u)" != 0 || { folder="$(CURDIR)"; while test "$$folder"; do \
 	test "$$(find "$$folder" -maxdepth 0 -perm -001)" || { echo "$$folder"; break; }; folder=$${folder%/*}; done; })
-IN_COPY = copy=$$(mktemp -d /tmp/lava-checkout.XXXXXX) && trap 'rm -rf "$$copy"' EXIT && umask 022 \
+IN_COPY = copy=$$(mktemp -d /tmp/lava-checkout.XXXXXX) && trap 'rm -rf "$$copy"' EXIT && trap 'exit 130' INT TERM && umask 022 \
 	&& echo "other users cannot reach $(HIDDEN): $$copy, a copy of this folder, is tested" >&2 \
 	&& tar -c --exclude=./.venv --exclude=./build . | tar -x -C "$$copy" --no-same-owner && chmod -R a+rX "$$copy" \
+	&& { test ! -d "$$copy/.git" || chmod -R go= "$$copy/.git"; } \
 	&& $(MAKE) -C "$$copy" HIDDEN= $@
 
 .PHONY: install run test test-plain test-gpu test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs pictures \

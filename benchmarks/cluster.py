@@ -117,6 +117,12 @@ def submission(command: str = "/bin/true", **options: Any) -> dict[str, Any]:
     }
 
 
+def allow_many(folder: Folder) -> None:
+    """MAX_USER_RECORDS of a cluster, in its files."""
+    params = folder.conf / "lsb.params"
+    params.write_text(params.read_text().replace("Begin Parameters\n", "Begin Parameters\nMAX_USER_RECORDS = 10000000\n"))
+
+
 class Cluster:
     """Use it in a ``with``."""
 
@@ -159,6 +165,11 @@ class Cluster:
         """One command as a user runs it; ends the benchmark if it fails."""
         line = [str(commands_folder() / words[0]), *words[1:]]
         return subprocess.run(line, env=self.environ, capture_output=True, text=True, check=True, timeout=PATIENCE)
+
+    def allow_many(self) -> None:
+        """Let a user have as many pending jobs as a benchmark submits."""
+        allow_many(self.folder)
+        self.command("badmin", "reconfig", "-f")
 
     def add_chunk_queue(self) -> None:
         """Add the queue CHUNKS, whose jobs are dispatched CHUNK_SIZE to a slot."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from benchmarks.bulk import bulk, taken
-from benchmarks.cluster import Cluster, Wire, resident, submission, with_forks
+from benchmarks.cluster import Cluster, Wire, allow_many, resident, submission, with_forks
 from benchmarks.line import Line, line, seconds
 from benchmarks.programs import PATIENCE, wait
 from benchmarks.restart import restart
@@ -85,8 +85,7 @@ class Site(Cluster):
         extra = {name: str(path) for name, path in places.items()}
         extra |= {"LSF_ROOT_USER": "Y", "LAVA_HEARTBEAT": "10", "LAVA_METRICS_ADDRESS": metrics}
         write_cluster(self.folder.conf, "lava", hosts, ["root"], extra)
-        params = self.folder.conf / "lsb.params"
-        params.write_text(params.read_text().replace("Begin Parameters\n", "Begin Parameters\nMAX_USER_RECORDS = 10000000\n"))
+        allow_many(self.folder)
         self.folder.keep_shape(Shape(["host1"], SLOTS, 1, "sqlite", 0))
         self._where = address(str(self.folder.run), "lavad")
         self.up()

@@ -121,6 +121,7 @@ def _beside(taken: Sequence[float], sqlite: Sequence[float]) -> Line:
 def _callers() -> Iterator[Line]:
     with Cluster() as one, Cluster(options=("--database", "postgres")) as other:
         for cluster in (one, other):
+            cluster.allow_many()
             cluster.command("badmin", "hclose", "host1")
         for callers in CALLERS:
             values: list[list[float]] = [[], []]

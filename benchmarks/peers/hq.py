@@ -25,7 +25,7 @@ SLOTS = 64
 QUIET = 0.1
 """Seconds without a child after which a worker has nothing to run: a free core gets its next task in a few milliseconds."""
 LOOK = 0.005
-LOOKS = "its wait looks once a second"
+API_WAIT = "its wait looks once a second"
 
 
 def find() -> str | None:
@@ -147,8 +147,8 @@ class HyperQueue:
             "throughput_array": Measure(lambda: self._rate(1, NO_OPS), f"{NO_OPS} tasks of a job"),
             "throughput_chunks": Measure(lambda: self._rate(1, NO_OPS), "as it always does"),
             "throughput_single": Measure(lambda: self._rate(SINGLES, 1), "API in one process"),
-            "api_array": Measure(lambda: NO_OPS / self._server(SLOTS).run(1, NO_OPS, "/bin/true"), LOOKS),
-            "api_single": Measure(lambda: SINGLES / self._server(SLOTS).run(SINGLES, 1, "/bin/true"), LOOKS),
+            "api_array": Measure(lambda: NO_OPS / self._server(SLOTS).run(1, NO_OPS, "/bin/true"), API_WAIT),
+            "api_single": Measure(lambda: SINGLES / self._server(SLOTS).run(SINGLES, 1, "/bin/true"), API_WAIT),
             "turnaround": Measure(self._turnaround, "API to the task's file seen"),
             "start_1000": Measure(self._start_sleeps, "tasks of a job", lambda: self._forget(SLEEPS)),
             "memory_pending": Measure(self._fill, "server"),

@@ -7,6 +7,7 @@ Rule: never raises for what a folder holds. A folder that is empty or missing is
 import os
 import re
 import time
+from collections.abc import Set
 
 import msgspec
 
@@ -154,7 +155,7 @@ def _assembled(
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = own_names | known_groups if default_host is None else frozenset()
-    _check_host_specs(params, queues, origins, sections["lsb.params"], names and names | set(shared.models), problems)
+    _check_host_specs(params, queues, origins, sections["lsb.params"], names and {*own_names, *shared.models}, problems)
     countable = reservable(shared.resources.values())
     _check_params(params, queues, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
@@ -200,7 +201,7 @@ def _check_host_specs(
     queues: dict[str, QueueConfig],
     origins: dict[str, Row],
     sections: list[Section],
-    known: frozenset[str],
+    known: Set[str],
     problems: Problems,
 ) -> None:
     """``known``: hosts and models; none where any host may join."""

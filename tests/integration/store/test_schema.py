@@ -154,6 +154,24 @@ def _is_lost(connection: psycopg.Connection[Any]) -> bool:
     return False
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else it runs as this user, who reaches the programs")
+def test_a_private_postgres_runs_though_its_user_cannot_reach_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a checkout below /root. They are copied, and find their libraries where they are then."""
+    reachable = private_postgres._reachable
+    monkeypatch.setattr(private_postgres, "_reachable", lambda path: path.name != "bin" and reachable(path))
+    with tempfile.TemporaryDirectory(prefix="lava-test-private-") as folder:
+        Path(folder).chmod(0o711)
+        server = Path(folder) / "server"
+        try:
+            Store.open(private_postgres.start(server)).close()
+            (postmaster,) = (server / "data/postmaster.pid").read_text().split("\n", 1)[:1]
+            loaded = Path(f"/proc/{postmaster}/maps").read_text()
+            assert f"{server}/postgresql/" in loaded
+            assert "site-packages" not in loaded
+        finally:
+            private_postgres.stop(server)
+
+
 def test_a_private_postgres_starts_stops_and_keeps_its_data() -> None:
     postgres_url()  # the shared server must not be disturbed by another
     with tempfile.TemporaryDirectory(prefix="lava-test-private-") as folder:

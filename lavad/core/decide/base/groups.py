@@ -11,7 +11,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.job.groups import JobGroup, limited_by, lineage, read_path
+from lavad.core.job.groups import JobGroup, lineage, read_path
 from lavad.core.lang.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
 from lavad.core.site.rights import is_admin
 
@@ -145,7 +145,12 @@ def change_group(cluster: Cluster, ask: ChangeGroup, caller: Caller, now: float)
         raise Refused(f"{BAD}.")
     if not is_admin(cluster.conf, caller):
         raise Refused("User permission denied.")
-    value = replace(row, limit=_limit(cluster, path, ask.limit))
+    limit = _limit(cluster, path, ask.limit)
+    if limit is not None:
+        for below in cluster.groups.rows.values():
+            if below.limit is not None and below.limit > limit and below.name.startswith(f"{path}/"):
+                raise _unfit(limit, below)
+    value = replace(row, limit=limit)
     return Decided(events=[ev.GroupSet(at=now, value=value, by=caller.user)], answer={"group": ask.group})
 
 
@@ -157,16 +162,18 @@ def _path(text: str) -> str:
 
 
 def _limit(cluster: Cluster, path: str, limit: int | None) -> int | None:
-    """The limit, not above that of a group above, nor below that of a group below (IBM: "Modifying a job group limit")."""
+    """The limit; raises Refused where it is above that of a group above, as IBM has it ("Modifying a job group limit")."""
     if limit is None:
         return None
     if not 0 <= limit <= MAX_LIMIT:
         raise Refused(f"{limit}: Bad job group limit.")
-    groups = cluster.groups.rows
-    above = limited_by(path.rpartition("/")[0], groups)
-    if above is not None and above.limit is not None and limit > above.limit:
-        raise Refused(f"{limit}: Bad job group limit: job group {above.name} has {above.limit}.")
-    for row in groups.values():
-        if row.limit is not None and row.limit > limit and row.name.startswith(f"{path}/"):
-            raise Refused(f"{limit}: Bad job group limit: job group {row.name} has {row.limit}.")
+    # each, as stores of versions that did not look have groups with more than the one above them
+    for name in lineage(path)[1:]:
+        above = cluster.groups.rows.get(name)
+        if above is not None and above.limit is not None and above.limit < limit:
+            raise _unfit(limit, above)
     return limit
+
+
+def _unfit(limit: int, other: JobGroup) -> Refused:
+    return Refused(f"{limit}: Bad job group limit: job group {other.name} has {other.limit}.")

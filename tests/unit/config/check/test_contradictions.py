@@ -89,6 +89,7 @@ def test_resources_that_no_job_reserves_cannot_be_preempted_for(tmp_path: Path) 
             "Begin Parameters\nDEFAULT_HOST_SPEC = no\nEnd Parameters\n",
             ["lsb.params:2: no is no host and no model"],
         ),
+        ("lsb.queues", queue("DEFAULT_HOST_SPEC = both"), ["lsb.queues:4: queue normal: both is no host and no model"]),
         ("lsb.queues", queue("RUNLIMIT = 10/h2"), []),
         ("lsb.queues", queue("DEFAULT_HOST_SPEC = fast"), []),
     ],
@@ -96,5 +97,7 @@ def test_resources_that_no_job_reserves_cannot_be_preempted_for(tmp_path: Path) 
 def test_what_times_are_given_for_is_a_host_or_a_model(tmp_path: Path, file: str, text: str, said: list[str]) -> None:
     (tmp_path / "lsf.shared").write_text("Begin HostModel\nMODELNAME CPUFACTOR\nfast 2.0\nEnd HostModel\n")
     assert errors(tmp_path, file, text) == []
+    with (tmp_path / "lsb.hosts").open("a") as hosts:
+        hosts.write("Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nboth (h1 h2)\nEnd HostGroup\n")
     told = [f"{Path(p.file).name}:{p.line}: {p.text}" for p in load(str(tmp_path)).problems if "no model" in p.text]
     assert [line.partition(": times")[0] for line in told] == said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from lavad.core.decide.base.groups import add_group, change_group
 from lavad.core.job.groups import limited_by
@@ -24,6 +25,13 @@ def grouped(bench: Bench) -> Bench:
 def test_a_limit_that_does_not_fit(grouped: Bench, name: str, limit: int, other: str) -> None:
     with pytest.raises(Refused, match=f"^{limit}: Bad job group limit: job group {other}.$"):
         change_group(grouped.cluster, ChangeGroup(group=name, limit=limit), ADMIN, grouped.now)
+
+
+def test_all_groups_above_count_where_an_older_store_has_one_with_more_than_its_parent(grouped: Bench) -> None:
+    cluster = grouped.cluster
+    cluster.groups.put("/a/b", replace(cluster.groups.rows["/a/b"], limit=20))
+    with pytest.raises(Refused, match="job group /a has 10"):
+        change_group(cluster, ChangeGroup(group="/a/b/c", limit=15), ADMIN, grouped.now)
 
 
 def test_a_new_group_has_no_more_than_those_above(grouped: Bench) -> None:
