@@ -33,6 +33,9 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     """The most a job may ask for."""
     defaults: Limits = Limits()
     """What a job gets that asks for nothing."""
+    default_host_spec: str = ""
+    """The host or model that time limits without one are given for: DEFAULT_HOST_SPEC (of a queue), else that of RUNLIMIT or
+    CPULIMIT."""
     tasklimit: TaskLimit = TaskLimit()
     res_req: str = ""
     gpu_req: str = ""
@@ -78,8 +81,6 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     dispatch_window: str = ""
     new_job_sched_delay: int = 0
     job_accept_interval: int | None = None
-    default_host_spec: str = ""
-    """The host or model that time limits without one are given for: DEFAULT_HOST_SPEC, else that of RUNLIMIT or CPULIMIT."""
 
     thresholds: Thresholds = Thresholds()
     stop_cond: str = ""

@@ -7,7 +7,7 @@ Rule: never raises for what a folder holds. A folder that is empty or missing is
 import os
 import re
 import time
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
 import msgspec
 
@@ -15,7 +15,7 @@ from config.check import check_groups, check_leases, check_limits, check_queues,
 from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
 from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
-from config.model.queue import QueueConfig
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.read.hosts import check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
@@ -155,7 +155,8 @@ def _assembled(
     _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = own_names | known_groups if default_host is None else frozenset()
-    _check_host_specs(params, queues, origins, sections["lsb.params"], names and {*own_names, *shared.models}, problems)
+    specs = _host_specs(params, queues, origins, applications, sections)
+    _check_host_specs(specs, names and {*own_names, *shared.models}, problems)
     countable = reservable(shared.resources.values())
     _check_params(params, queues, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
@@ -196,19 +197,31 @@ def _check_params(
                 problems.error(place, f"PREEMPTABLE_RESOURCES: {name[:200]} is nothing that jobs reserve")
 
 
-def _check_host_specs(
+def _host_specs(
     params: SiteParams,
     queues: dict[str, QueueConfig],
     origins: dict[str, Row],
-    sections: list[Section],
-    known: Set[str],
-    problems: Problems,
-) -> None:
+    applications: tuple[ApplicationConfig, ...],
+    sections: dict[str, list[Section]],
+) -> list[tuple[str, str, Row]]:
+    """What time limits are given for: whose they are, the host or model, and where it says so."""
+    found = [("", params.default_host_spec, row) for row in _rows(sections, "lsb.params") if "DEFAULT_HOST_SPEC" in row.cells]
+    found += [(f"queue {name}: ", queues[name].default_host_spec, row) for name, row in origins.items()]
+    profiles = {app.name: app.default_host_spec for app in applications}
+    for row in _rows(sections, "lsb.applications"):
+        name = row.text("NAME")
+        found.append((f"application {name}: ", profiles.pop(name, ""), row))
+    return found
+
+
+def _rows(sections: dict[str, list[Section]], file: str) -> Iterator[Row]:
+    for section in sections[file]:
+        yield from section.rows
+
+
+def _check_host_specs(specs: list[tuple[str, str, Row]], known: Set[str], problems: Problems) -> None:
     """``known``: hosts and models; none where any host may join."""
-    rows = [row for section in sections for row in section.rows if "DEFAULT_HOST_SPEC" in row.cells]
-    wanted = [("", params.default_host_spec, row) for row in rows]
-    wanted += [(f"queue {name}: ", queues[name].default_host_spec, row) for name, row in origins.items()]
-    for owner, named, row in wanted if known else ():
+    for owner, named, row in specs if known else ():
         if named and named not in known:
             text = f"{owner}{named[:200]} is no host and no model: times that are given for it are not scaled"
             problems.warn(_place(row, "DEFAULT_HOST_SPEC"), text)

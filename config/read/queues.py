@@ -59,7 +59,7 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
         fields = fill(row, APPLICATION, scope, problems, f"application {name}", {"NAME"})
         if name in found:
             problems.error(row.place, f"application {name} is defined twice; the first one holds")
-        _split_limits(fields)
+        fields["default_host_spec"] = _split_limits(fields)
         fields["job_controls"] = _all_controls(fields)
         folder, initial = fields.get("chkpnt_dir", ""), fields.get("chkpnt_initperiod", 0)
         given = Chkpnt(folder, fields.get("chkpnt_period"), initial)

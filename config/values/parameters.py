@@ -63,6 +63,15 @@ def _minutes(value: int | None) -> str:
     return "" if value is None else f"{value // 60} minutes"
 
 
+def _yes_no(value: bool | None) -> str:
+    """Of a parameter that counts against the queue's when it says no, too."""
+    return "" if value is None else "yes" if value else "no"
+
+
+def _estimate(seconds: int) -> str:
+    return f"{seconds / 60:.1f} minutes" if seconds else ""
+
+
 def _periods(count: int) -> str:
     return f"{count} periods" if 0 < count < FOR_EVER else "for ever" if count else ""
 
@@ -194,40 +203,36 @@ _BOTH_SHOW = (
     "HOST_PRE_EXEC",
     "HOST_POST_EXEC",
     "REQUEUE_EXIT_VALUES",
-    "CHUNK_JOB_SIZE",
-)
-_BOTH_HAVE = (
-    "DESCRIPTION",
-    "NICE",
-    "RERUNNABLE",
-    "JOB_STARTER",
-    "JOB_CONTROLS",
     "SUCCESS_EXIT_VALUES",
+    "JOB_STARTER",
     "MAX_JOB_REQUEUE",
-    "MIG",
-    "JOB_WARNING_ACTION",
+    "CHUNK_JOB_SIZE",
     "JOB_ACTION_WARNING_TIME",
+    "JOB_WARNING_ACTION",
 )
-
 APPLICATION_PARAMETERS = (
     *_LIMITS,
+    Parameter("DESCRIPTION", v.text),
     *(_OF_QUEUES[name] for name in _BOTH_SHOW),
-    *(_OF_QUEUES[name]._replace(lines=()) for name in _BOTH_HAVE),
-    Parameter("RESIZABLE_JOBS", v.resizable),
-    Parameter("RESIZE_NOTIFY_CMD", v.text),
-    Parameter("DJOB_RESIZE_GRACE_PERIOD", v.second_count),
-    Parameter("RUNTIME", v.one_time),
+    _shown("NICE", v.number(-20, 20)),
+    _shown("RERUNNABLE", v.yes_no, text=_yes_no),
+    _shown("MIG", v.minutes, text=_minutes),
+    Parameter("JOB_CONTROLS", v.job_controls),
+    _shown("RESIZABLE_JOBS", v.resizable),
+    _shown("RESIZE_NOTIFY_CMD", v.text),
+    _shown("DJOB_RESIZE_GRACE_PERIOD", v.second_count),
+    _shown("RUNTIME", v.one_time, text=_estimate),
     Parameter("CHKPNT_DIR", v.text),
     Parameter("CHKPNT_PERIOD", v.minutes),
     Parameter("CHKPNT_INITPERIOD", v.minutes),
     Parameter("CHKPNT_METHOD", v.text),
-    Parameter("JOB_CWD", v.text),
+    _shown("JOB_CWD", v.text),
     Parameter("TERMINATE_CONTROL", v.text),
     Parameter("SUSPEND_CONTROL", v.text),
     Parameter("RESUME_CONTROL", v.text),
-    Parameter("JOB_INCLUDE_POSTPROC", v.yes_no),
-    Parameter("JOB_POSTPROC_TIMEOUT", v.minutes),
-    Parameter("JOB_PREPROC_TIMEOUT", v.minutes),
+    _shown("JOB_INCLUDE_POSTPROC", v.yes_no, text=_yes_no),
+    _shown("JOB_POSTPROC_TIMEOUT", v.minutes, text=_minutes),
+    _shown("JOB_PREPROC_TIMEOUT", v.minutes, text=_minutes),
     Parameter("USE_PAM_CREDS", v.yes_no),
 )
 

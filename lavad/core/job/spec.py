@@ -128,7 +128,7 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):
     """``-Q``, or its application's REQUEUE_EXIT_VALUES: exit values with which it is requeued."""
     interactive: bool = False
     never_rerun: bool = False
-    """``-rn``: not rerunnable even in a queue with RERUNNABLE."""
+    """``-rn``, or RERUNNABLE=no of an application profile: not rerunnable even in a queue with RERUNNABLE."""
     resizable: bool = False
     """Its hosts may change while it runs (RESIZABLE_JOBS); ``autoresize``: it grows by itself (``-ar``)."""
     autoresize: bool = False

@@ -6,7 +6,9 @@ Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the words are LSF 10.1's (tasks, slots), 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from config.model.queue import JobProfile
 from config.model.values import Limits
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.depend import Depend
@@ -126,6 +128,21 @@ def short_path(path: str, home: str) -> str:
 def limits(spec: Spec) -> str:
     """The tables of a job's limits, "" if there are none; they begin with an empty line."""
     return limit_tables(spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host, spec.estimate)
+
+
+def limits_of_profile(profile: JobProfile, host: str) -> Iterator[str]:
+    """Those of a queue or profile: the maxima alone, or under titles where there are defaults too.
+
+    ``host``: the host or model that its times are given for, if any.
+    """
+    defaults = limit_tables(profile.defaults, host, host)
+    if defaults:
+        yield f"\nDEFAULT LIMITS:{defaults}\nMAXIMUM LIMITS:"
+    yield limit_tables(profile.limits, host, host)
+    counts = (profile.tasklimit.minimum, profile.tasklimit.default, profile.tasklimit.maximum)
+    if counts != (1, 1, None):
+        shown = [str(count) for count in counts if count is not None]
+        yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
 
 
 def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -> str:

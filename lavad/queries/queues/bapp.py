@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from config.model.queue import ApplicationConfig
+from config.model.values import JobAction
 from config.values.parameters import APPLICATION_PARAMETERS
 from lavad.core.job.chunk import slots_in
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
+from lavad.queries.facts import paragraphs
 from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.formats import RULE
 from lavad.queries.frame.request import Request, Shown, err, leave, out
@@ -72,9 +74,6 @@ def _long(app: ApplicationConfig, counts: Counter[str]) -> str:
         lines += [f"{title}:  {text}" for title, text in values if text]
     if app.chkpnt is not None and app.chkpnt.dir:
         lines.append(f"CHKPNT_DIR:  {app.chkpnt}")
-    for title, seconds in (("RUNLIMIT", app.limits.run), ("CPULIMIT", app.limits.cpu)):
-        if seconds is not None:
-            lines += ["", f" {title}", f" {seconds / 60:.1f} min"]
-    if app.limits.mem is not None:
-        lines += ["", " MEMLIMIT", f" {app.limits.mem} K"]
-    return "\n".join(lines) + "\n\n"
+    controls = [f"    {action + ':':<14}[{app.control(action)}]" for action in JobAction if app.control(action)]
+    lines += ["", "JOB_CONTROLS:", *controls] if controls else []
+    return "\n".join(lines) + f"\n{''.join(paragraphs.limits_of_profile(app, app.default_host_spec))}\n"

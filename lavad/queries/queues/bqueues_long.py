@@ -71,18 +71,10 @@ def _intervals(row: QueueRow) -> Iterator[str]:
 
 
 def _limits(row: QueueRow) -> Iterator[str]:
-    """The maxima alone, or under titles where there are defaults too; times are those of a host or model, the master at last."""
+    """Times are those of a host or model, the master at last."""
     conf = row.conf
     host = conf.default_host_spec or row.view.params.default_host_spec or row.view.master
-    defaults = paragraphs.limit_tables(conf.defaults, host, host)
-    maxima = paragraphs.limit_tables(conf.limits, host, host)
-    if defaults:
-        yield f"\nDEFAULT LIMITS:{defaults}\nMAXIMUM LIMITS:"
-    yield maxima
-    counts = (conf.tasklimit.minimum, conf.tasklimit.default, conf.tasklimit.maximum)
-    if counts != (1, 1, None):
-        shown = [str(count) for count in counts if count is not None]
-        yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
+    yield from paragraphs.limits_of_profile(conf, host)
     for parameter in QUEUE_PARAMETERS:
         if parameter.is_limit and getattr(conf, parameter.field) is not None:
             yield f"\n {parameter.name}\n {getattr(conf, parameter.field)}\n"

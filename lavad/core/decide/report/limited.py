@@ -60,7 +60,7 @@ def why_no_more_memory(run: Attempt, spec: Spec) -> str:
     """Why a job with -M auto that reached its limit does not start again; "" for others."""
     if not (reached := _reached(run, spec)):
         return ""
-    why = "-rn" if spec.never_rerun else "an interactive job" if spec.interactive else "the most that it may have"
+    why = "not rerunnable" if spec.never_rerun else "an interactive job" if spec.interactive else "the most that it may have"
     return f"it reached its memory limit of {size_text(reached)}, and does not start again: {why}"
 
 

@@ -26,6 +26,7 @@ def apply_app(draft: JobDraft) -> None:
     if app is None:
         return
     spec, text = draft.spec, draft.text
+    limits = with_defaults(with_defaults(spec.limits, app.defaults), app.limits)
     check_most(spec.limits, app.limits, "the application profile's limit")
     if app.tasklimit.maximum is not None and spec.slots > app.tasklimit.maximum:
         raise Refused("Too many processors requested")
@@ -35,9 +36,12 @@ def apply_app(draft: JobDraft) -> None:
         checkpoint=_with_method(spec.checkpoint, app.chkpnt) or _checkpoint(app.chkpnt),
         requeue=spec.requeue or str(app.requeue_exit_values),
         estimate=spec.estimate or app.runtime,
-        limits=with_defaults(with_defaults(spec.limits, app.defaults), app.limits),
+        limits=limits,
+        run_host=spec.run_host if limits.run == spec.limits.run else app.default_host_spec,
+        cpu_host=spec.cpu_host if limits.cpu == spec.limits.cpu else app.default_host_spec,
         resreq=_combined(app, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
+        never_rerun=spec.never_rerun or (app.rerunnable is False and not spec.rerunnable),
         **_default_slots(spec, app.tasklimit.default),
         **_resizing(spec, app),
     )

@@ -91,6 +91,12 @@ def test_resources_that_no_job_reserves_cannot_be_preempted_for(tmp_path: Path) 
         ),
         ("lsb.queues", queue("DEFAULT_HOST_SPEC = both"), ["lsb.queues:4: queue normal: both is no host and no model"]),
         ("lsb.queues", queue("RUNLIMIT = 10/h2"), []),
+        (
+            "lsb.applications",
+            "Begin Application\nNAME = a\nCPULIMIT = 10/nosuch\nEnd Application\n"
+            "Begin Application\nNAME = b\nRUNLIMIT = 10/h2\nEnd Application\n",
+            ["lsb.applications:2: application a: nosuch is no host and no model"],
+        ),
         ("lsb.queues", queue("DEFAULT_HOST_SPEC = fast"), []),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig
-from config.model.values import Limits
+from config.model.values import JobAction, JobControl, Limits, TaskLimit
 from lavad.core import events as ev
 from lavad.core.lang.ranges import Ranges
 from tests.support.worlds.query_cluster import QueryCluster, at
@@ -17,7 +17,17 @@ def profiles() -> QueryCluster:
     """``fluid`` has jobs in every state, ``idle`` has none."""
     c = QueryCluster()
     apps = (
-        ApplicationConfig(name="fluid", description="Fluid dynamics", limits=Limits(run=600, cpu=90, mem=2048)),
+        ApplicationConfig(
+            name="fluid",
+            description="Fluid dynamics",
+            limits=Limits(run=600, cpu=90, mem=2048),
+            default_host_spec="ol2",
+            tasklimit=TaskLimit(2, 2, 8),
+            rerunnable=False,
+            mig=600,
+            runtime=90,
+            job_controls=(JobControl(JobAction.SUSPEND, "SIGTSTP"),),
+        ),
         ApplicationConfig(name="idle"),
     )
     c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, apps=apps)))
@@ -52,8 +62,13 @@ def test_a_profile_at_length(profiles: QueryCluster) -> None:
     lines = out.splitlines()
     assert lines[1:3] == ["APPLICATION NAME: fluid", " -- Fluid dynamics"]
     assert lines[lines.index("STATISTICS:") + 2].split() == ["11", "6", "3", "0", "2", "0"]
-    for title, value in ((" RUNLIMIT", " 10.0 min"), (" CPULIMIT", " 1.5 min"), (" MEMLIMIT", " 2048 K")):
-        assert lines[lines.index(title) + 1] == value
+    begin = lines.index("PARAMETERS:") + 1
+    assert lines[begin : begin + 6] == [
+        "RERUNNABLE:  no", "MIG:  10 minutes", "RUNTIME:  1.5 minutes", "", "JOB_CONTROLS:", "    SUSPEND:      [SIGTSTP]"
+    ]  # fmt: skip
+    tables = [line.split() for line in lines[begin + 6 :] if line]
+    times = ["1.5", "min", "of", "ol2", "10.0", "min", "of", "ol2"]
+    assert tables == [["CPULIMIT", "RUNLIMIT"], times, ["MEMLIMIT"], ["2048", "K"], ["TASKLIMIT"], ["2", "2", "8"]]
     assert " -- No description provided." in profiles.ask("bapp", "idle", l=True)[0].splitlines()
 
 

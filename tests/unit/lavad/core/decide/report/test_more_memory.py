@@ -117,7 +117,7 @@ def test_submissions_of_one_request_begin_each_with_what_its_program_needs(large
 def test_one_that_is_never_to_run_again_only_teaches(large: Bench) -> None:
     key = running(large, rn=True)
     assert dies(large, key) == ["MemoryLearnt", "JobFinished"]
-    assert large.outcome(key).why.endswith("does not start again: -rn")
+    assert large.outcome(key).why.endswith("does not start again: not rerunnable")
     assert limit(large, running(large, rn=True)) == 2 * GB
 
 

@@ -109,6 +109,42 @@ def test_the_method_of_a_profile_counts_where_the_job_names_none(
     assert (found.folder, found.method) == wanted
 
 
+@pytest.mark.parametrize(
+    ("profile", "options", "wanted"),
+    [
+        ({"limits": Limits(run=600, cpu=60)}, {}, ("hostA", "hostA", 600)),
+        ({"defaults": Limits(run=60)}, {}, ("hostA", "", 60)),
+        ({"limits": Limits(run=600)}, {"W": "5/fast"}, ("fast", "", 300)),
+        ({"limits": Limits(run=600)}, {"W": "5"}, ("", "", 300)),
+        ({"limits": Limits(mem=600)}, {}, ("", "", None)),
+    ],
+)
+def test_time_limits_of_a_profile_are_those_of_its_host(
+    bench: Bench, profile: dict[str, Any], options: dict[str, OptionValue], wanted: tuple[str, str, int | None]
+) -> None:
+    bench.configure(apps=(ApplicationConfig("a", default_host_spec="hostA", **profile),), models=(("fast", 2.0),))
+    found = bench.spec_of(app="a", **options)
+    assert (found.run_host, found.cpu_host, found.limits.run) == wanted
+
+
+@pytest.mark.parametrize(
+    ("says", "queue", "options", "wanted"),
+    [
+        (False, True, {}, False),
+        (False, True, {"r": True}, True),
+        (None, True, {}, True),
+        (True, False, {}, True),
+        (True, False, {"rn": True}, False),
+    ],
+)
+def test_a_profile_says_before_the_queue_whether_its_jobs_run_again(
+    bench: Bench, says: bool | None, queue: bool, options: dict[str, OptionValue], wanted: bool
+) -> None:
+    bench.queues(QueueConfig(name="q", rerunnable=queue))
+    bench.configure(apps=(ApplicationConfig("a", rerunnable=says),))
+    assert bench.spec_of(app="a", q="q", **options).rerunnable is wanted
+
+
 @pytest.mark.parametrize(("given", "wanted"), [("", 50), ("1", 1), ("100", 100)])
 def test_user_priority(bench: Bench, given: str, wanted: int) -> None:
     bench.configure(params=Params(max_user_priority=100))
