@@ -152,7 +152,6 @@ def _assembled(
     lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
     check_hosts_named([*lists, *members_of(batch)] if default_host is None else [], own_names | known_groups, problems)
     check_group_names(batch, own_names, problems)
-    _check_preemption(queues, origins, problems)
     _check_queues(queues, origins, hosts, params, problems)
     names = own_names | known_groups if default_host is None else frozenset()
     specs = _host_specs(params, queues, origins, applications, sections)
@@ -233,6 +232,7 @@ def _check_queues(
     def place(name: str, key: str) -> Place:
         return _place(origins[name], key) if name in origins else Place("", 0)
 
+    _check_preemption(queues, origins, problems)
     check_shares(queues, place, problems)
     check_queues(queues, hosts, place, problems)
     check_leases(queues, params, place, problems)

@@ -62,6 +62,13 @@ def short(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git says what belongs to lava, and this is not its checkout")
+def test_the_top_level_has_no_other_folders() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = {line.split("/")[0] for line in listed.splitlines() if "/" in line}
+    assert folders == {name.split("/")[0] for name in (*PACKAGES, *BESIDE)} | {".ci"}
+
+
 def test_no_file_is_too_long() -> None:
     """A file has at most 400 lines."""
     native = [path for folder in PACKAGES for path in sorted((ROOT / folder).rglob("*.[ch]"))]

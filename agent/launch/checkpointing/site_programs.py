@@ -8,10 +8,11 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, NoReturn
 
 from agent.launch.checkpointing.asked import Asked, CheckpointError
 from agent.launch.checkpointing.writing import COMMAND_FILE, check_like, make, newest
+from agent.starter.process import tasks
 
 _MOST_COMMAND = 1 << 20
 
@@ -45,12 +46,12 @@ def restart(asked: Asked) -> None:
     restart_command(asked.folder)
 
 
-def run(asked: Asked, argv: list[str]) -> None:
+def run(asked: Asked, argv: list[str]) -> NoReturn:
     """Become what the restart runs: erestart's command by the shell, else ``argv``."""
     command = restart_command(asked.folder)
     if command:
         os.execv("/bin/sh", ["/bin/sh", "-c", command])
-    os.execvp(argv[0], argv)
+    tasks.become(argv)
 
 
 def program(asked: Asked, kind: str) -> str:

@@ -93,6 +93,21 @@ def start(
     raise ExecError(-code, os.strerror(-code))
 
 
+def become(argv: Sequence[str]) -> NoReturn:
+    """Run ``argv`` in this process's place; where that cannot be, say so as a shell does, and exit with its code."""
+    try:
+        os.execvp(argv[0], argv)
+    except (OSError, ValueError) as e:
+        if isinstance(e, PermissionError) and "/" not in argv[0]:
+            found = any(os.path.exists(os.path.join(folder, argv[0])) for folder in os.get_exec_path())
+            e = (
+                e if found else FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            )  # PATH has a folder that may not be searched
+        code, line = as_a_shell_says(argv[0], e)
+        os.write(2, line)
+        os._exit(code)
+
+
 def start_setup(command: str, env: dict[str, bytes], say: int = -1) -> int:
     """Start a pre- or post-execution command by /bin/sh, with a default PATH and /dev/null as files; its pid, or OSError.
 

@@ -61,11 +61,10 @@ def start(argv: list[str]) -> int:
             kernel.become_subreaper()
             command.default_signals()
             os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-            os.execvp(argv[0], argv)
-        except (OSError, ValueError) as e:
-            code, line = tasks.as_a_shell_says(argv[0], e)
-            os.write(2, line)
-            os._exit(code)
+            tasks.become(argv)
+        except OSError as e:
+            os.write(2, tasks.as_a_shell_says(argv[0], e)[1])
+            os._exit(126)
     os.close(write_end)
     os.read(read_end, 1)
     os.close(read_end)

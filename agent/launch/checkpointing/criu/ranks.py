@@ -38,17 +38,12 @@ class Ranks:
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            try:
-                number = str(rank)
-                os.environ.update({name: value for name, value in TRANSPORT.items() if name not in os.environ})
-                os.environ.update({"PMI_FD": str(theirs.fileno()), "PMI_RANK": number, "PMI_SIZE": str(size)})
-                os.environ.update({"MPI_LOCALRANKID": number, "MPI_LOCALNRANKS": str(size), "LSF_PM_TASKID": str(rank + 1)})
-                theirs.set_inheritable(True)
-                os.execvp(argv[0], argv)
-            except (OSError, ValueError) as e:
-                code, line = tasks.as_a_shell_says(argv[0], e)
-                os.write(2, line)
-                os._exit(code)
+            number = str(rank)
+            os.environ.update({name: value for name, value in TRANSPORT.items() if name not in os.environ})
+            os.environ.update({"PMI_FD": str(theirs.fileno()), "PMI_RANK": number, "PMI_SIZE": str(size)})
+            os.environ.update({"MPI_LOCALRANKID": number, "MPI_LOCALNRANKS": str(size), "LSF_PM_TASKID": str(rank + 1)})
+            theirs.set_inheritable(True)
+            tasks.become(argv)
         theirs.close()
         self._sockets[rank] = ours
         self._ranks[pid] = rank
