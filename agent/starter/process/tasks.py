@@ -93,7 +93,7 @@ def start(
     raise ExecError(-code, os.strerror(-code))
 
 
-def become(argv: Sequence[str]) -> NoReturn:
+def become(argv: list[str]) -> NoReturn:
     """Run ``argv`` in this process's place; where that cannot be, say so as a shell does, and exit with its code."""
     try:
         os.execvp(argv[0], argv)

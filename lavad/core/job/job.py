@@ -13,9 +13,6 @@ from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.states import HangState, JobState, PartState, SignalKind, TaskState, TermReason
 
-AVOIDED = 60.0
-"""Seconds for which a job that waits again is not placed on hosts of its ``avoid``; after that it prefers others."""
-
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The placement of a part of an attempt: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount).

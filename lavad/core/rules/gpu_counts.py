@@ -12,12 +12,19 @@ from lavad.core.rules.ledger import UNLIMITED
 
 def gpus_asked(spec: Spec) -> int:
     """How many GPUs a job of this spec takes at least: on how many hosts it will be, its requirement may tell (ptile)."""
-    if spec.roles:
-        return sum(role.gpus * role.least for role in spec.roles)
+    return sum(role.gpus * role.least for role in spec.roles) if spec.roles else _gpus_with(spec, spec.slots)
+
+
+def most_gpus_asked(spec: Spec) -> int:
+    """How many GPUs a job of this spec takes when it gets all its slots."""
+    return sum(role.gpus * role.count for role in spec.roles) if spec.roles else _gpus_with(spec, max(spec.slots, spec.max_slots))
+
+
+def _gpus_with(spec: Spec, slots: int) -> int:
     if spec.gpu is None:
         return 0
     tile = 0 if per_task(spec.gpu) or "ptile" not in spec.resreq else _tile(spec.resreq)
-    return wanted(spec.gpu, spec.slots) * (-(-spec.slots // tile) if tile else 1)
+    return wanted(spec.gpu, slots) * (-(-slots // tile) if tile else 1)
 
 
 def slots_with_gpus(spec: Spec, gpus: int) -> int:

@@ -19,7 +19,7 @@ from lavad.core.cluster.usage_index import RSV, RUN, SSUSP, USUSP
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import HostState
-from lavad.core.rules.gpu_counts import gpus_asked
+from lavad.core.rules.gpu_counts import gpus_asked, most_gpus_asked
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Conf
 from lavad.core.site.host import Host
@@ -111,6 +111,7 @@ class Resource(NamedTuple):
     on_ledger: Callable[[Ledger, str], int]
     of_spec: Callable[[Spec], int]
     """What a job asks for at least."""
+    most_of_spec: Callable[[Spec], int]
     of_part: Callable[[Part | Placed], int]
     terms: Callable[[QueueConfig], tuple[int | None, int | None, int]]
     """WEIGHT, CAPABILITY and GUARANTEE."""
@@ -122,6 +123,7 @@ SLOTS = Resource(
     _has_slots,
     Ledger.queue_slots,
     lambda spec: spec.slots,
+    lambda spec: max(spec.slots, spec.max_slots),
     lambda part: part.slots,
     lambda queue: (queue.weight, queue.capability, queue.guarantee),
 )
@@ -131,6 +133,7 @@ GPUS = Resource(
     _has_gpus,
     Ledger.queue_gpus,
     gpus_asked,
+    most_gpus_asked,
     lambda part: len(part.gpus),
     lambda queue: (queue.gpu_weight, queue.gpu_capability, queue.gpu_guarantee),
 )
@@ -165,7 +168,7 @@ def _claim(cluster: Cluster, what: Resource, queue: QueueConfig, waiting: int) -
 
 
 def waiting(cluster: Cluster, what: Resource, total: int, never: frozenset[int] = frozenset()) -> dict[str, int]:
-    """Queue to what its jobs that may start ask for; counted only up to ``total``. ``never``: classes that fit no host."""
+    """Queue to what its jobs that may start ask for at most, up to ``total``. ``never``: classes that fit no host."""
     found: dict[str, int] = {}
     arrays = cluster.arrays.rows
     for number, pending in cluster.pending.items():
@@ -173,7 +176,7 @@ def waiting(cluster: Cluster, what: Resource, total: int, never: frozenset[int] 
         known = found.get(spec.queue, 0)
         if known >= total or number in never:
             continue
-        each = what.of_spec(spec)
+        each = what.most_of_spec(spec)
         if each:
             jobs = sum(len(arrays[key].startable) if key in arrays else 1 for key in pending)
             found[spec.queue] = known + jobs * each

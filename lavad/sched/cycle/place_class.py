@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice, takewhile
 
 from lavad.core.cluster.job_rows import JobRows
-from lavad.core.job.job import AVOIDED, Array, Job, Placed
+from lavad.core.job.job import Array, Job, Placed
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.plan.plan import Placement
+from lavad.core.rules.avoided_hosts import returns_at
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
@@ -169,10 +170,10 @@ class ClassPlacer:
                 self.reasons[job.key] = PendReason.JOB_START_FAIL
             return bool(barred)
         if not self._place_one(job.key, barred.union(job.avoid)):
-            if job.failures or state.now >= job.since + AVOIDED:
+            if state.now >= returns_at(job):
                 return self._place_one(job.key, barred) or bool(barred)  # better there than nowhere
-            state.wake(job.since + AVOIDED)
-            self.reasons[job.key] = PendReason.JOB_START_FAIL
+            state.wake(returns_at(job))
+            self.reasons[job.key] = PendReason.JOB_MIG
         return True
 
     def _place_array(self, array: Array) -> bool:

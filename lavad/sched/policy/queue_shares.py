@@ -139,7 +139,9 @@ class QueueShares:
             if left is not None:
                 return left, deserved
         left, kept = share.idle(spec)
-        return (left if self.lends_idle else min(left, asked)), guaranteed if kept or share.what is SLOTS else deserved
+        if not kept:  # the hosts say whether there is room
+            return (UNLIMITED if self.lends_idle else asked), 0
+        return (left if self.lends_idle else min(left, asked)), guaranteed
 
     def may_reclaim(self, need: Need) -> bool:
         """Whether a job of this class would still be within what its queue deserves."""

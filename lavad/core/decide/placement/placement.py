@@ -16,12 +16,13 @@ from lavad.core.decide.placement import incremental_alloc as piecemeal
 from lavad.core.decide.placement.alike import count_alike
 from lavad.core.decide.placement.chunks import room_for, starts
 from lavad.core.events import Event, JobDispatched, JobSuspended, SignalRequested, SlotsReleased, SlotsReserved
-from lavad.core.job.job import AVOIDED, Job, PendingSignal, Placed
+from lavad.core.job.job import Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PreemptionAction, SignalKind
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.plan.plan import Chunks, Placement, Plan, Preemption, Suspension, split
+from lavad.core.rules.avoided_hosts import returns_at
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
@@ -289,11 +290,9 @@ def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> in
 
 
 def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
-    # later it may return to the same host, where no other can run it
-    strict = not job.failures and now < job.since + AVOIDED
     if job.barred and any(part.host in job.barred for part in parts):
         return True
-    return job.not_before > now or (strict and any(part.host in job.avoid for part in parts))
+    return job.not_before > now or (now < returns_at(job) and any(part.host in job.avoid for part in parts))
 
 
 def why_not_array(ledger: Ledger, key: int) -> int:

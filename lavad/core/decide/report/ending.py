@@ -120,8 +120,8 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
             )
         if pending.kind is SignalKind.MIGRATE:
             left = tuple(part.host for part in run.parts)
-            # bmig -m names hosts that it is on: it is to start there again, not after the time for which a host is avoided
-            avoid = () if spec.hosts and set(spec.hosts) <= set(left) else left
+            # it may start there again at once: one whose place another job took, or for which bmig -m named hosts that it is on
+            avoid = () if job.preempted_for_good or (spec.hosts and set(spec.hosts) <= set(left)) else left
             why = "migrated by " + pending.by
             return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_MIG, end=end, why=why, avoid=avoid)
     return None

@@ -7,6 +7,7 @@ import pytest
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.lang.topology import regular
+from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle import place_class
 from lavad.sched.cycle.place_class import ClassPlacer
 from lavad.sched.hosts.fit import units
@@ -81,3 +82,18 @@ def test_jobs_that_are_placed_together_are_placed_as_one_by_one(monkeypatch: pyt
     alone = mixed_line(few, most).schedule()
     assert len(together.placements) == min(2 * most, 14)
     assert (together.placements, together.why, together.why_job) == (alone.placements, alone.why, alone.why_job)
+
+
+@pytest.mark.parametrize(("reason", "waits"), [(PendReason.JOB_MIG, True), (PendReason.JOB_REQUEUED, False)])
+def test_only_a_migrated_job_waits_for_hosts_that_it_has_not_left(reason: PendReason, waits: bool) -> None:
+    """One whose host was lost and is back starts there, where no other is."""
+    world = World()
+    world.hosts("h1", slots=2)
+    key = world.submit(slots=2)
+    world.step()
+    world.apply(ev.JobRequeued(at=world.now, key=key, avoid=("h1",), reason=reason))
+    assert bool(world.step()) is not waits
+    if waits:
+        assert world.soft.why_job[key] == PendReason.JOB_MIG
+        world.now += 60
+        assert list(world.step()) == [key]

@@ -63,10 +63,18 @@ def test_all_gpus_are_lent_but_those_that_are_guaranteed() -> None:
     assert has(world) == {"a": 2, "b": 2}
     (last,) = submit(world, "b", gpu="num=2:j_exclusive=yes")
     step(world)
-    assert world.why(last) == [(PendReason.QUE_GPUS_DESERVED, 0)]
+    assert world.why(last) == [(PendReason.GPU_BUSY, 1)], "no GPU is free, whosever it is"
     slots_only = world.submit(queue="a")
     step(world)
     assert slots_only in world.cluster.started, "jobs without GPUs are not concerned"
+
+
+def test_where_no_gpu_is_free_that_is_the_reason() -> None:
+    world = world_of(QueueConfig(name="a", gpu_weight=1), QueueConfig(name="b", gpu_weight=1))
+    *_, last = submit(world, "a", 5)
+    step(world)
+    assert has(world) == {"a": 4}
+    assert world.why(last) == [(PendReason.GPU_BUSY, 1)]
 
 
 def test_what_is_lent_by_weight_comes_back_within_one_cycle() -> None:

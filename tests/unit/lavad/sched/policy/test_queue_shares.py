@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -46,6 +47,19 @@ def used(world: World) -> Counter[str]:
         if not job.preempted_for and job.run is not None:
             found[world.cluster.specs.rows[job.spec].queue] += sum(part.slots for part in job.run.parts)
     return found
+
+
+@pytest.mark.parametrize("queue", ["q1", "plain"])
+def test_a_job_with_a_range_of_slots_gets_all_that_is_idle(queue: str) -> None:
+    world = world_of(QueueConfig(name="q1", weight=1), QueueConfig(name="q2", weight=3), QueueConfig(name="plain"))
+    world.submit(queue=queue, slots=1, max_slots=4)
+    world.submit(queue="q2", slots=2, max_slots=3)
+    step(world)
+    assert used(world) == {queue: 4, "q2": 3}
+    other = world.submit(queue="q2", slots=1, max_slots=12)
+    step(world)
+    assert used(world) == {queue: 4, "q2": 8}
+    assert other in world.cluster.started
 
 
 def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves() -> None:

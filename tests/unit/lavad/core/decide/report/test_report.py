@@ -8,12 +8,14 @@ import pytest
 
 from config.model.queue import QueueConfig
 from config.model.values import RequeueExit
+from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.control.hosts import expired, silent
-from lavad.core.job.job import End
+from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.asks import Kill, Migrate, Requeue, Select
-from lavad.core.lang.states import JobState, PartState, TermReason
+from lavad.core.lang.states import JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import KillPart, effects_due
+from lavad.core.site.pend_reason import PendReason
 from tests.support.worlds.bench import Bench
 
 
@@ -304,6 +306,14 @@ def test_a_migrated_job_avoids_its_host_unless_it_is_named(bench: Bench, hosts: 
     bench.asked(control.migrate, Migrate(jobs=Select(ids=[str(key)]), hosts=hosts))
     bench.ended(key, "h1", 9)
     assert bench.job(key).avoid == avoid
+
+
+def test_a_job_that_another_took_the_place_of_may_return_to_it(bench: Bench) -> None:
+    key = bench.placed(rerunnable=True)
+    pending = PendingSignal(kind=SignalKind.MIGRATE, at=bench.now, by="preemption", reason=TermReason.TERM_PREEMPT)
+    bench.apply(ev.SignalRequested(at=bench.now, key=key, pending=pending, beneficiary=bench.submit()))
+    bench.ended(key, "h1", 9)
+    assert (bench.job(key).reason, bench.job(key).avoid) == (PendReason.JOB_MIG, ())
 
 
 def test_a_killed_part_that_never_ran_is_only_gone(bench: Bench) -> None:
