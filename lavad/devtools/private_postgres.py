@@ -6,6 +6,7 @@ under /root, say) is put under /var/lib/lava instead.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -194,13 +195,21 @@ class _Server:
         return Path(tempfile.gettempdir()) / f"lava-postgres-{os.getuid()}-{name}"
 
     def _own_folder(self, path: Path) -> None:
-        """A folder of the server's user; someone else's is refused (it may lie in /tmp)."""
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
-        if path.is_symlink() or path.stat().st_uid not in (os.getuid(), self._uid()):
-            raise StoreRefused(f"private PostgreSQL: {path} belongs to somebody else")
-        if self.account is not None:
-            os.chown(path, self.account.pw_uid, self.account.pw_gid)
-            path.chmod(0o755)
+        """A folder of the server's user; someone else's is refused, and so is a link (it may lie in /tmp)."""
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o755, parents=True)
+        try:
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as e:
+            raise StoreRefused(f"private PostgreSQL: {path}: {e.strerror}") from None
+        try:
+            if os.fstat(folder).st_uid not in (os.getuid(), self._uid()):
+                raise StoreRefused(f"private PostgreSQL: {path} belongs to somebody else")
+            if self.account is not None:
+                os.fchown(folder, self.account.pw_uid, self.account.pw_gid)
+                os.fchmod(folder, 0o755)
+        finally:
+            os.close(folder)
 
     def _uid(self) -> int:
         return os.getuid() if self.account is None else self.account.pw_uid

@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 
 from agent.starter.protocol.reports import End, Lost, PartState
@@ -55,7 +56,7 @@ def _kill_what_is_left(shepherds: list[RecordedShepherd], marks: set[bytes], hos
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         alive = [shepherd for shepherd in shepherds if _alive(shepherd)]
-        marked = {pid: proctree.starttime(pid) for pid in _marked(marks, host, uids) if not _zombie(pid)} if marks else {}
+        marked = found_by_child(partial(_marked, marks, host, uids)) if marks else {}
         if not alive and not marked:
             return
         # Shepherds are stopped first and killed last: while they live, init does not inherit their processes.
@@ -73,26 +74,34 @@ def _left(shepherds: set[int], marked: dict[int, int]) -> set[int]:
     return (proctree.below([*shepherds, *still]) | still) - shepherds - {os.getpid()}
 
 
-def _marked(marks: set[bytes], host: str, uids: set[int]) -> set[int]:
-    """As ``proctree.having_in_environment``, found by a child: a process of a user can make who reads of it wait for ever."""
+def _marked(marks: set[bytes], host: str, uids: set[int]) -> dict[int, int]:
+    """The living processes with these marks, and their start times."""
+    found = proctree.having_in_environment(marks, host, uids)
+    return {pid: start for pid, start in found.items() if not proctree.is_dead(pid)}
+
+
+def found_by_child(find: Callable[[], dict[int, int]]) -> dict[int, int]:
+    """What ``find`` returns in a child: a process of a user can make who reads of it wait for ever. After LONGEST_LOOK what it
+    has told until then."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
         try:
-            os.write(write_end, b" ".join(b"%d" % one for one in proctree.having_in_environment(marks, host, uids)))
+            os.close(read_end)
+            for one, start in find().items():
+                os.write(write_end, b"%d %d\n" % (one, start))
         finally:
             os._exit(0)
     os.close(write_end)
-    ready: list[int] = []
+    said, deadline = b"", time.monotonic() + LONGEST_LOOK
     try:
-        ready, _, _ = select.select([read_end], [], [], LONGEST_LOOK)
-        return set(map(int, os.read(read_end, 1 << 16).split())) if ready else set()
+        while select.select([read_end], [], [], max(0.0, deadline - time.monotonic()))[0] and (
+            more := os.read(read_end, 1 << 16)
+        ):
+            said += more
     finally:
         os.close(read_end)
         os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0 if ready else os.WNOHANG)
-
-
-def _zombie(pid: int) -> bool:
-    fields = proctree.stat_fields(pid)
-    return not fields or fields[0] in (b"Z", b"X")
+        os.waitpid(pid, 0 if time.monotonic() < deadline else os.WNOHANG)
+    whole = said[: said.rfind(b"\n") + 1]  # not the beginning of a number
+    return {int(one): int(start) for one, start in map(bytes.split, whole.splitlines())}

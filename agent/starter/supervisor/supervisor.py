@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import partial
 from typing import get_args
 
 from agent.starter.process import ends
@@ -97,7 +98,8 @@ class Supervisor:
         self._timers: list[tuple[float, int, Due, str, int]] = []
         """A heap of (time, unique number, what, uid of the part, for CONFIRMED the number of the kill order)."""
         self._count = 0
-        self._lost: list[Part] = []
+        self._lost: list[tuple[Part, int]] = []
+        """Parts of dead shepherds, and their users."""
         self._left: list[Groups] = []
         """Of dead shepherds; processes of theirs may still be in them."""
         self._orphans = False
@@ -321,35 +323,33 @@ class Supervisor:
         self.requests.shepherd_died(shepherd)
         if part is not None:
             part.reason = part.lost_with(os.waitstatus_to_exitcode(status))
-            self._lost.append(part)
+            self._lost.append((part, shepherd.key.uid))
 
     def _end_orphans(self) -> None:
-        """Kill the processes inherited from dead shepherds; when none is left, settle their parts."""
-        own = os.getpid()
-        shepherds = self.pool.children()
-
-        def orphans() -> set[int]:
-            found = set(proctree.children(own, sure=True)) - shepherds
-            return found | (proctree.below(found) - shepherds) if found else found
-
+        """Kill the processes inherited from dead shepherds; settle the parts of users of whom none is left."""
+        orphans = partial(proctree.alive_below_this, self.pool.children())
         try:
-            self._orphans = bool(orphans())
+            users = {proctree.user_of(pid) for pid in orphans()}
         except OSError:
             self._orphans = True  # /proc cannot be read: not that there are none
             return
+        self._orphans = bool(users)
         if self._orphans:
             proctree.kill_all(orphans)
-            return
-        for groups in self._left:
-            groups.discard()
-        self._left.clear()
-        while self._lost:
+        else:
+            for groups in self._left:
+                groups.discard()
+            self._left.clear()
+        waits = []
+        for part, uid in self._lost:
             try:
-                self._settle_lost(self._lost[-1])
+                if users.isdisjoint((uid, 0)):  # what runs as root may have been anyone's
+                    self._settle_lost(part)
+                    continue
             except OSError:
                 self._orphans = True  # its end file cannot be opened now: not that it has no end
-                return
-            self._lost.pop()
+            waits.append((part, uid))
+        self._lost = waits
 
     def _settle_lost(self, part: Part) -> None:
         """Report the end of a part whose shepherd died: as found in the end file, else as lost."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 
 DO_NOT_KNOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors that say nothing about the process that was looked for."""
@@ -49,6 +49,29 @@ def starttime(pid: int) -> int:
     return int(fields[19]) if len(fields) > 19 else 0
 
 
+def is_dead(pid: int) -> bool:
+    """Whether a process is gone, or a zombie all of whose threads have ended.
+
+    A process whose first thread has ended is a zombie, too, while others run. Who traces a process keeps it as a zombie for as
+    long as he likes.
+    """
+    fields = stat_fields(pid)
+    if not fields or fields[0] == b"X":
+        return True
+    try:
+        return fields[0] == b"Z" and len(os.listdir(f"/proc/{pid}/task")) <= 1
+    except OSError as e:
+        return e.errno not in DO_NOT_KNOW
+
+
+def user_of(pid: int) -> int:
+    """The real user of a process, -1: it is gone."""
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return -1
+
+
 def all_pids() -> list[int]:
     """The pids of all processes that this one can see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -82,6 +105,13 @@ def below(roots: Iterable[int]) -> set[int]:
                 found.add(child)
                 to_do.append(child)
     return found
+
+
+def alive_below_this(but: Set[int]) -> set[int]:
+    """The descendants of this process that are not dead, without these children; OSError where /proc cannot be read."""
+    found = set(children(os.getpid(), sure=True)) - but
+    found |= below(found) - but if found else found
+    return {pid for pid in found if not is_dead(pid)}
 
 
 def _below_by_scan(roots: Iterable[int]) -> set[int]:
@@ -239,27 +269,20 @@ def signal_groups(pids: Iterable[int], sig: int) -> None:
             continue
 
 
-def having_in_environment(marks: set[bytes], host: str, uids: set[int]) -> set[int]:
-    """Processes of these users that were started with one of ``marks`` (``NAME=value``) in their environment, by the starter of
-    ``host``. May wait for ever for a process whose memory is a file of a server that does not answer.
+def having_in_environment(marks: set[bytes], host: str, uids: set[int]) -> dict[int, int]:
+    """Processes of these users that the starter of ``host`` started with one of ``marks`` (``NAME=value``) in their environment,
+    with their start times. May wait for ever for a process whose memory is a file of a server that does not answer.
 
     Several hosts may be simulated on one machine, and those of a job share its marks: LAVA_HOST tells them apart.
     """
     here = os.fsencode(f"LAVA_HOST={host}")
     own = os.getpid()
-    found: set[int] = set()
+    found: dict[int, int] = {}
     for pid in all_pids():
-        if pid == own or _user_of(pid) not in uids:
+        if pid == own or user_of(pid) not in uids:
             continue
+        start = starttime(pid)  # before its environment: later it may be that of another process with this number
         env = _read(f"/proc/{pid}/environ").split(b"\0")
         if not marks.isdisjoint(env) and (here in env or not any(word.startswith(b"LAVA_HOST=") for word in env)):
-            found.add(pid)
+            found[pid] = start
     return found
-
-
-def _user_of(pid: int) -> int:
-    """The real user of a process, -1: it is gone."""
-    for line in _read(f"/proc/{pid}/status").splitlines():
-        if line.startswith(b"Uid:"):
-            return int(line.split()[1])
-    return -1

@@ -44,8 +44,8 @@ class Share:
         cluster = state.cluster
         self.total = what.total(cluster)
         self._given_up = ownership.given_up(cluster, what)
-        waiting = ownership.waiting(cluster, what, self.total, never)
-        self.deserved = ownership.deal(self.total, ownership.claims(cluster, what, waiting))
+        self._waiting = ownership.waiting(cluster, what, self.total, never)
+        self.deserved = ownership.deal(self.total, ownership.claims(cluster, what, self._waiting))
         self._reclaimed: dict[str, int] = {}
         self._idle: dict[str, int] = {}
         self._seen = -1
@@ -79,6 +79,10 @@ class Share:
         if spec.gpu is not None and not is_exclusive(spec.gpu) and not kept:
             return UNLIMITED, 0
         return self._idle_gpus() - kept, kept
+
+    def is_contended(self, spec: Spec) -> bool:
+        """Whether jobs of other queues wait for it, or to have it again."""
+        return any(more[queue] > 0 for more in (self._waiting, self._given_up) for queue in more if queue != spec.queue)
 
     def _idle_gpus(self) -> int:
         """GPUs that no job is on: counted once, and then again only on hosts that have changed."""
@@ -132,16 +136,17 @@ class QueueShares:
         return room
 
     def _left(self, share: Share, spec: Spec, asked: int) -> tuple[int, int]:
+        """Reason 0: so much is not idle at all, whosever it is; the hosts say why."""
         deserved, guaranteed = _REASONS[share.what.name]
         if not self.lends_idle:
             self.waits.add(spec.queue)
             left = share.below_deserved(spec.queue, asked)
             if left is not None:
-                return left, deserved
+                return left, deserved if share.is_contended(spec) or sum(share.idle(spec)) >= asked else 0
         left, kept = share.idle(spec)
-        if not kept:  # the hosts say whether there is room
+        if not kept:
             return (UNLIMITED if self.lends_idle else asked), 0
-        return (left if self.lends_idle else min(left, asked)), guaranteed
+        return (left if self.lends_idle else min(left, asked)), guaranteed if left + kept >= asked else 0
 
     def may_reclaim(self, need: Need) -> bool:
         """Whether a job of this class would still be within what its queue deserves."""

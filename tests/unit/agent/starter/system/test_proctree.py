@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -104,9 +105,11 @@ def test_environments_are_read_of_the_users_that_are_asked_for() -> None:
     with subprocess.Popen(["env", "-i", mark, "LAVA_HOST=h1", "/bin/sleep", "100"]) as process:
         found = {mark.encode()}
         wait_until(lambda: process.pid in proctree.having_in_environment(found, "h1", {os.getuid()}), 20, "its environment")
+        there = proctree.having_in_environment(found, "h1", {os.getuid()})
+        assert there[process.pid] == proctree.starttime(process.pid)
         assert process.pid not in proctree.having_in_environment(found, "h2", {os.getuid()})
-        assert proctree.having_in_environment(found, "h1", {os.getuid() + 1}) == set()
-        assert proctree.having_in_environment({b"LAVA_ATTEMPT=other"}, "h1", {os.getuid()}) == set()
+        assert proctree.having_in_environment(found, "h1", {os.getuid() + 1}) == {}
+        assert proctree.having_in_environment({b"LAVA_ATTEMPT=other"}, "h1", {os.getuid()}) == {}
         process.kill()
 
 
@@ -119,3 +122,20 @@ def test_a_number_that_another_process_has_by_now_has_no_group_signalled() -> No
         proctree.signal_groups({inner}, signal.SIGKILL)
         proctree.signal_groups({process.pid, inner}, signal.SIGTERM)
         assert process.wait() == -signal.SIGTERM
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading
+threading.Thread(target=threading.Event().wait, args=(100,)).start()
+ctypes.CDLL(None).syscall(60, 0)
+"""
+
+
+def test_a_zombie_is_dead_but_not_where_threads_of_it_run() -> None:
+    with subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS]) as process:
+        wait_until(lambda: proctree.stat_fields(process.pid)[0] == b"Z", 20, "its first thread to end")
+        assert not proctree.is_dead(process.pid)
+        process.kill()
+        wait_until(lambda: proctree.is_dead(process.pid), 20, "the others to end")
+        assert process.pid in proctree.children(os.getpid()), "nobody has waited for it"
+    assert proctree.is_dead(process.pid)

@@ -10,6 +10,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from config.model.queue import QueueConfig
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
 from lavad.core.rules import ownership
@@ -60,6 +61,15 @@ def test_a_job_with_a_range_of_slots_gets_all_that_is_idle(queue: str) -> None:
     step(world)
     assert used(world) == {queue: 4, "q2": 8}
     assert other in world.cluster.started
+
+
+@pytest.mark.parametrize("guarantee", [0, 2])
+def test_closed_hosts_are_the_reason_where_there_are_some(guarantee: int) -> None:
+    world = world_of(QueueConfig(name="q1", weight=1, guarantee=guarantee), QueueConfig(name="plain"))
+    world.apply(ev.HostSwitched(at=world.now, host="h1", closed=True, by="root"))
+    key = world.submit(queue="plain")
+    step(world)
+    assert world.why(key) == [(PendReason.HOST_DISABLED, 1)]
 
 
 def test_one_borrows_all_and_its_surplus_is_reclaimed_down_to_what_it_deserves() -> None:
