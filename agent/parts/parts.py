@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +53,15 @@ from proto import agent_pb2 as pb
 log = logging.getLogger("lava-agent")
 
 
+class PartWork(NamedTuple):
+    """Who carries out what is decided about parts."""
+
+    completion: Completion
+    control: PartControl
+    resizing: Resizing
+    gpu_ends: GpuEnds
+
+
 class Parts:
     """Keeps the attempts of ``table`` up to date with what starter and master say."""
 
@@ -63,12 +73,8 @@ class Parts:
         starter: Outgoing,
         spool: Spool,
         monitor: HostMonitor,
-        completion: Completion,
-        control: PartControl,
-        resizing: Resizing,
-        gpu_ends: GpuEnds,
+        work: PartWork,
     ) -> None:
-        self._gpu_ends = gpu_ends
         self._host = site.host
         self._site = site
         self._table = table
@@ -76,9 +82,7 @@ class Parts:
         self._starter = starter
         self._spool = spool
         self._monitor = monitor
-        self._completion = completion
-        self._control = control
-        self._resizing = resizing
+        self._completion, self._control, self._resizing, self._gpu_ends = work
         self._greeted_before = False
 
     # -- the starter -------------------------------------------------------------------------------------------------
