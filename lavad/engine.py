@@ -21,6 +21,7 @@ import msgspec
 from lavad.committed import Ahead, Committed, Listener
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.events import Event
 from lavad.core.events.apply import apply_all
@@ -316,25 +317,12 @@ class Engine:
                 break
             try:
                 decided = decide(self.cluster, now)
-            except Refused as refusal:
-                if part:
-                    break
-                turn.refused.add(request.answer)
-                return refusal
             except Exception as error:
                 if part:
                     break
                 turn.refused.add(request.answer)
-                # a decision changes nothing, so an error in it fails only its own caller
-                log.exception("an ask could not be decided")
-                return Faulty(_INTERNAL.format(type(error).__name__))
-            apply_all(self.cluster, decided.events)
-            turn.events += decided.events
-            turn.texts += decided.texts
-            if decided.envs:
-                turn.envs.update(decided.envs)
-            turn.attached += decided.attached
-            turn.cycles += decided.cycles
+                return _refusal_of(error)
+            self._take(decided, turn)
             if decided.more is not None:
                 return _Remainder([decided.more, *request.decides[at + 1 :]], answered)
             answered.append(decided.answer)
@@ -343,6 +331,16 @@ class Engine:
         if request.uuid and (request.join is None or len(turn.events) > begun):
             turn.answers[request.uuid] = _json.encode(answered[0])
         return answered
+
+    def _take(self, decided: Decided, turn: _Turn) -> None:
+        """Apply what was decided, and note it for the commit."""
+        apply_all(self.cluster, decided.events)
+        turn.events += decided.events
+        turn.texts += decided.texts
+        if decided.envs:
+            turn.envs.update(decided.envs)
+        turn.attached += decided.attached
+        turn.cycles += decided.cycles
 
     async def _commit(self, batch: Batch, told: int) -> tuple[str, Sequence[StoredText]]:
         """Commit the batch; returns why nothing was written, or "" after success, and the texts that were.
@@ -378,6 +376,14 @@ class Engine:
 
 def _nothing() -> None:
     pass
+
+
+def _refusal_of(error: Exception) -> Refused:
+    """What its caller is told. A decision changes nothing, so an error in it fails only its own caller."""
+    if isinstance(error, Refused):
+        return error
+    log.exception("an ask could not be decided")
+    return Faulty(_INTERNAL.format(type(error).__name__))
 
 
 def _has_failed(earlier: asyncio.Future[list[Answer]]) -> bool:

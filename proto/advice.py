@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from proto import gpu_waste
 
@@ -17,44 +18,33 @@ _IDLE = 0.02
 """CPUs per slot below which a host of a job did nothing."""
 
 
-class Use:
-    """What a job asked for and used: times in seconds, memory in KB (0: nothing asked, or not known).
+class Use(NamedTuple):
+    """What a job asked for and used: times in seconds, memory in KB (0: nothing asked, or not known)."""
 
-    ``hosts``: of each its name, slots and CPU time, () where they are not known apart; ``gpus``: of each the seconds of known use
-    and those in which it was idle.
-    """
+    ran: float
+    slots: int
+    cpu: float
+    max_mem: int = 0
+    asked_mem: float = 0.0
+    run_limit: float = 0.0
+    succeeded: bool = False
+    held: float = 0.0
+    """Slots times seconds of a job that grew or shrank; 0: it had all its slots for all of its time."""
+    hosts: Sequence[tuple[str, int, float]] = ()
+    """Of each its name, slots and CPU time; () where they are not known apart."""
+    gpus: Sequence[tuple[float, float]] = ()
+    """Of each the seconds of known use and those in which it was idle."""
 
-    __slots__ = ("asked_mem", "cpu", "gpus", "hosts", "max_mem", "ran", "run_limit", "slot_seconds", "slots", "succeeded")
-
-    def __init__(
-        self,
-        ran: float,
-        slots: int,
-        cpu: float,
-        max_mem: int = 0,
-        asked_mem: float = 0.0,
-        run_limit: float = 0.0,
-        succeeded: bool = False,
-        slot_seconds: float = 0.0,
-        hosts: Sequence[tuple[str, int, float]] = (),
-        gpus: Iterable[tuple[float, float]] = (),
-    ) -> None:
-        self.ran = ran
-        self.slots = slots
-        self.cpu = cpu
-        self.max_mem = max_mem
-        self.asked_mem = asked_mem
-        self.run_limit = run_limit
-        self.succeeded = succeeded
-        self.slot_seconds = slot_seconds or ran * slots
-        """They differ for a job that grew or shrank."""
-        self.hosts = tuple(hosts)
-        self.gpus = tuple(gpus)
+    @property
+    def slot_seconds(self) -> float:
+        """For how long it had how many slots."""
+        return self.held or self.ran * self.slots
 
     @property
     def cpu_share(self) -> float:
         """Of its slots, 0 to 1 and above."""
-        return self.cpu / self.slot_seconds if self.slot_seconds else 0.0
+        held = self.slot_seconds
+        return self.cpu / held if held else 0.0
 
     @property
     def mem_share(self) -> float:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -52,6 +54,15 @@ from proto import agent_pb2 as pb
 log = logging.getLogger("lava-agent")
 
 
+class PartWork(NamedTuple):
+    """Who carries out what is decided about parts."""
+
+    completion: Completion
+    control: PartControl
+    resizing: Resizing
+    gpu_ends: GpuEnds
+
+
 class Parts:
     """Keeps the attempts of ``table`` up to date with what starter and master say."""
 
@@ -63,12 +74,8 @@ class Parts:
         starter: Outgoing,
         spool: Spool,
         monitor: HostMonitor,
-        completion: Completion,
-        control: PartControl,
-        resizing: Resizing,
-        gpu_ends: GpuEnds,
+        work: PartWork,
     ) -> None:
-        self._gpu_ends = gpu_ends
         self._host = site.host
         self._site = site
         self._table = table
@@ -76,9 +83,7 @@ class Parts:
         self._starter = starter
         self._spool = spool
         self._monitor = monitor
-        self._completion = completion
-        self._control = control
-        self._resizing = resizing
+        self._completion, self._control, self._resizing, self._gpu_ends = work
         self._greeted_before = False
 
     # -- the starter -------------------------------------------------------------------------------------------------
@@ -95,6 +100,12 @@ class Parts:
                     self._reconcile(uid, status)
             except Exception:
                 self._not_understood(uid, "the list")
+        self._drop_missing(listed, waiting)
+        self._settle_own(listed)
+        self._greeted_before = True
+
+    def _drop_missing(self, listed: Mapping[str, PartStatus], waiting: set[str]) -> None:
+        """Parts that the starter does not know, and which are not on their way to it, are over."""
         for entry in self._table:
             if entry.uid not in listed and not self._greeted_before:
                 # From before a restart of the agent, and over: it is missing in Hello, which tells the master.
@@ -102,6 +113,9 @@ class Parts:
                 self._spool.forget(entry.uid)
             elif entry.uid not in listed and not entry.reported and entry.uid not in waiting:
                 self._refuse(entry, "starter", f"the starter of {self._host} was restarted")
+
+    def _settle_own(self, listed: Mapping[str, PartStatus]) -> None:
+        """Parts of the agent's own, which do something for a job: how they went, and which are of no more use."""
         for uid, status in listed.items():
             owned = owner_of(uid) in self._table
             if uid.endswith(RESIZED) and status.state.over and owned:
@@ -110,7 +124,6 @@ class Parts:
                 self._control.checkpoint_here(uid, status.end, status.reason if status.state.over else None)
             elif is_own(uid) and (status.state.over or not owned):
                 self._starter.put(orders.Forget((uid,)))
-        self._greeted_before = True
 
     def _reconcile(self, uid: str, status: PartStatus) -> None:
         entry = self._table.find(uid)

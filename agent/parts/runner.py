@@ -33,7 +33,7 @@ from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
 from agent.parts.kept_messages import alone, saved, unpack
-from agent.parts.parts import Parts
+from agent.parts.parts import Parts, PartWork
 from agent.parts.peeks import Peeks
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Saved, Spool
@@ -66,9 +66,8 @@ class Runner:
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
         self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion, self._time_left)
         self.gpu_ends = GpuEnds(site.host, monitor.gpus, self.table)
-        self.parts = Parts(
-            site, self.table, reporter, starter, spool, monitor, completion, self.control, self._resizing, self.gpu_ends
-        )
+        work = PartWork(completion, self.control, self._resizing, self.gpu_ends)
+        self.parts = Parts(site, self.table, reporter, starter, spool, monitor, work)
         self._monitor = monitor
         self._site = site
         self._spool = spool

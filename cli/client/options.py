@@ -30,8 +30,7 @@ class Table:
     """The options that one command knows: ``flags`` without and ``valued`` with an argument, both as names in a text. ``dash``
     stands before them in the usage: ``--`` where they are words only.
 
-    ``refused`` names known ones that lava has not, ``reasons`` why (name -> words); ``off`` the values with which such a
-    one asks for nothing and is taken. ``repeated`` are those that gather in a list, ``alias`` other names (name -> name).
+    ``refused`` names known ones that lava has not, ``repeated`` those that gather in a list.
     """
 
     __slots__ = ("alias", "command", "dash", "off", "reasons", "refused", "repeated", "usage_words", "valued")
@@ -44,9 +43,6 @@ class Table:
         words: str = "",
         refused: str = "",
         repeated: str = "",
-        reasons: dict[str, str] | None = None,
-        off: dict[str, str] | None = None,
-        alias: dict[str, str] | None = None,
         dash: str = "-",
     ) -> None:
         self.command = command
@@ -55,10 +51,17 @@ class Table:
         self.valued.update(dict.fromkeys(valued.split(), True))
         self.refused = frozenset(refused.split())
         self.repeated = frozenset(repeated.split())
-        self.reasons = reasons or {}
-        self.off = off or {}
-        self.alias = alias or {}
+        self.reasons: dict[str, str] = {}
+        self.off: dict[str, str] = {}
+        self.alias: dict[str, str] = {}
         self.usage_words = words
+
+    def knowing(self, reasons: dict[str, str], off: dict[str, str], alias: dict[str, str]) -> Table:
+        """Itself, with why lava has not an option (name -> words), the value with which such a one asks for nothing and is
+        taken (name -> value), and other names of options (name -> name).
+        """
+        self.reasons, self.off, self.alias = reasons, off, alias
+        return self
 
     def is_option(self, word: str) -> bool:
         """Whether a word is the exact name of an option."""

@@ -48,6 +48,7 @@ def _table(command: str, rows: Iterable[tuple[str, Takes]], words: str, reasons:
         words,
         " ".join(reasons),
         REPEATED,
+    ).knowing(
         reasons,
         {option.name: option.ignored for option in OPTIONS if option.ignored},
         {option.name: option.same_as for option in OPTIONS if option.same_as},

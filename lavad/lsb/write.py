@@ -8,10 +8,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from config.model.values import Limits
 from lavad.core.job.chunk import its_turn, slots_in
-from lavad.core.job.job import End, Job, Part, PendingSignal
+from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, SignalKind, TermReason
@@ -163,18 +164,34 @@ def _joined(fields: Sequence[Field]) -> _Shown:
 _LAST = _Shown("-1 0 0 0 0 0")
 
 
+class _Totals(NamedTuple):
+    """Of all parts: their times and greatest memory as one field, and the greatest of a part in KB."""
+
+    usage: str
+    max_mem: int
+    max_swap: int
+    avg_mem: int
+
+
+_UNUSED = _Totals("-1.000000 -1.000000 -1", 0, 0, 0)
+
+
+def _totals(run: Attempt | None) -> _Totals:
+    ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
+    if run is None or not ends:
+        return _UNUSED
+    # what hosts that left the job used is known as one number
+    utime, stime = sum([end.utime for end in ends]) + run.spent[2], sum([end.stime for end in ends])
+    mem = max([end.max_mem for end in ends])
+    usage = f"{utime:.6f} {stime:.6f} {mem}"
+    return _Totals(usage, mem, max([end.max_swap for end in ends]), max([end.avg_mem for end in ends]))
+
+
 def job_finish(job: Job, alike: OfClass) -> str:
     """JOB_FINISH of lsb.acct."""
     run, outcome = job.run, job.outcome
-    ends = [part.end for part in run.parts if part.end is not None] if run is not None else []
     hosts = [part.host for part in run.parts for _ in range(slots_in(part))] if run is not None else []
-    # what hosts that left the job used is known as one number
-    left = run.spent[2] if run is not None else 0.0
-    total = End(
-        utime=sum([end.utime for end in ends]) + left, stime=sum([end.stime for end in ends]),
-        max_mem=max([end.max_mem for end in ends], default=0),
-    )  # fmt: skip
-    usage = f"{total.utime:.6f} {total.stime:.6f} {total.max_mem}" if ends else "-1.000000 -1.000000 -1"
+    usage, mem, swap, average = _totals(run)
     status = outcome.status if outcome is not None else 0
     reason = exit_info(outcome.reason) if outcome is not None else 0
     used = [field for part in run.parts for field in _host_usage(part)] if run is not None and len(run.parts) > 1 else []
@@ -184,12 +201,11 @@ def job_finish(job: Job, alike: OfClass) -> str:
     dispatched = int(its_turn(run)) if run is not None else 0
     times, owner, files, asked, project, shell, reserved, after, described, limit, required, rest, command = alike.pieces
     named = _joined([len(hosts), *hosts])
-    swap, average = max([end.max_swap for end in ends], default=0), max([end.avg_mem for end in ends], default=0)
     # all in one text, as the line of each job that ends has a hundred fields
     return (
         f'"JOB_FINISH" "{VERSION}" {when} {number} {alike.uid} {options} {alike.slots} {submitted} {times} {dispatched} {owner}'
         f' {_quoted(depend)} {files} "{submitted}.{number}" {asked} {named} {job.state:d} 1.000000 {_quoted(job.name)} {command}'
-        f" {usage} {_UNKNOWN} {project} {status} {shell} {index_of(job.key)} {total.max_mem} {swap} {reserved} {reason} {after}"
+        f" {usage} {_UNKNOWN} {project} {status} {shell} {index_of(job.key)} {mem} {swap} {reserved} {reason} {after}"
         f" {dispatched} {described} {_joined([len(used) // _HOST_FIELDS, *used])} {limit} {average} {required}"
         f" {max(0, when - dispatched) if dispatched else 0} {rest} {named} {_LAST}\n"
     )

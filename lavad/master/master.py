@@ -160,7 +160,6 @@ class Master:
             self.reconfiguration,
             stored.secret,
             self.perfmon,
-            self.audit,
         )
         self.unknown_users = UnknownUsers(self.engine)
         self.host_watch, self.gpu_watch = HostWatch(self.engine, time.time), GpuWatch(self.engine, time.time)
@@ -331,17 +330,14 @@ class Master:
         loading = Workers("gRPC")
         await loading.run(grpc_threads.load)
         await loading.run(import_module, "lavad.rpc.agents")
-        from lavad.rpc.agents import Agents
+        from lavad.rpc.agents import Agents, HostLinks
 
         agents = Agents(
             self.engine,
-            self.sessions,
-            self.outbox,
-            self.peeks,
+            HostLinks(self.sessions, self.outbox, self.peeks, self.leases),
             self.admission,
             self.dispatch,
             self.publish,
-            self.leases,
             (self.site.heartbeat, self.site.sample),
             self.host_watch,
             self.set_aside,

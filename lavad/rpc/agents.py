@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
 import msgspec
@@ -53,32 +53,35 @@ if TYPE_CHECKING:
     Context = grpc.aio.ServicerContext[FromAgent, ToAgent]
 
 
+class HostLinks(NamedTuple):
+    """The streams to hosts: those that are open, what goes out, who waits for an answer, and how long each host counts."""
+
+    sessions: Sessions
+    outbox: Outbox
+    peeks: PeekRequests
+    leases: Leases
+
+
 class Agents(agent_pb2_grpc.AgentsServicer):
     """Serves all hosts."""
 
     def __init__(
         self,
         engine: Engine,
-        sessions: Sessions,
-        outbox: Outbox,
-        peeks: PeekRequests,
+        links: HostLinks,
         admission: Admission,
         dispatch: Dispatch,
         publish: Callable[[SoftUpdate], None],
-        leases: Leases,
         periods: tuple[float, float],
         watch: HostWatch,
         set_aside: SetAside,
     ) -> None:
         self._watch = watch
         self._engine = engine
-        self._sessions = sessions
-        self._outbox = outbox
-        self._peeks = peeks
+        self._sessions, self._outbox, self._peeks, self._leases = links
         self._admission = admission
         self._dispatch = dispatch
         self._publish = publish
-        self._leases = leases
         self._periods = periods
         self._set_aside = set_aside
         self._gangs = GangReports(engine)

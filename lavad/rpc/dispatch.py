@@ -38,7 +38,6 @@ from lavad.rpc.store_growth import Decide, StoreGrowth
 from lavad.rpc.submissions import Submissions
 from lavad.rpc.tokens import Tokens
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
-from lavad.services.audit import Audit
 from lavad.services.changes import Changes
 from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
@@ -117,7 +116,6 @@ class Dispatch:
         reconfiguration: Reconfiguration,
         secret: bytes,
         perfmon: Perfmon,
-        audit: Audit,
     ) -> None:
         self._engine = engine
         self._texts = texts
@@ -132,7 +130,7 @@ class Dispatch:
         self._under_way = UnderWay()
         self._growth = StoreGrowth(lambda: engine.cluster.conf.params.lava_user_store)
         self._submissions = Submissions(engine, texts, self.lookups, self._growth, outputs.probes)
-        self.audit = audit
+        self.audit = reconfiguration.audit
         self.changes = Changes(engine.cluster)
 
     async def answer(self, frame: bytes, caller: Caller) -> AsyncIterator[bytes]:

@@ -170,7 +170,8 @@ class Submissions:
         run, rows, env = Run(), list[Result](), drafts[0][1]
         for ask, _ in drafts:
             try:
-                rows.append(_accepted(submit.submit_in(run, cluster, ask, caller, now, local_time(now), known, alike=alike)))
+                given = submit.Given(ask, caller, now, local_time(now), known, alike=alike)
+                rows.append(_accepted(submit.submit_in(run, cluster, given)))
             except Refused as refusal:
                 rows.append(_refusal(refusal))
         decided = Decided(events=run.events, answer={"results": rows}, texts=run.texts, envs=[env] if run.jobs else [])
@@ -192,7 +193,7 @@ class Submissions:
         seen = self._probes.seen(caller.user) if ask.checkpoint_folder else None
         if alike is None and seen is None:
             alike = self._lately.find(cluster, now)
-        decided = submit.submit(cluster, ask, caller, now, local_time(now), known, source, alike, seen)
+        decided = submit.submit(cluster, submit.Given(ask, caller, now, local_time(now), known, source, alike, seen))
         decided.envs = [env]
         self._growth.count(decided, caller.user, now, env)
         return decided

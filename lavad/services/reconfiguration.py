@@ -31,7 +31,7 @@ class Reconfiguration:
     def __init__(self, engine: Engine, confdir: str, clock: Callable[[], float], audit: Audit) -> None:
         self._engine = engine
         self._confdir = confdir
-        self._audit = audit
+        self.audit = audit
         self._reading = Workers("configuration")
         self._clock = clock
 
@@ -64,4 +64,4 @@ class Reconfiguration:
         conf = resolve(loaded.config)
         former = self._engine.cluster.conf
         await self._engine.ask(lambda cluster, now: configure(cluster, now, conf))
-        self._audit.configured(caller, why, differences(former, conf))
+        self.audit.configured(caller, why, differences(former, conf))

@@ -11,7 +11,7 @@ from config.model.queue import QueueConfig
 from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
@@ -51,7 +51,7 @@ class QueueSite(World):
     def bsub(self, user: str = "ann", **options: OptionValue) -> int:
         """The job id. Raises Refused."""
         ask = Submit(command="sleep 1", options={name.rstrip("_"): value for name, value in options.items()})
-        decided = submit(self.cluster, ask, Caller(user=user, uid=1000, host="h1"), self.now, LOCAL)
+        decided = submit(self.cluster, Given(ask, Caller(user=user, uid=1000, host="h1"), self.now, LOCAL))
         self.apply(*decided.events)
         self.text: JobText = decided.texts[0][1]
         return int(decided.answer["job"])

@@ -153,7 +153,7 @@ class Simulation:
         ask = Submit(command="work", options=options)
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            return submit.submit(cluster, ask, ALICE, now, LOCAL)
+            return submit.submit(cluster, submit.Given(ask, ALICE, now, LOCAL))
 
         def answered(answer: Answer) -> None:
             job = int(answer["job"])

@@ -49,6 +49,11 @@ LONGEST = 400
 MOST_FILES = 25
 ONE_A_COMMAND = ("cli", "lavad/queries/jobs")
 MOST_OPEN = 70
+MOST_PARAMETERS = 8
+MANY_PARAMETERS = {
+    "client/lava_client/executor.py:__init__",  # options of a class of users, by keyword only
+    "proto/commands.py:__init__",  # a row of a table, which may import nothing
+}
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 
 
@@ -95,6 +100,25 @@ def test_no_function_is_too_long() -> None:
                 if length > 60:
                     long[f"{short(path)}:{node.name}"] = length
     assert long == {}
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """Their names, without the object or class that a method is of."""
+    given = node.args
+    found = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    names = [one.arg for one in found if one is not None]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def test_no_function_has_too_many_parameters() -> None:
+    """A function has at most 8; what it gets together belongs into a record."""
+    many = {
+        f"{short(path)}:{node.name}": len(parameters(node))
+        for path in sources(*PACKAGES, "benchmarks", "docs", "examples")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and len(parameters(node)) > MOST_PARAMETERS
+    }
+    assert many.keys() == MANY_PARAMETERS, many
 
 
 def test_few_lines_leave_a_type_open() -> None:

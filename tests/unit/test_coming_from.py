@@ -24,7 +24,7 @@ from config.values.parameters import APPLICATION, QUEUE
 from config.values.values import Scope
 from lavad.core.decide.base.resolve import NeedsLookup
 from lavad.core.decide.modify.modify import modify
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Refused, Submit
 from lavad.core.site.conf import Conf, Params, ResourceConf, UnitConf
@@ -110,7 +110,7 @@ def _submit(command: str, words: list[str]) -> None:
     site = world()
     with suppress(NeedsLookup):  # the condition has been read; its jobs are looked for in the store
         if command == "bsub":
-            submit(site.cluster, Submit(command="cmd", options=sent), ANN, site.now, NOON)
+            submit(site.cluster, Given(Submit(command="cmd", options=sent), ANN, site.now, NOON))
         elif rest:
             modify(site.cluster, Modify(job="1", options=sent), JobText("cmd"), ANN, site.now, NOON)
 

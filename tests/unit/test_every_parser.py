@@ -20,7 +20,7 @@ from config.lsfconf import parse_lsf_conf
 from config.read.load import load
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit.readers import READERS
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.spec import JobText
 from lavad.core.lang import gpureq, job_names
 from lavad.core.lang.asks import Modify, Refused, Submit
@@ -146,7 +146,7 @@ def test_a_value_of_an_option_of_bsub_and_bmod(option: str, value: str | bool | 
     bench = Bench()
     job = bench.bsub(J="x")["job"]
     for decide in (
-        lambda: submit(bench.cluster, Submit(command="true", options={option: value}), ALICE, bench.now, LOCAL),
+        lambda: submit(bench.cluster, Given(Submit(command="true", options={option: value}), ALICE, bench.now, LOCAL)),
         lambda: modify(bench.cluster, Modify(job=str(job), options={option: value}), JobText("true"), ALICE, bench.now, LOCAL),
     ):
         refused = refusal(decide, Refused)

@@ -11,7 +11,7 @@ import os
 import signal
 import termios
 from collections.abc import Callable, Sequence
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from agent.starter.system import rlimits
 
@@ -82,7 +82,7 @@ def start(
         except TypeError:  # this Python's fork_exec takes other arguments
             _fork_exec = None
     if code is None:
-        code = _fork(args, programs, env, fds, keep, limits.wanted, nice, terminal)
+        code = _fork(_Wanted(args, programs, env, fds, keep, limits.wanted, nice, terminal))
     if code >= 0:
         return code
     if -code == errno.ENOEXEC and args[0] != b"/bin/sh":
@@ -96,7 +96,7 @@ def start(
 def become(argv: list[str]) -> NoReturn:
     """Run ``argv`` in this process's place; where that cannot be, say so as a shell does, and exit with its code."""
     try:
-        os.execvp(argv[0], argv)
+        os.execvp(argv[0], [*argv])
     except (OSError, ValueError) as e:
         if isinstance(e, PermissionError) and "/" not in argv[0]:
             found = any(os.path.exists(os.path.join(folder, argv[0])) for folder in os.get_exec_path())
@@ -160,21 +160,25 @@ def _vfork(
     return -(int(error.split(b":")[1], 16) or errno.ENOENT)
 
 
-def _fork(
-    args: list[bytes],
-    programs: tuple[bytes, ...],
-    env: list[bytes],
-    fds: tuple[int, int, int],
-    keep: Sequence[int],
-    limits: list[rlimits.Limit],
-    nice: int,
-    terminal: int,
-) -> int:
+class _Wanted(NamedTuple):
+    """What a forked child makes of itself; as the arguments of ``start``."""
+
+    args: list[bytes]
+    programs: tuple[bytes, ...]
+    env: list[bytes]
+    fds: tuple[int, int, int]
+    keep: Sequence[int]
+    limits: list[rlimits.Limit]
+    nice: int
+    terminal: int
+
+
+def _fork(wanted: _Wanted) -> int:
     """pid, or minus errno."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _child(args, programs, env, fds, keep, limits, nice, terminal, write_end)
+        _child(wanted, write_end)
     os.close(write_end)
     error = os.read(read_end, 16)
     os.close(read_end)
@@ -184,17 +188,8 @@ def _fork(
     return -int(error)
 
 
-def _child(
-    args: list[bytes],
-    programs: tuple[bytes, ...],
-    env: list[bytes],
-    fds: tuple[int, int, int],
-    keep: Sequence[int],
-    limits: list[rlimits.Limit],
-    nice: int,
-    terminal: int,
-    write_end: int,
-) -> NoReturn:
+def _child(wanted: _Wanted, write_end: int) -> NoReturn:
+    args, programs, env, fds, keep, limits, nice, terminal = wanted
     code = errno.ENOENT
     try:
         os.setsid()

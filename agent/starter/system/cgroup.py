@@ -72,30 +72,38 @@ class Groups:
         """The limits of the part that the shepherd gets now."""
         if not (limits.memory_bytes or limits.cpus or limits.devices or self._part) and limits.pids == self._pids:
             return
-        unified, folders = self._places.unified, self._places.folders
-        asked = {"memory": limits.memory_bytes, "cpu": limits.cpus, "devices": limits.devices}
-        names = [name for name, limit in asked.items() if limit and name in folders]
-        if unified and names == ["devices"] and self._rule_home(limits.devices):
-            names = []
-        for name in names:
-            folder = _made(folders[name], "lava-" + uid.replace("/", "_"))
-            if not folder:
-                continue
-            if folder not in self._part:
-                self._part.append(folder)
-            if name == "devices":
-                _deny(folder, limits.devices, unified)
-                continue
-            for file, value in _settings(name, limits, unified):
-                _write(os.path.join(folder, file), value)
-        if unified and self._part:
-            # of version 2 it is in one group only, the part's, which has all limits then
-            _write(os.path.join(self._part[0], "pids.max"), _pids_max(limits.pids))
-        elif self._home and limits.pids != self._pids:
-            self._pids = limits.pids
-            _write(os.path.join(self._home, "pids.max"), _pids_max(limits.pids))
+        for name in self._needed(limits):
+            self._limit(name, "lava-" + uid.replace("/", "_"), limits)
+        self._limit_processes(limits.pids)
         for folder in self._part:
             _write(os.path.join(folder, "cgroup.procs"), str(self._pid))
+
+    def _needed(self, limits: CgroupLimits) -> list[str]:
+        """The controllers by which the part needs a group of its own."""
+        asked = {"memory": limits.memory_bytes, "cpu": limits.cpus, "devices": limits.devices}
+        names = [name for name, limit in asked.items() if limit and name in self._places.folders]
+        return [] if self._places.unified and names == ["devices"] and self._rule_home(limits.devices) else names
+
+    def _limit(self, controller: str, group: str, limits: CgroupLimits) -> None:
+        """What one controller keeps, in a group that it may share with others."""
+        folder = _made(self._places.folders[controller], group)
+        if not folder:
+            return
+        if folder not in self._part:
+            self._part.append(folder)
+        if controller == "devices":
+            _deny(folder, limits.devices, self._places.unified)
+            return
+        for file, value in _settings(controller, limits, self._places.unified):
+            _write(os.path.join(folder, file), value)
+
+    def _limit_processes(self, most: int) -> None:
+        if self._places.unified and self._part:
+            # of version 2 it is in one group only, the part's, which has all limits then
+            _write(os.path.join(self._part[0], "pids.max"), _pids_max(most))
+        elif self._home and most != self._pids:
+            self._pids = most
+            _write(os.path.join(self._home, "pids.max"), _pids_max(most))
 
     def _rule_home(self, rules: tuple[DeviceRule, ...]) -> bool:
         """The part has these rules where its shepherd is: whether that could be."""

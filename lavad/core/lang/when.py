@@ -12,7 +12,11 @@ from datetime import datetime, timedelta
 _LIMIT = re.compile(r"(?:(\d{1,9}):)?(\d{1,9})(?:/([^\s/]{1,255}))?", re.ASCII)
 _POINT = re.compile(r"\d{1,4}(:\d{1,2}){1,4}", re.ASCII)
 _RELATIVE = re.compile(r"(?:(\d{1,4})/)?(\d{1,5})?(?:/?(\d{1,5}):(\d{1,6})?)?", re.ASCII)
-_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})?", re.ASCII)
+_ABSOLUTE = re.compile(
+    r"/?(?:(?P<year>\d{4})(?:/|\Z))?(?:(\d{1,4})(?:/|\Z))?(?:(\d{1,4})(?:/|\Z))?(?:(?P<hour>\d{1,2}):(?P<minute>\d{1,2})?)?",
+    re.ASCII,
+)
+"""What has four digits in front is a year."""
 _MAX_SECONDS = 2_147_483_647
 
 
@@ -118,23 +122,19 @@ def _ago(text: str, now: datetime) -> datetime:
 
 def _absolute(text: str, now: datetime) -> tuple[datetime, datetime]:
     """`[year/][month/][day][/hour:minute]`; `3/` is March, `17` and `/17` the 17th, `9:` nine o'clock."""
-    words = text.split("/")
-    clock = _CLOCK.fullmatch(words[-1])
-    ends_open = not clock and len(words) > 1 and words[-1] == ""
-    numbers = words[:-1] if clock or ends_open else words
-    if numbers and numbers[0] == "" and len(numbers) > 1 - bool(clock):
-        numbers = numbers[1:]
-    if not all(re.fullmatch(r"\d{1,4}", number, re.ASCII) for number in numbers):
+    found = _ABSOLUTE.fullmatch(text)
+    if found is None:
         raise ValueError(text)
-    year = int(numbers.pop(0)) if numbers and len(numbers[0]) == 4 else None
-    values = [int(number) for number in numbers]
-    if len(values) > 2 or (clock and year is not None and len(values) != 2) or not (values or clock or year):
+    year = int(found["year"]) if found["year"] else None
+    values = [int(number) for number in (found[2], found[3]) if number]
+    clock = found["hour"] is not None
+    if (clock and year is not None and len(values) != 2) or not (values or clock or year):
         raise ValueError(text)
     if clock:
-        return _minute(_day(year, values, now)[0], clock)
+        return _minute(_day(year, values, now)[0], found["hour"], found["minute"])
     if year is not None and not values:
         return _whole(_midnight(now, year, 1, 1), _midnight(now, year, 12, 31) + timedelta(days=1))
-    if len(values) == 1 and (ends_open or year is not None):
+    if len(values) == 1 and (text.endswith("/") or year is not None):
         first = _midnight(now, year or now.year, values[0], 1)
         return _whole(first, first + timedelta(days=monthrange(first.year, first.month)[1]))
     return _day(year, values, now)
@@ -150,9 +150,9 @@ def _day(year: int | None, values: list[int], now: datetime) -> tuple[datetime, 
     return _whole(first, first + timedelta(days=1))
 
 
-def _minute(day: datetime, clock: re.Match[str]) -> tuple[datetime, datetime]:
-    first = day.replace(hour=int(clock[1]), minute=int(clock[2] or 0))
-    return _whole(first, first + (timedelta(minutes=1) if clock[2] else timedelta(hours=1)))
+def _minute(day: datetime, hour: str, minute: str | None) -> tuple[datetime, datetime]:
+    first = day.replace(hour=int(hour), minute=int(minute or 0))
+    return _whole(first, first + (timedelta(minutes=1) if minute else timedelta(hours=1)))
 
 
 def _whole(first: datetime, after: datetime) -> tuple[datetime, datetime]:

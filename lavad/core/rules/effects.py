@@ -180,28 +180,33 @@ def _part_effects(
         return [] if part.end is not None else [KillPart(leaves=True, **name)]
     if _must_end(run, part, place):
         return [KillPart(**name)]
-    gang = len(run.parts) > 1 or run.elastic
+    due: list[Effect] = []
     if part.state is PartState.OFFERED:
-        due: list[Effect] = [StartPart(two_phase=gang, **name)]
+        due.append(StartPart(two_phase=len(run.parts) > 1 or run.elastic, **name))
     elif part.state is PartState.STARTING:
-        due = [ReleasePart(root=links[0], ports=links[1], **name)]
-    else:
-        due = []
+        due.append(ReleasePart(root=links[0], ports=links[1], **name))
     stopped = job.state in SUSPENDED
-    if part.state is PartState.RUNNING and stopped != part.stopped and job.state is not JobState.UNKWN:
+    running = part.state is PartState.RUNNING
+    if running and stopped != part.stopped and job.state is not JobState.UNKWN:
         due.append(StopPart(stopped=stopped, **name))
     if run.judged and part.end is None and run.verdict is not None:
         end = run.verdict
         due.append(FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name))
-    elif part.state is PartState.RUNNING:
+    elif running:
         due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
-    if run.limits is not None and part.state is PartState.RUNNING:
-        due.append(ChangeLimits(limits=run.limits, **name))
-    if run.amended and place == 0 and part.state is PartState.RUNNING:
-        due.append(ChangeText(values=run.amended, **name))
-    if job.checkpoints is not None and part.state is PartState.RUNNING:
-        due += _copies_due(job, run, part, place, name)
+    if running:
+        due += _changes_due(job, run, part, place, name)
     return due + [SignalPart(pending=pending, **name) for pending in run.pending_signals]
+
+
+def _changes_due(job: Job, run: Attempt, part: Part, place: int, name: _Address) -> list[Effect]:
+    """What is new for a part that runs: its limits and text, and what is to be copied of its checkpoints."""
+    due: list[Effect] = []
+    if run.limits is not None:
+        due.append(ChangeLimits(limits=run.limits, **name))
+    if run.amended and place == 0:
+        due.append(ChangeText(values=run.amended, **name))
+    return due + _copies_due(job, run, part, place, name) if job.checkpoints is not None else due
 
 
 def _copies_due(job: Job, run: Attempt, part: Part, place: int, name: _Address) -> list[Effect]:

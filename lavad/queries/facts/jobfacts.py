@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import NamedTuple
 
 from lavad.core.cluster.charge import used_by
 from lavad.core.job.chunk import slots_in
@@ -178,6 +178,25 @@ def slot_seconds(job: Job, now: float) -> float:
     return held or sum(map(slots_in, parts_of(job))) * run_time(job, now)
 
 
+class _Peak(NamedTuple):
+    """The most that a part has used, or used until it ended."""
+
+    mem: int
+    swap: int
+    average: int
+    cpu: float
+    cpu_after: float
+
+
+def _peak_of(usage: PartUsage) -> _Peak:
+    mem, swap = max(usage.max_mem, usage.rss), max(usage.max_swap, usage.swap)
+    return _Peak(mem, swap, usage.avg_mem or usage.rss, usage.cpu_peak, usage.cpu_peak_after)
+
+
+def _peak_at_end(end: End) -> _Peak:
+    return _Peak(end.max_mem, end.max_swap, end.avg_mem, end.cpu_peak, end.cpu_peak_after)
+
+
 class Usage:
     """What a job uses or used in all: live from the hosts' reports, else from how its parts ended. Sizes in KB."""
 
@@ -189,8 +208,9 @@ class Usage:
             if (found := live.get(part.host)) is not None and found.attempt == job.attempt:
                 self.parts[part.host] = found
         ended = ends(job)
-        values: Iterable[PartUsage] = self.parts.values()
-        gone = [end for part, end in _ended_parts(job) if part.host not in self.parts] if self.parts else ended
+        values = self.parts.values()
+        over = _ended_parts(job)
+        gone = [end for part, end in over if part.host not in self.parts] if self.parts else ended
         self.known = bool(self.parts or ended)
         self.at = max((usage.at for usage in values), default=0.0)
         self.cpu = sum(u.cpu for u in values) + sum(e.utime + e.stime for e in gone) + cpu_left(job)
@@ -200,18 +220,17 @@ class Usage:
         self.pss = sum(u.pss for u in values)
         self.swap = sum(u.swap for u in values)
         self.threads = sum(u.threads for u in values) or max((e.max_threads for e in ended), default=0)
-        self.max_mem = sum(max(u.max_mem, u.rss) for u in values) + sum(e.max_mem for e in gone)
-        self.max_swap = sum(max(u.max_swap, u.swap) for u in values) + sum(e.max_swap for e in gone)
-        self.avg_mem = sum(u.avg_mem or u.rss for u in values) + sum(e.avg_mem for e in gone)
-        peaks = [(u.cpu_peak, u.cpu_peak_after) for u in values] + [(e.cpu_peak, e.cpu_peak_after) for e in gone]
-        self.cpu_peak = sum(peak for peak, _ in peaks)
-        self.cpu_peak_after = max((after for _, after in peaks), default=0.0)
-        gpus = {host: part.gpus for host, part in self.parts.items()}
-        gpus |= {part.host: end.gpus for part, end in _ended_parts(job) if part.host not in gpus}
-        self.gpus = [(host, listed) for host, listed in gpus.items() if listed]
+        peaks = [*map(_peak_of, values), *map(_peak_at_end, gone)]
+        self.max_mem = sum([peak.mem for peak in peaks])
+        self.max_swap = sum([peak.swap for peak in peaks])
+        self.avg_mem = sum([peak.average for peak in peaks])
+        self.cpu_peak = sum([peak.cpu for peak in peaks])
+        self.cpu_peak_after = max([peak.cpu_after for peak in peaks], default=0.0)
+        hosts = {host: (part.cpu, part.gpus) for host, part in self.parts.items()}
+        hosts |= {part.host: (end.utime + end.stime, end.gpus) for part, end in over if part.host not in self.parts}
+        self.gpus = [(host, listed) for host, (_, listed) in hosts.items() if listed]
         """Host to what is used of its GPUs."""
-        self.cpu_of = {host: part.cpu for host, part in self.parts.items()}
-        self.cpu_of |= {part.host: end.utime + end.stime for part, end in _ended_parts(job) if part.host not in self.parts}
+        self.cpu_of = {host: cpu for host, (cpu, _) in hosts.items()}
         self.pids = [pid for u in values for pid in u.pids]
         if job.outcome is not None:
             self.mem, self.swap = self.max_mem, self.max_swap

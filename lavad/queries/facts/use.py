@@ -56,7 +56,7 @@ def of_job(job: Job, spec: Spec, view: View, now: float, hosts: Iterable[HostUse
         asked_mem=asked,
         run_limit=jobfacts.run_limit(job, spec, view) or 0.0,
         succeeded=job.state is JobState.DONE,
-        slot_seconds=jobfacts.slot_seconds(job, now),
+        held=jobfacts.slot_seconds(job, now),
         hosts=[(host.host, host.slots, host.cpu) for host in found],
         gpus=[(gpu.known, gpu.idle) for host in found for gpu in host.gpus],
     )

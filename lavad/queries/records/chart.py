@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
@@ -19,6 +19,9 @@ from proto.site_records import Block, Chart
 PAST, AHEAD = 3600.0, 3600.0
 MOST = 5000
 FINISHED = 2000
+
+Sees = Callable[[int], bool]
+"""Whether the caller may see jobs of a spec."""
 
 
 def read(request: Request) -> Chart:
@@ -43,11 +46,17 @@ def read(request: Request) -> Chart:
 
 
 def _blocks(request: Request, hosts: frozenset[str], begin: float, end: float) -> Iterator[Block]:
+    sees = visibility.tested(request, False, None)
+    yield from _of_jobs(request, sees, hosts, begin, end)
+    yield from _of_promises(request, sees, hosts, begin, end)
+    yield from _of_reservations(request, hosts, begin, end)
+
+
+def _of_jobs(request: Request, sees: Sees | None, hosts: frozenset[str], begin: float, end: float) -> Iterator[Block]:
     view, cluster = request.view, request.cluster
     past = view.reader.finished_jobs(Find(since=begin, newest_first=True, limit=FINISHED)) if begin < request.now else []
     past = [job for job in past if not view.is_live(job.key)]
     view.load_specs(past)
-    sees = visibility.tested(request, False, None)
     running = [
         cluster.jobs.rows[key]
         for host in hosts
@@ -59,6 +68,10 @@ def _blocks(request: Request, hosts: frozenset[str], begin: float, end: float) -
     for job in (*past, *live.values()):
         if sees is None or sees(job.spec):
             yield from _of_job(request, job, hosts, begin, end)
+
+
+def _of_promises(request: Request, sees: Sees | None, hosts: frozenset[str], begin: float, end: float) -> Iterator[Block]:
+    view, cluster = request.view, request.cluster
     for key, promise in view.soft.promises.items():
         waiting = cluster.jobs.rows.get(key) or cluster.find_array(key)
         if waiting is None or not begin < promise.start < end or (sees is not None and not sees(waiting.spec)):
@@ -68,7 +81,10 @@ def _blocks(request: Request, hosts: frozenset[str], begin: float, end: float) -
         for host, slots in promise.hosts:
             if host in hosts:
                 yield _block(host, show(key), "held", spec.user, slots, promise.start, until, spec.expected is None)
-    for row in cluster.reservations.rows.values():
+
+
+def _of_reservations(request: Request, hosts: frozenset[str], begin: float, end: float) -> Iterator[Block]:
+    for row in request.cluster.reservations.rows.values():
         for first, last in periods(row, begin, end, local_time(begin)):
             for host, slots in row.hosts:
                 if host in hosts:

@@ -50,12 +50,16 @@ def _counts(view: View, why: Counter[str]) -> Counts:
     jobs, arrays = cluster.jobs.rows, cluster.arrays.rows
     states = Counter(jobs[key].state for key in cluster.started)
     queued = 0
+
+    def add(state: JobState, reason: str, count: int) -> None:
+        states[state] += count
+        why[reason] += count
+
     for number, pending in cluster.pending.items():
         some = [arrays[key] for key in pending if key in arrays] if arrays else []
         queued += len(pending) - len(some)
         size = len(pending) - len(some) + sum(len(array.pending) for array in some)
-        states[JobState.PEND] += size
-        why[reasons.key_text(view, Job(key=0, spec=number, name="", submitted=0.0))] += size
+        add(JobState.PEND, reasons.key_text(view, Job(key=0, spec=number, name="", submitted=0.0)), size)
     for key, own in view.soft.why_job.items():
         array, job = arrays.get(key), cluster.find_job(key)
         if array is not None:
@@ -66,19 +70,17 @@ def _counts(view: View, why: Counter[str]) -> Counts:
             continue
         why[reasons.text_of(view, own)] += size
         why[reasons.key_text(view, Job(key=0, spec=spec, name="", submitted=0.0))] -= size
+    depends, stopped = reasons.text_of(view, PendReason.JOB_DEPEND), reasons.text_of(view, PendReason.USER_STOP)
     if len(jobs) > len(cluster.started) + queued:
         rest = Counter(
             job.state for job in jobs.values() if job.state in WAITING and (job.blocked or job.state is JobState.PSUSP)
         )
-        states.update(rest)
-        why[reasons.text_of(view, PendReason.JOB_DEPEND)] += rest[JobState.PEND]
-        why[reasons.text_of(view, PendReason.USER_STOP)] += rest[JobState.PSUSP]
+        add(JobState.PEND, depends, rest[JobState.PEND])
+        add(JobState.PSUSP, stopped, rest[JobState.PSUSP])
     for array in arrays.values():
         if not array.may_start:
-            states[JobState.PEND] += len(array.pending)
-            why[reasons.text_of(view, PendReason.JOB_DEPEND)] += len(array.pending)
-        states[JobState.PSUSP] += len(array.held)
-        why[reasons.text_of(view, PendReason.USER_STOP)] += len(array.held)
+            add(JobState.PEND, depends, len(array.pending))
+        add(JobState.PSUSP, stopped, len(array.held))
     for text in [text for text, count in why.items() if count <= 0]:
         del why[text]
     return rows.counts_of(states)

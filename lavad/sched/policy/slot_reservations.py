@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 from config.model.values import Backfill
-from lavad.core.job.job import Array, Job, Placed
+from lavad.core.job.job import Array, Job, Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
 from lavad.core.plan.volatile import ReservedStart
@@ -182,25 +182,32 @@ class SlotReservations:
         names = {place.host for place in reservation.places}
         back = [part for parts, _ in gone for part in parts if part.host in names]
         for place in reservation.places:
-            row = self.state.cache.by_name[place.host]
-            coming = [part for part in back if part.host == place.host]
-            advance = self.state.advance
-            slots = min(place.slots, row.free if advance is None else advance.left(reservation.need, row.name, row.free))
-            gpus: tuple[str, ...] = ()
-            if reservation.need.gpu is not None and place.gpus:
-                mine = self.state.ledger.host(place.host)
-                free = {card.uuid for card in usable(mine.gpus, mine.gpu_book, reservation.need.gpu)}
-                gpus = tuple(card for card in place.gpus if card in free)
-            reserved = tuple((name, min(amount, max(0.0, self.state.room(row, name)))) for name, amount in place.reserved)
-            taken = self.state.ledger.host(place.host).cpus
-            binds = tuple(bind for bind in place.binds if taken_by([bind]).isdisjoint(taken))
-            reservation.full.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))
-            slots = min(slots, max(0, place.slots - sum(part.slots for part in coming)))
-            reserved = tuple(
-                (name, min(kept, max(0.0, amount - sum(v for part in coming for n, v in part.reserved if n == name))))
-                for (name, amount), (_, kept) in zip(place.reserved, reserved, strict=True)
-            )
-            reservation.least.append(Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))
+            full = self._free_of(reservation.need, place)
+            reservation.full.append(full)
+            reservation.least.append(_without(place, full, [part for part in back if part.host == place.host]))
+
+    def _free_of(self, need: Need, place: Placed) -> Placed:
+        """What of a place is free now."""
+        row, host = self.state.cache.by_name[place.host], self.state.ledger.host(place.host)
+        advance = self.state.advance
+        slots = min(place.slots, row.free if advance is None else advance.left(need, row.name, row.free))
+        gpus: tuple[str, ...] = ()
+        if need.gpu is not None and place.gpus:
+            free = {card.uuid for card in usable(host.gpus, host.gpu_book, need.gpu)}
+            gpus = tuple(card for card in place.gpus if card in free)
+        reserved = tuple((name, min(amount, max(0.0, self.state.room(row, name)))) for name, amount in place.reserved)
+        binds = tuple(bind for bind in place.binds if taken_by([bind]).isdisjoint(host.cpus))
+        return Placed(host=place.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds)
+
+
+def _without(place: Placed, full: Placed, coming: Sequence[Placed | Part]) -> Placed:
+    """What of its free part a place needs still when ``coming`` is back."""
+    slots = min(full.slots, max(0, place.slots - sum(part.slots for part in coming)))
+    reserved = tuple(
+        (name, min(kept, max(0.0, amount - sum(v for part in coming for n, v in part.reserved if n == name))))
+        for (name, amount), (_, kept) in zip(place.reserved, full.reserved, strict=True)
+    )
+    return Placed(host=place.host, slots=slots, gpus=full.gpus, reserved=reserved, binds=full.binds)
 
 
 def _parts(reservation: SlotReservation, level: Level) -> list[Placed]:

@@ -11,7 +11,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import silent
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.checkpoints import Checkpoints
 from lavad.core.job.job import Attempt, End, Job, Outcome
 from lavad.core.job.spec import Spec
@@ -50,7 +50,7 @@ class Bench(World):
     def bsub(self, caller: Caller = ALICE, command: str = "sleep 1", **options: OptionValue) -> dict[str, Any]:
         """The answer to a submission."""
         ask = Submit(command=command, options={name.rstrip("_"): value for name, value in options.items()})
-        answer: dict[str, Any] = self.take(submit(self.cluster, ask, caller, self.now, LOCAL))
+        answer: dict[str, Any] = self.take(submit(self.cluster, Given(ask, caller, self.now, LOCAL)))
         return answer
 
     def spec_of(self, **options: Any) -> Spec:

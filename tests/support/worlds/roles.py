@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import Attempt
 from lavad.core.job.roles import task_name
 from lavad.core.lang.asks import Submit
@@ -35,7 +35,7 @@ class Roles:
     def __init__(self, bench: Bench, *roles: RoleAsk, options: dict[str, Any] | None = None, **policy: Any) -> None:
         self.bench = bench
         made = ask(*roles, options=options, **policy)
-        self.key = int(bench.take(submit(bench.cluster, made, ALICE, bench.now, LOCAL))["job"])
+        self.key = int(bench.take(submit(bench.cluster, Given(made, ALICE, bench.now, LOCAL)))["job"])
 
     def run(self) -> Roles:
         """Placed, and its parts run."""

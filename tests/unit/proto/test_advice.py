@@ -39,7 +39,7 @@ NONE_USED = "does the program use GPUs at all? else ask for none"
             "it ran 20 min of the 1440 min of its run limit: with -W 40 such a job may start earlier",
         ),
         (Use(1200, 1, 1200, run_limit=86400), ""),
-        (Use(600, 2, 1100, slot_seconds=6000), ""),
+        (Use(600, 2, 1100, held=6000), ""),
     ],
 )
 def test_the_greatest_waste_is_named(use: Use, said: str) -> None:
@@ -47,7 +47,7 @@ def test_the_greatest_waste_is_named(use: Use, said: str) -> None:
 
 
 def test_a_job_that_shrank_is_measured_by_the_slots_that_it_had() -> None:
-    assert Use(600, 2, 1100, slot_seconds=6000).cpu_share == pytest.approx(1100 / 6000)
+    assert Use(600, 2, 1100, held=6000).cpu_share == pytest.approx(1100 / 6000)
     assert Use(600, 2, 600).cpu_share == pytest.approx(0.5)
 
 

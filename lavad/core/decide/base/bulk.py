@@ -6,6 +6,7 @@ Rule: each chunk is decided on the state at its turn, since jobs start, end and 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -27,6 +28,24 @@ OnElements = Callable[[Array, Ranges, float], "list[ev.Event] | str"]
 """The events, or why not; the time is that of the chunk."""
 
 
+class Chunking(NamedTuple):
+    """How a command is cut into chunks.
+
+    ``before``: list in which its decisions put events that must come first (new specs). ``begin`` is called before a chunk is
+    decided, or decided again as it could not be stored: what they know of it is to be forgotten. ``by_element``: each untouched
+    element counts as a job for the size of a chunk; ``splits``: so it does where not all elements of its array are meant, as they
+    then get records of their own.
+    """
+
+    before: list[ev.Event] | None = None
+    begin: Callable[[], None] | None = None
+    by_element: bool = False
+    splits: bool = False
+
+
+WHOLE = Chunking()
+
+
 def decide_each(
     cluster: Cluster,
     jobs: Select,
@@ -34,25 +53,15 @@ def decide_each(
     now: float,
     on_job: OnJob,
     on_elements: OnElements,
-    *,
-    before: list[ev.Event] | None = None,
-    begin: Callable[[], None] | None = None,
-    by_element: bool = False,
-    splits: bool = False,
+    chunking: Chunking = WHOLE,
 ) -> Decided:
-    """Call ``on_job`` or ``on_elements`` for every target that the caller may control; they return events, or why not.
-
-    ``before``: list in which they put events that must come first (new specs). ``begin`` is called before a chunk is decided, or
-    decided again as it could not be stored: what they know of it is to be forgotten. ``by_element``: each untouched element
-    counts as a job for the size of a chunk; ``splits``: so it does where not all elements of its array are meant, as they then
-    get records of their own.
-    """
+    """Call ``on_job`` or ``on_elements`` for every target that the caller may control; they return events, or why not."""
     targets = select(cluster, jobs, caller)
     if len(jobs.ids) > 1:
         targets = _distinct(targets)
     if not targets:
         return Decided(answer={"results": [], "none": UNKNOWN})
-    chunks = _Chunks(targets, caller, on_job, on_elements, [] if before is None else before, begin, by_element, splits)
+    chunks = _Chunks(targets, caller, on_job, on_elements, chunking)
     return chunks.next_chunk(cluster, now, _Progress())
 
 
@@ -75,19 +84,16 @@ class _Chunks:
         caller: Caller,
         on_job: OnJob,
         on_elements: OnElements,
-        before: list[ev.Event],
-        begin: Callable[[], None] | None,
-        by_element: bool,
-        splits: bool,
+        chunking: Chunking,
     ) -> None:
         self._targets = targets
         self._caller = caller
         self._on_job = on_job
         self._on_elements = on_elements
-        self._before = before
-        self._begin = begin
-        self._by_element = by_element
-        self._splits = splits
+        self._before: list[ev.Event] = [] if chunking.before is None else chunking.before
+        self._begin = chunking.begin
+        self._by_element = chunking.by_element
+        self._splits = chunking.splits
 
     def next_chunk(self, cluster: Cluster, now: float, progress: _Progress, results: tuple[list[Result], ...] = ()) -> Decided:
         """Decide the next chunk. The object keeps no progress, so that a chunk that could not be stored can be decided again."""

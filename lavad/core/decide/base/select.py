@@ -45,14 +45,9 @@ Found = int | Target
 
 def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     """The targets in the order given; raises Refused for a malformed id."""
-    filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
-    if wanted.state not in ("", *_STATES):
-        raise Refused(f"{wanted.state}: Bad job state: run, pend or susp")
-    if wanted.queue and wanted.queue not in cluster.queue_conf:
-        raise Refused(f"{wanted.queue}: No such queue")
-    if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
-        raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
+    _check_filters(cluster, wanted)
     if not wanted.ids:
+        filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
         matching = list(_matching(cluster, wanted, caller)) if filters else []
         return matching if wanted.state else matching[-1:]
     if len(wanted.ids) > MAX_IDS:
@@ -78,6 +73,16 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     except ArrayError as error:
         raise Refused(str(error)) from None
     return targets
+
+
+def _check_filters(cluster: Cluster, wanted: Select) -> None:
+    """Raises Refused where one names what there is not."""
+    if wanted.state not in ("", *_STATES):
+        raise Refused(f"{wanted.state}: Bad job state: run, pend or susp")
+    if wanted.queue and wanted.queue not in cluster.queue_conf:
+        raise Refused(f"{wanted.queue}: No such queue")
+    if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
+        raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
 
 
 def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import decide_each
+from lavad.core.decide.base.bulk import Chunking, decide_each
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.specs import spec_number
@@ -46,4 +46,4 @@ def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) ->
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
         return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, Chunking(before=specs))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import decide_each
+from lavad.core.decide.base.bulk import Chunking, decide_each
 from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
@@ -74,7 +74,7 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         reason = _reason(cluster, array, caller)
         return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, by_element=True)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, Chunking(by_element=True))
 
 
 def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:
@@ -185,7 +185,7 @@ def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decid
             events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
         return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, before=specs)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, Chunking(before=specs))
 
 
 def may_migrate(cluster: Cluster, spec: Spec) -> bool:

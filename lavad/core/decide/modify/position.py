@@ -5,6 +5,7 @@ Rule: users cannot overtake others: their own jobs swap positions with each othe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf, nextafter
 
 from lavad.core import events as ev
@@ -113,17 +114,7 @@ def _among_own(
     asked = min(max(ask.place, 1), len(own) + 1)
     to = asked - 1 if ask.top else len(own) + 1 - asked
     at = sum(1 for place in own if place < mine)
-    swap = False
-    if to >= at:
-        slots = [*own[:to], own[to - 1] if to > at else mine, *own[to:]]
-    else:
-        before = (own[to][0], nextafter(own[to][1], -inf), job_of(key), key)
-        strangers = any(before[:2] <= place[:2] <= mine[:2] for place, other in rows if other.user != spec.user)
-        if not strangers and (to == 0 or own[to - 1] < before):
-            slots = [*own[:to], before, *own[to:]]
-        else:
-            to, swap = max(to, at - MOST), True
-            slots = [*own[:at], mine, *own[at:]]
+    slots, to, swap = _slots(own, to, at, mine, (place for place, other in rows if other.user != spec.user))
     line = [*own[:to], mine, *own[to:]]
     place = to + 1 if ask.top else len(own) + 1 - to
     events: list[ev.Event] = []
@@ -140,6 +131,21 @@ def _among_own(
             )
             events.append(moved)
     return place, events
+
+
+def _slots(
+    own: list[QueuePosition], to: int, at: int, mine: QueuePosition, strangers: Iterable[QueuePosition]
+) -> tuple[list[QueuePosition], int, bool]:
+    """(the positions that the user's jobs share out, the index that the job gets, whether jobs swap theirs).
+
+    The job goes from ``at`` to ``to``; in front of the one there it has a position of its own if no job of others is passed.
+    """
+    if to >= at:
+        return [*own[:to], own[to - 1] if to > at else mine, *own[to:]], to, False
+    before = (own[to][0], nextafter(own[to][1], -inf), *mine[2:])
+    if (to == 0 or own[to - 1] < before) and not any(before[:2] <= place[:2] <= mine[:2] for place in strangers):
+        return [*own[:to], before, *own[to:]], to, False
+    return [*own[:at], mine, *own[at:]], max(to, at - MOST), True
 
 
 def _moves(

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import decide_each
+from lavad.core.decide.base.bulk import Chunking, decide_each
 from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
@@ -68,7 +68,8 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
             done += answer
         return done
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, before=events, begin=room.begin, splits=True)
+    chunking = Chunking(before=events, begin=room.begin, splits=True)
+    return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, chunking)
 
 
 class _Room:

@@ -69,26 +69,31 @@ def _again(
     if (asked := _asked(job, run, spec, now, end)) is not None:
         return asked
     if run.again:
-        not_before = now + delay_of(job.retries - 1)
-        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, why=run.again, end=end, not_before=not_before)
+        return _requeued(job, now, end, run.again, not_before=now + delay_of(job.retries - 1))
     if run.refused:
         return None if _is_users_fault(cluster, job, run) else _start_again(cluster, job, run, spec, now, end)
     if run.verdict is None:
         return None
-    lost = next((part for part in run.parts if _is_lost(part)), None)
-    if run.verdict.lost or (lost is not None and run.verdict.status):
-        if not spec.rerunnable and spec.checkpoint is None:
-            return None
-        why = run.verdict.lost or (f"host {lost.host} was lost" if lost is not None else "")
-        avoid = lost_hosts(run)
-        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, avoid=avoid, end=end, why=why)
-    if run.verdict.status and (spec.rerunnable or spec.checkpoint is not None) and (broken := _broken_gpus(run, end)):
-        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, end=end, why=broken)
-    if (valued := _after_exit_value(job, run, spec, now, end, rule)) is not None:
-        return valued
-    if (limited := after_run_limit(job, run, spec, now, end)) is not None:
-        return limited
-    return after_crash(cluster, job, run, now, end) if spec.checkpoint is not None else None
+    can_again = spec.rerunnable or spec.checkpoint is not None
+    lost = next((part.host for part in run.parts if _is_lost(part)), "")
+    if run.verdict.lost or (lost and run.verdict.status):
+        why = run.verdict.lost or f"host {lost} was lost"
+        return _requeued(job, now, end, why, lost_hosts(run)) if can_again else None
+    if run.verdict.status and can_again and (broken := _broken_gpus(run, end)):
+        return _requeued(job, now, end, broken)
+    return (
+        _after_exit_value(job, run, spec, now, end, rule)
+        or after_run_limit(job, run, spec, now, end)
+        or (after_crash(cluster, job, run, now, end) if spec.checkpoint is not None else None)
+    )
+
+
+def _requeued(
+    job: Job, now: float, end: End | None, why: str, avoid: tuple[str, ...] = (), not_before: float = 0.0
+) -> ev.JobRequeued:
+    """At its place, for a reason that is not the job's own."""
+    reason = PendReason.JOB_REQUEUED
+    return ev.JobRequeued(at=now, key=job.key, reason=reason, why=why, avoid=avoid, end=end, not_before=not_before)
 
 
 def _broken_gpus(run: Attempt, end: End | None) -> str:
@@ -200,35 +205,51 @@ def _is_lost(part: Part) -> bool:
 
 
 def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
-    verdict = run.verdict
-    killed = find_kill(run)
+    verdict, killed = run.verdict, find_kill(run)
     if verdict is None:
-        cwd = run.refused_code == "cwd"
-        reason = killed.reason if killed else TermReason.TERM_CWD_NOTEXIST if cwd else TermReason.TERM_OTHER
-        status = 9 if killed else _REFUSED.get(run.refused_code, 255) << 8
-        why = run.refused or (killed.said if killed is not None else "")
-        return ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason, why=why, end=end)
-    reason, why = verdict.limit, f"the job was lost: {verdict.lost}" if verdict.lost else ""
-    if reason is TermReason.NONE and killed is not None and verdict.status:
-        reason = killed.reason
+        return _never_ran(job, run, killed, now, end)
+    post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
+    if killed is not None and killed.done and not verdict.lost:  # bkill -d: dependent jobs may start
+        return ev.JobFinished(at=now, key=job.key, state=JobState.DONE, status=0, reason=TermReason.NONE, end=end, post=post)
+    reason, why = _cause(verdict, killed, run, end)
+    state = _state_of(verdict, reason, rule)
+    if not why and killed is None:
+        why = verdict.note if state is JobState.DONE else story(job, run)
+    status = verdict.status if not verdict.lost else 255 << 8
+    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
+
+
+def _never_ran(job: Job, run: Attempt, killed: PendingSignal | None, now: float, end: End | None) -> ev.JobFinished:
+    """It was refused, or killed before it ran."""
+    if killed is not None:
+        reason, status, why = killed.reason, 9, run.refused or killed.said
+    else:
+        reason = TermReason.TERM_CWD_NOTEXIST if run.refused_code == "cwd" else TermReason.TERM_OTHER
+        status, why = _REFUSED.get(run.refused_code, 255) << 8, run.refused
+    return ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, status=status, reason=reason, why=why, end=end)
+
+
+def _cause(verdict: End, killed: PendingSignal | None, run: Attempt, end: End | None) -> tuple[TermReason, str]:
+    """(what ended it, NONE where it did so itself; the words for that, "" where there is nothing to say)."""
     if verdict.lost:
         # where who killed it is known, how it went is no riddle: a shepherd that hangs in a file is killed with its part
-        reason = killed.reason if killed is not None and killed.reason is not TermReason.NONE else TermReason.TERM_UNKNOWN
-    elif verdict.first_rank >= 0 and verdict.status:
-        why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
-    elif killed is not None and reason is killed.reason:
-        why = killed.said
+        reason = killed.reason if killed is not None else TermReason.NONE
+        reason = reason if reason is not TermReason.NONE else TermReason.TERM_UNKNOWN
+        return reason, f"the job was lost: {verdict.lost}"
+    reason = verdict.limit
+    if reason is TermReason.NONE and killed is not None and verdict.status:
+        reason = killed.reason
     if reason is TermReason.NONE and verdict.status and (broken := _broken_gpus(run, end)):
-        reason, why = TermReason.TERM_OTHER, broken
+        return TermReason.TERM_OTHER, broken
+    if verdict.first_rank >= 0 and verdict.status:
+        why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
+        return reason, why
+    return reason, killed.said if killed is not None and reason is killed.reason else ""
+
+
+def _state_of(verdict: End, reason: TermReason, rule: ExitRule) -> JobState:
     good = verdict.status == 0 or rule.is_success(os.waitstatus_to_exitcode(verdict.status))
-    ok = good and not verdict.lost and reason is TermReason.NONE
-    status = verdict.status if not verdict.lost else 255 << 8
-    if killed is not None and killed.done and not verdict.lost:
-        ok, status, reason, why = True, 0, TermReason.NONE, ""  # bkill -d: dependent jobs may start
-    state = JobState.DONE if ok else JobState.EXIT
-    why = why or (verdict.note if ok and killed is None else "") or ("" if ok or killed is not None else story(job, run))
-    post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
-    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
+    return JobState.DONE if good and not verdict.lost and reason is TermReason.NONE else JobState.EXIT
 
 
 # -- hosts that the next attempt avoids if possible -----------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.records import CHARS, READ_CHARS
@@ -40,45 +40,39 @@ from lavad.core.site.limit_book import LimitBook
 from proto.answers import Answer
 
 
-def submit(
-    cluster: Cluster,
-    ask: Submit,
-    caller: Caller,
-    now: float,
-    local: datetime,
-    known: StoredJobs = NOTHING,
-    source: RestartSource | None = None,
-    alike: Alike | None = None,
-    seen: Seen | None = None,
-) -> Decided:
-    """Check a submission and make it a job; raises Refused. ``known``: finished jobs that its condition names; ``source``:
-    the job that is restarted; ``alike``: submissions before it, of the same time and state of the site; ``seen``: which hosts
-    see the same folders.
-    """
+class Given(NamedTuple):
+    """A submission, and what is known of it when it is decided."""
+
+    ask: Submit
+    caller: Caller
+    now: float
+    local: datetime
+    known: StoredJobs = NOTHING
+    """Finished jobs that its condition names."""
+    source: RestartSource | None = None
+    """The job that is restarted."""
+    alike: Alike | None = None
+    """Submissions before it, of the same time and state of the site."""
+    seen: Seen | None = None
+    """Which hosts see the same folders."""
+
+
+def submit(cluster: Cluster, given: Given) -> Decided:
+    """Check a submission and make it a job; raises Refused."""
     run = Run()
-    answer = submit_in(run, cluster, ask, caller, now, local, known, source, alike, seen)
+    answer = submit_in(run, cluster, given)
     return Decided(events=run.events, answer=answer, texts=run.texts)
 
 
-def submit_in(
-    run: Run,
-    cluster: Cluster,
-    ask: Submit,
-    caller: Caller,
-    now: float,
-    local: datetime,
-    known: StoredJobs = NOTHING,
-    source: RestartSource | None = None,
-    alike: Alike | None = None,
-    seen: Seen | None = None,
-) -> Answer:
+def submit_in(run: Run, cluster: Cluster, given: Given) -> Answer:
     """As ``submit``, behind what the run has, which gets the events and the text; a refusal adds nothing to it."""
+    ask, caller, _, _, known, source, alike, _ = given
     _check_caller(cluster, ask, caller)
     common, own = split_options(ask.options)
     key = None if alike is None or source is not None else key_of(ask, caller, common)
     found = alike.get(key) if alike is not None and key is not None else None
     if found is None:
-        found = _common_draft(cluster, ask, common, caller, now, local, source, seen or {})
+        found = _common_draft(cluster, given, common)
         if alike is not None and key is not None:
             alike[key] = found
     draft, queue, most = found
@@ -93,24 +87,16 @@ def submit_in(
     if draft.condition:
         indices = name.indices if isinstance(name, ArraySpec) else None
         depends = resolve(cluster, draft.condition, caller, draft.orphan, known, indices)
-    answer = _submitted(run, cluster, draft, name, queue, now, bool(draft.queues), caller, depends)
+    answer = _submitted(run, cluster, draft, name, queue.name, given, depends)
     run.slots += slots
     run.units += more + 1 + len(str(name)) // CHARS
     return answer
 
 
-def _common_draft(
-    cluster: Cluster,
-    ask: Submit,
-    options: Mapping[str, OptionValue],
-    caller: Caller,
-    now: float,
-    local: datetime,
-    source: RestartSource | None,
-    seen: Seen,
-) -> Common:
+def _common_draft(cluster: Cluster, given: Given, options: Mapping[str, OptionValue]) -> Common:
     """What does not depend on the job's name and files, nor on jobs that were submitted just before."""
-    draft = read_draft(cluster, ask, options, caller, local, source)
+    ask, caller = given.ask, given.caller
+    draft = read_draft(cluster, ask, options, caller, given.local, given.source)
     check_interactive(draft)
     apply_app(draft)
     apply_site(draft)
@@ -122,8 +108,8 @@ def _common_draft(
     check_against_queue(draft, queue)
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)
-    _check_checkpoint_folder(cluster, draft, ask, seen)
-    _notice_times(draft, now)
+    _check_checkpoint_folder(cluster, draft, ask, given.seen or {})
+    _notice_times(draft, given.now)
     own = LimitBook(cluster.conf).section_of(draft.spec.user)
     limits = (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots)
     return draft, queue, min((most for most in limits if most is not None), default=None)
@@ -251,15 +237,14 @@ def _submitted(
     cluster: Cluster,
     draft: JobDraft,
     name: ArraySpec | str,
-    queue: QueueConfig,
-    now: float,
-    named: bool,
-    caller: Caller,
+    queue: str,
+    given: Given,
     depends: Resolved | None,
 ) -> Answer:
+    user, now = given.caller.user, given.now
     job = next_job_id(cluster, run)
     events = run.events
-    groups = missing_groups(cluster, draft.spec.group, caller.user, now) if not run.jobs else []
+    groups = missing_groups(cluster, draft.spec.group, user, now) if not run.jobs else []
     # from here on nothing is refused
     spec = run.number_of(draft.spec)
     if spec is None:
@@ -276,7 +261,7 @@ def _submitted(
             key=job,
             spec=spec,
             held=draft.held,
-            by=caller.user,
+            by=user,
             name=array.name if array is not None else str(name),
             indices=array.indices if array is not None else None,
             limit=(array.limit or 0) if array is not None else 0,
@@ -289,7 +274,7 @@ def _submitted(
     run.jobs.add(job)
     run.next_job = job + 1
     run.texts.append((job, text))
-    return {"job": job, "queue": queue.name, "default": not named, "notices": draft.notices}
+    return {"job": job, "queue": queue, "default": not draft.queues, "notices": draft.notices}
 
 
 def next_job_id(cluster: Cluster, run: Run) -> int:

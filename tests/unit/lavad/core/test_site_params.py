@@ -12,7 +12,7 @@ from lavad.core.decide.base.groups import add_group, clean_groups, unused_groups
 from lavad.core.decide.control.control import kill, resume, stop
 from lavad.core.decide.control.messages import post
 from lavad.core.decide.modify.position import move
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
 from lavad.core.lang.states import JobState, TermReason
@@ -31,7 +31,7 @@ def spec(bench: Bench, **options: str) -> Spec:
 
 def text_of(bench: Bench, **options: str) -> JobText:
     ask = Submit(command="sleep 1", cwd="/home/alice", options=dict(options))
-    return submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1]
+    return submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL)).texts[0][1]
 
 
 def test_groups_of_a_job_that_names_none(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.sessions import OVERDUE, Session, Sessions
-from lavad.rpc.agents import Agents
+from lavad.rpc.agents import Agents, HostLinks
 from tests.support.worlds.reports import report_of
 from tests.support.worlds.streams import texts_and_orders
 from tests.support.worlds.world import World
@@ -118,7 +118,8 @@ def test_a_host_that_tells_of_an_attempt_that_is_over_is_told_to_end_it() -> Non
     async def kills(*reports: PartReport) -> list[str]:
         engine = Engine(bench.world.cluster, cast(Any, None), clock, {})
         none = cast(Any, None)
-        agents = Agents(engine, bench.sessions, bench.outbox, none, none, none, none, Leases(0.0), (1.0, 1.0), none, none)
+        links = HostLinks(bench.sessions, bench.outbox, none, Leases(0.0))
+        agents = Agents(engine, links, none, none, none, (1.0, 1.0), none, none)
         await agents._end_unknown(bench.session, reports)
         return [order.uid for order in texts_and_orders(bench.session)[1] if order.HasField("kill")]
 

@@ -97,7 +97,6 @@ async def made(folder: Path, write: Callable[[dict[str, object]], None] = lambda
         Reconfiguration(engine, str(folder / "none"), time.time, audit),
         b"secret",
         Perfmon(cluster, time.time),
-        audit,
     )
     started = ev.MasterStarted(at=time.time(), epoch=epoch or 0, incarnation="i", host="h1")
     world = World()

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import sqlite
 
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.submit.readers import READERS
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.events.records import record_of
 from lavad.core.lang.asks import Refused, Submit
 from lavad.core.lang.bounds import MAX_INT32
@@ -80,7 +80,7 @@ def test_a_number_fits_or_is_refused(option: str) -> None:
     for value in values(option):
         ask = Submit(command="true", options={option: value})
         try:
-            decided = submit(cluster, ask, ALICE, bench.now, LOCAL)
+            decided = submit(cluster, Given(ask, ALICE, bench.now, LOCAL))
         except Refused as error:
             refused.append(error)
             continue

@@ -10,7 +10,7 @@ from lavad.core.decide.control.control import migrate
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.switch import switch
 from lavad.core.decide.submit.restart import RestartSource
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Migrate, Modify, Refused, Select, Submit, Switch
 from lavad.core.rules.checkpoint_folder import Seen, found_apart, moves, pair_of
@@ -34,7 +34,7 @@ def why_not(bench: Bench, folder: str = "/tmp/x", real: str = "", seen: Seen | N
     """What bsub -k says, "" where the job is taken."""
     ask = Submit(command="x", options={"k": folder, **options}, checkpoint_folder=real or folder, checkpoint_mount="/")
     try:
-        bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL, seen=seen))
+        bench.take(submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, seen=seen)))
     except Refused as refused:
         return refused.text
     return ""
@@ -175,7 +175,7 @@ def test_it_is_said_where_nobody_can_be_asked(bench: Bench) -> None:
     for host in ("h2", "h3"):
         bench.apply(ev.HostDown(at=bench.now, host=host))
     ask = Submit(command="x", options={"k": "/home/x"}, checkpoint_folder="/home/x")
-    answer = submit(bench.cluster, ask, ALICE, bench.now, LOCAL).answer
+    answer = submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL)).answer
     assert answer["notices"] == ["-k: whether other hosts see /home/x is not known, as only 1 of 3 hosts is up"]
 
 
@@ -207,5 +207,5 @@ def test_a_restart_from_a_folder_elsewhere_is_looked_at(bench: Bench) -> None:
     [job] = bench.cluster.jobs.rows.values()
     source = RestartSource(bench.cluster.spec_of(job.key), JobText(command="x"), "x")
     ask = Submit(command="", restart_of=1, restart_from=0, options={"k": "/tmp/y"})
-    bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=source))
+    bench.take(submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, source=source)))
     assert moves(bench.cluster, bench.cluster.spec_of(2))

@@ -11,7 +11,7 @@ from config.model.queue import QueueConfig
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.control.revive import FinishedJobs, find_restart_source
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Checkpoint, Migrate, Refused, Requeue, Select, Submit
@@ -186,7 +186,7 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     with pytest.raises(Refused, match="permission"):
         find_restart_source(bench.cluster, ask, BOB, finished, text)
     former = find_restart_source(bench.cluster, ask, ALICE, finished, text)
-    decided = submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=former)
+    decided = submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, source=former))
     new = int(bench.take(decided)["job"])
     again = bench.cluster.spec_of(new)
     assert (again.slots, again.limits.run, bench.job(new).name, bench.job(new).checkpoint) == (2, 3600, "sim", 4)
@@ -211,7 +211,7 @@ def test_brestart_of_a_job_whose_folder_the_caller_does_not_see(bench: Bench) ->
 
     def again(record: Job) -> int:
         source = find_restart_source(bench.cluster, ask, ALICE, FinishedJobs(jobs=[record], specs={record.spec: spec}), text)
-        return int(bench.take(submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=source))["job"])
+        return int(bench.take(submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, source=source)))["job"])
 
     with pytest.raises(Refused, match="Checkpoint log is not found or is corrupted"):
         again(before)

@@ -9,7 +9,7 @@ from lavad.core import events as ev
 from lavad.core.decide.control.hosts import greeted, silent
 from lavad.core.decide.report.report import decide_reports
 from lavad.core.decide.submit.restart import RestartSource
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.checkpoints import holds
 from lavad.core.job.job import End
 from lavad.core.job.reports import EndedReport
@@ -142,7 +142,7 @@ def test_brestart_goes_on_from_what_hosts_have_of_the_former_job(bench: Bench) -
     held = tuple((host, tuple(numbers)) for host, numbers in holds(job.checkpoints).items())
     source = RestartSource(spec, JobText(command="x"), "x", 3, name_of(job, spec.user), held)
     ask = Submit(command="", restart_of=key, options={"k": "/own"})
-    taken = submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=source)
+    taken = submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, source=source))
     bench.ended(key, "h1", 0)
     assert unneeded(bench.cluster, [source.copies]) == [source.copies]
     bench.take(taken)
@@ -153,4 +153,4 @@ def test_brestart_goes_on_from_what_hosts_have_of_the_former_job(bench: Bench) -
     assert (one.host, one.generations) == (first, (3,))
     assert one.token.endswith(f" {source.copies.rpartition('/')[2]} {spec.user}")
     with pytest.raises(Refused, match="Checkpoint log is not found"):
-        submit(bench.cluster, ask, ALICE, bench.now, LOCAL, source=RestartSource(spec, JobText(command="x"), "x"))
+        submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, source=RestartSource(spec, JobText(command="x"), "x")))

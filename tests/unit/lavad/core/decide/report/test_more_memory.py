@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.submit.alike import Alike
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.memory import KEPT, Learnt, learn, limit_for, program_of
 from lavad.core.lang.asks import Kill, Refused, Select, Submit
 from lavad.core.lang.states import JobState, TermReason
@@ -109,7 +109,7 @@ def test_submissions_of_one_request_begin_each_with_what_its_program_needs(large
     go_on(large, key)
     alike: Alike = {}
     asks = [Submit(command=command, options={"M": "auto"}) for command in ("solve", "other", "solve")]
-    answers = [large.take(submit(large.cluster, ask, ALICE, large.now, LOCAL, alike=alike)) for ask in asks]
+    answers = [large.take(submit(large.cluster, Given(ask, ALICE, large.now, LOCAL, alike=alike))) for ask in asks]
     assert [limit(large, answer["job"]) for answer in answers] == [2 * GB, GB, 2 * GB]
     assert [len(answer["notices"]) for answer in answers] == [1, 1, 1]
 

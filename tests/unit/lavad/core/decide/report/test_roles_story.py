@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import Attempt
 from lavad.core.lang.asks import Submit
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
@@ -52,7 +52,7 @@ class Story:
     def __init__(self, roles: list[RoleAsk], policy: PolicyAsk) -> None:
         self.bench = Bench()
         ask = Submit(command="./x", cwd="/", roles=roles, policy=policy)
-        self.key = int(self.bench.take(submit(self.bench.cluster, ask, ALICE, self.bench.now, LOCAL))["job"])
+        self.key = int(self.bench.take(submit(self.bench.cluster, Given(ask, ALICE, self.bench.now, LOCAL)))["job"])
         self.holds = [role.kind == "hold" for role in roles]
         self.seen: set[tuple[int, int, int]] = set()
 

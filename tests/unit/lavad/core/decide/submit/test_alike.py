@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.submit import submit as module
 from lavad.core.decide.submit.alike import MOST, Alike, Lately, Run, runs_with
-from lavad.core.decide.submit.submit import submit, submit_in
+from lavad.core.decide.submit.submit import Given, submit, submit_in
 from lavad.core.events import Event, SpecAdded
 from lavad.core.events.apply import apply_all
 from lavad.core.lang.asks import OptionValue, Refused, Submit
@@ -59,7 +59,7 @@ ASKS = [
 
 def outcome(world: World, ask: Submit, alike: Alike | None) -> Decided | str:
     try:
-        return submit(world.cluster, ask, ALICE, NOW, LOCAL, alike=alike)
+        return submit(world.cluster, Given(ask, ALICE, NOW, LOCAL, alike=alike))
     except Refused as refused:
         return refused.text
 
@@ -104,8 +104,10 @@ def test_what_is_kept_holds_while_the_site_is_the_same_for_a_second() -> None:
 def test_others_do_not_get_what_was_read_for_a_caller() -> None:
     world = World()
     alike: Alike = {}
-    submit(world.cluster, PLAIN, ALICE, NOW, LOCAL, alike=alike)
-    [event] = [one for one in submit(world.cluster, PLAIN, BOB, NOW, LOCAL, alike=alike).events if isinstance(one, SpecAdded)]
+    submit(world.cluster, Given(PLAIN, ALICE, NOW, LOCAL, alike=alike))
+    [event] = [
+        one for one in submit(world.cluster, Given(PLAIN, BOB, NOW, LOCAL, alike=alike)).events if isinstance(one, SpecAdded)
+    ]
     assert event.value.user == BOB.user
 
 
@@ -159,11 +161,11 @@ def test_a_run_is_what_its_submissions_are_one_by_one(
     run, alike, events, found, alone = Run(), Alike(), list[Event](), list[object](), list[object]()
     for ask in asks:
         try:
-            found.append(submit_in(run, together.cluster, ask, ALICE, NOW, LOCAL, alike=alike))
+            found.append(submit_in(run, together.cluster, Given(ask, ALICE, NOW, LOCAL, alike=alike)))
         except Refused as refused:
             found.append((refused.text, refused.retry))
         try:
-            decided = submit(apart.cluster, ask, ALICE, NOW, LOCAL)
+            decided = submit(apart.cluster, Given(ask, ALICE, NOW, LOCAL))
             apply_all(apart.cluster, decided.events)
             events += decided.events
             alone.append(decided.answer)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.decide.modify.modify import modify
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Modify, OptionValue, Refused, Submit
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
@@ -25,7 +25,7 @@ class Submitted:
 
 def bsub(bench: Bench, k: str, **options: OptionValue) -> Submitted:
     ask = Submit(command="c", options={"k": k, **options})
-    decided = submit(bench.cluster, ask, ALICE, bench.now, LOCAL)
+    decided = submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL))
     answer: Any = bench.take(decided)
     spec = bench.cluster.spec_of(answer["job"])
     assert spec.checkpoint is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.lang.asks import Refused, Submit
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.roles import ask, role
@@ -52,6 +52,6 @@ BAD: list[tuple[Submit, str]] = [
 def test_what_is_wrong_is_refused_by_name(bench: Bench, asked: Submit, why: str) -> None:
     """Bad input: one line that names the role and the reason, and no job."""
     with pytest.raises(Refused) as refused:
-        submit(bench.cluster, asked, ALICE, bench.now, LOCAL)
+        submit(bench.cluster, Given(asked, ALICE, bench.now, LOCAL))
     assert refused.value.text.startswith(why)
     assert "\n" not in refused.value.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lavad.core.decide.submit.readers import READERS
-from lavad.core.decide.submit.submit import submit
+from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.decide.submit.work import check_work
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.site.conf import Params
@@ -22,7 +22,7 @@ Field = Callable[[Any], Any]
 
 def text_of(bench: Bench, **options: OptionValue) -> Any:
     ask = Submit(command="c", options={name.rstrip("_"): value for name, value in options.items()})
-    return submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1]
+    return submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL)).texts[0][1]
 
 
 GOOD: list[tuple[str, OptionValue, Field, Any]] = [
@@ -265,7 +265,7 @@ def test_an_option_about_text(bench: Bench, option: str) -> None:
 @pytest.mark.parametrize(("given", "folder"), [(".", "/s"), ("./a/", "/s/a"), ("a/../b", "/s/a/../b"), ("%J", "/s/%J")])
 def test_a_relative_folder_is_below_that_of_submission(bench: Bench, given: str, folder: str) -> None:
     ask = Submit(command="c", cwd="/s", options={"cwd": given})
-    assert submit(bench.cluster, ask, ALICE, bench.now, LOCAL).texts[0][1].cwd == folder
+    assert submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL)).texts[0][1].cwd == folder
 
 
 @pytest.mark.parametrize("first", ["mpirun", "/usr/bin/mpiexec", "srun", "prun"])
