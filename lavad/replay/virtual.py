@@ -13,6 +13,7 @@ from itertools import count
 
 import msgspec
 
+from config.model.values import LOAD_INDICES
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import decay_rusage
@@ -57,14 +58,7 @@ Lives = Callable[[Job], Life]
 
 def idle_load(facts: Facts) -> dict[str, float]:
     """The load of an idle host, so that only reservations count."""
-    return {
-        "r15s": 0.0,
-        "r1m": 0.0,
-        "r15m": 0.0,
-        "ut": 0.0,
-        "pg": 0.0,
-        "io": 0.0,
-        "ls": 0.0,
+    return dict.fromkeys(LOAD_INDICES, 0.0) | {
         "it": 1000.0,
         "tmp": float(facts.max_tmp),
         "swp": float(facts.max_swap),

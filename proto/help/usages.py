@@ -27,6 +27,9 @@ Usage: badmin [-h] [-V] command [command_options] [command_args]
     help                                 show this
     quit                                 end"""
 
+QUEUE_CHANGES = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
+"""What these of badmin's do, as it and its history say."""
+
 LSADMIN = """\
 Usage: lsadmin [-h] [-V] command [command_options] [command_args]
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
+from config.model.values import LOAD_INDICES
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq
@@ -19,7 +20,7 @@ from lavad.core.lang.resreq.ways import Term, Way, ways
 from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.rules.gpus import per_task
 from lavad.core.site.conf import Conf
-from lavad.core.site.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
+from lavad.core.site.pend_reason import JOB_RUSAGE, QUE_RUSAGE, about
 
 INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
 _TYPE_NAMES = frozenset(("type", "model", "hname"))
@@ -262,7 +263,7 @@ def increasing_names(conf: Conf) -> frozenset[str]:
 def dynamic_names(conf: Conf) -> frozenset[str]:
     """Resources whose values change while a host is up."""
     dynamic = (resource.name for resource in conf.resources if resource.interval or resource.locations)
-    return frozenset((*INDICES, *dynamic, "slots", "status"))
+    return frozenset((*LOAD_INDICES, *dynamic, "slots", "status"))
 
 
 def _parsed(text: str) -> ResReq:
