@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cli.client.frames import Frame
     from cli.client.options import Options, Table
 
-_WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
-
 
 def _frame(table: Table, what: str, options: Options, words: list[str]) -> Frame:
     frame: Frame = {"ask": "resize", "what": what}

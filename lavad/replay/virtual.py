@@ -130,7 +130,7 @@ class Virtual:
         while self._ends and self._ends[0][0] <= self.now:
             at, _, key, uid = heapq.heappop(self._ends)
             if self._until.get(uid) == at:
-                self._end(key, uid)
+                self._end(key)
         while self._deeds and self._deeds[0][0] <= self.now:
             self._deed(heapq.heappop(self._deeds)[2])
         if self.cluster.use.decaying:
@@ -214,7 +214,7 @@ class Virtual:
         until = self._until[job.run.uid] = self.now + left
         heapq.heappush(self._ends, (until, next(self._numbers), job.key, job.run.uid))
 
-    def _end(self, key: int, uid: str) -> None:
+    def _end(self, key: int) -> None:
         """A job has run its time."""
         job = self.cluster.jobs.rows[key]
         life = self._lives(job)

@@ -98,7 +98,7 @@ class Need(msgspec.Struct, eq=False):
     def of(cls, number: int, spec: Spec, queue: QueueConfig, conf: Conf, way: Way | None = None) -> Need:
         """What a spec in a queue needs, by one of the alternatives of its requirement (the first)."""
         self = cls(number, spec, queue)
-        way = way or ways_of(spec, queue, conf)[0]
+        way = way or ways_of(spec, queue)[0]
         outer, own, both = _sections(way)
         self.delay = way.delay
         span = both.span or _NO_SPAN
@@ -221,7 +221,7 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
     queue = cluster.queue_conf.get(spec.queue)
     if queue is None:
         return None
-    every = ways_of(spec, queue, cluster.conf)
+    every = ways_of(spec, queue)
     if len(every) == 1 and not every[0].delay:
         return Need.of(number, spec, queue, cluster.conf, every[0])
     found = tuple(Need.of(number, spec, queue, cluster.conf, way) for way in every)
@@ -231,7 +231,7 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
     return found[0]
 
 
-def ways_of(spec: Spec, queue: QueueConfig, conf: Conf) -> tuple[Way, ...]:
+def ways_of(spec: Spec, queue: QueueConfig) -> tuple[Way, ...]:
     """The alternatives of the requirement of a job in this queue."""
     if not spec.resreq and not queue.res_req:
         return _NO_WAYS

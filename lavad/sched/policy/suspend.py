@@ -115,9 +115,9 @@ class SuspendResume:
         rows = [state.cache.by_name[part.host] for part in preempt.parts_of(state.cluster, job.key)]
         if not state.cache.rules.stops:
             return True
-        return all(self._is_fit(row, queue, job) for row in rows)
+        return all(self._is_fit(row, queue) for row in rows)
 
-    def _is_fit(self, row: Row, queue: QueueConfig, job: Job) -> bool:
+    def _is_fit(self, row: Row, queue: QueueConfig) -> bool:
         """Whether a suspended job may go on, as far as one host's windows and load go."""
         conf = self._host(row)
         if self._host_closed(conf):
