@@ -7,7 +7,7 @@ import os
 from cli.client import lsf_file
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, finish, start
-from cli.client.options import HELP, Table, read_letters, show_help, table_of
+from cli.client.options import HELP, Table, read_letters, show_version, table_of
 from proto.help.usages import BADMIN as USAGE
 from proto.help.usages import QUEUE_CHANGES
 
@@ -30,7 +30,8 @@ def run(context: Context) -> int:
         context.out(USAGE + "\n")
         return 0
     if context.argv[:1] == ["-V"]:
-        return show_help(context, table_of("badmin"), {"V": True}) or 0
+        show_version(context)
+        return 0
     if context.argv:
         return run_subcommand(context, context.argv)
     return _dialogue(context)

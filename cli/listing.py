@@ -8,7 +8,7 @@ import os
 
 from cli.client.client import BASE, BATCH, Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from proto.commands import COMMANDS
 
 TYPE_CHECKING = False
@@ -30,11 +30,7 @@ def main(argv: list[str] | None, command: str) -> int:
 def show(context: Context, command: str) -> int:
     """Ask the master and print what it renders; its exit status."""
     row = COMMANDS[command]
-    table = table_of(command)
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options, row.help_exit)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table_of(command), status=row.help_exit)
     client = Client(context, read_conf(context, BASE if command.startswith("ls") else BATCH))
     before = _BEFORE.get(command)
     if before is not None:

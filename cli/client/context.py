@@ -26,6 +26,14 @@ class Fail(Exception):
         self.status = status
 
 
+class Done(Exception):
+    """The command ends with ``status``: one of its options said all that it was to do, and that is done."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__()
+        self.status = status
+
+
 class Refused(Fail):
     """The master refuses, in LSF's words. ``retry``: seconds after which it may be asked again, 0: it need not be."""
 
@@ -163,6 +171,8 @@ def finish(run: Callable[[Context], int], context: Context) -> int:
 def _finished(run: Callable[[Context], int], context: Context) -> int:
     try:
         return run(context)
+    except Done as done:
+        return done.status
     except Fail as fail:
         if fail.text:
             context.err(readable(fail.text) + "\n")
