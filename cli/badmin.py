@@ -7,8 +7,9 @@ import os
 from cli.client import lsf_file
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, finish, start
-from cli.client.options import HELP, Table, read_letters, show_help, table_of
+from cli.client.options import HELP, Table, read_letters, show_version, table_of
 from proto.help.usages import BADMIN as USAGE
+from proto.help.usages import QUEUE_CHANGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 PROMPT = "badmin> "
 MIGRATE = "-migrate"
 """hclose --migrate."""
-QUEUE_WORDS = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -30,7 +30,8 @@ def run(context: Context) -> int:
         context.out(USAGE + "\n")
         return 0
     if context.argv[:1] == ["-V"]:
-        return show_help(context, table_of("badmin"), {"V": True}) or 0
+        show_version(context)
+        return 0
     if context.argv:
         return run_subcommand(context, context.argv)
     return _dialogue(context)
@@ -129,7 +130,7 @@ def _queues(context: Context, name: str, words: list[str]) -> int:
     status = 0
     for result in ok.get("results") or ():
         if result.get("ok"):
-            context.out(f"Queue <{result['queue']}> is {QUEUE_WORDS[name]}\n")
+            context.out(f"Queue <{result['queue']}> is {QUEUE_CHANGES[name]}\n")
         else:
             context.err(f"{result['queue']}: {result.get('why', '')}\n")
             status = LSF_FAILED

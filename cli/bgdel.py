@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.context import Context, start
+from cli.client.options import read_argv, table_of
 from cli.control.control import change
 
 
 def run(context: Context) -> int:
     """Remove one group; ``0``: all empty ones; ``-c``: also the empty ones below it."""
-    table = table_of("bgdel")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if len(words) != 1:
-        raise Fail(table.usage())
+    options, words = read_argv(context, table_of("bgdel"), 1, 1)
     frame: dict[str, str | bool] = {"ask": "dropgroup", "group": words[0], "user": str(options.get("u", ""))}
     if "c" in options:
         frame["below"] = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Refused, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.client.signals import NAMES, signal_number
 from cli.control.control import NEEDED
 from cli.control.selection import report, selected
@@ -20,10 +20,7 @@ SAID = {9: "terminated", 18: "resumed", 19: "stopped"}
 
 def run(context: Context) -> int:
     table = table_of("bkill")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table)
     if "l" in options:
         context.out(" ".join(NAMES) + "\n")
         return LSF_FAILED

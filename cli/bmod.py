@@ -25,9 +25,7 @@ def run(context: Context) -> int:
         options, words = read_command_options(table, context.argv)
     except Fail as fail:
         raise not_done(context, fail, "bmod", NOT_MODIFIED) from None
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    show_help(context, table, options)
     if len(words) != 1:
         raise Fail(table.usage())
     job = check_id(words[0])

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.selection import selected
 
 
 def run(context: Context) -> int:
     """Print the output so far; with ``-f`` go on until the job ends."""
     table = table_of("bpeek")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table)
     select = selected(options, words, table)
     ids = select.pop("ids", [])
     if len(ids) > 1:

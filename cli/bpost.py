@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.messages import post, read_data
 from cli.control.selection import check_id
 
 
 def run(context: Context) -> int:
-    table = table_of("bpost")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if len(words) != 1:
-        raise Fail(table.usage())
+    options, words = read_argv(context, table_of("bpost"), 1, 1)
     job = check_id(words[0])
     number = str(options.get("i", "0"))
     if not (number.isascii() and number.isdigit() and len(number) < 10):

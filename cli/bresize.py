@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.selection import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
     from cli.client.options import Options, Table
-
-_WORDS = "release released_host_specification job_ID | request [min_tasks,]tasks job_ID | cancel job_ID"
 
 
 def _frame(table: Table, what: str, options: Options, words: list[str]) -> Frame:
@@ -41,10 +39,7 @@ def _frame(table: Table, what: str, options: Options, words: list[str]) -> Frame
 def run(context: Context) -> int:
     table = table_of("bresize")
     what = context.argv[0] if context.argv and not context.argv[0].startswith("-") else ""
-    options, words = read_letters(table, context.argv[1:] if what else context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table, argv=context.argv[1:] if what else context.argv)
     if what not in ("release", "request", "cancel"):
         raise Fail(table.usage())
     Client(context, read_conf(context)).change(_frame(table, what, options, words))

@@ -24,9 +24,7 @@ def run(context: Context) -> int:
         options, words = read_command_options(table, context.argv)
     except Fail as fail:
         raise not_done(context, fail, "brestart", NOT_SUBMITTED) from None
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    show_help(context, table, options)
     folder, job = _which(words, table)
     conf = read_conf(context)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.control import change
 from cli.control.values import slot_count, text
 
@@ -11,11 +11,8 @@ from cli.control.values import slot_count, text
 def run(context: Context) -> int:
     """Add the reservation and print its name."""
     table = table_of("brsvadd")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if words or ("s" in options) == bool({"u", "g"} & options.keys()):
+    options, _ = read_argv(context, table, 0, 0)
+    if ("s" in options) == bool({"u", "g"} & options.keys()):
         raise Fail(table.usage())
     unit = text(options, "unit") or "slot"
     if unit not in ("slot", "host"):

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from cli.client.context import Context, Fail, Refused, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.context import Context, Refused, start
+from cli.client.options import read_argv, table_of
 from cli.control.control import change
 
 
 def run(context: Context) -> int:
     """Delete each; with ``-f`` even while jobs run in it."""
-    table = table_of("brsvdel")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if not words:
-        raise Fail(table.usage())
+    options, words = read_argv(context, table_of("brsvdel"), 1)
     status = 0
     for name in words:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
-from cli.client.options import Table, read_letters, show_help, table_of
+from cli.client.options import Table, read_argv, table_of
 from cli.control.control import change
 from cli.control.values import slot_count, text
 
@@ -26,11 +26,8 @@ def run(context: Context) -> int:
     argv = context.argv
     verb = argv[0] if argv and argv[0] in VERBS else ""
     table = Table(f"brsvmod {verb}", *VERBS[verb], "reservation_ID") if verb else table_of("brsvmod")
-    options, words = read_letters(table, argv[1:] if verb else argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if len(words) != 1 or not options:
+    options, words = read_argv(context, table, 1, 1, argv=argv[1:] if verb else argv)
+    if not options:
         raise Fail(table.usage())
     change(context, "brsvmod", _frame(verb, words[0], options))
     context.out(f'Reservation "{words[0]}" is modified\n')

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from cli.client.client import Client, read_conf
-from cli.client.context import Context, Fail, Refused, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.context import Context, Refused, start
+from cli.client.options import read_argv, table_of
 from cli.control.selection import check_id
 
 
 def run(context: Context) -> int:
     """Force the job. ``-c`` needs nothing: slots are taken from what is free on each host anyway."""
-    table = table_of("brun")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if len(words) != 1:
-        raise Fail(table.usage())
+    options, words = read_argv(context, table_of("brun"), 1, 1)
     job = check_id(words[0])
     frame = {"ask": "run", "job": job, "hosts": str(options.get("m", "")).split(), "force": "f" in options}
     if "b" in options:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from cli import listing
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.messages import post
 from cli.control.selection import check_id
 
 
 def run(context: Context) -> int:
-    table = table_of("bstatus")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table_of("bstatus"))
     if "d" not in options:
         return listing.show(context, "bstatus")
     if len(words) != 1:

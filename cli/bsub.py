@@ -21,9 +21,7 @@ def run(context: Context) -> int:
         given, words = read_command_options(table, context.argv)
     except Fail as fail:
         raise not_done(context, fail, "bsub", "Job not submitted.") from None
-    helped = show_help(context, table, given)
-    if helped is not None:
-        return helped
+    show_help(context, table, given)
     if "pack" in given:
         from cli.submit.pack import submit_pack
 

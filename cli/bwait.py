@@ -6,7 +6,7 @@ import time
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 
 LOOK = 0.5
 LONGEST_LOOK = 10.0
@@ -15,12 +15,9 @@ LONGEST_LOOK = 10.0
 def run(context: Context) -> int:
     """0 once the condition is met; 255 when it can never be met, or after ``-t`` minutes."""
     table = table_of("bwait")
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    options, _ = read_argv(context, table, 0, 0)
     condition = options.get("w")
-    if words or not isinstance(condition, str):
+    if not isinstance(condition, str):
         raise Fail(table.usage())
     until = time.monotonic() + 60 * _minutes(str(options["t"])) if "t" in options else None
     every = 60.0 * _minutes(str(options["r"])) if "r" in options else LONGEST_LOOK

@@ -1,4 +1,4 @@
-"""``lava``: a cluster on one machine (up, down, env, status), why a job waits, and what another would do (whatif)."""
+"""``lava``: its subcommands, as ``proto/commands.py`` has them. Here are those about a cluster on this machine."""
 
 from __future__ import annotations
 
@@ -8,31 +8,14 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from cli.client.context import with_standard_files
 from cli.local.folder import ROOT, CannotUp, Folder, default_folder
 from cli.local.status import status_lines, status_words
 from cli.local.up import Wanted, down, up
-from proto.help.usages import LAVA
+from proto.commands import LOCAL, SUBCOMMANDS, Subcommand
+from proto.standard_files import with_standard_files
 
-_ASKS_NO_CLUSTER = ("lava explain",)
-_OF_LAVAD = {
-    "whatif": "lavad.replay.main",
-    "db": "lavad.database.main",
-    "explain": "lavad.queries.explain.main",
-    "replay": "lavad.replay.repeat",
-}
-"""Subcommands whose main is a module of lavad."""
-_OWN = {
-    "completion": "cli.completion",
-    "jupyter": "cli.live.jupyter",
-    "man": "cli.manpages",
-    "run": "cli.jobs.run",
-    "secret": "cli.secret",
-    "top": "cli.live.top",
-    "watch": "cli.live.watch",
-}
-"""Subcommands with a module of their own."""
-_LOCAL = ("up", "down", "env", "status")
+_HERE = tuple(row.name for row in SUBCOMMANDS.values() if row.module == LOCAL)
+_ASKS_NO_CLUSTER = ("explain",)
 _SOURCES = ("--dir", "--database", "--conf", "--database-file", "--trace", "--history")
 """Options of whatif and replay that say what they read."""
 
@@ -59,18 +42,31 @@ def parser() -> argparse.ArgumentParser:
     """The options of up, down, env, status and certs; the other subcommands read theirs themselves."""
     lava = argparse.ArgumentParser(prog="lava", description="A lava cluster on this machine.")
     commands = lava.add_subparsers(dest="command", required=True, metavar="up | down | env | status | run | why | …")
-    for name in _LOCAL:
-        command = commands.add_parser(name, help=LAVA[name])
-        command.add_argument("--dir", default="", help="the cluster's folder (default: under the state directory)")
+    for name in _HERE:
+        command = commands.add_parser(name, help=SUBCOMMANDS[name].help)
+        if name == "certs":
+            _add_certs(command)
+        else:
+            command.add_argument("--dir", default="", help="the cluster's folder (default: under the state directory)")
         if name == "up":
-            command.add_argument("--hosts", type=_count, default=0, help="how many hosts (default: 1)")
-            command.add_argument("--slots", type=_count, default=0, help="slots of each host (default: cores)")
-            command.add_argument("--database", default="", help="an SQLAlchemy URL, or 'postgres' for a private one")
-            command.add_argument("--masters", type=_count, default=0, help="masters, of which all but one stand by (default: 1)")
-            command.add_argument("--conf", default="", help="a site's LSF configuration folder")
-            command.add_argument("--web", type=_port, nargs="?", const=0, default=-1, metavar="PORT", help="also serve the page")
-            command.add_argument("--gpus", type=_gpus, default=-1, help="simulated GPUs on each host")
-    certs = commands.add_parser("certs", help=LAVA["certs"])
+            _add_up(command)
+    for row in SUBCOMMANDS.values():
+        if row.name not in _HERE:
+            commands.add_parser(row.name, help=row.help, add_help=False)
+    return lava
+
+
+def _add_up(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--hosts", type=_count, default=0, help="how many hosts (default: 1)")
+    command.add_argument("--slots", type=_count, default=0, help="slots of each host (default: cores)")
+    command.add_argument("--database", default="", help="an SQLAlchemy URL, or 'postgres' for a private one")
+    command.add_argument("--masters", type=_count, default=0, help="masters, of which all but one stand by (default: 1)")
+    command.add_argument("--conf", default="", help="a site's LSF configuration folder")
+    command.add_argument("--web", type=_port, nargs="?", const=0, default=-1, metavar="PORT", help="also serve the page")
+    command.add_argument("--gpus", type=_gpus, default=-1, help="simulated GPUs on each host")
+
+
+def _add_certs(certs: argparse.ArgumentParser) -> None:
     certs.add_argument("--out", required=True, help="folder for the authority, keys and certificates")
     certs.add_argument("--cluster", default="lava", help="the cluster's name (default: lava)")
     certs.add_argument("--master", nargs="+", default=[], help="names and addresses of the masters, as agents dial them")
@@ -81,10 +77,6 @@ def parser() -> argparse.ArgumentParser:
     certs.add_argument(
         "--revoke", nargs="+", default=[], metavar="HOST", help="put all certificates of these hosts on the list ca.crl"
     )
-    for name in LAVA:
-        if name not in (*_LOCAL, "certs"):
-            commands.add_parser(name, help=LAVA[name], add_help=False)
-    return lava
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -95,18 +87,17 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
-    if words and words[0] in _OF_LAVAD:
-        return _exec_lavad(f"lava {words[0]}", _OF_LAVAD[words[0]], words[1:])
-    if words and words[0] in _OWN:
-        return int(import_module(_OWN[words[0]]).main(words[1:]))
-    if words[:1] in (["why"], ["time-left"], ["report"], ["stats"]):
-        from cli.listing import main as listing
+    row = SUBCOMMANDS.get(words[0]) if words else None
+    if row is None or row.module == LOCAL:
+        return _local(words)
+    if row.of_lavad:
+        return _exec_lavad(row, words[1:])
+    shared = sum(other.module == row.module for other in SUBCOMMANDS.values()) > 1
+    return int(import_module(row.module).main(words[1:], *([row.name] if shared else [])))
 
-        return listing(_one_dash(words[1:]), words[0])
-    if words[:1] in (["web"], ["token"]):
-        from cli.web import main as web
 
-        return web(words[1:], words[0])
+def _local(words: list[str]) -> int:
+    """up, down, env, status or certs."""
     try:
         options = parser().parse_args(words)
     except SystemExit as ended:
@@ -145,42 +136,30 @@ def _meant(words: list[str]) -> str:
     """The line behind a refusal: which subcommand or option was meant."""
     from cli.client.hints import closest, meant
 
-    known = parser().parse_known_args([words[0]])[0] if words[:1] in [[name] for name in _LOCAL] else None
+    known = parser().parse_known_args([words[0]])[0] if words[:1] in [[name] for name in _HERE if name != "certs"] else None
     if known is None:
-        return meant(closest(words[0], [*LAVA])) if words and words[0] not in LAVA else ""
+        return meant(closest(words[0], [*SUBCOMMANDS])) if words and words[0] not in SUBCOMMANDS else ""
     options = [f"--{name.replace('_', '-')}" for name in vars(known) if name != "command"]
     wrong = next((word.partition("=")[0] for word in words[1:] if word[:2] == "--" and word.partition("=")[0] not in options), "")
     return meant(closest(wrong, options)) if wrong else ""
 
 
-def _one_dash(words: list[str]) -> list[str]:
-    """``--user ann`` and ``--user=ann`` as the options of listings are written: ``-user ann``."""
-    found: list[str] = []
-    for word in words:
-        if word == "--help":
-            found.append(word)
-            continue
-        name, equals, value = word.partition("=")
-        found += [name[1:], value] if equals and word.startswith("--") else [word[1:] if word.startswith("--") else word]
-    return found
-
-
-def _exec_lavad(name: str, module: str, argv: list[str]) -> int:
+def _exec_lavad(row: Subcommand, argv: list[str]) -> int:
     """exec() the ``main`` of a module of lavad, which the commands must not import. Returns only where that fails.
 
     Without a word that names a cluster or a trace, the cluster of ``lava env`` is meant.
     """
     code = (
-        f"import sys; sys.path.insert(0, sys.argv.pop(1)); from cli.client.context import with_standard_files; "
-        f"from {module} import main; sys.exit(with_standard_files(main, sys.argv[1:]))"
+        f"import sys; sys.path.insert(0, sys.argv.pop(1)); from proto.standard_files import with_standard_files; "
+        f"from {row.module} import main; sys.exit(with_standard_files(main, sys.argv[1:]))"
     )
     folder = os.environ.get("LAVA_DIR", "")
     named = any(word.partition("=")[0] in _SOURCES for word in argv)
-    words = [*argv, f"--dir={folder}"] if folder and not named and name not in _ASKS_NO_CLUSTER else argv
+    words = [*argv, f"--dir={folder}"] if folder and not named and row.name not in _ASKS_NO_CLUSTER else argv
     try:
         os.execv(sys.executable, [sys.executable, "-IXutf8", "-c", code, str(ROOT), *words])
     except (OSError, ValueError) as error:
-        print(f"{name}: {sys.executable}: {error}", file=sys.stderr)
+        print(f"lava {row.name}: {sys.executable}: {error}", file=sys.stderr)
         return 1
 
 

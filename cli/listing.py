@@ -8,8 +8,8 @@ import os
 
 from cli.client.client import BASE, BATCH, Client, read_conf
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
-from proto.commands import COMMANDS
+from cli.client.options import read_argv, table_of
+from proto.commands import COMMANDS, OF_LAVA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,17 +24,27 @@ MODE_OF_SAVED_DATA = 0o666
 
 def main(argv: list[str] | None, command: str) -> int:
     """Run one of them; its exit status."""
+    if argv is not None and command in OF_LAVA:
+        argv = _one_dash(argv)
     return start(lambda context: show(context, command), argv)
+
+
+def _one_dash(words: list[str]) -> list[str]:
+    """``--user ann`` and ``--user=ann`` as the options of listings are written: ``-user ann``."""
+    found: list[str] = []
+    for word in words:
+        if word == "--help":
+            found.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        found += [name[1:], value] if equals and word.startswith("--") else [word[1:] if word.startswith("--") else word]
+    return found
 
 
 def show(context: Context, command: str) -> int:
     """Ask the master and print what it renders; its exit status."""
     row = COMMANDS[command]
-    table = table_of(command)
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options, row.help_exit)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table_of(command), status=row.help_exit)
     client = Client(context, read_conf(context, BASE if command.startswith("ls") else BATCH))
     before = _BEFORE.get(command)
     if before is not None:

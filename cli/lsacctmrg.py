@@ -7,7 +7,7 @@ import os
 
 from cli.client import lsf_file
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 
 ENDED = 4
 """The index of the field with the time at which the task ended."""
@@ -15,13 +15,7 @@ ENDED = 4
 
 def run(context: Context) -> int:
     """Merge the files into the last one, which is replaced only with ``-f``."""
-    table = table_of("lsacctmrg")
-    options, names = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if len(names) < 2:
-        raise Fail(table.usage())
+    options, names = read_argv(context, table_of("lsacctmrg"), 2)
     *sources, target = names
     if os.path.exists(context.path(target)) and "f" not in options:
         raise Fail(f"{target}: File exists; -f replaces it")

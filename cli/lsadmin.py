@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
-from cli.client.options import HELP, Table, read_letters, show_help, table_of
+from cli.client.options import HELP, Table, read_letters, show_version
 from proto.help.usages import LSADMIN as USAGE
 
 HOSTS = "limstartup limshutdown limrestart limlock limunlock resstartup resshutdown resrestart"
@@ -26,7 +26,8 @@ def run(context: Context) -> int:
         context.err(USAGE + "\n")
         return LSF_FAILED if words[:1] in ([], ["-h"], ["-help"]) else 0
     if words == ["-V"]:
-        return show_help(context, table_of("lsadmin"), {"V": True}) or 0
+        show_version(context)
+        return 0
     if words[0] == "showconf":
         if words[1:2] not in (["lim"], ["res"]):
             raise Fail(f"showconf: say lim or res\n{USAGE}")

@@ -24,13 +24,10 @@ def run(context: Context) -> int:
         options, words = read_letters(table, context.argv)
     except Fail as fail:
         raise Fail(f"{fail.text.splitlines()[0]}\n{USAGE}") from None
-    if "-help" in options:
-        return show_help(context, table, options) or 0
-    if "h" in options or "help" in options or (len(words) != 1 and "V" not in options):
+    if "-help" not in options and ("h" in options or "help" in options or (len(words) != 1 and "V" not in options)):
         context.err(f"{USAGE}\n")
         return LSF_FAILED
-    if "V" in options:
-        return show_help(context, table, options) or 0
+    show_help(context, table, options)
     remote, local = _lists(context)
     name, _, asked = words[0].partition("/")
     task = os.path.basename(name) if not asked else name

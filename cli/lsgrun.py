@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 
 from cli.client.context import Context, Fail, start
-from cli.client.options import read_command_options, show_help, table_of
+from cli.client.options import read_argv, read_command_options, table_of
 from cli.terminal.remote_task import chosen_hosts, run_task
 from cli.terminal.targets import read_hostfile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cli.client.options import Options
-
-TABLE = table_of("lsgrun")
+    from cli.client.options import Options, Table
 
 
 def run(context: Context) -> int:
     """Run the task on each host; the first exit code that is not 0. Raises Fail."""
-    options, words = read_command_options(TABLE, context.argv)
-    helped = show_help(context, TABLE, options)
-    if helped is not None:
-        return helped
-    hosts, words = _hosts(context, options, words)
-    words = words or [_typed(context)]
+    table = table_of("lsgrun")
+    options, words = read_argv(context, table, read=read_command_options)
+    hosts, words = _hosts(context, table, options, words)
+    words = words or [_typed(context, table)]
     mode = "Is" if "S" in options else "Ip" if "P" in options else "I"
     if "p" in options:
         return _at_once(context, hosts, words, "v" in options)
@@ -31,7 +27,7 @@ def run(context: Context) -> int:
     return next((code for code in codes if code), 0)
 
 
-def _hosts(context: Context, options: Options, words: list[str]) -> tuple[list[str], list[str]]:
+def _hosts(context: Context, table: Table, options: Options, words: list[str]) -> tuple[list[str], list[str]]:
     """-> (hosts, the command). ``-m`` takes all host names that follow it, quoted or not."""
     if "f" in options:
         return read_hostfile(context.path(str(options["f"]))), words
@@ -41,11 +37,11 @@ def _hosts(context: Context, options: Options, words: list[str]) -> tuple[list[s
             raise Fail("lsgrun: -m: no host is named")
         return hosts, words
     if "n" not in options and "R" not in options:
-        raise Fail(TABLE.usage())
+        raise Fail(table.usage())
     return chosen_hosts(context, "lsgrun", str(options.get("R", "")), str(options.get("n", "0"))), words
 
 
-def _typed(context: Context) -> str:
+def _typed(context: Context, table: Table) -> str:
     prompt = context.out if os.isatty(context.stdout) else context.err
     lines = []
     while True:
@@ -55,7 +51,7 @@ def _typed(context: Context) -> str:
             break
         lines.append(line.decode("utf-8", "replace").rstrip("\n"))
     if not "".join(lines).strip():
-        raise Fail(TABLE.usage())
+        raise Fail(table.usage())
     return "; ".join(line for line in lines if line.strip())
 
 

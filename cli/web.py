@@ -11,6 +11,7 @@ import sys
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, of_process
 from cli.local.folder import Folder, default_folder
+from cli.local.probe import link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 USUAL = "http://127.0.0.1:16880"
 LOOK_SECONDS = 5.0
-
-
-def link(address: str, token: str) -> str:
-    """The address that signs in."""
-    return f"{address.rstrip('/')}/login?link={token}"
 
 
 def parser(what: str) -> argparse.ArgumentParser:

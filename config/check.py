@@ -6,11 +6,10 @@ from config.model.cluster import GroupConfig, HostConfig, Limit, PartitionConfig
 from config.model.params import KILL_TIME, Params
 from config.model.problems import Place, Problems
 from config.model.queue import QueueConfig
-from config.model.values import Shares
+from config.model.values import SHARE_KEYWORDS, Shares
 from config.text.units import week_spans
 from config.values.names import base_host
 
-_SHARE_KEYWORDS = ("default", "others")
 PlaceOf = Callable[[str, str], Place]
 """Queue and parameter to where it stands."""
 
@@ -171,7 +170,7 @@ def check_groups(
         open_ended = "all" in group.members or any(member in groups for member in group.members)
         for member, _ in group.shares:
             bare = member.rstrip("@/")
-            if bare not in _SHARE_KEYWORDS and bare not in group.members and not open_ended:
+            if bare not in SHARE_KEYWORDS and bare not in group.members and not open_ended:
                 problems.warn(place, f"user group {name}: USER_SHARES: {member[:200]} is no member")
     for part in partitions:
         _check_twice(part.shares, places.get(part.name, Place("lsb.hosts", 0)), f"host partition {part.name}", problems)

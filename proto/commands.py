@@ -7,6 +7,9 @@ bsub and bmod are in a table of their own, as they have more to say about each.
 
 from __future__ import annotations
 
+LOCAL = "cli.lava"
+"""The module with the subcommands of lava that are about a cluster on this machine."""
+
 
 class Command:
     """One command. Options are names without their dash, in one text, in the order in which the usage shows them.
@@ -15,7 +18,7 @@ class Command:
     options of LSF that lava knows and has not.
     """
 
-    __slots__ = ("flags", "form", "help", "help_exit", "here", "loose", "module", "name", "refused", "valued", "words")
+    __slots__ = ("flags", "form", "help", "help_exit", "here", "loose", "module", "name", "native", "refused", "valued", "words")
     shows = False
     """Whether the master renders text for it (``lavad/queries``)."""
 
@@ -33,6 +36,7 @@ class Command:
         loose: str = "",
         form: str = "",
         help_exit: int = 255,
+        native: bool = False,
     ) -> None:
         self.name = name
         self.help = help
@@ -50,6 +54,8 @@ class Command:
         """The environment variable that sets the default columns; sent as an option of that name."""
         self.help_exit = help_exit
         """The exit status of ``-h``."""
+        self.native = native or self.module == "cli.listing"
+        """Whether it asks once and prints: no terminal, no program started. A server of the user may do that (``cli/native``)."""
 
     def options_sent(self) -> tuple[list[str], list[str]]:
         """(flags, options with a value) as the master gets them, without those of ``loose``."""
@@ -66,15 +72,65 @@ class Listing(Command):
     shows = True
 
 
+class Subcommand:
+    """``lava NAME``. ``main`` of its module is the subcommand, which gets its words, and its name too where several rows name the
+    module. A module of lavad is a program of its own (``of_lavad``): the commands must not import it.
+    """
+
+    __slots__ = ("help", "module", "name", "of_lavad")
+
+    def __init__(self, name: str, help: str, module: str = LOCAL, *, of_lavad: bool = False) -> None:
+        self.name = name
+        self.help = help
+        self.module = module
+        self.of_lavad = of_lavad
+
+
+_SUBCOMMANDS = (
+    Subcommand("up", "start a cluster (or what of it is not running) and print the exports for your shell"),
+    Subcommand("down", "end every process of the cluster, and its jobs"),
+    Subcommand("env", "print the exports for another terminal"),
+    Subcommand("status", "a line for each daemon; then what is wrong with the cluster, and what to do"),
+    Subcommand("run", "submit a job file: lava's own, or a manifest of a training job", "cli.jobs.run"),
+    Subcommand("jupyter", "JupyterLab as a job, and the address to open", "cli.live.jupyter"),
+    Subcommand("why", "why a job waits, and what would start it now; or why it ended", "cli.listing"),
+    Subcommand(
+        "explain",
+        "what a reason, an exit code, a refusal, a parameter or an option means",
+        "lavad.queries.explain.main",
+        of_lavad=True,
+    ),
+    Subcommand("stats", "what a job or an array asked for and used, and advice", "cli.listing"),
+    Subcommand("report", "what users, groups, projects and queues held, used and wasted; also as a page (--html)", "cli.listing"),
+    Subcommand("time-left", "seconds until a running job must end; inside a job, this one", "cli.listing"),
+    Subcommand("completion", "what bash, zsh or fish need to complete commands, jobs, queues and hosts", "cli.completion"),
+    Subcommand("man", "write the manual pages into a folder", "cli.manpages"),
+    Subcommand("top", "hosts, queues and running jobs, live", "cli.live.top"),
+    Subcommand("watch", "a job or an array until it ends: progress, ranks, output", "cli.live.watch"),
+    Subcommand("web", "print an address that signs you in to the page", "cli.web"),
+    Subcommand("token", "print a token for REST", "cli.web"),
+    Subcommand(
+        "whatif", "a trace, the history or the live jobs under other policies, hosts …", "lavad.replay.main", of_lavad=True
+    ),
+    Subcommand("replay", "make a cluster's scheduling decisions again from its history", "lavad.replay.repeat", of_lavad=True),
+    Subcommand("db", "check, backup, restore or upgrade the store", "lavad.database.main", of_lavad=True),
+    Subcommand("secret", "values that jobs get as variables (set, rm, ls)", "cli.secret"),
+    Subcommand("certs", "make certificates for the masters and hosts of a site"),
+)
+SUBCOMMANDS = {row.name: row for row in _SUBCOMMANDS}
+"""Of lava; ``lava NAME --help`` has their options."""
+
+
 _JOBS = "[job_ID | 0 | job_ID[index_list]] ..."
 _LISTED = "[job_ID | job_ID[index_list]] ..."
 _JOB = "job_ID | job_ID[index]"
+_MOVED = "job_ID | job_ID[index_list] [position]"
 
 
 _ROWS = (
     # -- jobs ----------------------------------------------------------------------------------------------------------
-    Command("bsub", "submit a job"),
-    Command("bmod", "change the options or the command of a job"),
+    Command("bsub", "submit a job", native=True),
+    Command("bmod", "change the options or the command of a job", native=True),
     Listing(
         "bjobs",
         "show jobs",
@@ -105,10 +161,20 @@ _ROWS = (
         here="M",
     ),
     Command("bpeek", "show the output of a job so far", "f", "m q J u g app", "[job_ID | job_ID[index]]"),
-    Command("bkill", "end jobs, or send them a signal", "l r b d cleanup", "s J q u m g app C sla stat", _JOBS, "sla cleanup"),
-    Command("bstop", "suspend jobs", "a d", "J q u m g app C N sla", _JOBS, "d N sla"),
-    Command("bresume", "resume suspended jobs", "", "J q u m g app C sla", _JOBS, "sla"),
-    Command("brequeue", "end jobs and queue them again under their ids", "d e r a H p", "J u m q g app C", _LISTED, "p"),
+    Command(
+        "bkill",
+        "end jobs, or send them a signal",
+        "l r b d cleanup",
+        "s J q u m g app C sla stat",
+        _JOBS,
+        "sla cleanup",
+        native=True,
+    ),
+    Command("bstop", "suspend jobs", "a d", "J q u m g app C N sla", _JOBS, "d N sla", native=True),
+    Command("bresume", "resume suspended jobs", "", "J q u m g app C sla", _JOBS, "sla", native=True),
+    Command(
+        "brequeue", "end jobs and queue them again under their ids", "d e r a H p", "J u m q g app C", _LISTED, "p", native=True
+    ),
     Command("bmig", "move running jobs to other hosts", "f d", "m J q u g app", _JOBS, "d"),
     Command("bchkpnt", "checkpoint jobs", "f k", "p m J q u g app", _JOBS),
     Command(
@@ -119,9 +185,9 @@ _ROWS = (
         "checkpoint_dir [job_ID | job_ID.index]",
         "f",
     ),
-    Command("bswitch", "move jobs to another queue", "", "J q u m g app a", "queue_name " + _JOBS),
-    Command("btop", "move a pending job towards the top of its queue", "u", "", "job_ID | job_ID[index_list] [position]"),
-    Command("bbot", "move a pending job towards the bottom of its queue", "u", "", "job_ID | job_ID[index_list] [position]"),
+    Command("bswitch", "move jobs to another queue", "", "J q u m g app a", "queue_name " + _JOBS, native=True),
+    Command("btop", "move a pending job towards the top of its queue", "u", "", _MOVED, native=True),
+    Command("bbot", "move a pending job towards the bottom of its queue", "u", "", _MOVED, native=True),
     Command(
         "bresize",
         "release slots of a running job, ask for more, or cancel that",
@@ -133,17 +199,15 @@ _ROWS = (
     Command("bwait", "wait until a dependency condition is met", "", "w t r"),
     Listing("bjdepinfo", "show what a job waits for, and what waits for it", "p l c", "r", _JOB, loose="r c"),
     Listing("bjdep", "show the conditions that a job waits for", "l", "", _JOB),
-    Listing(
-        "why", "lava why: why a job waits, what would start it now, and when it may start; or why it ended", "", "", _JOB + " ..."
-    ),
-    Listing("time-left", "lava time-left: seconds until a running job must end", "", "", "[job_ID]"),
+    Listing("why", SUBCOMMANDS["why"].help, "", "", _JOB + " ..."),
+    Listing("time-left", SUBCOMMANDS["time-left"].help, "", "", "[job_ID]"),
     Listing(
         "report",
-        "lava report: what was held, used and wasted of slots and GPUs, and how long jobs waited",
+        SUBCOMMANDS["report"].help,
         "csv html",
         "user project queue group by from to top",
     ),
-    Listing("stats", "lava stats: what jobs asked for and used, and advice", "", "", _JOB + " ..."),
+    Listing("stats", SUBCOMMANDS["stats"].help, "", "", _JOB + " ..."),
     Listing(
         "api",
         "what programs read, in JSON",
@@ -151,13 +215,13 @@ _ROWS = (
         "state user queue project host app group search array sort limit cursor by from to steps",
         "[name ...]",
     ),
-    Listing("status", "lava status: what is wrong with the cluster, in words", "", "", ""),
-    Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N"),
+    Listing("status", SUBCOMMANDS["status"].help, "", "", ""),
+    Command("bpost", "post a message to a job", "", "i d a N", _JOB, "N", native=True),
     Listing("bread", "show the messages of a job; -a FILE saves attached data", "w", "i a N", _JOB, "N", here="w", loose="a"),
     Listing("bstatus", "show or (-d) set the external status of a job", "l", "d J", _JOB, here="d", module="cli.bstatus"),
-    Command("bgadd", "add a job group", "", "L sla", "job_group_name", "sla"),
-    Command("bgdel", "remove job groups that have no jobs", "c", "u", "job_group_name | 0"),
-    Command("bgmod", "change the limit of a job group", "Ln", "L", "job_group_name"),
+    Command("bgadd", "add a job group", "", "L sla", "job_group_name", "sla", native=True),
+    Command("bgdel", "remove job groups that have no jobs", "c", "u", "job_group_name | 0", native=True),
+    Command("bgmod", "change the limit of a job group", "Ln", "L", "job_group_name", native=True),
     Listing("bjgroup", "show the job groups", "s N l", "u", "[/job_group ...]"),
     Command("blaunch", "start tasks on the hosts of this job"),
     Command("mpirun.lsf", "start a parallel program by the launcher of its MPI library", module="cli.mpirun_lsf"),
@@ -262,12 +326,8 @@ _ROWS = (
     Command("lava", "a cluster on this machine, job files, and what another configuration would do"),
 )
 COMMANDS = {row.name: row for row in _ROWS}
-OF_LAVA = ("why", "time-left", "report", "stats", "status")
-"""Rows that are subcommands: ``lava why`` …"""
+OF_LAVA = tuple(name for name in COMMANDS if name in SUBCOMMANDS)
+"""Rows that are subcommands, as the master renders their text: ``lava why`` …"""
 INSTALLED = tuple(name for name in COMMANDS if name not in (*OF_LAVA, "api"))
 """The names of the executables; ``api`` is for the page and REST."""
-NATIVE = (
-    *(name for name in INSTALLED if COMMANDS[name].module == "cli.listing"),
-    *("bsub", "bmod", "bkill", "bstop", "bresume", "brequeue", "bswitch", "btop", "bbot", "bpost", "bgadd", "bgdel", "bgmod"),
-)
-"""Those that ask once and print, which a server of the user may do (``cli/native``): no terminal, no program started."""
+NATIVE = tuple(name for name in INSTALLED if COMMANDS[name].native)

@@ -261,6 +261,9 @@ OPTIONS = (
 )
 # fmt: on
 
+MPI_LIBRARIES = ("openmpi", "intelmpi", "mpich")
+"""What ``-a`` may name besides ``mpi``: the MPI libraries whose own launcher ``mpirun.lsf`` starts, once."""
+
 SECRETS_FOLDER = ".lava/secrets"
 """Below the home folder: where ``lava secret set`` keeps the values that ``-secret`` names, a file each."""
 

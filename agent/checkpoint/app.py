@@ -9,23 +9,19 @@ Rule: the folder is looked at by a shepherd that is the job's user; the agent op
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from agent.launch.site import User
+from agent.starter.part.generations import GENERATION, MANIFEST
 from agent.starter.protocol.orders import FindFolders, FindGenerations
 
-_GENERATION = re.compile(r"gen-([0-9]{1,9})")
-MANIFEST = "MANIFEST"
 NAME = "app"
-
-
 _LOOK = "look "
 
 
 def newest(names: Iterable[str]) -> int:
     """The number of the newest generation among folders that have a MANIFEST, -1: none."""
-    return max((int(match[1]) for name in names if (match := _GENERATION.fullmatch(name))), default=-1)
+    return max((int(match[1]) for name in names if (match := GENERATION.fullmatch(name))), default=-1)
 
 
 def look(uid: str, user: User, folder: str, above: int | None, protocol: int) -> FindFolders | FindGenerations:

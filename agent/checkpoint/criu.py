@@ -9,9 +9,10 @@ import subprocess
 
 from agent.launch import checkpoints
 from agent.launch.checkpointing.criu.command import FOLDERS
+from agent.launch.checkpointing.program import CRIU
 from agent.launch.site import Site
 
-NAME = checkpoints.CRIU
+NAME = CRIU
 WITHIN = 60.0
 """Seconds; more than the trial takes until it gives up by itself, as nothing of it is left then."""
 _FOR_PYTHON = ("LD_LIBRARY_PATH",)

@@ -190,7 +190,7 @@ def part(
         found = _with_terminal(found, env, start, where, text, site)
     found = _with_program(found, env, order, made, site)
     found = _with_checkpoint(found, env, order, made, site)
-    found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, env, order, made, site)
+    found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, order, made, site)
     found = gpus.apart(found, text, start, cards)
     if text.gpu_mps:
         found = gpus.with_mps(found, text, start, cards, _mps_folder(order, site))
@@ -348,7 +348,7 @@ def _with_roles(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
     )
 
 
-def _with_tasks(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site) -> PartSpec:
+def _with_tasks(part: PartSpec, order: pb.Order, made: Compiled, site: Site) -> PartSpec:
     start, text = order.start, made.text
     if launch := frameworks.parse(text.launch):
         return _with_framework(part, launch, order, made, site)

@@ -22,8 +22,6 @@ APP = "app"
 """The job's program writes its checkpoints itself."""
 MPI = "mpi"
 """The launch of a job whose ranks lava starts."""
-CRIU = "criu"
-"""Its processes are dumped and restored."""
 KEPT = 2
 """LAVA_CHKPNT_KEEP where it is not set."""
 WAIT = 300
@@ -55,7 +53,7 @@ def method(text: pb.JobText, site: Site) -> str:
 
 def is_criu(text: pb.JobText, site: Site) -> bool:
     """Whether the job is checkpointed by ``criu``."""
-    return bool(text.checkpoint_folder) and method(text, site) == CRIU
+    return bool(text.checkpoint_folder) and method(text, site) == program.CRIU
 
 
 def timeout(site: Site) -> int:
@@ -76,9 +74,9 @@ def wrapped(argv: Sequence[str], text: pb.JobText, site: Site, key: int, again: 
     ``slots``: of an MPI job, whose ranks are then in one process tree.
     """
     found = method(text, site)
-    if found == APP or not (again or found == CRIU):
+    if found == APP or not (again or found == program.CRIU):
         return tuple(argv)
-    if found == CRIU and text.launch == MPI:
+    if found == program.CRIU and text.launch == MPI:
         argv = words("ranks", str(slots), *argv)
     return (*words("run", json.dumps(_asked(text, site, key) | {"again": again})), *argv)
 
@@ -175,8 +173,8 @@ def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
         "folder": checkpoint_folder(text, key),
         "method": found,
         "where": _setting(text, site, "LSB_ECHKPNT_METHOD_DIR") or site.conf.get("LSF_SERVERDIR", ""),
-        "network": found == CRIU and text.launch == MPI,
-        "criu": site.conf.get("LAVA_CRIU") or CRIU,
+        "network": found == program.CRIU and text.launch == MPI,
+        "criu": site.conf.get("LAVA_CRIU") or program.CRIU,
         "timeout": timeout(site),
         "keep_output": is_yes(text.env, "LSB_ECHKPNT_KEEP_OUTPUT") or site.yes("LSB_ECHKPNT_KEEP_OUTPUT"),
         "kept": _kept(text, site),

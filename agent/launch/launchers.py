@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from agent.launch.site import Site
 from agent.starter.protocol.part import BlaunchSpec
 from proto import agent_pb2 as pb
-
-NAMES = ("openmpi", "intelmpi", "mpich")
-"""What ``-a`` may name besides ``mpi``: the library that ``mpirun.lsf`` starts."""
+from proto.options import MPI_LIBRARIES
 
 _unresolved: list[str] = []
 
@@ -65,7 +63,7 @@ def shared(site: Site, uid: int, launch: str) -> dict[str, str]:
         # That root has a job at all is the site's decision (LSF_ROOT_USER), made before.
         for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):
             env[name] = env[f"{name}_CONFIRM"] = "1"
-    if launch in NAMES:
+    if launch in MPI_LIBRARIES:
         env["LAVA_MPI"] = launch
     return env
 

@@ -56,7 +56,7 @@ def of_host(order: pb.Order, text: pb.JobText, path: str, address: str, write: W
         places[f"/etc/volcano/{role.name}.host"] = write(names)[0]
     env = shared(peers, text, start)
     if text.framework in LAUNCHED:
-        env |= _mpi(hosts, files, start.hosts, address)
+        env |= _mpi(hosts, files)
     blaunch = any(role.kind for role in text.roles) or text.framework in LAUNCHED
     return RolePart(
         env,
@@ -141,7 +141,7 @@ def _worker_hosts(peers: list[Peer], text: pb.JobText, hosts: Hosts) -> list[str
     return [hosts[peer.place].host for peer in workers for _ in range(own or text.roles[peer.role].slots)]
 
 
-def _mpi(names: list[str], files: Files, hosts: Hosts, address: str) -> dict[str, str]:
+def _mpi(names: list[str], files: Files) -> dict[str, str]:
     """LSF's variables as a launcher reads them: the slots of the workers alone."""
     counts: dict[str, int] = {}
     for name in names:

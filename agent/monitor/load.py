@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import psutil
 
-INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
+from config.model.values import LOAD_INDICES
+
 MB = 1 << 20
 _SHORTEST = 0.2
 """Seconds between looks at counters: over less, a rate is noise."""
@@ -52,7 +53,7 @@ class LoadSampler:
             "swp": psutil.swap_memory().free / MB,
             "mem": memory.available / MB,
         }
-        return {name: round(float(values[name]), 4) for name in INDICES}
+        return {name: round(float(values[name]), 4) for name in LOAD_INDICES}
 
     def _count_queue(self, now: float, r1m: float) -> None:
         """r15s: the mean of the run queues seen; the sampling thread itself is not counted."""

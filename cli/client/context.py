@@ -26,6 +26,14 @@ class Fail(Exception):
         self.status = status
 
 
+class Done(Exception):
+    """The command ends with ``status``: one of its options said all that it was to do, and that is done."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__()
+        self.status = status
+
+
 class Refused(Fail):
     """The master refuses, in LSF's words. ``retry``: seconds after which it may be asked again, 0: it need not be."""
 
@@ -163,6 +171,8 @@ def finish(run: Callable[[Context], int], context: Context) -> int:
 def _finished(run: Callable[[Context], int], context: Context) -> int:
     try:
         return run(context)
+    except Done as done:
+        return done.status
     except Fail as fail:
         if fail.text:
             context.err(readable(fail.text) + "\n")
@@ -187,32 +197,3 @@ def start(run: Callable[[Context], int], argv: list[str] | None) -> int:
         return finish(run, of_process(argv))
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def with_standard_files(run: Callable[[list[str]], int], words: list[str]) -> int:
-    """Run what prints by Python's own means; its exit status. A standard file that is closed takes or gives nothing, and output
-    for which there is no room is said to have none, in one line.
-    """
-    import sys
-
-    for fd, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:  # the next file that is opened would get its number
-            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
-            os.set_inheritable(fd, True)
-            setattr(sys, name, os.fdopen(fd, "w" if fd else "r", closefd=False))
-    try:
-        try:
-            status = run(words)
-        except SystemExit as ended:  # argparse, which has said why
-            status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-        sys.stdout.flush()
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        # what Python still has of it would fail once more at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            return BROKEN_PIPE
-        sys.stderr.write(f"output: {error.strerror}\n")
-        return LSF_FAILED
-    return status

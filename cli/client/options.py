@@ -6,11 +6,14 @@ value may be glued to a letter (``-n4``, ``-Rspan[hosts=1]``) where the word cou
 
 from __future__ import annotations
 
-from cli.client.context import Context, Fail
+from cli.client.context import LSF_FAILED, Context, Done, Fail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Options = dict[str, str | bool | list[str]]
+    Read = Callable[["Table", list[str]], tuple[Options, list[str]]]
 
 
 WHY_NOT = {
@@ -212,8 +215,29 @@ def _stray_format(table: Table, rest: list[str]) -> str:
     raise Fail(f"{table.command}: option requires an argument -- 'o'\n{table.usage()}")
 
 
-def show_help(context: Context, table: Table, options: Options, status: int = 255) -> int | None:
-    """Do ``-h``, ``--help`` and ``-V``: their exit status, or None where none was given.
+def read_argv(
+    context: Context,
+    table: Table,
+    least: int = 0,
+    most: int | None = None,
+    *,
+    argv: list[str] | None = None,
+    read: Read = read_letters,
+    status: int = LSF_FAILED,
+) -> tuple[Options, list[str]]:
+    """(options, other words) of the caller, or of ``argv``, which are ``least`` to ``most`` words (None: any number).
+
+    Does what ``show_help`` does, and raises Fail with the usage for another number of words.
+    """
+    options, words = read(table, context.argv if argv is None else argv)
+    show_help(context, table, options, status)
+    if len(words) < least or (most is not None and len(words) > most):
+        raise Fail(table.usage())
+    return options, words
+
+
+def show_help(context: Context, table: Table, options: Options, status: int = LSF_FAILED) -> None:
+    """Do ``-h``, ``--help`` and ``-V``, and raise Done then.
 
     ``-h`` is LSF's: the usage on standard error, and mostly 255; ``--help`` says what each option does, on standard output.
     """
@@ -221,19 +245,22 @@ def show_help(context: Context, table: Table, options: Options, status: int = 25
         from proto.help.lookup import shown
 
         context.out(shown(table.command) or table.usage() + "\n")
-        return 0
+        raise Done(0)
     if "h" in options or "help" in options:
         context.err(table.usage() + "\n")
-        return status
+        raise Done(status)
     if "V" in options:
-        from cli.client.client import read_conf
-        from proto.version import PRODUCT
+        show_version(context)
+        raise Done(0)
 
-        try:
-            conf = read_conf(context)
-        except Fail:
-            conf = {}
-        # a site may say what tools that look for LSF's own line are to read
-        context.err((conf.get("LSF_COMPAT_VERSION") or PRODUCT) + "\n")
-        return 0
-    return None
+
+def show_version(context: Context) -> None:
+    """``-V``; a site may say what tools that look for LSF's own line are to read."""
+    from cli.client.client import read_conf
+    from proto.version import PRODUCT
+
+    try:
+        conf = read_conf(context)
+    except Fail:
+        conf = {}
+    context.err((conf.get("LSF_COMPAT_VERSION") or PRODUCT) + "\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Refused
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.selection import report, selected
 
 TYPE_CHECKING = False
@@ -38,10 +38,7 @@ def run_control(
     to, with %s for its id, or makes that line.
     """
     table = table_of(command)
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
+    options, words = read_argv(context, table)
     asked = frame(options, words)
     select = selected(options, words, table, NEEDED)
     ok = Client(context, read_conf(context)).change({**asked, "jobs": select})

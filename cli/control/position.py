@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused
-from cli.client.options import read_letters, show_help, table_of
+from cli.client.options import read_argv, table_of
 from cli.control.selection import check_id
 
 
 def run_place(context: Context, command: str, top: bool) -> int:
     """Move the job and print the position, as LSF does on stderr; the exit status."""
-    table = table_of(command)
-    options, words = read_letters(table, context.argv)
-    helped = show_help(context, table, options)
-    if helped is not None:
-        return helped
-    if not 1 <= len(words) <= 2:
-        raise Fail(table.usage())
+    options, words = read_argv(context, table_of(command), 1, 2)
     job = check_id(words[0])
     place = words[1] if len(words) == 2 else "1"
     if not (place.isascii() and place.isdigit() and int(place) > 0):

@@ -101,9 +101,7 @@ def run(context: Context) -> int:
     table = bsub_table("lava run")
     try:
         given, names, dry, variables = _words(context, table)
-        helped = show_help(context, table, given)
-        if helped is not None:
-            return helped
+        show_help(context, table, given)
         if not names:
             raise Fail("lava run: give a job file, or - for standard input")
         if names.count("-") > 1:

@@ -65,9 +65,7 @@ def run(context: Context) -> int:
         at = words.index("--")
         words, extra = words[:at], words[at + 1 :]
     given, command = read_command_options(table, words)
-    helped = show_help(context, table, given)
-    if helped is not None:
-        return helped
+    show_help(context, table, given)
     refuse_left_out("lava jupyter", given)
     if command:
         raise Fail(f"lava jupyter: {command[0]}: words for JupyterLab come after --")

@@ -18,8 +18,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from proto.revoked import FILE
+
 AUTHORITY_DAYS, MEMBER_DAYS = 3650, 825
-MASTER, REVOKED, ISSUED = "master", "ca.crl", "issued"
+MASTER, ISSUED = "master", "issued"
 Authority = tuple[ec.EllipticCurvePrivateKey, str]
 """Its key and name."""
 
@@ -118,7 +120,7 @@ def revoke(folder: Path, cluster: str, hosts: list[str]) -> Path:
     Gives the list's path: it goes to LAVA_TLS_DIR of the masters and of all hosts. Raises OSError, ValueError.
     """
     key, issuer = _authority(folder, cluster)
-    path = folder / REVOKED
+    path = folder / FILE
     now = datetime.now(UTC)
     former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
     serials = {serial for name, serial in _issued(folder) if name in hosts}

@@ -6,8 +6,7 @@ import os
 
 from cli.local.daemons import find_pid, start
 from cli.local.folder import Folder
-from cli.local.probe import ask_once
-from cli.web import link
+from cli.local.probe import ask_once, link
 
 LONGEST = 12 * 3600
 """Seconds for which the address signs in."""

@@ -1,4 +1,6 @@
-"""One query to one socket, without waiting for a master: whether it serves, and in which state the hosts are."""
+"""One query to one socket, without waiting for a master: whether it serves, and in which state the hosts are. The address that
+signs in by a token got so.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +42,8 @@ def query(path: Path, command: str, options: Frame) -> str | None:
     """What a query prints on stdout; None if no master serves there."""
     answers = ask_once(path, {"ask": "query", "command": command, "options": options, "words": []})
     return "".join(str(answer["out"]) for answer in answers if "out" in answer) if answers else None
+
+
+def link(address: str, token: str) -> str:
+    """The address of a page that signs in whoever has this token, which a master gave."""
+    return f"{address.rstrip('/')}/login?link={token}"

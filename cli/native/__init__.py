@@ -1,3 +1,4 @@
 """Commands without the start of Python: ``front.c`` and what belongs to it are the executable, ``server.py`` the process of the
-user that has the commands loaded. Both are optional (docs/native.md). May import everything of cli.
+user that has the commands loaded. Both are optional (docs/native.md). May import client; the server
+loads the commands by their names.
 """

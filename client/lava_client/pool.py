@@ -346,7 +346,7 @@ class Pool:
         place = future.place
         with open(place.batch, "rb") as file:
             blob = worker.read_call(file, place.number)[1]
-        self._over(future, keep=True)
+        self._over(future)
         place.blob, place.batch = blob, ""
         with self._changed:
             self._through_lava = True
@@ -363,8 +363,8 @@ class Pool:
             self._waiting.append(future)
             self._changed.notify_all()
 
-    def _over(self, future: CallFuture[Any], keep: bool = False) -> None:
-        """Forget a call; ``keep``: it goes on in another way."""
+    def _over(self, future: CallFuture[Any]) -> None:
+        """Forget a call, or the way it went: it may go on in another."""
         place = future.place
         if place.batch:
             folder.forget(place.batch, place.number, self.wish.ranks)

@@ -11,6 +11,15 @@ from enum import StrEnum
 
 import msgspec
 
+LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
+"""LSF's own, in the order in which it shows and numbers them."""
+INDEX_ALIASES = {"cpu": "r1m", "login": "ls", "swap": "swp", "idle": "it"}
+"""Other names of some."""
+SHARE_KEYWORDS = ("default", "others")
+"""Names in shares that stand for users who are not named."""
+SUBFACTORS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}
+"""Factors of APS_PRIORITY that have others below them; FS has none."""
+
 
 class Limits(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Resource limits of one job, RUNLIMIT to THREADLIMIT. None is unlimited."""

@@ -16,12 +16,11 @@ from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
 from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import INDEX_ALIASES, LOAD_INDICES
 from config.read.hosts import check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
-    INDEX_ALIASES,
-    LOAD_INDICES,
     NORMAL,
     read_applications,
     read_queues,

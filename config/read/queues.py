@@ -5,15 +5,12 @@ from msgspec.structs import replace
 
 from config.model.problems import Place, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
-from config.model.values import Chkpnt, JobAction, JobControl, Limits, Thresholds, why_not_method
+from config.model.values import INDEX_ALIASES, Chkpnt, JobAction, JobControl, Limits, Thresholds, why_not_method
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Fields, fill, shortened
 from config.values.parameters import APPLICATION, LIMIT_NAMES, QUEUE
 from config.values.share import Owned
-
-LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
-INDEX_ALIASES = {"cpu": "r1m", "login": "ls", "swap": "swp", "idle": "it"}
 
 NORMAL = QueueConfig(
     name="normal",

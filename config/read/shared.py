@@ -7,7 +7,8 @@ import msgspec
 
 from config.model.cluster import HostConfig, HostModel, ResourceConfig, ResourceInstance
 from config.model.problems import Place, Problems
-from config.read.queues import INDEX_ALIASES, LOAD_INDICES, name_is_good
+from config.model.values import INDEX_ALIASES, LOAD_INDICES
+from config.read.queues import name_is_good
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Fields, Table, fill, report_unknown, shortened

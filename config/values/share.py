@@ -4,10 +4,9 @@ import os
 import re
 from typing import Any, NamedTuple
 
-from config.model.values import Aps
+from config.model.values import SUBFACTORS, Aps
 from config.values.values import Scope, number
 
-SUBFACTORS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}
 FACTORS = ("FS", *SUBFACTORS, *(name for names in SUBFACTORS.values() for name in names))
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 3600.0}
 _RESOURCES = {"slots": "slots", "mem": "mem", "gpus": "gpus", "ngpus": "gpus", "ngpus_physical": "gpus"}

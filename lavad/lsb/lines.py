@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from config.model.values import LOAD_INDICES
 from lavad.core import events as ev
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
-from lavad.core.job.spec import JobText, Spec
+from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.lsb.write import (
@@ -38,8 +39,6 @@ EVENTS, ACCOUNTS = "lsb.events", "lsb.acct"
 MOST_TEXT = 16 << 20
 """Bytes of texts of jobs, as the store has them, that are read at once, unless one has more: a command alone may have 1 MiB."""
 KEPT_OWNERS = 100_000
-NO_TEXT = JobText(command="")
-_LOAD_INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 _QUEUE_CODES = {"qopen": 1, "qclose": 2, "qact": 3, "qinact": 4}
 _DONE_POST = 0x80
 """Added to a job's state once its post-execution command is done as well."""
@@ -329,7 +328,7 @@ def _job_message(_: Lines, event: ev.MessagePosted) -> str:
 @logs(ev.MasterStarted)
 def _master_started(_: Lines, event: ev.MasterStarted) -> str:
     started = record("MBD_START", event.at, [event.host, "lava", 0, 0])
-    return started + record("LOAD_INDEX", event.at, [len(_LOAD_INDICES), *_LOAD_INDICES])
+    return started + record("LOAD_INDEX", event.at, [len(LOAD_INDICES), *LOAD_INDICES])
 
 
 @logs(ev.QueueSwitched)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
-from lavad.core.cluster.cluster import Cluster
 from lavad.core.plan.volatile import PartUsage, SoftUpdate
 from proto.records import Sample
 
@@ -61,10 +60,6 @@ class UsageHistory:
         """Of jobs that are over."""
         for key in keys:
             self._series.pop(key, None)
-
-    def keep_live(self, cluster: Cluster) -> None:
-        """Forget what is not in this cluster, which has come anew."""
-        self.forget([key for key in self._series if key not in cluster.jobs.rows])
 
     def of(self, key: int) -> list[Sample]:
         """The samples of a job, oldest first."""

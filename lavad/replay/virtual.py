@@ -13,6 +13,7 @@ from itertools import count
 
 import msgspec
 
+from config.model.values import LOAD_INDICES
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.control.by_time import decay_rusage
@@ -57,14 +58,7 @@ Lives = Callable[[Job], Life]
 
 def idle_load(facts: Facts) -> dict[str, float]:
     """The load of an idle host, so that only reservations count."""
-    return {
-        "r15s": 0.0,
-        "r1m": 0.0,
-        "r15m": 0.0,
-        "ut": 0.0,
-        "pg": 0.0,
-        "io": 0.0,
-        "ls": 0.0,
+    return dict.fromkeys(LOAD_INDICES, 0.0) | {
         "it": 1000.0,
         "tmp": float(facts.max_tmp),
         "swp": float(facts.max_swap),
@@ -136,7 +130,7 @@ class Virtual:
         while self._ends and self._ends[0][0] <= self.now:
             at, _, key, uid = heapq.heappop(self._ends)
             if self._until.get(uid) == at:
-                self._end(key, uid)
+                self._end(key)
         while self._deeds and self._deeds[0][0] <= self.now:
             self._deed(heapq.heappop(self._deeds)[2])
         if self.cluster.use.decaying:
@@ -220,7 +214,7 @@ class Virtual:
         until = self._until[job.run.uid] = self.now + left
         heapq.heappush(self._ends, (until, next(self._numbers), job.key, job.run.uid))
 
-    def _end(self, key: int, uid: str) -> None:
+    def _end(self, key: int) -> None:
         """A job has run its time."""
         job = self.cluster.jobs.rows[key]
         life = self._lives(job)

@@ -34,7 +34,8 @@ from lavad.hosts.peek_service import PeekService
 from lavad.local_time import local_time
 from lavad.queries.frame.terminal import shown
 from lavad.replica.replicas import QueryProcess
-from lavad.rpc.store_growth import Decide, StoreGrowth
+from lavad.requests import Decide
+from lavad.rpc.store_growth import StoreGrowth
 from lavad.rpc.submissions import Submissions
 from lavad.rpc.tokens import Tokens
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay

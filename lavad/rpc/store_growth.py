@@ -15,8 +15,8 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import is_admin
+from lavad.requests import Decide
 
-Decide = Callable[[Cluster, float], Decided]
 MB = 10**6
 HOUR = 3600.0
 OF_EVENT = 300

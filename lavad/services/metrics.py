@@ -31,11 +31,11 @@ from lavad.core.lang.ids import show
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.services.metrics_address import is_loopback, split_address
+from proto.revoked import FILE
 
 log = logging.getLogger(__name__)
 
 BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10_000.0, 100_000.0)
-REVOKED = "ca.crl"
 LISTED = 1000
 """Parallel jobs that have a rank count of their own; more would make the page long."""
 _JOB = ("kind", "queue")
@@ -337,7 +337,7 @@ class Server:
             self._refuse_revoked(context)
 
     def _refuse_revoked(self, context: ssl.SSLContext) -> None:
-        revoked = Path(self._tls_folder, REVOKED)
+        revoked = Path(self._tls_folder, FILE)
         if revoked.exists():
             context.load_verify_locations(cafile=revoked)
             context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF

@@ -113,7 +113,7 @@ def command_frame(frame: bytes) -> CommandFrame:
 def job_text(order: TextOrder, of_class: TextMessage, env: TextMessage) -> TextMessage:
     """Everything about a job that is equal for all its parts and elements: ``class_text``, ``env_text``, and what is its own."""
     # what is empty is not written anyway, and is most of it
-    own = {name: value for name, value in _own_fields(order).items() if value}
+    own = {name: value for name, value in own_fields(order).items() if value}
     return b"".join((of_class, env, pb.JobText(**own).SerializeToString()))
 
 
@@ -125,7 +125,7 @@ def env_text(env: Mapping[str, str]) -> TextMessage:
 @lru_cache(maxsize=64)
 def class_text(spec: Spec, settings: RunSettings) -> TextMessage:
     """What the texts of many jobs have in common beside it."""
-    return pb.JobText(**_class_fields(spec, settings)).SerializeToString()
+    return pb.JobText(**class_fields(spec, settings)).SerializeToString()
 
 
 def no_text(number: int) -> TextMessage:
@@ -133,13 +133,8 @@ def no_text(number: int) -> TextMessage:
     return pb.JobText(id=number).SerializeToString()
 
 
-def text_fields(order: TextOrder, env: Mapping[str, str]) -> Fields:
-    """The fields of the message; of one that several have, that of the settings is sent, else that of the text."""
-    return _class_fields(order.spec, order.settings) | {"env": env} | _own_fields(order)
-
-
-def _class_fields(spec: Spec, settings: RunSettings) -> Fields:
-    """Those that follow from the class of the job and the host; none of ``_own_fields``, as an empty one would not replace it."""
+def class_fields(spec: Spec, settings: RunSettings) -> Fields:
+    """Those that follow from the class of the job and the host; none of ``own_fields``, as an empty one would not replace it."""
     found: Fields = {}
     for record in (spec, spec.policy, settings):
         found |= fields_of(record, pb.JobText)
@@ -161,7 +156,7 @@ _SETTLED = _names(JobText, pb.JobText.DESCRIPTOR).keys() & _OF_SETTINGS
 """What the settings say instead of the text, as a queue or an application profile may have it."""
 
 
-def _own_fields(order: TextOrder) -> Fields:
+def own_fields(order: TextOrder) -> Fields:
     text = order.text
     found = fields_of(text, pb.JobText)
     for name in _SETTLED:

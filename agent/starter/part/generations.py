@@ -25,14 +25,14 @@ DAMAGED = ".damaged"
 """Ends the name of a generation that was set aside."""
 MOST_MANIFEST = 16 << 20
 MOST_FILES = 1_000_000
-_GENERATION = re.compile(r"gen-([0-9]{1,9})")
+GENERATION = re.compile(r"gen-([0-9]{1,9})")
 _CHUNK = 4 << 20
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def numbers(folder: str) -> list[int]:
     """The generations that have a manifest, newest first; OSError when the folder cannot be read."""
-    names = (match for name in os.listdir(folder) if (match := _GENERATION.fullmatch(name)))
+    names = (match for name in os.listdir(folder) if (match := GENERATION.fullmatch(name)))
     return sorted((int(match[1]) for match in names if os.path.lexists(os.path.join(folder, match[0], MANIFEST))), reverse=True)
 
 

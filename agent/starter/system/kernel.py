@@ -20,7 +20,6 @@ _LOOK = os.WEXITED | os.WNOHANG | os.WNOWAIT
 _CALL_NUMBER = {"x86_64": 247, "aarch64": 95, "riscv64": 95}.get(platform.machine(), 0)
 _RUSAGE = struct.Struct("=qqqqq")
 _SIGINFO = struct.Struct("=iiiiiii")
-_NOTHING = bytes(128)
 _FALLOC_FL_KEEP_SIZE = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
-from lavad.core.events.records import attempt_of, live_job, put, record_of, staying
+from lavad.core.events.records import attempt_of, live_job, put, record_of, staying, staying_attempt
 from lavad.core.job.checkpoints import Checkpoints, Generation, brought, failed, made, staged, to_copy
 from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
@@ -201,8 +201,7 @@ class SignalHandled(JobEvent, frozen=True, tag="WishGranted"):
 
 @folds(SignalHandled)
 def _signal_handled(cluster: Cluster, event: SignalHandled) -> None:
-    job = staying(cluster, event)
-    run = attempt_of(job, event.attempt)
+    job, run = staying_attempt(cluster, event, event.attempt)
     pending_signals = tuple(pending for pending in run.pending_signals if pending.number != event.number)
     cluster.jobs.put(job.key, replace(job, run=replace(run, pending_signals=pending_signals)))
 
@@ -245,8 +244,7 @@ class CheckpointPeriodSet(JobEvent, frozen=True):
 
 @folds(CheckpointPeriodSet)
 def _checkpoint_period_set(cluster: Cluster, event: CheckpointPeriodSet) -> None:
-    job = staying(cluster, event)
-    run = attempt_of(job, event.attempt)
+    job, run = staying_attempt(cluster, event, event.attempt)
     told = {**dict(run.amended), "checkpoint_period": str(event.period)}
     known = replace(
         job.checkpoints or Checkpoints(),
@@ -330,8 +328,7 @@ class RusageDecayed(JobEvent, frozen=True, tag="ReservationFaded"):
 
 @folds(RusageDecayed)
 def _rusage_decayed(cluster: Cluster, event: RusageDecayed) -> None:
-    job = staying(cluster, event)
-    run = attempt_of(job, event.attempt)
+    job, run = staying_attempt(cluster, event, event.attempt)
     changes = [decayed(part.reserved, part.decays, event.at - run.dispatched) for part in run.parts]
     parts = tuple(
         replace(part, reserved=reserved, decays=decays) for part, (reserved, decays) in zip(run.parts, changes, strict=True)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds
-from lavad.core.events.records import attempt_of, staying
+from lavad.core.events.records import attempt_of, staying, staying_attempt
 from lavad.core.job.job import Attempt, End, Job, TaskRun
 from lavad.core.job.places import places_of
 from lavad.core.lang.states import JobState, PartState, TaskState
@@ -54,8 +54,7 @@ class GangReleased(JobEvent, frozen=True):
 
 @folds(GangReleased)
 def _gang_released(cluster: Cluster, event: GangReleased) -> None:
-    job = staying(cluster, event)
-    run = attempt_of(job, event.attempt)
+    job, run = staying_attempt(cluster, event, event.attempt)
     parts = tuple(replace(p, state=PartState.STARTING) if p.state is PartState.PREPARED else p for p in run.parts)
     cluster.jobs.put(job.key, replace(job, run=replace(run, parts=parts)))
 

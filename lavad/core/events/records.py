@@ -35,6 +35,12 @@ def attempt_of(job: Job, number: int) -> Attempt:
     return job.run
 
 
+def staying_attempt(cluster: Cluster, event: JobEvent, number: int) -> tuple[Job, Attempt]:
+    """The record of the job as ``staying``, and its current attempt, which ``number`` has to be; raises IllegalMove."""
+    job = staying(cluster, event)
+    return job, attempt_of(job, number)
+
+
 def array_of(cluster: Cluster, key: int) -> Array:
     array = cluster.arrays.rows.get(job_of(key))
     if array is None:

@@ -12,14 +12,9 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
-from lavad.core.events.records import attempt_of, staying
+from lavad.core.events.records import staying_attempt
 from lavad.core.job import resize
-from lavad.core.job.job import Attempt, End, Job, Placed, Resize
-
-
-def _found(cluster: Cluster, event: JobGrew | JobShrank | JobResized | PartLeft | ResizeAsked) -> tuple[Job, Attempt]:
-    job = staying(cluster, event)
-    return job, attempt_of(job, event.attempt)
+from lavad.core.job.job import Attempt, End, Placed, Resize
 
 
 class JobGrew(JobEvent, frozen=True):
@@ -38,7 +33,7 @@ class JobGrew(JobEvent, frozen=True):
 
 @folds(JobGrew)
 def _job_grew(cluster: Cluster, event: JobGrew) -> None:
-    job, run = _found(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     run = resize.grown(run, event.parts, event.at)
     under_way = Resize(number=event.number, grow=True, parts=event.parts, at=event.at, command=event.command)
     cluster.jobs.put(job.key, replace(job, run=replace(run, resize=under_way, resizes=event.number)))
@@ -63,7 +58,7 @@ class JobShrank(JobEvent, frozen=True):
 
 @folds(JobShrank)
 def _job_shrank(cluster: Cluster, event: JobShrank) -> None:
-    job, run = _found(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     cluster.jobs.put(job.key, replace(job, run=shrank(run, event)))
 
 
@@ -93,7 +88,7 @@ class JobResized(JobEvent, frozen=True):
 
 @folds(JobResized)
 def _job_resized(cluster: Cluster, event: JobResized) -> None:
-    job, run = _found(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     cluster.jobs.put(job.key, replace(job, run=resized(run, event)))
 
 
@@ -121,7 +116,7 @@ class PartLeft(JobEvent, frozen=True):
 
 @folds(PartLeft)
 def _part_left(cluster: Cluster, event: PartLeft) -> None:
-    job, run = _found(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     cluster.jobs.put(job.key, replace(job, run=left(run, event)))
 
 
@@ -147,6 +142,6 @@ class ResizeAsked(JobEvent, frozen=True):
 
 @folds(ResizeAsked)
 def _resize_asked(cluster: Cluster, event: ResizeAsked) -> None:
-    job, run = _found(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     run = replace(run, wanted=(event.least, event.most), command=event.command, grow_after=0.0)
     cluster.jobs.put(job.key, replace(job, run=run))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
-from lavad.core.events.records import attempt_of, staying
+from lavad.core.events.records import staying_attempt
 from lavad.core.job.job import Attempt, End, Job
 from lavad.core.lang.states import TaskState, TermReason
 
@@ -19,11 +19,6 @@ def with_task(run: Attempt, rank: int, **changes: object) -> Attempt:
         raise IllegalMove(f"attempt {run.number} has no task {rank}")
     tasks = run.tasks
     return replace(run, tasks=(*tasks[:rank], replace(tasks[rank], **changes), *tasks[rank + 1 :]))
-
-
-def _job(cluster: Cluster, event: TaskStarted | TaskEnded | TaskRetried | JobJudged) -> tuple[Job, Attempt]:
-    job = staying(cluster, event)
-    return job, attempt_of(job, event.attempt)
 
 
 class TaskStarted(JobEvent, frozen=True):
@@ -41,7 +36,7 @@ class TaskStarted(JobEvent, frozen=True):
 
 @folds(TaskStarted)
 def _task_started(cluster: Cluster, event: TaskStarted) -> None:
-    job, run = _job(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     run = with_task(run, event.rank, number=event.number, state=TaskState.RUNNING, at=event.at, pid=event.pid)
     cluster.jobs.put(job.key, replace(job, run=run))
 
@@ -61,7 +56,7 @@ class TaskEnded(JobEvent, frozen=True):
 
 @folds(TaskEnded)
 def _task_ended(cluster: Cluster, event: TaskEnded) -> None:
-    job, run = _job(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     cluster.jobs.put(job.key, replace(job, run=ended(run, event)))
 
 
@@ -85,7 +80,7 @@ class TaskRetried(JobEvent, frozen=True):
 
 @folds(TaskRetried)
 def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
-    job, run = _job(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
     cluster.jobs.put(job.key, _again(job, run, event.at, event.why))
 
@@ -106,7 +101,7 @@ class JobJudged(JobEvent, frozen=True):
 
 @folds(JobJudged)
 def _job_judged(cluster: Cluster, event: JobJudged) -> None:
-    job, run = _job(cluster, event)
+    job, run = staying_attempt(cluster, event, event.attempt)
     leave = cluster.specs.rows[job.spec].policy.clean == "none" and not event.end.status
     run = replace(run, verdict=event.end, judged=True, leave=leave, again=event.again)
     job = _again(job, run, event.at, event.again) if event.again else replace(job, run=run)

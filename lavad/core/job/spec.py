@@ -226,3 +226,7 @@ class JobText(msgspec.Struct, frozen=True, omit_defaults=True):
     """``-eptl``."""
     host_file: str = ""
     """``-hostfile``: its name; its contents are part of the requirement."""
+
+
+NO_TEXT = JobText(command="")
+"""In place of one that is not there."""

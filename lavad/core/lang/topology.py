@@ -61,14 +61,3 @@ def parse_topology(text: str) -> Topology | None:
         seen.update(cpus)
         cores.append((int(match[1]), int(match[2]), int(match[3]), cpus))
     return Topology(cores) if cores else None
-
-
-def regular(sockets: int, nodes: int, cores: int, threads: int) -> str:
-    """The text of a host with so many NUMA nodes a socket, cores a node and threads a core; numbered as Linux does."""
-    total = sockets * nodes * cores
-    words = []
-    for at in range(total):
-        node = at // cores
-        cpus = ",".join(str(at + total * thread) for thread in range(threads))
-        words.append(f"{node // nodes}.{node}.{at}:{cpus}")
-    return " ".join(words)

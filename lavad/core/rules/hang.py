@@ -57,7 +57,7 @@ def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
         if known is None or known.host != host or known.root != task.pid:
             ranks[task.rank] = known = Rank(host, task.pid, task.pid, usage.at, task.cpu, now)
         elif usage.at > known.at:
-            _move(known, task, usage.at, now)
+            _move(known, task, usage.at)
         known.heard = now
         stopped = task.state in ("T", "t")
         if known.stopped and not stopped:
@@ -66,7 +66,7 @@ def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
         known.waits, known.pid = task.waits, task.wait_pid or task.pid
 
 
-def _move(rank: Rank, task: TaskUsage, at: float, now: float) -> None:
+def _move(rank: Rank, task: TaskUsage, at: float) -> None:
     rate = (task.cpu - rank.cpu) / (at - rank.at)
     gpu = task.gpu_util >= GPU_ACTIVE
     rank.idle = (rank.idle or rank.heard) if rate < IDLE and not gpu else 0.0

@@ -132,7 +132,7 @@ class Limits:
             caps = (limit.hosts or limit.per_host) and (limit.resources or limit.mem is not None)
             if caps and self.book.on_host(at, host) and self.book.applies(at, spec):
                 where = host if limit.per_host else ""
-                taken = self._sum(at, limit, spec, where).amounts
+                taken = self._sum(at, spec, where).amounts
                 for name, cap in self._caps(limit, where).items():
                     yield name, cap - taken[name], LIMIT_RESOURCE + at
 
@@ -149,7 +149,7 @@ class Limits:
                 continue
             if host and not self.book.on_host(at, host):
                 continue
-            taken = self._sum(at, limit, spec, host if limit.per_host else "").amounts
+            taken = self._sum(at, spec, host if limit.per_host else "").amounts
             for name, cap in limit.resources:
                 if each.get(name):
                     room = min(room, (int((cap - taken[name] + 1e-6) // each[name]), LIMIT_RESOURCE + at))
@@ -192,13 +192,13 @@ class Limits:
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
             caps = self._caps(limit, host)
-            reason = _why_not_sum(at, limit, caps, self._sum(at, limit, spec, host), spec, mine, self._starts)
+            reason = _why_not_sum(at, limit, caps, self._sum(at, spec, host), spec, mine, self._starts)
             if reason:
                 return reason
         return 0
 
     def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str) -> Room:
-        sum_ = self._sum(at, limit, spec, host if limit.per_host else "")
+        sum_ = self._sum(at, spec, host if limit.per_host else "")
         room = _NONE
         if limit.slots is not None:
             room = (limit.slots - sum_.slots, LIMIT_SLOTS + at)
@@ -209,7 +209,7 @@ class Limits:
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
-    def _sum(self, at: int, limit: Limit, spec: Spec, host: str) -> Sum:
+    def _sum(self, at: int, spec: Spec, host: str) -> Sum:
         self._count()
         return self._sums[at, self.book.counted(at, spec), host]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 
 from config.model.cluster import Limit
+from config.model.values import LOAD_INDICES
 from lavad.core.site.conf import Conf
 
 
@@ -176,12 +177,10 @@ LIMIT_JOBS = 20_000
 LIMIT_RESOURCE = 30_000
 _PER_LIMIT = 10_000
 
-INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
-
 
 def index_names(conf: Conf) -> tuple[str, ...]:
     """Resources in the order in which reasons number them: LSF's load indices, then those of lsf.shared."""
-    return INDICES + tuple(resource.name for resource in conf.resources)
+    return LOAD_INDICES + tuple(resource.name for resource in conf.resources)
 
 
 def about(base: int, name: str, names: tuple[str, ...]) -> int:

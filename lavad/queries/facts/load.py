@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from config.model.values import Thresholds
+from config.model.values import LOAD_INDICES, Thresholds
 from lavad.core.site.conf import Conf
 from lavad.queries.frame import formats
 
-BUILT_IN = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 _HEADER = "           r15s   r1m  r15m   ut      pg    io   ls    it    tmp    swp    mem\n"
 _CELLS = ((6, 3), (6, 3), (6, 3), (6, 3), (8, 5), (6, 3), (5, 2), (6, 3), (7, 3), (7, 3), (6, 3))
 """Width of each cell, and where its dash stands; a value ends one or two columns behind the dash."""
@@ -42,7 +41,7 @@ def threshold_table(conf: Conf, thresholds: Thresholds) -> str:
     """loadSched and loadStop for all indices."""
     rows = ((" loadSched", dict(thresholds.sched)), (" loadStop ", dict(thresholds.stop)))
     lines = [_HEADER]
-    lines += [f"{title}{formats.joined(*map(_cell, BUILT_IN, _CELLS, [values] * 11))}\n" for title, values in rows]
+    lines += [f"{title}{formats.joined(*map(_cell, LOAD_INDICES, _CELLS, [values] * 11))}\n" for title, values in rows]
     extra = site_indices(conf)
     if extra:
         widths = [max(len(name), 7) + 1 for name in extra]

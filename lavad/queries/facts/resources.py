@@ -15,6 +15,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang import gpureq
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.resreq.grammar import LEVELS
 from lavad.core.lang.resreq.shown import chosen, shown
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.resreq.ways import ways
@@ -98,7 +99,6 @@ _AFFINITY_HEAD = (
     "                     ------------------------             --------------------\n"
     " HOST                TYPE   LEVEL  EXCL   IDS             POL   NUMA SIZE\n"
 )
-_LEVELS = ("numa", "socket", "core", "thread")
 
 
 def job_affinity(view: View, spec: Spec, job: Job) -> str:
@@ -147,7 +147,7 @@ def _unit_id(topology: Topology, cpu: int, level: str) -> str:
     near = topology.around(frozenset((cpu,)), "numa")
     cores = sorted({min(topology.around(frozenset((other,)), "core")) for other in near})
     places = (topology.nodes[cpu], topology.home["socket"][min(socket)], cores.index(min(core)), sorted(core).index(cpu))
-    return "".join(f"/{place}" for place in places[: _LEVELS.index(level) + 1])
+    return "".join(f"/{place}" for place in places[: LEVELS.index(level) + 1])
 
 
 def host_affinity(view: View, name: str) -> str:

@@ -22,6 +22,7 @@ from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import requeue_name, signal_name
 from lavad.queries.facts import checkpoints, jobfacts, paragraphs, resources, slot_reservations, tasks
 from lavad.queries.frame.view import View
+from proto.help.usages import QUEUE_CHANGES
 
 Tell = TypeVar("Tell", bound=Callable[..., list[str]])
 _TELLS: dict[type[ev.Event], Callable[[HistoryFormatter, Any], list[str]]] = {}
@@ -364,11 +365,10 @@ def _decided(_: HistoryFormatter, event: ev.JobJudged) -> list[str]:
 
 
 # --- hosts, queues and masters
-_QUEUE_CHANGES = {"qopen": "opened", "qclose": "closed", "qact": "activated", "qinact": "inactivated"}
 
 
 def _queue_state(event: ev.QueueSwitched) -> str:
-    known = _QUEUE_CHANGES.get(event.what)
+    known = QUEUE_CHANGES.get(event.what)
     return known or f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
 
 

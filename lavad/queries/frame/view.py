@@ -13,14 +13,12 @@ from config.model.queue import QueueConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event
 from lavad.core.job.job import Array, Job
-from lavad.core.job.spec import JobText, Spec
+from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Params
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from proto.records import Sample
-
-NO_TEXT = JobText(command="")
 
 
 class Reader(Protocol):

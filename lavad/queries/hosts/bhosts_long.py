@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from config.model.values import LOAD_INDICES
 from lavad.queries.facts import gpufacts, hostfacts, jobfacts, resources
 from lavad.queries.facts.hostfacts import Slots
-from lavad.queries.facts.load import BUILT_IN, load_text, site_indices, threshold_table
+from lavad.queries.facts.load import load_text, site_indices, threshold_table
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, out
 from lavad.queries.frame.view import View
@@ -50,7 +51,9 @@ def _load(view: View, name: str) -> str:
     widths = [max(len(index), 6) + 1 for index in extra]
     lines = [_LOAD + "".join(f" {index:>{w - 1}}" for index, w in zip(extra, widths, strict=True)) + "\n"]
     for title, numbers, missing in ((" Total     ", load, "-"), (" Reserved  ", held, None)):
-        cells = [f"{_value(index, numbers.get(index), missing):>{width}}" for index, width in zip(BUILT_IN, _WIDTHS, strict=True)]
+        cells = [
+            f"{_value(index, numbers.get(index), missing):>{width}}" for index, width in zip(LOAD_INDICES, _WIDTHS, strict=True)
+        ]
         for index, width in zip(extra, widths, strict=True):
             value = numbers.get(index, 0.0 if missing is None else None)
             cells.append(f" {'-' if value is None else f'{value:.1f}':>{width - 1}}")

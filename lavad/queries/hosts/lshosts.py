@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from config.model.values import LOAD_INDICES
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts, resources
-from lavad.queries.facts.load import BUILT_IN, site_indices
+from lavad.queries.facts.load import site_indices
 from lavad.queries.frame import columns, formats
 from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.hosts import hostgpus
@@ -135,7 +136,7 @@ def _record(request: Request, name: str) -> str:
     static = "".join(f"  {title}\n    {amount:g}\n" for title, amount in found)
     values = dict(conf.thresholds.sched)
     extra = site_indices(view.cluster.conf)
-    names = [*zip(BUILT_IN, _WIDTHS, strict=True), *((index, len(index) + 1) for index in extra)]
+    names = [*zip(LOAD_INDICES, _WIDTHS, strict=True), *((index, len(index) + 1) for index in extra)]
     cells = "".join(f"{'-' if index not in values else f'{values[index]:g}':>{width}}" for index, width in names)
     state = "" if host.state is HostState.OK else "\nSTATUS: unavail\n"
     return (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from config.model.values import LOAD_INDICES
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts
-from lavad.queries.facts.load import BUILT_IN, MB, load_text, site_indices
+from lavad.queries.facts.load import MB, load_text, site_indices
 from lavad.queries.frame import columns, formats
 from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.hosts import gpuload
@@ -73,7 +74,7 @@ def _weight(request: Request, name: str) -> tuple[bool, float, float, str]:
 
 def _indices(request: Request, options: Options) -> list[str]:
     extra = site_indices(request.cluster.conf)
-    known = [*BUILT_IN, *extra]
+    known = [*LOAD_INDICES, *extra]
     if "I" in options:
         chosen = [_ALIASES.get(name, name) for name in options.text("I").replace(":", " ").split()]
         for name in chosen:
@@ -127,7 +128,7 @@ def table(request: Request, options: Options) -> Iterator[tuple[str, int, Callab
     """The fields of -o."""
     yield "HOST_NAME hname", 20, lambda name, unit: name
     yield "status", 15, lambda name, unit: _status(request, name)
-    for index in (*BUILT_IN, *site_indices(request.cluster.conf)):
+    for index in (*LOAD_INDICES, *site_indices(request.cluster.conf)):
         names = " ".join([index, *(alias for alias, own in _ALIASES.items() if own == index)])
         yield names, 10, _reader(request, options, index)
 

@@ -21,7 +21,7 @@ _COUNTED = {JobState.UNKWN: "RUN", JobState.ZOMBI: "RUN", JobState.WAIT: "PEND"}
 
 def show_arrays(request: Request, options: Options, wanted: Wanted) -> Iterator[Shown]:
     """-A: the arrays of the caller, or the ones that are named."""
-    arrays = list(_arrays(request, options, wanted))
+    arrays = list(_arrays(request, wanted))
     missing = [str(job) for job in wanted.ids or () if job not in {array.job for array in arrays}]
     if arrays and "noheader" not in options:
         yield out(_ARRAY_HEADER + "\n")
@@ -35,7 +35,7 @@ def show_arrays(request: Request, options: Options, wanted: Wanted) -> Iterator[
         yield err("No job array found")
 
 
-def _arrays(request: Request, options: Options, wanted: Wanted) -> Iterator[Array]:
+def _arrays(request: Request, wanted: Wanted) -> Iterator[Array]:
     view = request.view
     rows = view.cluster.arrays.rows
     if wanted.ids is not None:

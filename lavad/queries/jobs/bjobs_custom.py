@@ -7,12 +7,12 @@ from itertools import islice
 
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
+from lavad.core.job.spec import NO_TEXT
 from lavad.core.lang.ids import index_of, job_of
 from lavad.queries.facts import jobfacts, queuefacts, resources, visibility
 from lavad.queries.frame import columns, formats
 from lavad.queries.frame.columns import Custom, Named
 from lavad.queries.frame.request import Request, Shown, out
-from lavad.queries.frame.view import NO_TEXT
 from lavad.queries.jobs import bjobs_values as v
 from lavad.queries.jobs.bjobs_rows import Form
 from lavad.queries.jobs.bjobs_values import Row, Value

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from lavad.core.job.job import Job
-from lavad.core.job.spec import JobText, Spec
+from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.job_names import one_line
 from lavad.core.lang.states import WAITING, JobState, TermReason
@@ -18,7 +18,6 @@ from lavad.queries.facts import jobfacts, paragraphs, reasons, shares, slot_rese
 from lavad.queries.facts.jobfacts import Usage
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request
-from lavad.queries.frame.view import NO_TEXT
 from lavad.queries.jobs.bjobs_rows import finish_text, left_text
 
 

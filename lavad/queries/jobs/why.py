@@ -112,7 +112,7 @@ def _why(request: Request, key: int) -> Iterator[Shown]:
         yield out("\nIt starts with the next cycle: nothing keeps it now\n")
         return
     yield from _changes(request, key)
-    yield from _times(request, estimate(moment_of(request), key))
+    yield from _times(estimate(moment_of(request), key))
 
 
 def _advice(request: Request, job: Job) -> str:
@@ -174,7 +174,7 @@ def _changes(request: Request, key: int) -> Iterator[Shown]:
         yield out(f"  {change.text}\n")
 
 
-def _times(request: Request, found: Estimate) -> Iterator[Shown]:
+def _times(found: Estimate) -> Iterator[Shown]:
     if found.soonest is None and found.latest is None:
         yield out("\nEstimated start: not known (no run limit says when what it needs becomes free)\n")
         return

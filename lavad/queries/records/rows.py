@@ -63,7 +63,7 @@ def gpus_of(job: Job | Array, spec: Spec) -> int:
     return held or (int(spec.gpu.num or 0) if spec.gpu is not None else 0)
 
 
-def why(view: View, job: Job, spec: Spec) -> str:
+def why(view: View, job: Job) -> str:
     """Why it waits, is suspended or ended."""
     if job.state in WAITING:
         return reasons.key_text(view, job)
@@ -97,15 +97,15 @@ def row(view: View, job: Job) -> records.JobRow:
         ended=jobfacts.end_of(job) or None,
         run_limit=jobfacts.run_limit(job, spec, view),
         exit_code=jobfacts.exit_code(job),
-        why=why(view, job, spec),
+        why=why(view, job),
         elements=None,
     )
 
 
-def array_row(view: View, array: Array, counts: records.Counts | None = None) -> records.JobRow:
-    """An array as one row; ``counts``: of one that has left memory."""
+def array_row(view: View, array: Array) -> records.JobRow:
+    """An array as one row."""
     spec = view.spec(array)
-    found = counts or elements_of(view, array)
+    found = elements_of(view, array)
     first = next(iter(array.pending), 0)
     reason = ""
     if first:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from config.model.values import Aps
+from config.model.values import SUBFACTORS, Aps
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Params
 from lavad.sched.needs.needs import Need
-
-PARENTS = {"RSRC": ("PROC", "MEM", "SWAP"), "WORK": ("JPRIORITY", "QPRIORITY")}
-FACTORS = ("FS", *PARENTS, *(name for names in PARENTS.values() for name in names))
 
 
 def value_of(aps: Aps, amounts: Mapping[str, float], waited: float) -> float:
@@ -30,7 +27,7 @@ def value_of(aps: Aps, amounts: Mapping[str, float], waited: float) -> float:
         return value if most is None else max(-most, min(most, value))
 
     total = weighted("FS", amounts.get("FS", 0.0), 0.0)
-    for parent, names in PARENTS.items():
+    for parent, names in SUBFACTORS.items():
         inner = sum(weighted(name, amounts.get(name, 0.0), 0.0) for name in names)
         total += weighted(parent, inner, 1.0)
     return total

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
+from config.model.values import LOAD_INDICES
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq
@@ -19,7 +20,7 @@ from lavad.core.lang.resreq.ways import Term, Way, ways
 from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.rules.gpus import per_task
 from lavad.core.site.conf import Conf
-from lavad.core.site.pend_reason import INDICES, JOB_RUSAGE, QUE_RUSAGE, about
+from lavad.core.site.pend_reason import JOB_RUSAGE, QUE_RUSAGE, about
 
 INCREASING = frozenset(("r15s", "r1m", "r15m", "ut", "pg", "io", "ls"))
 _TYPE_NAMES = frozenset(("type", "model", "hname"))
@@ -97,7 +98,7 @@ class Need(msgspec.Struct, eq=False):
     def of(cls, number: int, spec: Spec, queue: QueueConfig, conf: Conf, way: Way | None = None) -> Need:
         """What a spec in a queue needs, by one of the alternatives of its requirement (the first)."""
         self = cls(number, spec, queue)
-        way = way or ways_of(spec, queue, conf)[0]
+        way = way or ways_of(spec, queue)[0]
         outer, own, both = _sections(way)
         self.delay = way.delay
         span = both.span or _NO_SPAN
@@ -220,7 +221,7 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
     queue = cluster.queue_conf.get(spec.queue)
     if queue is None:
         return None
-    every = ways_of(spec, queue, cluster.conf)
+    every = ways_of(spec, queue)
     if len(every) == 1 and not every[0].delay:
         return Need.of(number, spec, queue, cluster.conf, every[0])
     found = tuple(Need.of(number, spec, queue, cluster.conf, way) for way in every)
@@ -230,7 +231,7 @@ def read_need(cluster: Cluster, number: int) -> Need | None:
     return found[0]
 
 
-def ways_of(spec: Spec, queue: QueueConfig, conf: Conf) -> tuple[Way, ...]:
+def ways_of(spec: Spec, queue: QueueConfig) -> tuple[Way, ...]:
     """The alternatives of the requirement of a job in this queue."""
     if not spec.resreq and not queue.res_req:
         return _NO_WAYS
@@ -262,7 +263,7 @@ def increasing_names(conf: Conf) -> frozenset[str]:
 def dynamic_names(conf: Conf) -> frozenset[str]:
     """Resources whose values change while a host is up."""
     dynamic = (resource.name for resource in conf.resources if resource.interval or resource.locations)
-    return frozenset((*INDICES, *dynamic, "slots", "status"))
+    return frozenset((*LOAD_INDICES, *dynamic, "slots", "status"))
 
 
 def _parsed(text: str) -> ResReq:

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from config.model.values import FairShare, Shares
+from config.model.values import SHARE_KEYWORDS, FairShare, Shares
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import expand_users
 
 Step = tuple[str, int, int]
 """Name, shares and place among its siblings of a node on the way from the root."""
 Path = tuple[Step, ...]
-_KEYWORDS = ("default", "others")
 _LEAST = 0.01
 """The smallest denominator of the formula, as in LSF."""
 
@@ -71,8 +70,8 @@ class Policy:
             group = _bare(name)
             if name == user:
                 yield (0, at), ((name, count, at),)
-            elif name in _KEYWORDS:
-                yield (2 + _KEYWORDS.index(name), at), ((user if name == "default" else name, count, at),)
+            elif name in SHARE_KEYWORDS:
+                yield (2 + SHARE_KEYWORDS.index(name), at), ((user if name == "default" else name, count, at),)
             elif group in self._groups and group not in above and user in self._members[group]:
                 if name.endswith("@"):
                     yield (1, at), ((user, count, at),)

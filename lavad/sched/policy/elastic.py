@@ -90,7 +90,7 @@ class ElasticGrowth:
             return None
         # at least two slots: a class of one-slot jobs is placed by other rules
         wanted = replace(spec, slots=least, max_slots=max(most, 2))
-        found = ways_of(spec, queue, state.cluster.conf)
+        found = ways_of(spec, queue)
         need = Need.of(job.spec, wanted, queue, state.cluster.conf, found[min(run.way, len(found) - 1)])
         if need.terms:
             # LSF: slots added to a job with a compound requirement are of its last term

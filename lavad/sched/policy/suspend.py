@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
+from config.model.values import LOAD_INDICES
 from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
@@ -17,7 +18,6 @@ from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.resreq.text import ResReqError, parse
 from lavad.core.lang.states import OVER, JobState, SignalKind, TermReason
 from lavad.core.plan.plan import Suspension
-from lavad.core.site.pend_reason import INDICES
 from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.state.cycle_state import CycleState
@@ -115,9 +115,9 @@ class SuspendResume:
         rows = [state.cache.by_name[part.host] for part in preempt.parts_of(state.cluster, job.key)]
         if not state.cache.rules.stops:
             return True
-        return all(self._is_fit(row, queue, job) for row in rows)
+        return all(self._is_fit(row, queue) for row in rows)
 
-    def _is_fit(self, row: Row, queue: QueueConfig, job: Job) -> bool:
+    def _is_fit(self, row: Row, queue: QueueConfig) -> bool:
         """Whether a suspended job may go on, as far as one host's windows and load go."""
         conf = self._host(row)
         if self._host_closed(conf):
@@ -244,7 +244,7 @@ class SuspendResume:
             value = row.load.get(name) if row.load is not None else None
             if value is not None and (value > most if name in self.state.cache.increasing else value < most):
                 found.append(name)
-        return sorted(set(found), key=lambda name: INDICES.index(name) if name in INDICES else len(INDICES))
+        return sorted(set(found), key=lambda name: LOAD_INDICES.index(name) if name in LOAD_INDICES else len(LOAD_INDICES))
 
     def _test(self, row: Row, text: str) -> bool:
         """Whether a condition of lsb.queues holds on a host; one that does not parse does not."""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.monitor.facts import facts
-from agent.monitor.load import INDICES, LoadSampler
+from agent.monitor.load import LoadSampler
+from config.model.values import LOAD_INDICES
 from tests.support.wait import wait_until
 
 
@@ -36,7 +37,7 @@ def test_the_site_may_say_how_many_processors():
 def test_load_has_every_index_in_its_unit():
     sampler = LoadSampler()
     first = sampler.sample()
-    assert tuple(first) == INDICES
+    assert tuple(first) == LOAD_INDICES
     assert all(value >= 0 for value in first.values())
     assert first["ut"] <= 1
     assert first["mem"] <= facts("").max_mem

@@ -12,6 +12,7 @@ import pytest
 from cryptography import x509
 
 from cli.local import certs
+from proto import revoked
 from tests.support.live.tls import Impostor, TlsCluster
 from tests.support.wait import wait_until
 
@@ -100,12 +101,12 @@ def test_a_revoked_certificate_ends_its_stream_and_opens_none(site: TlsCluster, 
 
 
 def test_a_list_that_is_not_the_authoritys_changes_nothing(site: TlsCluster) -> None:
-    good = (site.tls / certs.REVOKED).read_bytes()
+    good = (site.tls / revoked.FILE).read_bytes()
     site.lava("certs", "--out", str(site.folder.path / "other"), "--hosts", "host1")
     forged = certs.revoke(site.folder.path / "other", "lava", ["host1"])
-    (site.tls / certs.REVOKED).write_bytes(forged.read_bytes())
+    (site.tls / revoked.FILE).write_bytes(forged.read_bytes())
     wait_until(
         lambda: "ca.crl is not signed by the authority of ca.crt; the former ones stay in force" in _log(site), 20, "the error"
     )
     assert site.status()[:2] == ["ok", "ok"]
-    (site.tls / certs.REVOKED).write_bytes(good)
+    (site.tls / revoked.FILE).write_bytes(good)

@@ -13,10 +13,10 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.job.groups import JobGroup, lineage, read_path
 from lavad.core.lang.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
+from lavad.core.lang.bounds import MAX_INT32
 from lavad.core.site.rights import is_admin
 
 BAD = "Bad/empty job group name"
-MAX_LIMIT = 2**31 - 1
 AT_ONCE = 1_000
 """Groups that are deleted in one turn; other callers wait for it."""
 
@@ -165,7 +165,7 @@ def _limit(cluster: Cluster, path: str, limit: int | None) -> int | None:
     """The limit; raises Refused where it is above that of a group above, as IBM has it ("Modifying a job group limit")."""
     if limit is None:
         return None
-    if not 0 <= limit <= MAX_LIMIT:
+    if not 0 <= limit <= MAX_INT32:
         raise Refused(f"{limit}: Bad job group limit.")
     # each, as stores of versions that did not look have groups with more than the one above them
     for name in lineage(path)[1:]:

@@ -17,11 +17,11 @@ from lavad.core.job.job import Attempt, Job, Part, Placed
 from lavad.core.job.resize import by_hosts, slots_of, staying, wants
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Refused, Resize
+from lavad.core.lang.bounds import MAX_INT32
 from lavad.core.lang.states import JobState, PartState
 from lavad.core.rules.per_slot import taken
 from lavad.core.site.conf import Conf
 
-MOST = 2**31 - 1
 _WORD = re.compile(r"(?:(\d{1,9})\*)?([^\s*~]+)")
 
 
@@ -54,7 +54,7 @@ def resize(cluster: Cluster, ask: Resize, caller: Caller, now: float) -> Decided
 
 
 def _request(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, now: float) -> list[ev.Event]:
-    if not 0 < ask.least <= ask.most <= MOST:
+    if not 0 < ask.least <= ask.most <= MAX_INT32:
         raise Refused(f"{ask.least},{ask.most}: The number of processors must be a positive integer")
     _nothing_waits(run, spec, ask)
     most = slots_of(run) + ask.most

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.readers import reads, texts_of
 from lavad.core.lang.asks import OptionValue, Refused
+from proto.options import MPI_LIBRARIES
 
-LIBRARIES = ("openmpi", "intelmpi", "mpich")
-"""The MPI libraries whose own launcher ``mpirun.lsf`` starts, once."""
 WORDS: dict[str, tuple[str, ...]] = {
     "pytorch": ("gpu",),
     "lightning": ("gpu",),
@@ -52,7 +51,7 @@ def read_esubs(draft: JobDraft, option: str, value: OptionValue) -> None:
             draft.set_spec(launch=launch_of(name, inside, draft.text.command))
         elif name in SOFTWARE:
             steps.append(step_of(name, inside))
-        elif name in LIBRARIES:
+        elif name in MPI_LIBRARIES:
             draft.set_spec(launch=name)
         elif name == "mpi":
             _check_no_launcher(draft.text.command)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.lang import when
 from lavad.core.lang.asks import OptionValue, Refused
+from lavad.core.lang.bounds import MAX_INT32
 from proto.options import BY_NAME
 
-MAX_NUMBER = 2**31 - 1
 Reader = Callable[[JobDraft, str, OptionValue], None]
 READERS: dict[str, Reader] = {}
 """By the name of the option, which a reader gets as its second argument."""
@@ -31,7 +31,7 @@ def reads(*names: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def find_number(text: str, least: int = 0, most: int = MAX_NUMBER) -> int | None:
+def find_number(text: str, least: int = 0, most: int = MAX_INT32) -> int | None:
     """A number in plain digits within the bounds, else None."""
     if not text.isascii() or not text.isdigit() or len(text) > 19:
         return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import MAX_NUMBER, find_number, printable_text, reads
+from lavad.core.decide.submit.readers import find_number, printable_text, reads
 from lavad.core.job.groups import read_path
 from lavad.core.lang import dependency
 from lavad.core.lang.asks import OptionValue, Refused
+from lavad.core.lang.bounds import MAX_INT32
 from proto.options import BY_NAME
 
 MAX_OWNER = 511
@@ -39,7 +40,7 @@ def read_owner(draft: JobDraft, option: str, value: OptionValue) -> None:
 def read_priority(draft: JobDraft, option: str, value: OptionValue) -> None:
     """1 to MAX_USER_PRIORITY."""
     most = draft.conf.params.max_user_priority
-    number = find_number(text_of(option, value), least=1, most=most or MAX_NUMBER)
+    number = find_number(text_of(option, value), least=1, most=most or MAX_INT32)
     if number is None:
         raise Refused("Bad user priority")
     if most is None:
@@ -60,7 +61,7 @@ def read_group(draft: JobDraft, option: str, value: OptionValue) -> None:
 def read_application(draft: JobDraft, option: str, value: OptionValue) -> None:
     """An application profile that there is."""
     name = text_of(option, value)
-    if name not in {app.name for app in draft.conf.apps}:
+    if name not in draft.conf.app_conf:
         raise Refused(f"{name}: No such application profile")
     draft.set_spec(app=name)
 

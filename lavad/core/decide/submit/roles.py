@@ -13,11 +13,10 @@ from msgspec.structs import replace
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.options import read_options
-from lavad.core.decide.submit.readers import MAX_NUMBER
 from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang.asks import OptionValue, Refused, Submit
-from lavad.core.lang.bounds import MAX_COMMAND
+from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 
@@ -55,7 +54,7 @@ def read_roles(draft: JobDraft, ask: Submit) -> None:
         raise Refused(f"the roles have more than {MAX_TASKS} tasks together")
     policy = _policy(ask.policy, roles)
     least, most = (sum(getattr(role, what) * role.slots for role in roles) for what in ("least", "count"))
-    if most > MAX_NUMBER:
+    if most > MAX_INT32:
         raise Refused("The number of processors must be a positive integer")
     draft.set_spec(roles=roles, policy=policy, slots=least, max_slots=most, launch="roles")
     draft.set_text(roles=tuple(_text(draft, one) for one in ask.roles))

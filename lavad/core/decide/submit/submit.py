@@ -109,7 +109,7 @@ def _common_draft(cluster: Cluster, given: Given, options: Mapping[str, OptionVa
     apply_host_spec(draft, queue)
     check_reservation(cluster, draft)
     _check_checkpoint_folder(cluster, draft, ask, given.seen or {})
-    _notice_times(draft, given.now)
+    _notice_times(draft)
     own = LimitBook(cluster.conf).section_of(draft.spec.user)
     limits = (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots)
     return draft, queue, min((most for most in limits if most is not None), default=None)
@@ -200,7 +200,7 @@ def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit, see
         ]
 
 
-def _notice_times(draft: JobDraft, now: float) -> None:
+def _notice_times(draft: JobDraft) -> None:
     spec = draft.spec
     if spec.begin and spec.deadline and spec.deadline <= spec.begin:
         raise Refused("Start time is later than termination time")

@@ -45,14 +45,6 @@ def value_of(text: str) -> Value:
         return text
 
 
-def evaluate(expr: Expr | None, values: Values, local_type: str = "") -> Value:
-    """The value of the expression; False where a value is missing, True without an expression."""
-    if expr is None:
-        return True
-    found = _compiled(expr, local_type)(values)
-    return False if found is None else found
-
-
 def compile_select(expr: Expr | None, local_type: str = "") -> Callable[[Values], bool]:
     """A fast test of one host's values; `local_type` is the submission host's type ("": any)."""
     if expr is None:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from config.model.values import INDEX_ALIASES
+
 if TYPE_CHECKING:
     from lark import Lark, Token
 
@@ -25,12 +27,12 @@ _Options = dict[str, str | int | tuple[str, str]]
 
 MAX_DEPTH = 100
 MAX_AMOUNT = 1e15
-ALIASES = {"login": "ls", "swap": "swp", "idle": "it", "cpu": "r1m"}
 MEMORY_NAMES = frozenset(("mem", "swp", "tmp", "maxmem", "maxswp", "maxtmp"))
 COMPARISONS = frozenset(("==", "!=", ">=", "<=", ">", "<"))
 _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4, "Z": 1024.0**5}
+LEVELS = ("numa", "socket", "core", "thread")
+"""Of the CPUs of a host, as affinity[] names them."""
 _NUMBER = re.compile(r"(\d{1,15}(?:\.\d{0,9})?)([KMGTPEZ]?)(B?)", re.ASCII | re.IGNORECASE)
-_LEVELS = ("numa", "socket", "core", "thread")
 
 
 class ResReqError(ValueError):
@@ -203,7 +205,7 @@ def plain_number(value: float) -> str:
 
 
 def resource_name(name: str) -> str:
-    return ALIASES.get(name, name)
+    return INDEX_ALIASES.get(name, name)
 
 
 def _shortened(text: str) -> str:
@@ -257,7 +259,7 @@ def _known(option: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def _level(name: str) -> str:
-    return _known("unit", str(name), _LEVELS)
+    return _known("unit", str(name), LEVELS)
 
 
 def _affinity_option(name: str, value: str, level: Token | None, count: Token | None) -> _Options:
@@ -266,7 +268,7 @@ def _affinity_option(name: str, value: str, level: Token | None, count: Token | 
     if level is not None:
         raise ValueError(name)
     allowed = {
-        "cpubind": _LEVELS,
+        "cpubind": LEVELS,
         "membind": ("localonly", "localprefer"),
         "distribute": ("pack", "balance", "any"),
     }.get(name)

@@ -11,6 +11,7 @@ from agent.checkpoint import app
 from agent.core import checkpoint
 from agent.core.checkpoint import LAST_LOOK, SIGNAL, WAIT, Look
 from agent.core.effects import Answer, KillAll, MakeCheckpoint, ReportCheckpoint, Send
+from agent.starter.part.generations import MANIFEST
 from agent.starter.part.user_files import find_folders
 from agent.starter.protocol.orders import FindFolders
 from agent.starter.protocol.part import User
@@ -87,7 +88,7 @@ def test_a_start_that_left_an_older_generation_is_told_of() -> None:
 
 def test_only_whole_generations_count(tmp_path: Path) -> None:
     def look() -> int:
-        order = FindFolders("u", User("me", 1, 1, ()), str(tmp_path), "gen-", app.MANIFEST)
+        order = FindFolders("u", User("me", 1, 1, ()), str(tmp_path), "gen-", MANIFEST)
         return app.newest(find_folders(order).names)
 
     assert look() == -1

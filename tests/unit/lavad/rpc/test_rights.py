@@ -22,7 +22,6 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.job.job import Placed
-from lavad.core.lang.ask_rules import CALLS, RULES, Rule, rows
 from lavad.core.lang.asks import Ask, Caller
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.reservation import Reservation
@@ -32,6 +31,7 @@ from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.server import PeerAuth
 from lavad.wire.records import Hello
 from proto import agent_pb2
+from tests.support.ask_rules import CALLS, RULES, Rule, rows
 from tests.support.worlds.bench import Bench
 from tests.support.worlds.peer import HERE, THERE, Peer
 from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made

@@ -14,9 +14,10 @@ from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.job.job import Placed
 from lavad.core.lang.cpus import Binding, count_tasks, give_cpus, taken_by
 from lavad.core.lang.resreq.grammar import Affinity, parse_affinity
-from lavad.core.lang.topology import LEVELS, parse_topology, regular
+from lavad.core.lang.topology import LEVELS, parse_topology
 from lavad.core.plan.plan import Placement, Plan
 from lavad.sched.hosts import fit
+from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
 SHAPE = regular(2, 1, 4, 2)

@@ -9,11 +9,11 @@ import pytest
 
 from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.lang.cpus import give_cpus
-from lavad.core.lang.topology import regular
 from lavad.core.rules.gpus import pick
 from lavad.core.site.conf import Params, UnitConf
 from lavad.sched.cycle import place_class
 from lavad.sched.hosts import choose, compound, fit
+from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
 

@@ -75,8 +75,13 @@ def order() -> records.TextOrder:
     return records.TextOrder(id=1, job=1, name="n", submitted=1.0, spec=spec, text=text, settings=settings)
 
 
+def text_fields(order: records.TextOrder, env: dict[str, str]) -> encode.Fields:
+    """Of the message; of one that several have, that of the settings is sent, else that of the text."""
+    return encode.class_fields(order.spec, order.settings) | {"env": env} | encode.own_fields(order)
+
+
 def test_all_of_a_text_is_given() -> None:
-    assert set(encode.text_fields(order(), {})) == set(pb.JobText.DESCRIPTOR.fields_by_name)
+    assert set(text_fields(order(), {})) == set(pb.JobText.DESCRIPTOR.fields_by_name)
 
 
 def _names(text: str) -> set[str]:
@@ -125,6 +130,6 @@ def test_what_the_class_says_and_what_is_the_jobs_own_make_up_the_whole(more: di
         told = replace(first, id=number, spec=spec, settings=settings, text=text)
         env = {"N": str(number)}
         message = pb.JobText.FromString(encode.job_text(told, encode.class_text(spec, settings), encode.env_text(env)))
-        assert message == pb.JobText(**encode.text_fields(told, env))
+        assert message == pb.JobText(**text_fields(told, env))
         assert (message.warn_action, message.warn_before) == ("INT", 9), "of its queue or application profile, if not its own"
         assert (message.command, dict(message.env)) == (f"c{number}", env)

@@ -15,12 +15,12 @@ from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq, merge, parse
-from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Placement, Plan
 from lavad.core.plan.volatile import GpuState
 from lavad.core.rules.gpus import pick, room
 from lavad.core.site.gpu_links import choose
 from lavad.core.site.host import Facts, Gpu
+from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
 TWO_BY_FOUR = tuple("".join("X" if a == b else "N" if a // 4 == b // 4 else "S" for b in range(8)) for a in range(8))

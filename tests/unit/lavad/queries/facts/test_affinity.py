@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lavad.core import events as ev
 from lavad.core.lang.cpus import Binding
-from lavad.core.lang.topology import regular
 from lavad.core.site.host import Facts
+from tests.support.topologies import regular
 from tests.support.worlds.query_cluster import QueryCluster, at
 
 

@@ -15,10 +15,10 @@ from lavad.core.cluster.gpu_book import is_exclusive
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.lang.states import JobState
-from lavad.core.lang.topology import regular
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
 NAMES = [f"h{at}" for at in range(6)]

@@ -6,7 +6,6 @@ import pytest
 
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
-from lavad.core.lang.topology import regular
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle import place_class
 from lavad.sched.cycle.place_class import ClassPlacer
@@ -15,6 +14,7 @@ from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
 
