@@ -106,8 +106,10 @@ class Outgoing:
             try:
                 body = self._encoded(template, part)
             except Exception as e:
-                # one part must not prevent others from starting
-                self._failed.append((part.uid, str(e)))
+                # one part must not prevent others from starting; a plain ValueError says what is wrong with this one
+                if type(e) is not ValueError:
+                    log.exception("part %s cannot be sent to the starter", part.uid)
+                self._failed.append((part.uid, str(e) if type(e) is ValueError else repr(e)))
                 continue
             bodies.append(body)
             size += len(body)
