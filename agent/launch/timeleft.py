@@ -45,7 +45,7 @@ class TimeLeft:
         self._period = files.period()
 
     def adopt(self, paths: Mapping[str, str]) -> None:
-        """After a restart of the agent: the files of parts, by uid; "": that of the uid, by an agent of before."""
+        """After a restart of the agent: the files of parts, by uid; "": that of the uid, by an older agent."""
         self._paths |= {uid: path or path_of(self._folder, uid) for uid, path in paths.items()}
 
     def begin(self, uid: str, ends: float | None) -> str:
@@ -93,7 +93,7 @@ class TimeLeft:
         self._write(path, _line(ends))
 
     def _write(self, path: str, line: str) -> None:
-        """Write a file anew."""
+        """Write a file again."""
         (newest, like), temporary = self._newest, path + ".link"
         if line == newest and path != like and _linked(like, temporary):
             os.replace(temporary, path)

@@ -69,7 +69,7 @@ def _head(results: Results) -> str:
     return f"""# Performance
 
 What lava does on one machine, beside other systems and beside what the machine itself takes. `make bench-keep` measures it and
-writes this page; `make bench-report` writes it anew from the last file in `benchmarks/results`. Absolute figures are of that
+writes this page; `make bench-report` rewrites it from the last file in `benchmarks/results`. Absolute figures are of that
 machine: what carries over is how one stands to the other, as both were measured in turn in the same minutes. Figures are medians.
 
 {_table(("", ""), rows)}"""

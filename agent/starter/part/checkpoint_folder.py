@@ -48,7 +48,7 @@ def prepare(wanted: CheckpointFolder, host: str) -> None:
 
 def _make(path: str, of: str) -> None:
     if of:
-        with contextlib.suppress(FileExistsError):  # of before, or of another host of the job
+        with contextlib.suppress(FileExistsError):  # an earlier attempt's, or of another host of the job
             os.symlink(of, path)
     if not of:
         os.makedirs(path, exist_ok=True)

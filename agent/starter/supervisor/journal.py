@@ -182,7 +182,7 @@ class Journal:
             raise
 
     def sync(self) -> None:
-        """Parts and ends of before are safe on disk on return, unless the disk is full or fails."""
+        """Parts and ends so far are safe on disk on return, unless the disk is full or fails."""
         lines, self._unwritten = self._unwritten, []
         if lines or self._unsafe:
             self._unsafe = False

@@ -32,7 +32,7 @@ def moves(cluster: Cluster, spec: Spec) -> bool:
 
 
 def for_other_hosts(spec: Spec) -> Spec:
-    """The spec of a job that may run on other hosts now: that all hosts see its folder was found for those of before."""
+    """The spec of a job that may run on other hosts now: that all hosts see its folder was found for the previous ones."""
     checkpoint = spec.checkpoint
     return spec if checkpoint is None or not checkpoint.seen else replace(spec, checkpoint=replace(checkpoint, seen=False))
 

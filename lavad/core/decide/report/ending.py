@@ -212,7 +212,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     if reason is TermReason.NONE and killed is not None and verdict.status:
         reason = killed.reason
     if verdict.lost:
-        # where who killed it is known, how it went is no riddle: a shepherd that hangs in a file is killed with its part
+        # if the killer is known, the reason is too, even where the shepherd hung and was killed
         reason = killed.reason if killed is not None and killed.reason is not TermReason.NONE else TermReason.TERM_UNKNOWN
     elif verdict.first_rank >= 0 and verdict.status:
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
