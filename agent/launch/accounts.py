@@ -1,6 +1,6 @@
 """Users by name, asked in threads of their own, as a directory service may be slow, and remembered for a minute.
 
-Rule: while the directory gives no answer, a user who was known before holds on. None is only for one whom the directory denies.
+Rule: while the directory gives no answer, a user who was known stays known. None means that the directory has no such user.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """LAVA_TIME_LEFT_FILE: a file for each part that says when it must end, for programs that do not ask by a command.
 
 Rule: one line with the end in seconds of the epoch; empty where there is none. It is replaced whole, when the end changes. A file
-of a part that is over, which was empty all the time, is given to the next one: to make and remove a name is dear. To make a file
-is dearer still, and dearest where many were removed (ext4 passes over their inodes for minutes): parts with the same end, as
-those that one bkill ends, have links of one.
+of a part that is over, which was empty all the time, is given to the next one: making and removing a name is expensive. Making a
+file is more so, most of all where many were removed (ext4 passes over their inodes for minutes): parts with the same end, as
+those that one bkill ends, have hard links to one file.
 """
 
 from __future__ import annotations

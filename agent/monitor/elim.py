@@ -1,4 +1,4 @@
-"""A site's own load indices: programs ``elim`` and ``elim.NAME`` of LSF_SERVERDIR, which print ``n name value …`` on and on.
+"""A site's own load indices: programs ``elim`` and ``elim.NAME`` of LSF_SERVERDIR, which keep printing ``n name value …``.
 
 Rule: each is a process of its own, and nothing waits for it; one that dies is started again, later each time; one that ends with
 ELIM_ABORT_VALUE is not wanted on this host. What a program does not say any more is forgotten after ``STALE`` seconds.

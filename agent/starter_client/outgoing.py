@@ -1,7 +1,7 @@
 """Orders to the starter, gathered over a turn: starts together, in order with the others.
 
 Rule: the starter's sequence only grows; it is the master's, with room below it for parts that the agent itself adds. A part that
-cannot be encoded, or is too large for a frame, is given back by ``failed`` and keeps nothing else.
+cannot be encoded, or is too large for a frame, is returned by ``failed`` and holds up nothing else.
 """
 
 from __future__ import annotations

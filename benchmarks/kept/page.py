@@ -92,7 +92,7 @@ def _targets(figures: Mapping[str, Line]) -> str:
     return f"""## Targets
 
 {reached} of {len(rows)} are met. "Times" beside another system: how many times better lava does, so below 1 the other is ahead;
-beside a floor, SQLite or the begin: how many times that it is.
+beside a floor, SQLite or the start: how many times that it is.
 
 {_table(("what", "target", "measured", "met"), rows)}"""
 
@@ -289,7 +289,7 @@ def _flat(figures: Mapping[str, Line]) -> str:
 
 On one host, {many}, beside after the first {begin}.
 
-{_table(("", "at the begin", "at the end", "times"), rows)}
+{_table(("", "at the start", "at the end", "times"), rows)}
 
 {said}
 """

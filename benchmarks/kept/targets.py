@@ -48,9 +48,9 @@ TARGETS = (
     Target("a commit for 16 callers", "store_commit_postgresql_16", 1.5, "to_sqlite"),
     Target("a commit for 256 callers", "store_commit_postgresql_256", 1.5, "to_sqlite"),
     Target("submits by 256 callers, PostgreSQL beside SQLite", "store_callers_postgresql_256", 1.5, "to_sqlite"),
-    Target("speed at the end of many jobs, beside the begin", "flat_speed", 0.9, "ratio", more=True),
-    Target("CPU of a job at the end of many jobs, beside the begin", "flat_cpu", 1.1, "ratio"),
-    Target("memory of lavad at the end of many jobs, beside the begin", "flat_memory_lavad", 1.2, "ratio"),
+    Target("speed at the end of many jobs, beside the start", "flat_speed", 0.9, "ratio", more=True),
+    Target("CPU of a job at the end of many jobs, beside the start", "flat_cpu", 1.1, "ratio"),
+    Target("memory of lavad at the end of many jobs, beside the start", "flat_memory_lavad", 1.2, "ratio"),
 )
 
 

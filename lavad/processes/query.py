@@ -1,7 +1,7 @@
 """The query process: applies committed events and renders the text of listings, of each user in turn.
 
 Rule: what is short is answered at once, a plain list of many jobs frame by frame between other queries (``job_list``); what may
-take long otherwise is answered by a fork (``long_query``). One that is not short runs of each user at a time.
+take long otherwise is answered by a fork (``long_query``). Of those that are not short, one of each user runs at a time.
 """
 
 from __future__ import annotations

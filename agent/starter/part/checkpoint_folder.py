@@ -1,4 +1,4 @@
-"""The folder of a job's checkpoints on a host of its: it is made, and tried, before the job starts.
+"""The folder of a job's checkpoints on one of its hosts: it is made, and tried, before the job starts.
 
 Rule: as the job's user, in its shepherd; a job whose checkpoints could not be written, or not be found again, does not start.
 """

@@ -1,8 +1,8 @@
-"""Whether every host that may run a job sees the folder of its checkpoints: as was found by files that users wrote, else as far
-as what agents say of their mounts tells.
+"""Whether every host that may run a job sees the folder of its checkpoints: known from files that users wrote there, else from
+what agents report of their mounts.
 
 Rule: hosts with one boot id are one machine. A host that does not tell of its mounts is believed to see the folder; so is one
-that exports it, by the source that others name. A file that was looked for goes over that, LAVA_SHARED_DIRS over all of it.
+that exports it, by the source that others name. What such a file has shown overrides that, LAVA_SHARED_DIRS overrides both.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class SchedulerCache:
         self.why_job: dict[int, int] = {}
 
     def renew(self, ledger: Ledger, soft: Soft, local: Local) -> None:
-        """Bring everything up to the cluster as it is: the begin of a cycle."""
+        """Bring everything up to the cluster as it is, at the start of a cycle."""
         cluster = ledger.cluster
         self.cycle += 1
         if cluster.conf is not self.conf:
