@@ -95,7 +95,7 @@ bench-check: install
 bench-keep: install
 	@$(BIN)/python benchmarks/kept/keep.py "$(NOTE)"
 
-# docs/performance.md from the last of benchmarks/results.
+# docs/performance.md and the table of README.md from the last of benchmarks/results.
 bench-report: install
 	@$(BIN)/python benchmarks/kept/report.py
 

@@ -187,7 +187,7 @@ class Daemon:
                 self._stream.beat_early()
 
     async def _gpus(self) -> None:
-        """Look at the GPUs periodically; when there are others, the stream is made anew: a greeting tells of them."""
+        """Look at the GPUs periodically; when there are others, reconnect: a greeting tells of them."""
         gpus, said, looked = self._monitor.gpus, "", 0.0
         while True:
             # how often, the master says when it is first heard of

@@ -196,7 +196,7 @@ class Stream:
             await asyncio.sleep(pause)
 
     async def _watch_certificate(self) -> None:
-        """Return when the certificate was replaced: the stream is made anew with it; jobs do not notice."""
+        """Return when the certificate was replaced: the agent connects again with it; jobs do not notice."""
         former = stamp(self._site)
         while True:
             await asyncio.sleep(CERTIFICATE_PAUSE)

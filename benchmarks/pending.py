@@ -50,7 +50,7 @@ def _jobs(empty: Cluster, full: Cluster, wanted: set[str]) -> Iterator[Line]:
     wires = empty.wire(), full.wire()
     firsts = [wire.ask(**submission())["job"] for wire in wires]
     yield from _queries(0, wires, firsts)
-    full.settle(6 * SOON)  # a host's report makes it begin to wait anew
+    full.settle(6 * SOON)  # a host's report makes it begin to wait again
     before, there = full.rss(), 1
     for level in LEVELS:
         if not any(metric.endswith(f"_{level}") or metric == "submit_socket" for metric in wanted):

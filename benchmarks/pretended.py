@@ -155,7 +155,7 @@ class Host:
         elif what == "stop":
             self._report(order.uid, order.key, order.attempt, stopped=pb.Stopped(stopped=order.stop.stopped))
         elif what == "signal":
-            self._report(order.uid, order.key, order.attempt, granted=pb.Granted(wish=order.signal.wish, ok=True))
+            self._report(order.uid, order.key, order.attempt, granted=pb.Granted(number=order.signal.number, ok=True))
             if order.signal.kind in ENDING:
                 self._end(order.uid, 9)
 

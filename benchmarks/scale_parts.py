@@ -51,7 +51,7 @@ class Page:
 
 
 def read_page(url: str) -> Page:
-    """It is made anew for each request."""
+    """It is made again for each request."""
     with urllib.request.urlopen(url, timeout=60) as answer:
         return parse_page(answer.read().decode())
 

@@ -1,4 +1,4 @@
-"""blaunch: start tasks on the hosts of the job that it runs in, as rsh would, and stand for them towards its parent.
+"""blaunch: start tasks on the hosts of the job that it runs in, as rsh would, and represent them to its parent.
 
 Rule: standard library only, and little of it. The tasks belong to the job on each host; this process only passes bytes,
 signals and exit codes on. It buffers little: a stream is read no faster than its reader takes it.

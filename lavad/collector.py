@@ -1,7 +1,7 @@
 """How often Python looks for reference cycles, in processes that keep a whole cluster or many events in memory.
 
 Rule: a record has no cycles, and there may be a million. With Python's own thresholds, made for small programs, a third of the
-time in which jobs are submitted or loaded goes to looks at them that find nothing.
+time in which jobs are submitted or loaded is spent on looks at them that find nothing.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class _Turn:
         """Those that are decided and, where that failed, those that were to be."""
         self.decided: list[tuple[Request, _Decision]] = []
         self.told = 0
-        """How many of the events who works ahead has heard of before the commit begins."""
+        """How many of the events the one who plans ahead has been told of when the commit begins."""
         self.spent: defaultdict[str, float] = defaultdict(float)
         """User to the seconds that decisions for them took; "": the master itself."""
         self.of_users = 0.0

@@ -220,7 +220,7 @@ async def _prepare(store: Store, reading: Workers, lease: Lease, leasing: Worker
 
 
 async def _hold_office(work: Coroutine[None, None, None], ended: asyncio.Event) -> None:
-    """Serve as master; returns when told to end, or when memory must be thrown away and the store read anew."""
+    """Serve as master; returns when told to end, or when memory must be thrown away and the store read again."""
     serving = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(ended.wait())
     await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)

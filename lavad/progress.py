@@ -34,7 +34,7 @@ def counted(items: Iterable[_T], tell: Tell, what: str) -> Iterator[_T]:
 
 
 class Progress:
-    """Shows what it was told last, with the seconds since the begin, each second, where ``descriptor`` is a terminal."""
+    """Shows what it was told last, with the seconds since the start, each second, where ``descriptor`` is a terminal."""
 
     def __init__(self, command: str, descriptor: int = 2) -> None:
         self._command, self._descriptor = command, descriptor

@@ -408,12 +408,12 @@ class Endpoint(_message.Message):
     def __init__(self, host: _Optional[str] = ..., port: _Optional[int] = ..., ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Prepared(_message.Message):
-    __slots__ = ("door", "endpoint")
-    DOOR_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("attach_address", "endpoint")
+    ATTACH_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
-    door: str
+    attach_address: str
     endpoint: Endpoint
-    def __init__(self, door: _Optional[str] = ..., endpoint: _Optional[_Union[Endpoint, _Mapping]] = ...) -> None: ...
+    def __init__(self, attach_address: _Optional[str] = ..., endpoint: _Optional[_Union[Endpoint, _Mapping]] = ...) -> None: ...
 
 class Started(_message.Message):
     __slots__ = ("pid", "started", "cwd")
@@ -514,14 +514,14 @@ class Stopped(_message.Message):
     def __init__(self, stopped: _Optional[bool] = ...) -> None: ...
 
 class Granted(_message.Message):
-    __slots__ = ("wish", "ok", "why")
-    WISH_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("number", "ok", "why")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     OK_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
-    wish: int
+    number: int
     ok: bool
     why: str
-    def __init__(self, wish: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., ok: _Optional[bool] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Checkpointed(_message.Message):
     __slots__ = ("generation", "seconds", "size", "method", "why", "newest", "staged", "holder")
@@ -935,22 +935,22 @@ class RoleSlots(_message.Message):
     def __init__(self, role: _Optional[int] = ..., first: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class HostSlots(_message.Message):
-    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds", "seat")
+    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds", "node_index")
     HOST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ROLES_FIELD_NUMBER: _ClassVar[int]
     BINDS_FIELD_NUMBER: _ClassVar[int]
-    SEAT_FIELD_NUMBER: _ClassVar[int]
+    NODE_INDEX_FIELD_NUMBER: _ClassVar[int]
     host: str
     slots: int
     gpus: _containers.RepeatedScalarFieldContainer[str]
     address: str
     roles: _containers.RepeatedCompositeFieldContainer[RoleSlots]
     binds: _containers.RepeatedCompositeFieldContainer[Bind]
-    seat: int
-    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ..., seat: _Optional[int] = ...) -> None: ...
+    node_index: int
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ..., node_index: _Optional[int] = ...) -> None: ...
 
 class Bind(_message.Message):
     __slots__ = ("cpus", "nodes", "only")
@@ -1055,8 +1055,8 @@ class Hosts(_message.Message):
     def __init__(self, hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., number: _Optional[int] = ..., grow: _Optional[bool] = ..., changed: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., command: _Optional[str] = ...) -> None: ...
 
 class Signal(_message.Message):
-    __slots__ = ("wish", "kind", "signal", "reason", "kill_after", "period", "notice", "unless_begun")
-    WISH_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("number", "kind", "signal", "reason", "kill_after", "period", "notice", "unless_begun")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
@@ -1064,7 +1064,7 @@ class Signal(_message.Message):
     PERIOD_FIELD_NUMBER: _ClassVar[int]
     NOTICE_FIELD_NUMBER: _ClassVar[int]
     UNLESS_BEGUN_FIELD_NUMBER: _ClassVar[int]
-    wish: int
+    number: int
     kind: str
     signal: int
     reason: str
@@ -1072,7 +1072,7 @@ class Signal(_message.Message):
     period: int
     notice: int
     unless_begun: bool
-    def __init__(self, wish: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ..., notice: _Optional[int] = ..., unless_begun: _Optional[bool] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., kind: _Optional[str] = ..., signal: _Optional[int] = ..., reason: _Optional[str] = ..., kill_after: _Optional[bool] = ..., period: _Optional[int] = ..., notice: _Optional[int] = ..., unless_begun: _Optional[bool] = ...) -> None: ...
 
 class Stop(_message.Message):
     __slots__ = ("stopped",)

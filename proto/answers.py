@@ -99,7 +99,7 @@ class Answer(TypedDict, total=False):
     after: str
     """The cursor of the next ask for changes."""
     lost: bool
-    """Changes were missed: the states of jobs are to be read anew."""
+    """Changes were missed: the states of jobs are to be read again."""
 
 
 class Piece(TypedDict, total=False):

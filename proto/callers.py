@@ -27,7 +27,7 @@ MAX_FRAME = 16 << 20
 LARGE = 64 << 10
 MOST_LARGE = 4
 NAMES_KEPT = 60.0
-"""Seconds until a name is asked for again; while the directory gives no answer it is used on."""
+"""Seconds until a name is asked for again; while the directory gives no answer it stays in use."""
 NAMES_WAIT = 5.0
 """Seconds that a caller waits for the directory."""
 MOST_NAMES = 50_000
@@ -129,7 +129,7 @@ class Callers:
     async def name_of(self, uid: int) -> str:
         """The name of a user number, digits where it has none. Raises NameUnknown.
 
-        While the directory gives no answer a known name holds on; another may not be taken for one that does not exist.
+        While the directory gives no answer a known name stays known; another may not be taken for one that does not exist.
         """
         loop = asyncio.get_running_loop()
         until, name = self._names.get(uid, (0.0, ""))

@@ -1,5 +1,5 @@
-"""The turn on a busy host of daemons, which goes before that of jobs, of what works beside jobs, which comes last, and of jobs
-with a niceness of their own.
+"""Who gets the CPUs of a busy host first: the daemons before the jobs, what works beside jobs last, and jobs with a niceness of
+their own by that.
 
 Jobs with more threads than there are cores keep no command and no start of a job waiting.
 
@@ -23,7 +23,7 @@ _AUTOGROUP = "/proc/self/autogroup"
 
 
 def precede_jobs() -> bool:
-    """Let this daemon's session go before those of jobs; whether it does.
+    """Give this daemon's session precedence over those of jobs; whether it has it.
 
     It does not without the right to it (root, or RLIMIT_NICE), on a kernel without autogroups, and where the session is that of
     a terminal, whose other processes this is not to be for. Where systemd gives control groups shares of the CPU, those decide.

@@ -56,7 +56,7 @@ class Holding:
         self._drop: list[str] = []
 
     async def listen(self) -> None:
-        """Take the port of before, if it is free, so that jobs that know it find it; without a folder do nothing."""
+        """Take the previous port, if it is free, so that jobs that know it find it; without a folder do nothing."""
         if not self.folder:
             return
         path = os.path.join(self.folder, _PORT_FILE)
@@ -76,7 +76,7 @@ class Holding:
             log.error("LAVA_CHKPNT_COPY_DIR: %s: no copies are held here", e)
 
     async def _bind(self, before: int) -> socket.socket:
-        """On the port ``before``, which the process of the agent of before may still have for a moment."""
+        """On the port ``before``, which the process of the previous agent may still have for a moment."""
         for _ in range(BIND_TRIES if before else 0):
             try:
                 return link.listen(self._address, before)
@@ -85,7 +85,7 @@ class Holding:
         return link.listen(self._address)
 
     def welcomed(self, welcome: pb.Welcome) -> None:
-        """The master has named what this host shows to others; a master of before names nothing."""
+        """The master has named what this host shows to others; an older master names nothing."""
         if not self.port or not welcome.copies_key:
             return
         config = {

@@ -93,7 +93,7 @@ def done(now: float, state: Staging, size: int, why: str, by_host: bool = False)
     if is_given_up(state):
         return replace(state, under_way=-1), []
     if state.away and not host:
-        return replace(state, under_way=-1), []  # of before the agent started, and made again: what is there is found to be
+        return replace(state, under_way=-1), []  # begun before the agent started, and made again: it finds what is there already
     if why:
         if not state.first:
             return replace(state, under_way=-1, retry=now + RETRY, why=why), []  # the first host tells, which waits for all parts

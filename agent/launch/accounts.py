@@ -1,6 +1,6 @@
 """Users by name, asked in threads of their own, as a directory service may be slow, and remembered for a minute.
 
-Rule: while the directory gives no answer, a user who was known before holds on. None is only for one whom the directory denies.
+Rule: while the directory gives no answer, a user who was known stays known. None means that the directory has no such user.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import grp
 import logging
 import os
 import time
+from collections.abc import Callable
 
 from agent.launch.site import User
 from proto.names import NoAnswer, find_user
@@ -27,7 +28,8 @@ log = logging.getLogger("lava-agent")
 class Accounts:
     """The users of this host."""
 
-    def __init__(self, wait: float = WAIT) -> None:
+    def __init__(self, wait: float = WAIT, find: Callable[[str], User | None] | None = None) -> None:
+        self._look_up = find or look_up
         self._known: dict[str, tuple[float, User]] = {}
         self._wait = wait
         self._away = ""
@@ -54,7 +56,7 @@ class Accounts:
         """The user, None when the directory has none of that name. Raises NoAnswer."""
         try:
             async with asyncio.timeout(self._wait):
-                user = await self.directory.run(look_up, name, who=name)
+                user = await self.directory.run(self._look_up, name, who=name)
         except (NoAnswer, TimeoutError) as error:
             why = str(error) or f"no answer for {self._wait:.0f} s"
             self._is_away(name, why)
@@ -81,7 +83,7 @@ class Accounts:
         while True:
             await asyncio.sleep(AGAIN)
             with contextlib.suppress(NoAnswer):
-                await self.directory.run(look_up, name)
+                await self.directory.run(self._look_up, name)
                 break
         log.info("users can be looked up again")
         self._away, self._asking_again = "", None

@@ -105,5 +105,5 @@ def serve(start: pb.Start, elastic: bool = False, gpus: Sequence[Sequence[str]] 
     hosts, cards = tuple(host.host for host in start.hosts), tuple(",".join(own) for own in gpus)
     if not elastic:
         return BlaunchSpec(start.place, hosts, gpus=cards)
-    seats = tuple(host.seat for host in start.hosts)
-    return BlaunchSpec(seats[start.place], hosts, seats, cards)
+    node_indices = tuple(host.node_index for host in start.hosts)
+    return BlaunchSpec(node_indices[start.place], hosts, node_indices, cards)

@@ -1,4 +1,4 @@
-"""The host files of a resizable job: a set of its own, written anew whenever its hosts change.
+"""The host files of a resizable job: a set of its own, rewritten whenever its hosts change.
 
 Rule: each file is replaced whole, so that a reader sees the hosts before or after a change and nothing between. Files:
 ``.hosts`` and ``.ranks`` as LSF has them, ``.mcpu`` as LSB_MCPU_HOSTS, ``.slots`` for Open MPI, and ``.discover``, a program

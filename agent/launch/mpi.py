@@ -45,7 +45,7 @@ def link(start: pb.Start, address: str, elastic: bool = False, ranks: bool = Tru
     """
     if (len(start.hosts) < 2 and not elastic) or not start.cert_pem:
         return None
-    place = start.hosts[start.place].seat if elastic else start.place
+    place = start.hosts[start.place].node_index if elastic else start.place
     cert, key = start.cert_pem.decode(), start.key_pem.decode()
     return LinkSpec(place, cert, key, nodes=len(start.hosts), bind=address, elastic=elastic, ranks=ranks)
 

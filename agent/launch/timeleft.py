@@ -1,9 +1,9 @@
 """LAVA_TIME_LEFT_FILE: a file for each part that says when it must end, for programs that do not ask by a command.
 
 Rule: one line with the end in seconds of the epoch; empty where there is none. It is replaced whole, when the end changes. A file
-of a part that is over, which was empty all the time, is given to the next one: to make and remove a name is dear. To make a file
-is dearer still, and dearest where many were removed (ext4 passes over their inodes for minutes): parts with the same end, as
-those that one bkill ends, have links of one.
+of a part that is over, which was empty all the time, is given to the next one: making and removing a name is expensive. Making a
+file is more so, most of all where many were removed (ext4 passes over their inodes for minutes): parts with the same end, as
+those that one bkill ends, have hard links to one file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TimeLeft:
         self._period = files.period()
 
     def adopt(self, paths: Mapping[str, str]) -> None:
-        """After a restart of the agent: the files of parts, by uid; "": that of the uid, by an agent of before."""
+        """After a restart of the agent: the files of parts, by uid; "": that of the uid, by an older agent."""
         self._paths |= {uid: path or path_of(self._folder, uid) for uid, path in paths.items()}
 
     def begin(self, uid: str, ends: float | None) -> str:
@@ -93,7 +93,7 @@ class TimeLeft:
         self._write(path, _line(ends))
 
     def _write(self, path: str, line: str) -> None:
-        """Write a file anew."""
+        """Write a file again."""
         (newest, like), temporary = self._newest, path + ".link"
         if line == newest and path != like and _linked(like, temporary):
             os.replace(temporary, path)

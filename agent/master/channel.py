@@ -1,7 +1,7 @@
 """How an agent reaches a master: over TLS with the certificates of both, or through a socket of its own machine.
 
-Rule: nothing is said to a listener that is not proven to be a master. Where there is a list of revoked certificates, who listens
-is asked for its certificate first, and the channel then takes that one alone: grpc's channels read no such list.
+Rule: nothing is sent to a listener that is not proven to be a master. Where there is a list of revoked certificates, the
+listener's certificate is fetched and checked first, and the channel then accepts that alone: gRPC's channels read no such list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A site's own load indices: programs ``elim`` and ``elim.NAME`` of LSF_SERVERDIR, which print ``n name value …`` on and on.
+"""A site's own load indices: programs ``elim`` and ``elim.NAME`` of LSF_SERVERDIR, which keep printing ``n name value …``.
 
 Rule: each is a process of its own, and nothing waits for it; one that dies is started again, later each time; one that ends with
 ELIM_ABORT_VALUE is not wanted on this host. What a program does not say any more is forgotten after ``STALE`` seconds.
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 ABORT = 97
 STALE = 180.0
 PAUSES = (1.0, 5.0, 15.0, 60.0)
-"""Before it is started again, the first time, the second …; after a minute of work it begins anew."""
+"""Before it is started again, the first time, the second …; after a minute of work it begins with the first again."""
 LONGEST = 64 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,38}", re.ASCII)
 _LOOK_AGAIN = 60.0

@@ -1,4 +1,4 @@
-"""Programs of the site that judge this host (LAVA_HEALTH) and its GPUs, and what the agent leans on.
+"""Programs of the site that judge this host (LAVA_HEALTH) and its GPUs, and what the agent depends on.
 
 Rule: a program ends with 0 where all is well; else the first line that it printed is the reason. It runs as the agent does, so a
 root agent runs only what nobody but root can write. One that says nothing (it takes longer than LAVA_HEALTH_TIMEOUT, is killed,

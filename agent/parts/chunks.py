@@ -1,6 +1,6 @@
 """Jobs of a chunk on this host: one runs at a time, the others wait for it in the order in which they came.
 
-Rule: what waits here is in memory only. The master holds it to be dispatched, and sends its order again to an agent that was
+Rule: what waits here is in memory only. The master takes it for dispatched, and sends its order again to an agent that was
 restarted, or that has dropped it.
 """
 

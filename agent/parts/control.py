@@ -71,14 +71,14 @@ class PartControl:
     def asked(self, entry: Entry, asked: pb.Signal) -> None:
         """The master asks for a signal, an end, a checkpoint."""
         if asked.unless_begun:
-            answer = pb.Granted(wish=asked.wish, ok=False, why="it has begun")
+            answer = pb.Granted(number=asked.number, ok=False, why="it has begun")
             self._reporter.put(messages.about(entry, granted=answer), entry)
             return
         kind = RequestKind.named(asked.kind)
-        request = Request(asked.wish, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
+        request = Request(asked.number, kind, asked.signal, asked.reason, asked.kill_after, now(), asked.notice)
         if asked.HasField("period"):
             entry.set_checkpoint_period(asked.period, now())
-        log.info("job %s: %s asked (%d)", outputs.show(entry.key), asked.kind, asked.wish)
+        log.info("job %s: %s asked (%d)", outputs.show(entry.key), asked.kind, asked.number)
         self.apply(entry, *decide.asked(entry.part, request, now()))
         if kind is RequestKind.KILL:
             self.killed(entry, asked.reason)
@@ -104,7 +104,7 @@ class PartControl:
                 if not effect.ok:
                     entry.part = decide.given_up(entry.part, effect.request)
                     self._spool.keep(entry.part)
-                answer = pb.Granted(wish=effect.request, ok=effect.ok, why=effect.why)
+                answer = pb.Granted(number=effect.request, ok=effect.ok, why=effect.why)
                 self._reporter.put(messages.about(entry, granted=answer), entry)
             elif isinstance(effect, eff.ReportStopped):
                 self._reporter.put(messages.about(entry, stopped=pb.Stopped(stopped=effect.stopped)), entry)
@@ -147,7 +147,7 @@ class PartControl:
             self._looks.periodic(entry, now())
 
     def found_checkpoints(self, found: answers.Folders | answers.Generations) -> None:
-        """The result of a search: the checkpoints in a part's folder, of a starter of before without a look into them."""
+        """The result of a search: the checkpoints in a part's folder, of an older starter without a look into them."""
         entry = self._table.find(app.uid_of(found.id))
         if entry is None:
             return

@@ -81,9 +81,9 @@ class Entry:
 
     __slots__ = (
         "acked",
+        "attach_address",
         "checkpoint",
         "cwd",
-        "door",
         "dropped",
         "end",
         "endpoint",
@@ -129,7 +129,7 @@ class Entry:
         self.endpoint = _NO_ENDPOINT
         self.post = 0
         """The wait status of its post-execution command."""
-        self.cwd = self.door = ""
+        self.cwd = self.attach_address = ""
         """Where the user of an interactive part attaches."""
         self.started_at = 0.0
         self.end: End | None = None

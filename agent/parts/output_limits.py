@@ -91,7 +91,7 @@ class OutputLimits:
         self._finished, self._sizes = finished, kept_output.sizes(finished)
 
     def _list(self, pause: float, in_use: Callable[[], set[tuple[str, str]]]) -> None:
-        """Find anew what finished jobs left, when that is due."""
+        """Find again what finished jobs left, when that is due."""
         began = time.monotonic()
         if began >= self._listed_at + max(pause, self._took / LIST_SHARE):
             folder = self._site.output_dir

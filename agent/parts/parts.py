@@ -235,8 +235,8 @@ class Parts:
 
     def _reported(self, entry: Entry, report: PartReport) -> None:
         match report:
-            case Prepared(_, addr, door):
-                self._prepared(entry, addr, door)
+            case Prepared(_, addr, attach):
+                self._prepared(entry, addr, attach)
             case Started():
                 self._started(entry, report)
                 self._reporter.put(messages.started(entry), entry)
@@ -265,8 +265,8 @@ class Parts:
         entry.task_started(reports.RunningTask(report.rank, report.pid, report.starttime))
         self._reporter.put(messages.task_started(entry, report), entry)
 
-    def _prepared(self, entry: Entry, address: Address | None, door: str) -> None:
-        entry.endpoint, entry.door = mpi.endpoint(address), door
+    def _prepared(self, entry: Entry, address: Address | None, attach_address: str) -> None:
+        entry.endpoint, entry.attach_address = mpi.endpoint(address), attach_address
         if entry.part.stage < Stage.PREPARED:
             entry.part = msgspec.structs.replace(entry.part, stage=Stage.PREPARED)
         self._reporter.put(messages.prepared(entry), entry)

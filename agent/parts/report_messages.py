@@ -32,7 +32,7 @@ def signal(effect: Send) -> Signal:
 
 def prepared(entry: Entry) -> pb.Report:
     """All is in place on this host."""
-    return about(entry, prepared=pb.Prepared(endpoint=entry.endpoint, door=entry.door))
+    return about(entry, prepared=pb.Prepared(endpoint=entry.endpoint, attach_address=entry.attach_address))
 
 
 def started(entry: Entry) -> pb.Report:

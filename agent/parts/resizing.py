@@ -1,4 +1,4 @@
-"""When the hosts of a resizable job change: write its host files anew, tell its shepherd, run its resize command.
+"""When the hosts of a resizable job change: rewrite its host files, tell its shepherd, run its resize command.
 
 Rule: the command is a part of the agent's own whose uid names the resize, so that the starter runs it once however often
 the master asks; it is forgotten when the master goes on to something else.
@@ -14,7 +14,7 @@ from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
 from agent.parts.job_report import RESIZED
 from agent.parts.table import PartTable, Reporter
-from agent.starter.protocol.orders import Forget, JobHosts, Kill, Seat
+from agent.starter.protocol.orders import Forget, JobHosts, Kill, NumberedHost
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 
@@ -42,7 +42,7 @@ class Resizing:
                 entry.live_hosts = hosts
             except OSError as e:
                 log.warning("job %s: its host files are not up to date: %s", outputs.show(entry.key), e)
-        self._starter.put(JobHosts(entry.uid, tuple(Seat(host.seat, host.host) for host in told.hosts)))
+        self._starter.put(JobHosts(entry.uid, tuple(NumberedHost(host.node_index, host.host) for host in told.hosts)))
         self._notify(entry, told, stem)
 
     def _notify(self, entry: Entry, told: pb.Hosts, stem: str) -> None:

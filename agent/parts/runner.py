@@ -161,7 +161,7 @@ class Runner:
         """
         if why := self._why_not(welcome):
             return why
-        # the greeting does not tell of what waits here: the master orders anew what of it is still to run
+        # the greeting does not tell of what waits here: the master orders again what of it is still to run
         for uid in self.chunks.clear():
             self._held.pop(uid, None)
         former = self._obeyed

@@ -126,7 +126,7 @@ class Spool:
             os.close(fd)
 
     def load(self) -> dict[str, Saved]:
-        """All parts that were not forgotten; then the journal is begun anew with them."""
+        """All parts that were not forgotten; then the journal is rewritten with them alone."""
         saved = _read(self._path)
         self._begin(saved)
         return saved
@@ -155,7 +155,7 @@ class Spool:
                 self.size += len(data)
 
     def compact(self) -> None:
-        """Write the journal anew when it has grown."""
+        """Rewrite the journal when it has grown."""
         if self.size > COMPACT_AT:
             self.flush()
             saved = _read(self._path)

@@ -47,7 +47,7 @@ class PartTable:
         self._newest[entry.key] = entry.uid
 
     def adopt(self, entries: Iterable[Entry]) -> None:
-        """Those of before a restart of the agent."""
+        """Those that the agent had before it was restarted."""
         for entry in entries:
             self.add(entry)
 

@@ -1,4 +1,4 @@
-"""What a starter of the version before reads otherwise. Goes when ``agent.starter.protocol.version.OLDEST`` is 2."""
+"""What a starter of the previous version reads differently. Goes when ``agent.starter.protocol.version.OLDEST`` is 2."""
 
 from __future__ import annotations
 

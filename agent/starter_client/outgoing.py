@@ -1,7 +1,7 @@
 """Orders to the starter, gathered over a turn: starts together, in order with the others.
 
 Rule: the starter's sequence only grows; it is the master's, with room below it for parts that the agent itself adds. A part that
-cannot be encoded, or is too large for a frame, is given back by ``failed`` and keeps nothing else.
+cannot be encoded, or is too large for a frame, is returned by ``failed`` and holds up nothing else.
 """
 
 from __future__ import annotations
@@ -106,8 +106,10 @@ class Outgoing:
             try:
                 body = self._encoded(template, part)
             except Exception as e:
-                # one part must not prevent others from starting
-                self._failed.append((part.uid, str(e)))
+                # one part must not prevent others from starting; a plain ValueError says what is wrong with this one
+                if type(e) is not ValueError:
+                    log.exception("part %s cannot be sent to the starter", part.uid)
+                self._failed.append((part.uid, str(e) if type(e) is ValueError else repr(e)))
                 continue
             bodies.append(body)
             size += len(body)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from benchmarks.floors import FLOORS
-from benchmarks.kept.aims import AIMS, met, number, unit_of
 from benchmarks.kept.results import Results
 from benchmarks.kept.svg import bars, dots, lines
+from benchmarks.kept.targets import TARGETS, met, number, unit_of
 from benchmarks.line import Line, short
 from benchmarks.peers.rows import ROWS
 
@@ -41,7 +41,7 @@ def page(results: Results) -> tuple[str, Plots]:
     plots: Plots = {}
     parts = [
         _head(results),
-        _aims(figures),
+        _targets(figures),
         _peers(results, plots),
         _steps(figures, plots),
         _many_jobs(figures, plots),
@@ -69,7 +69,7 @@ def _head(results: Results) -> str:
     return f"""# Performance
 
 What lava does on one machine, beside other systems and beside what the machine itself takes. `make bench-keep` measures it and
-writes this page; `make bench-report` writes it anew from the last file in `benchmarks/results`. Absolute figures are of that
+writes this page; `make bench-report` rewrites it from the last file in `benchmarks/results`. Absolute figures are of that
 machine: what carries over is how one stands to the other, as both were measured in turn in the same minutes. Figures are medians.
 
 {_table(("", ""), rows)}"""
@@ -80,21 +80,21 @@ def _versions(results: Results) -> list[str]:
     return [lava, *(version for name, version in results.versions.items() if name != "lava")]
 
 
-def _aims(figures: Mapping[str, Line]) -> str:
+def _targets(figures: Mapping[str, Line]) -> str:
     rows = []
-    for aim in AIMS:
-        value = number(aim, dict(figures))
+    for target in TARGETS:
+        value = number(target, dict(figures))
         if value is not None:
-            of = unit_of(aim, dict(figures))
-            limit = f"{'at least' if aim.more else 'at most'} {short(aim.limit)} {of}"
-            rows.append((aim.what, limit, f"{short(value)} {of}", "yes" if met(aim, value) else "**no**"))
+            of = unit_of(target, dict(figures))
+            limit = f"{'at least' if target.more else 'at most'} {short(target.limit)} {of}"
+            rows.append((target.what, limit, f"{short(value)} {of}", "yes" if met(target, value) else "**no**"))
     reached = sum(row[-1] == "yes" for row in rows)
-    return f"""## What lava aims at
+    return f"""## Targets
 
 {reached} of {len(rows)} are met. "Times" beside another system: how many times better lava does, so below 1 the other is ahead;
-beside a floor, SQLite or the begin: how many times that it is.
+beside a floor, SQLite or the start: how many times that it is.
 
-{_table(("what", "aim", "measured", "met"), rows)}"""
+{_table(("what", "target", "measured", "met"), rows)}"""
 
 
 def _peers(results: Results, plots: Plots) -> str:
@@ -289,7 +289,7 @@ def _flat(figures: Mapping[str, Line]) -> str:
 
 On one host, {many}, beside after the first {begin}.
 
-{_table(("", "at the begin", "at the end", "times"), rows)}
+{_table(("", "at the start", "at the end", "times"), rows)}
 
 {said}
 """

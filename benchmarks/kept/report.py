@@ -1,4 +1,4 @@
-"""``make bench-report``: docs/performance.md and its plots, from the last kept results. Measures nothing.
+"""``make bench-report``: docs/performance.md, its plots and the table of README.md, from the last kept results. Measures nothing.
 
 .venv/bin/python benchmarks/kept/report.py
 """
@@ -11,19 +11,22 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.kept.page import PLOTS, page
+from benchmarks.kept.readme import with_table
 from benchmarks.kept.results import newest
 from cli.local.folder import ROOT
 
 DOCS = ROOT / "docs"
+README = ROOT / "README.md"
 
 
 def files() -> dict[Path, str]:
-    """What the last kept results make: the page and the plots, by path; empty if nothing is kept."""
+    """What the last kept results make: the page, the plots and README.md, by path; empty if nothing is kept."""
     results = newest()
     if results is None:
         return {}
     text, plots = page(results)
-    return {DOCS / "performance.md": text} | {DOCS / PLOTS / name: plot for name, plot in plots.items()}
+    made = {DOCS / "performance.md": text, README: with_table(README.read_text(), results)}
+    return made | {DOCS / PLOTS / name: plot for name, plot in plots.items()}
 
 
 def main(argv: list[str]) -> int:

@@ -46,7 +46,7 @@ class Results:
     minutes: float
     note: str = ""
     floors: dict[str, float] = field(default_factory=dict)
-    """Milliseconds, at the begin (``benchmarks/floors.py``)."""
+    """Milliseconds, at the start (``benchmarks/floors.py``)."""
     figures: list[Line] = field(default_factory=list)
 
     def of(self, metric: str) -> Line | None:

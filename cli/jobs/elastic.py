@@ -1,6 +1,6 @@
 """Roles that torchrun runs, as the one job of ``-a torchrun -ar`` that says the same: it can grow and shrink while it runs.
 
-Rule: torchrun's nodes find each other anew at each change, so they need no ranks of lava; what such a job cannot say is named.
+Rule: torchrun's nodes find each other again at each change, so they need no ranks of lava; what such a job cannot say is named.
 A replica is a host of the job with one torchrun, but for replicas of one slot and one process: those of a host share a torchrun.
 """
 

@@ -1,4 +1,4 @@
-"""What a job file says, whatever its layout: bsub's options, a command, roles and how they hang together.
+"""What a job file says, whatever its layout: bsub's options, a command, roles and how they depend on each other.
 
 Rule: it is what bsub would send; numbers and words are checked once more by the master.
 """

@@ -1,6 +1,6 @@
 """``bjobs --watch``: the listing again whenever the caller's jobs have changed, until Ctrl-C (exit status 130).
 
-At a terminal it is drawn over; elsewhere the lines that are new or different follow those of before. The master tells
+At a terminal it is drawn over; elsewhere the lines that are new or different follow the previous ones. The master tells
 when something has happened to the caller's own jobs; where there may be others in it, it is made again at intervals, too.
 """
 

@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
 def up(folder: Folder, wanted: Wanted) -> None:
     """Start what is not running; returns when all hosts are ok. Raises CannotUp, OSError.
 
-    Where a new cluster's first master does not start, what was written for it is removed: the next ``up`` begins anew.
+    Where a new cluster's first master does not start, what was written for it is removed: the next ``up`` begins from nothing.
     """
     folder.make()
     shape = folder.find_shape()

@@ -1,4 +1,4 @@
-"""A site's esub and epsub programs (LSF_SERVERDIR): they check and change a submission before, and hear of it after.
+"""A site's esub and epsub programs (LSF_SERVERDIR): they check and change a submission beforehand, and are told of it afterwards.
 
 Rule: LSF's protocol. The parameters lie as ``NAME="value"`` lines in LSB_SUB_PARM_FILE; what a program writes to
 LSB_SUB_MODIFY_FILE and LSB_SUB_MODIFY_ENVFILE changes the options and the environment; the exit value of

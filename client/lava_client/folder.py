@@ -78,7 +78,7 @@ def read(batch: str, number: int, ranks: int) -> list[bytes] | None:
 
 
 def _content(path: str) -> bytes | None:
-    # over NFS a file of another host is seen once its folder has been read anew
+    # over NFS a file of another host is seen once its folder has been read again
     for again in (False, True):
         with contextlib.suppress(OSError):
             if again:

@@ -141,7 +141,7 @@ class Follower:
             except NotSignedIn as error:
                 self._lose(str(error))
             except LavaError:
-                # a master of before that knows no such ask, or one that cannot answer now: what bjobs shows is read again
+                # an older master that knows no such ask, or one that cannot answer now: what bjobs shows is read again
                 self._cursor = ""
                 with self._lock:
                     self._unread.update(self._followed)

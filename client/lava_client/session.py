@@ -64,7 +64,7 @@ class Session:
         self.link.close()
 
     def abandon(self) -> None:
-        """In the child of a fork: begin anew."""
+        """In the child of a fork: begin as a new process."""
         self.link.forget()
         self.follower.abandon()
         atexit.register(self)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from config.model.cluster import GPU_RESOURCES, Limit, ResourceConfig
 from config.model.problems import Place, Problems
@@ -128,7 +127,9 @@ def _amounts(row: Row, owner: str, scope: v.Scope, problems: Problems) -> tuple[
 
 
 def _amount(value: str, scope: v.Scope) -> float:
-    found: Any = v.real()(value[:-1], scope) if value.endswith("%") else v.size(value, scope)
-    if value.endswith("%") and found > 100:
+    if not value.endswith("%"):
+        return v.size(value, scope) / 1024
+    percent = v.real()(value[:-1], scope)
+    if percent > 100:
         raise ValueError(f"{value} is more than 100%")
-    return float(found) if value.endswith("%") else found / 1024
+    return percent

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from config.model.values import SUBFACTORS, Aps
 from config.values.values import Scope, number
@@ -72,7 +72,7 @@ def amounts(value: str, scope: Scope) -> Owned:
 
 
 def _owned(value: str, scope: Scope, least: int) -> Owned:
-    read: Any = number(least)
+    read = number(least)
     if ":" not in value:
         return Owned(slots=read(value, scope))
     found: dict[str, int] = {}

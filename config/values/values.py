@@ -65,7 +65,7 @@ def yes_no(value: str, _: Scope) -> bool:
     return found
 
 
-def number(least: int = 0, most: int = LARGEST_INT) -> Parser:
+def number(least: int = 0, most: int = LARGEST_INT) -> Callable[[str, Scope], int]:
     """A whole number from `least` to `most`."""
 
     def parse(value: str, _: Scope) -> int:
@@ -78,7 +78,7 @@ def number(least: int = 0, most: int = LARGEST_INT) -> Parser:
     return parse
 
 
-def real(least: float = 0.0) -> Parser:
+def real(least: float = 0.0) -> Callable[[str, Scope], float]:
     def parse(value: str, _: Scope) -> float:
         found = _float(value)
         if found < least:

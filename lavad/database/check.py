@@ -188,7 +188,7 @@ def _differing_tables(fold: Cluster, rows: Cluster) -> list[str]:
 
 
 def _differ(theirs: object, row: object) -> bool:
-    """Whether a live row is not what the events say. A row of before has the defaults of fields that it does not know."""
+    """Whether a live row is not what the events say. An older lavad's row has defaults in the fields that it does not know."""
     if theirs == row:
         return False
     if isinstance(theirs, Job) and isinstance(row, Job):

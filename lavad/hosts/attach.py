@@ -17,7 +17,7 @@ def find_attach_address(cluster: Cluster, ask: Attach, caller: Caller, secret: b
     if cluster.specs.rows[job.spec].user != caller.user:
         raise Refused(f"Job <{ask.job}>: User permission denied")
     run = job.run
-    if run is None or run.number <= ask.after or not run.parts[0].door:
+    if run is None or run.number <= ask.after or not run.parts[0].attach_address:
         return None
     first = run.parts[0]
     if first.end is not None or first.state not in (PartState.PREPARED, PartState.STARTING, PartState.RUNNING):
@@ -27,7 +27,7 @@ def find_attach_address(cluster: Cluster, ask: Attach, caller: Caller, secret: b
         "state": job.state.name,
         "attempt": run.number,
         "host": first.host,
-        "door": first.door,
+        "door": first.attach_address,
         "near": first.host == caller.host,
         "token": token(secret, run.uid),
         "cert": cert.decode(),

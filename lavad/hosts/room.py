@@ -1,4 +1,4 @@
-"""A number of bytes that what is on its way to all hosts shares: who needs more than there is waits, first come first served."""
+"""A budget of bytes for what is on its way to all hosts: who needs more than is left waits, first come first served."""
 
 from __future__ import annotations
 

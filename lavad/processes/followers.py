@@ -1,6 +1,6 @@
 """Those who follow the events of the cluster (the query ``api events``): each gets what it may see, together, once a second.
 
-Rule: an event is looked at once for all of them; who reads too slowly hears how many there were instead of which.
+Rule: an event is looked at once for all of them; one who reads too slowly is told how many there were instead of which.
 """
 
 from __future__ import annotations

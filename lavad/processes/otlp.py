@@ -1,6 +1,6 @@
 """Spans sent by OTLP over HTTP with the SDK of OpenTelemetry, an optional package (extra ``otel``): imported when traces are on.
 
-Variables of the SDK (OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER …) hold as it has them.
+Variables of the SDK (OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER …) work as documented.
 """
 
 from __future__ import annotations

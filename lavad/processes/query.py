@@ -1,7 +1,7 @@
 """The query process: applies committed events and renders the text of listings, of each user in turn.
 
 Rule: what is short is answered at once, a plain list of many jobs frame by frame between other queries (``job_list``); what may
-take long otherwise is answered by a fork (``long_query``). One that is not short runs of each user at a time.
+take long otherwise is answered by a fork (``long_query``). Of those that are not short, one of each user runs at a time.
 """
 
 from __future__ import annotations
@@ -159,11 +159,11 @@ class Queries:
         self._followers.drop(number)
         if number in self._running:
             self._running.pop(number).end()
-        for lane in (self._short, self._long):
-            for user, asks in [*lane.items()]:
-                lane[user] = deque(ask for ask in asks if ask.number != number)
-                if not lane[user]:
-                    del lane[user]
+        for waiting in (self._short, self._long):
+            for user, asks in [*waiting.items()]:
+                waiting[user] = deque(ask for ask in asks if ask.number != number)
+                if not waiting[user]:
+                    del waiting[user]
 
     def _pass_on(self) -> None:
         """Send on what those that run have rendered, and end those that have run too long."""
@@ -225,12 +225,12 @@ class Queries:
         return self._reader
 
 
-def _next(lane: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:
+def _next(waiting: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:
     """The user's next query; the user's others go behind all other users'."""
-    asks = lane.pop(user)
+    asks = waiting.pop(user)
     ask = asks.popleft()
     if asks:
-        lane[user] = asks
+        waiting[user] = asks
     return ask
 
 

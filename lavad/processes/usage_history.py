@@ -1,6 +1,6 @@
 """What running jobs have used over time, for charts: at most 240 samples a job, of half as many times each time that it is full.
 
-Kept in the query process's memory alone: it begins anew with the process, and ends with the job.
+Kept in the query process's memory alone: it starts empty with the process, and ends with the job.
 """
 
 from __future__ import annotations

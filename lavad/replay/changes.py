@@ -108,10 +108,10 @@ def _joined(members: tuple[str, ...], names: list[str], like: str) -> tuple[str,
     return (*members, *names) if like in members else members
 
 
-def changed_deeds(deeds: Iterable[ev.Event], changes: Changes, names: list[str], like: str) -> Iterator[ev.Event]:
+def changed_actions(actions: Iterable[ev.Event], changes: Changes, names: list[str], like: str) -> Iterator[ev.Event]:
     """The external events under the changes: removed hosts never join, added ones join with the host that they copy."""
     added = False
-    for event in deeds:
+    for event in actions:
         if isinstance(event, ev.Configured):
             yield replace(event, conf=changed_conf(event.conf, changes, names, like))
             continue

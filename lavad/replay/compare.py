@@ -20,7 +20,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.snapshot import restore, take
 from lavad.core.site.conf import Conf
 from lavad.progress import Tell, counted, silent
-from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_conf, changed_deeds, check, new_names, pattern
+from lavad.replay.changes import ChangeError, Changes, added_hosts, changed_actions, changed_conf, check, new_names, pattern
 from lavad.replay.history import read_source
 from lavad.replay.measures import Measures, fields, measure, table
 from lavad.replay.past import Guess, Past, read_past
@@ -102,7 +102,7 @@ def _again(past: Past, variants: dict[str, Changes], tell: Tell) -> dict[str, Co
         names = new_names(changes, past.cluster.hosts.rows)
         guess = Guess(past, past.now)
         virtual = Virtual(Cluster(), guess.life, past.specs, begin)
-        virtual.add(changed_deeds(past.asked, changes, names, like))
+        virtual.add(changed_actions(past.asked, changes, names, like))
         virtual.run(tell, f"{name}: jobs simulated")
         columns[name] = _column(virtual, guess, changes)
     return columns

@@ -1,6 +1,6 @@
 """Conservative backfill (Mu'alem & Feitelson 2001) on one pool of equal slots, for simulations.
 
-Rule: the jobs that start are those that start where at each instant all jobs are planned anew, each in queue order at the
+Rule: the jobs that start are those that start where at each instant all jobs are planned again, each in queue order at the
 earliest time that delays none before it. What is left out of a plan is what no start can depend on.
 """
 
@@ -33,37 +33,38 @@ class Conservative:
 
     def __init__(self) -> None:
         self._line = Line()
-        self._plan: Plan | None = None
+        self.plan: Plan | None = None
+        """What holds now."""
         self._reach = math.inf
 
     def add(self, job: Waiting) -> None:
         """A job comes, behind all others."""
         self._line.add(job)
-        if self._plan is not None:
-            self._plan.come(job.amount)
+        if self.plan is not None:
+            self.plan.come(job.amount)
 
     def changed(self, now: float) -> None:
         """Something that runs has ended early, or goes on beyond its expected end."""
-        if self._plan is not None:
-            self._reach = 2 * (now - self._plan.made)
-            self._plan = None
+        if self.plan is not None:
+            self._reach = 2 * (now - self.plan.made)
+            self.plan = None
 
     @property
     def promises(self) -> dict[int, float]:
         """The promised starts of those that wait, as far as the plan goes."""
-        return self._plan.promises if self._plan is not None else {}
+        return self.plan.promises if self.plan is not None else {}
 
     def starts(self, now: float, free: int, running: Sequence[Held]) -> list[int]:
         """The keys of the jobs that start now, in queue order. ``running``: slots in use, sorted by expected end."""
-        plan = self._plan
+        plan = self.plan
         if plan is not None and now >= plan.until:
             self._reach = 2 * (plan.until - plan.made)
         if plan is None or now >= plan.until or not plan.holds:
-            self._plan = None
+            self.plan = None
             least = self._line.least(0)
             if free < least:
                 return []
-            plan = self._plan = Plan(self._line, least, running, now, free, self._reach)
+            plan = self.plan = Plan(self._line, least, running, now, free, self._reach)
         return plan.starts(now, free)
 
 

@@ -85,7 +85,7 @@ class Virtual:
         self._cache = SchedulerCache()
         self._cache.scorer = SitePolicies().score
         self._book = LimitBook(cluster.conf)
-        self._deeds: list[tuple[float, int, ev.Event]] = []
+        self._actions: list[tuple[float, int, ev.Event]] = []
         self._ends: list[tuple[float, int, int, str]] = []
         self._left: dict[str, float] = {}
         """Attempts that are suspended, and the seconds that they still have to run."""
@@ -99,10 +99,10 @@ class Virtual:
         for key in list(cluster.started):
             self._go_on(cluster.jobs.rows[key])
 
-    def add(self, deeds: Iterable[ev.Event]) -> None:
+    def add(self, actions: Iterable[ev.Event]) -> None:
         """What users, administrators and hosts do, each at its time."""
-        for event in deeds:
-            heapq.heappush(self._deeds, (event.at, next(self._numbers), event))
+        for event in actions:
+            heapq.heappush(self._actions, (event.at, next(self._numbers), event))
 
     def run(self, tell: Tell = silent, what: str = "") -> None:
         """To the end; ``what`` is how many jobs have ended."""
@@ -118,7 +118,7 @@ class Virtual:
 
     def step(self) -> bool:
         """The next instant; False if there is none."""
-        times = [line[0][0] for line in (self._ends, self._deeds) if line]
+        times = [line[0][0] for line in (self._ends, self._actions) if line]
         self._idle = 0 if times else self._idle + 1
         if (self.cluster.pending or self.cluster.suspended) and self._wake_at > self.now and self._idle < IDLE:
             times.append(self._wake_at)
@@ -131,8 +131,8 @@ class Virtual:
             at, _, key, uid = heapq.heappop(self._ends)
             if self._until.get(uid) == at:
                 self._end(key)
-        while self._deeds and self._deeds[0][0] <= self.now:
-            self._deed(heapq.heappop(self._deeds)[2])
+        while self._actions and self._actions[0][0] <= self.now:
+            self._act(heapq.heappop(self._actions)[2])
         if self.cluster.use.decaying:
             self._apply(decay_rusage(self.cluster, self.now).events)
         self._plan()
@@ -165,7 +165,7 @@ class Virtual:
             apply(self.cluster, event)
         self.cluster.forget_changes()
 
-    def _deed(self, event: ev.Event) -> None:
+    def _act(self, event: ev.Event) -> None:
         """Repeat a recorded action, if the state of the job still allows it."""
         if isinstance(event, ev.JobFinished) and event.key in self.cluster.started:
             self._kill(self.cluster.jobs.rows[event.key])

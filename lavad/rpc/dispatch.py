@@ -105,7 +105,7 @@ def _newer(frame: bytes) -> str:
 
 
 class Dispatch:
-    """Answers requests; ``why_standby`` says whether this master serves at all."""
+    """Answers requests."""
 
     def __init__(
         self,
@@ -317,7 +317,7 @@ class Dispatch:
             found = attach.find_attach_address(self._engine.cluster, ask, caller, self._secret)
             if found is not None:
                 return found
-            told = await self._waits.wait(ask.job, "door")
+            told = await self._waits.wait(ask.job, "attachable")
             if told is None:
                 return await self._wait(asks.Wait(job=ask.job), caller)
             if told:

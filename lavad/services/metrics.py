@@ -12,6 +12,7 @@ import threading
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIServer
@@ -312,16 +313,12 @@ class Server:
         host, port = split_address(address)
         registry = CollectorRegistry()
         registry.register(_Page(metrics))
-        tls: dict[str, Any] = {}
+        begin = partial(start_http_server, port, host, registry)
         if not is_loopback(host):
-            tls = {
-                "certfile": f"{tls_folder}/master.crt",
-                "keyfile": f"{tls_folder}/master.key",
-                "client_cafile": f"{tls_folder}/ca.crt",
-                "client_auth_required": True,
-            }
+            certificate, key, authority = f"{tls_folder}/master.crt", f"{tls_folder}/master.key", f"{tls_folder}/ca.crt"
+            begin = partial(begin, certificate, key, authority, client_auth_required=True)
         try:
-            self._server, self._thread = start_http_server(port, host, registry, **tls)
+            self._server, self._thread = begin()
         except OSError as error:
             log.error("LAVA_METRICS_ADDRESS %s: %s", address, error.strerror or error)
         else:

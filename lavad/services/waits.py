@@ -49,13 +49,13 @@ class Waits:
                 job = self._cluster.find_job(event.key)
                 if job is not None and job.run is not None and job.run.parts[0].host == event.host:
                     self._answer(event.key, "started", answer_for(job))
-            elif isinstance(event, PartPrepared) and event.door:
-                self._answer(event.key, "door", {})
+            elif isinstance(event, PartPrepared) and event.attach_address:
+                self._answer(event.key, "attachable", {})
             elif isinstance(event, JobFinished):
                 ended = finished[event.key]
                 self._answer(event.key, "started", answer_for(ended))
                 self._answer(event.key, "finished", answer_for(ended))
-                self._answer(event.key, "door", answer_for(ended))
+                self._answer(event.key, "attachable", answer_for(ended))
 
     def _answer(self, key: int, until: str, answer: Answer) -> None:
         for future in self._waiting.pop((key, until), ()):

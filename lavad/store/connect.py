@@ -161,7 +161,7 @@ def _prove_durable(connection: sa.Connection) -> None:
 
 
 def one_snapshot(connection: sa.Connection) -> None:
-    """At the begin of a transaction: everything is read as of now, for as long as it takes."""
+    """At the start of a transaction: everything is read as of now, for as long as it takes."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
         forever(connection)

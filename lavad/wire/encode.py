@@ -205,11 +205,11 @@ class Placement(NamedTuple):
 
 
 def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
-    """Of part, seat and the address of its host each."""
+    """Of part, node index and the address of its host each."""
     hosts = []
-    for part, seat, address in parts:
+    for part, node_index, address in parts:
         encoded = _kept_host if _names_few(part) else _host
-        hosts.append(encoded(part.host, slots_in(part), part.gpus, part.roles, part.binds, seat, address))
+        hosts.append(encoded(part.host, slots_in(part), part.gpus, part.roles, part.binds, node_index, address))
     start = b"".join(hosts)
     places = {part.host: place for place, (part, _, _) in enumerate(parts)}
     return Placement(start, _embedded(_START, start) if len(start) >= LARGE else b"", places)
@@ -221,7 +221,7 @@ def _host(
     gpus: tuple[str, ...],
     roles: tuple[tuple[int, int, int], ...],
     binds: tuple[Binding, ...],
-    seat: int,
+    node_index: int,
     address: str,
 ) -> bytes:
     """A Start with one host; several of these, one after the other, are one with all of them."""
@@ -229,7 +229,7 @@ def _host(
         host=name,
         slots=slots,
         gpus=gpus,
-        seat=seat,
+        node_index=node_index,
         address=address,
         roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in roles],
         binds=[pb.Bind(**fields_of(bind, pb.Bind)) for bind in binds],
@@ -356,7 +356,7 @@ def _amend(values: Mapping[str, str]) -> pb.Amend:
 @lru_cache(maxsize=8)
 def _hosts(hosts: eff.Hosts) -> bytes:
     """An Order with the hosts of a job alone, which all of them are told."""
-    told = [pb.HostSlots(host=host, slots=slots, seat=seat) for host, slots, seat in hosts]
+    told = [pb.HostSlots(host=host, slots=slots, node_index=node_index) for host, slots, node_index in hosts]
     return pb.Order(hosts=pb.Hosts(hosts=told)).SerializeToString()
 
 
@@ -368,7 +368,7 @@ def _told(effect: eff.TellHosts) -> bytes:
 
 def _signal(effect: eff.SignalPart) -> pb.Signal:
     pending = effect.pending
-    fields = fields_of(pending, pb.Signal) | {"wish": pending.number, "reason": pending.reason.name}
+    fields = fields_of(pending, pb.Signal) | {"reason": pending.reason.name}
     if pending.period < 0:
         del fields["period"]
     return pb.Signal(**fields)

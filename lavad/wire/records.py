@@ -29,7 +29,7 @@ class Hello(msgspec.Struct, frozen=True):
     facts: Facts
     parts: tuple[PartStatus, ...]
     protocol: int = 0
-    """Of proto/version.py; 0: that of before it was exchanged."""
+    """Of proto/version.py; 0: the side is older than the exchange of numbers."""
     gpus_unknown: bool = False
     """That ``facts`` has no GPUs says nothing: their driver does not answer."""
     unpacks: bool = False

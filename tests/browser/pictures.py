@@ -1,4 +1,4 @@
-"""The pictures of the page in the docs: ``make pictures`` draws them anew, of a real cluster with jobs of all kinds.
+"""The pictures of the page in the docs: ``make pictures`` draws them again, of a real cluster with jobs of all kinds.
 
 python -m tests.browser.pictures [FOLDER]
 """

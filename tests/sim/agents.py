@@ -95,7 +95,7 @@ class Host:
         may = self.up and self.agent_up and not self.partitioned and (self.stream is None or not self.stream.up)
         if may and self.upstream is not None:
             self.stream = Stream(self.time)
-            self.waiting = []  # the master orders anew what is still to run
+            self.waiting = []  # the master orders again what is still to run
             self.greeted = self.time.now
             self.upstream.greet(self, self.stream)
         self.time.after(self.time.random.uniform(0.5, 2.0), self.connect)
@@ -186,7 +186,7 @@ class Host:
             self.watch.leased.add(effect.key)
             self.watch.may_repeat.add(effect.key)
         if stale or self.time.random.random() < self.trouble:
-            self.refused.add(effect.uid)  # the master may offer it anew before it hears of this
+            self.refused.add(effect.uid)  # the master may offer it again before it hears of this
             self._say(self._report("refused", effect.key, effect.uid, "start", "an old order" if stale else "trouble"))
             return
         for other in list(self.parts.values()):

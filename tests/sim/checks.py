@@ -110,7 +110,7 @@ class Promises:
         self.start = 0.0
 
     def disturb(self) -> None:
-        """A host went away, or somebody came who goes first: promises begin anew."""
+        """A host went away, or somebody came who goes first: promises begin again."""
         self.key = 0
 
     def check(self, cluster: Cluster, promised: dict[int, float], now: float, longest: float) -> None:

@@ -75,12 +75,12 @@ class JobChange(msgspec.Struct, frozen=True):
 class JobChanges(msgspec.Struct, frozen=True):
     """Changes of the caller's jobs. ``after`` is the cursor of the next request.
 
-    ``lost``: there were others, which are not known any more: the states of jobs are to be read anew.
+    ``lost``: there were others, which are not known any more: the states of jobs are to be read again.
     """
 
     after: str
     lost: bool
-    """There were others: the states of jobs are to be read anew."""
+    """There were others: the states of jobs are to be read again."""
     changes: list[JobChange]
 
 

@@ -1,9 +1,9 @@
 """The form of a copy of a generation, in a folder that hosts share or in one of the host that holds it for others.
 
 A copy of generation N is the folder ``gen-N``, which a rename made: one compressed archive, and a MANIFEST with its size and
-SHA-256, the how manieth copy of its job it is, and when the generation was made.
+SHA-256, its number among the copies of its job, and when the generation was made.
 
-Rule: a copy that is there is whole; what is not is left to nobody.
+Rule: a copy that is there is whole; one that is not whole is never left behind.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def _pull_one(asked: Asked, number: int, one: Holder, until: float) -> str:
 def _is_here(asked: Asked, number: int, facts: Facts) -> bool:
     """Whether the job's own folder has this generation or a later one."""
     here = newest(asked.folder)
-    # what a job makes after a copy has a higher number; one of before that was never copied may have, too
+    # what a job makes after a copy has a higher number; an earlier one that was never copied may have, too
     return here >= number and made_at(os.path.join(asked.folder, f"gen-{here}")) >= number_in(facts, "made")
 
 
@@ -171,7 +171,7 @@ def _bring(asked: Asked, number: int, facts: Facts, archive: Source, where: str)
     shutil.rmtree(unfinished, ignore_errors=True)
     os.mkdir(unfinished)
     try:
-        # what holds a copy may say less than its archive is unpacked to; one of before has not counted files that are not listed
+        # what holds a copy may say less than its archive is unpacked to; an older one has not counted files that are not listed
         digest = _unpack(archive, unfinished, 2 * number_in(facts, "bytes") + HEADERS)
         why = "" if digest == copies.archive_in(facts).get("sha256") else "its archive has another SHA-256 than its manifest"
         why = why or generations.check(unfinished)[1]

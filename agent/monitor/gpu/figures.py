@@ -1,7 +1,7 @@
 """Figures of NVML that can be true.
 
 Broken boards and drivers give memory of 0 or 2^64-1 bytes, use of 255 percent, temperatures below zero. The log names each
-such figure once; to all others it is not known.
+such figure once; everybody else is told that it is not known.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from agent.monitor.gpu_meter import GpuReading
 from proto import agent_pb2 as pb
 
 FACTS_EVERY = 30.0
-"""Seconds after which GPUs and instances are looked up anew: those of MIG change while the driver runs."""
+"""Seconds after which GPUs and instances are looked up again: those of MIG change while the driver runs."""
 
 
 class GpuSource:
@@ -120,7 +120,7 @@ class GpuSource:
             self._nvml.close()
 
     def _ready(self) -> dict[str, Device]:
-        """The devices that can be asked, by UUID; opens the driver and looks them up anew when that is due."""
+        """The devices that can be asked, by UUID; opens the driver and looks them up again when that is due."""
         if not self._nvml.ready():
             self._devices = {}
             return self._devices

@@ -56,7 +56,7 @@ class GpuWatch:
         self._began = 0.0
 
     async def look(self, wait: float) -> None:
-        """Look anew, unless a look goes on; return when it is done, or has taken ``wait`` seconds."""
+        """Look again, unless a look goes on; return when it is done, or has taken ``wait`` seconds."""
         if self._looking is None:
             self._began = monotonic()
             self._looking = asyncio.create_task(self._look())

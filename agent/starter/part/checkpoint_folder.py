@@ -1,4 +1,4 @@
-"""The folder of a job's checkpoints on a host of its: it is made, and tried, before the job starts.
+"""The folder of a job's checkpoints on one of its hosts: it is made, and tried, before the job starts.
 
 Rule: as the job's user, in its shepherd; a job whose checkpoints could not be written, or not be found again, does not start.
 """
@@ -48,7 +48,7 @@ def prepare(wanted: CheckpointFolder, host: str) -> None:
 
 def _make(path: str, of: str) -> None:
     if of:
-        with contextlib.suppress(FileExistsError):  # of before, or of another host of the job
+        with contextlib.suppress(FileExistsError):  # an earlier attempt's, or of another host of the job
             os.symlink(of, path)
     if not of:
         os.makedirs(path, exist_ok=True)

@@ -3,7 +3,7 @@
 It runs such a part from the order to the report of its end, and hands over to Python whatever it does not know: another kind of
 part, before it has done anything for it; any other order; a task that left processes or shared memory behind.
 
-Rule: optional. Where the library was not made, or LAVA_NATIVE=N is in the environment, every part runs by Python, and the same.
+Rule: optional. Without the library, or with LAVA_NATIVE=N in the environment, Python runs every part, with the same result.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from agent.starter.process.mps import Mps
 from agent.starter.process.ports import Ports
 from agent.starter.process.progress import Progress
 from agent.starter.process.spec import Spec, encode_env
-from agent.starter.protocol.orders import Seat
+from agent.starter.protocol.orders import NumberedHost
 from agent.starter.protocol.part import LinkSpec, PortsSpec
 from agent.starter.protocol.reports import Address, End, HostUse, Root
 from agent.starter.system import kernel, rlimits, scratch, shm
@@ -150,10 +150,10 @@ class PartResources:
         fds = (self.files.stdin, self.files.stdout, self.files.stderr)
         return Surroundings(fds, self.limits, self.terminal.tty if self.terminal else -1, self.gang)
 
-    def hosts_changed(self, hosts: tuple[Seat, ...]) -> None:
+    def hosts_changed(self, hosts: tuple[NumberedHost, ...]) -> None:
         """The job has these hosts now."""
         if self._hub:
-            self._hub.set_hosts({one.seat: one.host for one in hosts})
+            self._hub.set_hosts({one.node_index: one.host for one in hosts})
 
     def leave(self) -> None:
         """The job continues without this host: how tasks end here does not matter any more."""

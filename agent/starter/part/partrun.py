@@ -260,8 +260,8 @@ class PartRun:
             self._go(None)
             return
         self._progress.phase = Phase.PREPARED
-        door = self.terminal.address() if self.terminal else ""
-        self._tell(reports.Prepared(self.uid, self.resources.address(), door))
+        attach_address = self.terminal.address() if self.terminal else ""
+        self._tell(reports.Prepared(self.uid, self.resources.address(), attach_address))
 
     def _refuse(self, e: Refused) -> None:
         self._tell(reports.Refused(self.uid, e.code, e.reason))

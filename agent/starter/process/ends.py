@@ -129,7 +129,7 @@ def read_ends(path: str, sure: bool = False) -> dict[str, End]:
         return found
     for line in lines:
         line = line.strip(b"\0")
-        # a starter of before wrote no sums
+        # an older starter wrote no sums
         if line.startswith(_SUM[:8]) and line != _summed(b"{" + line[_SUMMED:]):
             continue
         try:

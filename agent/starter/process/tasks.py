@@ -96,7 +96,7 @@ def start(
 def become(argv: list[str]) -> NoReturn:
     """Run ``argv`` in this process's place; where that cannot be, say so as a shell does, and exit with its code."""
     try:
-        os.execvp(argv[0], argv)
+        os.execvp(argv[0], list(argv))
     except (OSError, ValueError) as e:
         if isinstance(e, PermissionError) and "/" not in argv[0]:
             found = any(os.path.exists(os.path.join(folder, argv[0])) for folder in os.get_exec_path())

@@ -310,7 +310,7 @@ def parse(body: bytes) -> Json:
 
 
 def _encoder() -> Callable[[object], str]:
-    """As ``encode`` of JSONEncoder, which makes its encoder in C anew for each object: most take less time than that."""
+    """As ``encode`` of JSONEncoder, which makes a new encoder in C for each object: most take less time than that."""
     plain = json.JSONEncoder(separators=(",", ":"), check_circular=False)
     make = getattr(json.encoder, "c_make_encoder", None)
     try:

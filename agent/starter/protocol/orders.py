@@ -214,21 +214,21 @@ class Note(NamedTuple):
     use: HostUse
 
 
-class Seat(NamedTuple):
-    """A host of a resizable job and its number, which stays its own; ``[seat, host]`` on the wire."""
+class NumberedHost(NamedTuple):
+    """A host of a resizable job and its number, which stays its own; ``[node_index, host]`` on the wire."""
 
-    seat: int
+    node_index: int
     host: str
 
     @classmethod
-    def from_json(cls, value: list[object]) -> "Seat":
+    def from_json(cls, value: list[object]) -> "NumberedHost":
         """Read it."""
-        seat, host = value
-        return cls(int(str(seat)), str(host))
+        node_index, host = value
+        return cls(int(str(node_index)), str(host))
 
     def to_json(self) -> list[object]:
         """Write it."""
-        return [self.seat, self.host]
+        return [self.node_index, self.host]
 
 
 @order("hosts")
@@ -236,7 +236,7 @@ class JobHosts(NamedTuple):
     """A resizable job has these hosts now."""
 
     uid: str
-    hosts: tuple[Seat, ...]
+    hosts: tuple[NumberedHost, ...]
 
 
 @order("leave")

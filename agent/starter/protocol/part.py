@@ -120,7 +120,7 @@ class LinkSpec(NamedTuple):
     """The network between the shepherds of a job's hosts, over TLS (wire/job_network.py); all connect to the first host's."""
 
     place: int
-    """Which of the job's hosts this is, from 0; of a job whose hosts change, the seat of this host."""
+    """Which of the job's hosts this is, from 0; of a job whose hosts change, the node index of this host."""
     cert: str
     """PEM; every host of the job has the same one, and shows it."""
     key: str
@@ -156,7 +156,7 @@ class BlaunchSpec(NamedTuple):
     """The job may start tasks on its own hosts (blaunch)."""
 
     place: int
-    """Which of ``hosts`` this is; of a job whose hosts change, the seat of this host."""
+    """Which of ``hosts`` this is; of a job whose hosts change, the node index of this host."""
     hosts: tuple[str, ...]
     seats: tuple[int, ...] | None = None
     """Of a job whose hosts change: a number for each of ``hosts`` that stays its own."""

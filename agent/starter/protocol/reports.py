@@ -157,7 +157,7 @@ class Prepared(NamedTuple):
     addr: Address | None
     """None: there is nothing that the other hosts must know."""
     door: str = ""
-    """Where the user of an interactive part attaches: ``ip port name``."""
+    """Where the user of an interactive part attaches: ``ip port name``; named by its key on the wire."""
 
 
 @report("started")
@@ -302,6 +302,7 @@ class PartStatus(NamedTuple):
     addr: Address | None = None
     post: int = 0
     door: str = ""
+    """As in ``Prepared``."""
     tasks: tuple[RunningTask, ...] | None = None
     """Once they have been started; with ``at`` and ``shepherd`` as in ``Started``."""
     at: float = 0.0
@@ -344,7 +345,7 @@ class Reports(NamedTuple):
     """What happened to parts in one turn of the starter's loop, in order."""
 
     reports: tuple[Json, ...]
-    """Each as ``read_report`` reads it: one of an unknown kind is passed over."""
+    """Each as ``find_report`` reads it: one of an unknown kind is passed over."""
 
 
 FromShepherd = PartReport | Killing | Stuck | Data | Folders | Generations

@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
     from agent.starter.supervisor.shepherd_handle import END, SOCK, reset_signals
     from agent.starter.system import apart, kernel, rlimits
 
-    _, host, keyring, files, *stack = words  # one of before an upgrade names no stack
+    _, host, keyring, files, *stack = words  # an older starter names no stack
     _give_group_back()
     kernel.forbid_tracing()
     if stack:

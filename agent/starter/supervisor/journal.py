@@ -1,10 +1,10 @@
 """The starter's journal: the parts that it accepted, their shepherds, and the ends that the master has not acknowledged.
 
 Rule: a batch of parts is in the file before any of them starts, so that the next starter knows of it, and what a turn wrote is on
-disk at its end: nothing waits for the disk but the next turn. What a crash of the machine takes with it the boot id tells: a part
-that was sent there before may have run. An end file is believed only about its own shepherd's parts. A full disk changes nothing
-until RESERVE is used up; then it, as one that cannot be written, refuses new parts and nothing else: ``rewrite`` makes up later
-for what could not be written.
+disk at its end: nothing waits for the disk but the next turn. A crash of the machine, which may lose the last turn, shows in the
+boot id: a part that was sent there before it may have run. An end file is believed only about its own shepherd's parts. A full
+disk changes nothing until RESERVE is used up; then the journal, like one that cannot be written, refuses new parts and nothing
+else: ``rewrite`` makes up later for what could not be written.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Journal:
             raise
 
     def sync(self) -> None:
-        """Parts and ends of before are safe on disk on return, unless the disk is full or fails."""
+        """Parts and ends so far are safe on disk on return, unless the disk is full or fails."""
         lines, self._unwritten = self._unwritten, []
         if lines or self._unsafe:
             self._unsafe = False

@@ -34,9 +34,9 @@ class Part:
         "_end",
         "_told",
         "addr",
+        "attach_address",
         "attempt",
         "deadline",
-        "door",
         "forgotten",
         "key",
         "kill_asked",
@@ -68,7 +68,7 @@ class Part:
         self.addr: Address | None = None
         self.post = 0
         """The wait status of its post-execution command."""
-        self.door = ""
+        self.attach_address = ""
         """Where the user of an interactive part attaches."""
         self.started: Started | None = None
         self._end: End | None = None
@@ -135,7 +135,7 @@ class Part:
             end=self.end,
             addr=self.addr,
             post=self.post,
-            door=self.door,
+            door=self.attach_address,
             tasks=started.tasks if started else None,
             at=started.at if started else 0.0,
             shepherd=started.shepherd if started else None,
@@ -148,7 +148,7 @@ class Part:
     def current_report(self) -> PartReport | None:
         """The report of its present state; None while it is being prepared."""
         if self.state is PartState.PREPARED:
-            return Prepared(self.uid, self.addr, self.door)
+            return Prepared(self.uid, self.addr, self.attach_address)
         if self.state is PartState.RUNNING:
             return self.started
         if self.state in (PartState.ENDED, PartState.GONE) and self.end is not None:

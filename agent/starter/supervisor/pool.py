@@ -117,7 +117,7 @@ class Pool:
     def reserve(self, key: ShepherdKey) -> ShepherdHandle:
         """An idle shepherd with this key, or a new one that ``ensure`` is to fork.
 
-        The last one that became idle, of those whose ends are not needed any more where there is one: it has its end file anew.
+        The last one that became idle, of those whose ends are not needed any more where there is one: it gets a new end file.
         """
         if (shepherd := self._idle[key].take()) is not None:
             if shepherd.end_file and shepherd.end_bytes and not shepherd.kept:

@@ -145,8 +145,8 @@ class Supervisor:
             case Gone(_, post):
                 part.post = post
                 self._gone(shepherd, part)
-            case Prepared(_, addr, door):
-                part.state, part.addr, part.door = PartState.PREPARED, addr, door
+            case Prepared(_, addr, attach):
+                part.state, part.addr, part.attach_address = PartState.PREPARED, addr, attach
                 self._report(report)
             case Started(_, tasks):
                 part.state, part.started = PartState.RUNNING, report

@@ -63,7 +63,7 @@ def _keyctl(operation: int, argument: int) -> int:
 
 
 def give_up_protection(score: int) -> None:
-    """Raise oom_score_adj to ``score`` if it is lower (proc(5)): the memory of a job goes before that of the daemons.
+    """Raise oom_score_adj to ``score`` if it is lower (proc(5)): the kernel kills a job before a daemon.
 
     A process that root has set it for cannot lower it again.
     """

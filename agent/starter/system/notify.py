@@ -1,4 +1,4 @@
-"""What a daemon tells systemd (sd_notify(3)): that it is ready, that it lives, that it stops.
+"""What a daemon tells systemd (sd_notify(3)): that it is ready, that it is alive, that it stops.
 
 Rule: where nobody asks (no NOTIFY_SOCKET) nothing is sent; nothing that goes wrong here is an error. ``lavad`` has the same in
 ``services.watchdog``, as it cannot import this.

@@ -37,7 +37,7 @@ class _Tasks:
 
 
 def raise_open_files() -> None:
-    """The starter and its shepherds have as many open files as the hard limit allows; tasks, the soft limit of before."""
+    """The starter and its shepherds have as many open files as the hard limit allows; tasks keep the former soft limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         keep_open_files(soft)

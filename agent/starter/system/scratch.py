@@ -38,7 +38,7 @@ def make_own(path: str) -> str:
     except FileExistsError:
         found = os.lstat(path)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-            path = f"{path}.{os.urandom(8).hex()}"  # tempfile would seed its random numbers anew in every fork of the starter
+            path = f"{path}.{os.urandom(8).hex()}"  # tempfile would seed its random numbers again in every fork of the starter
             os.mkdir(path, 0o700)
     return path
 

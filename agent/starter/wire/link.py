@@ -244,7 +244,7 @@ def listen(address: str, port: int = 0) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         if port:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its connections of before are not all forgotten
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # its earlier connections are not all forgotten
         sock.bind((address, port))
         sock.listen(1024)
         sock.setblocking(False)

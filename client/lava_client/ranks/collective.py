@@ -36,7 +36,7 @@ _PLACE = struct.Struct("!QQ")
 
 
 class CollectiveFile:
-    """A file that all ranks write. ``mode``: "w" begins it anew, "r+" keeps what is there. ``writers``: the numbers of the ranks
+    """A file that all ranks write. ``mode``: "w" empties it, "r+" keeps what is there. ``writers``: the numbers of the ranks
     that write, by default the first of each host. ``sync``: ``close`` returns once it is on the disk.
 
     ``writes``: how many writes this rank has made so far. Raises OSError, ValueError, LavaError.

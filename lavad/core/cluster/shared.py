@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 MOST = 200
-"""Values that are remembered; then it begins anew."""
+"""How many values are remembered; then all are forgotten."""
 LONGEST = 1000
 """Characters of a string that is remembered."""
 T = TypeVar("T", bound=msgspec.Struct)

@@ -129,7 +129,7 @@ def _note(keys: dict[int, None], key: int, sign: int) -> None:
 
 
 MANY = 8
-"""Parts from which on a change of some of them is not worth indexing the others anew."""
+"""Parts from which on a change of some of them is not worth indexing the others again."""
 _JOB = tuple(name for name in Job.__struct_fields__ if name != "run")
 _ATTEMPT = tuple(name for name in Attempt.__struct_fields__ if name != "parts")
 

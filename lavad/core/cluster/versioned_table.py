@@ -37,7 +37,7 @@ class Table(Generic[K, V]):
             self.moved(old, value)
 
     def put_unindexed(self, key: K, value: V) -> V | None:
-        """As ``put``, where the caller indexes the row together with others; returns the row of before."""
+        """As ``put``, where the caller indexes the row together with others; returns the previous row."""
         old = self.rows.get(key)
         self.moves += 1
         self.changed.setdefault(key, old)

@@ -1,6 +1,6 @@
 """Reports of many hosts of one job, folded together: the same cluster as one by one, for less.
 
-An attempt's parts are a tuple: of a thousand, one that is prepared makes all of them anew. What hosts tell of their parts in one
+An attempt's parts are a tuple: of a thousand, one that is prepared rebuilds all of them. What hosts tell of their parts in one
 batch does so once. Rule: as for ``elements``; what becomes of the first part, and the first failure of another, says something of
 the whole job, and is folded by itself.
 """
@@ -66,7 +66,7 @@ def _decides(run: Attempt, event: PartEnded) -> bool:
 def _after(part: Part, event: _Told) -> Part:
     match event:
         case PartPrepared():
-            return replace(part, state=PartState.PREPARED, address=event.address, door=event.door)
+            return replace(part, state=PartState.PREPARED, address=event.address, attach_address=event.attach_address)
         case PartStarted():
             return replace(part, state=PartState.RUNNING, pid=event.pid)
         case PartStopped():

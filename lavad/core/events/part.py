@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import msgspec
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
@@ -35,13 +36,15 @@ class PartPrepared(JobEvent, frozen=True):
     attempt: int
     host: str
     address: str = ""
-    door: str = ""
+    attach_address: str = msgspec.field(name="door", default="")
     """Address that the user of an interactive job attaches to."""
 
 
 @folds(PartPrepared)
 def _part_prepared(cluster: Cluster, event: PartPrepared) -> None:
-    cluster.jobs.put(event.key, _part(cluster, event, state=PartState.PREPARED, address=event.address, door=event.door))
+    cluster.jobs.put(
+        event.key, _part(cluster, event, state=PartState.PREPARED, address=event.address, attach_address=event.attach_address)
+    )
 
 
 class GangReleased(JobEvent, frozen=True):

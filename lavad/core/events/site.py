@@ -115,7 +115,7 @@ def _host_up(cluster: Cluster, event: HostUp) -> None:
 
 
 def _up(host: Host, at: float) -> float:
-    """Seconds that it has been up by then; an agent may connect anew without having been given up."""
+    """Seconds that it has been up by then; an agent may connect again without having been given up."""
     return host.up + (max(0.0, at - host.since) if host.state is HostState.OK and host.since else 0.0)
 
 

@@ -88,7 +88,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     reserved: tuple[tuple[str, float], ...] = ()
     address: str = ""
     """Where its shepherd listens for the other hosts (``ip:port``), once prepared."""
-    door: str = ""
+    attach_address: str = msgspec.field(name="door", default="")
     """Where it listens for the user of an interactive job (``ip port name``)."""
     pid: int = 0
     stopped: bool = False

@@ -40,7 +40,7 @@ class PreparedReport(PartReport, frozen=True, kw_only=True):
     """The host is ready; the part waits for its release."""
 
     endpoint: Endpoint = Endpoint()
-    door: str = ""
+    attach_address: str = ""
     """Address to which the user of an interactive job connects: ``ip port name``."""
 
 
@@ -97,9 +97,9 @@ class StoppedReport(PartReport, frozen=True, kw_only=True):
 
 
 class GrantedReport(PartReport, frozen=True, kw_only=True):
-    """The pending signal number ``wish`` was carried out (``ok``), or why not (``why``)."""
+    """The pending signal ``number`` was carried out (``ok``), or why not (``why``)."""
 
-    wish: int
+    number: int
     ok: bool
     why: str = ""
 

@@ -1,8 +1,8 @@
-"""Whether every host that may run a job sees the folder of its checkpoints: as was found by files that users wrote, else as far
-as what agents say of their mounts tells.
+"""Whether every host that may run a job sees the folder of its checkpoints: known from files that users wrote there, else from
+what agents report of their mounts.
 
 Rule: hosts with one boot id are one machine. A host that does not tell of its mounts is believed to see the folder; so is one
-that exports it, by the source that others name. A file that was looked for goes over that, LAVA_SHARED_DIRS over all of it.
+that exports it, by the source that others name. What such a file has shown overrides that, LAVA_SHARED_DIRS overrides both.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def moves(cluster: Cluster, spec: Spec) -> bool:
 
 
 def for_other_hosts(spec: Spec) -> Spec:
-    """The spec of a job that may run on other hosts now: that all hosts see its folder was found for those of before."""
+    """The spec of a job that may run on other hosts now: that all hosts see its folder was found for the previous ones."""
     checkpoint = spec.checkpoint
     return spec if checkpoint is None or not checkpoint.seen else replace(spec, checkpoint=replace(checkpoint, seen=False))
 

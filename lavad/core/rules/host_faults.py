@@ -1,4 +1,4 @@
-"""What speaks against a host: starts that failed there, jobs that ended badly, and what its own health check says.
+"""Signs that a host is faulty: starts that failed there, jobs that ended badly, and what its own health check says.
 
 Rule: a user must not be able to close hosts. So a start that failed counts against the host only once the same job has started on
 another one, or where the host says that the fault is its own (``HOSTS_OWN``). The exit rate is LSF's (EXIT_RATE of lsb.hosts).

@@ -63,7 +63,7 @@ class GpuRow(NamedTuple):
 
     @property
     def status(self) -> str:
-        """``ok``; ``closed``, or ``error`` of one that is ill but not closed yet."""
+        """``ok``; ``closed``, or ``error`` of one that is faulty but not closed yet."""
         return "closed" if self.closed is not None else "error" if self.state.error else "ok"
 
     @property

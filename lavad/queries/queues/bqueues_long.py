@@ -71,7 +71,7 @@ def _intervals(row: QueueRow) -> Iterator[str]:
 
 
 def _limits(row: QueueRow) -> Iterator[str]:
-    """Times are those of a host or model, the master at last."""
+    """Times are those of a host or model, the master's if none is named."""
     conf = row.conf
     host = conf.default_host_spec or row.view.params.default_host_spec or row.view.master
     yield from paragraphs.limits_of_profile(conf, host)

@@ -6,7 +6,7 @@ fit. With BACKFILL_POLICY=easy one job of the line has a reservation (EASY backf
 
 Rule: a job later in line may use reserved slots only if that never delays the promised start: it ends by then, by its own run
 limit, or uses only what the reservation does not need at its start. Where nobody can tell the start, as jobs without a run
-limit are in the way, reserved slots are kept from all others. Nothing is remembered: reservations are made anew in each
+limit are in the way, reserved slots are kept from all others. Nothing is remembered: reservations are made again in each
 cycle, in the order of the line.
 """
 

@@ -144,7 +144,7 @@ class SchedulerCache:
         self.why_job: dict[int, int] = {}
 
     def renew(self, ledger: Ledger, soft: Soft, local: Local) -> None:
-        """Bring everything up to the cluster as it is: the begin of a cycle."""
+        """Bring everything up to the cluster as it is, at the start of a cycle."""
         cluster = ledger.cluster
         self.cycle += 1
         if cluster.conf is not self.conf:
@@ -180,7 +180,7 @@ class SchedulerCache:
         self.state_seen += 1
 
     def _count_rows(self, cluster: Cluster) -> None:
-        """Make all rows anew: there are other hosts than before."""
+        """Rebuild all rows: there are other hosts than before."""
         self.rows = [Row(at, name) for at, name in enumerate(sorted(cluster.hosts.rows))]
         self.by_name = {row.name: row for row in self.rows}
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None

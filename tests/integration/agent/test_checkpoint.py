@@ -32,8 +32,8 @@ def run(master: FakeMaster, host: AgentHost, restart: int = -1, **fields: object
 
 
 def ask(master: FakeMaster, order: pb.Order, number: int, kill_after: bool) -> None:
-    wish = pb.Signal(wish=number, kind="checkpoint", kill_after=kill_after)
-    master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, signal=wish))
+    request = pb.Signal(number=number, kind="checkpoint", kill_after=kill_after)
+    master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, signal=request))
 
 
 def test_a_checkpoint_is_asked_for_seen_and_told(master: FakeMaster, host: AgentHost) -> None:

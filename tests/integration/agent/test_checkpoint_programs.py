@@ -77,8 +77,8 @@ class Job:
     def ask(self, kill_after: bool = False) -> pb.Granted:
         """Ask for a checkpoint, and the answer."""
         self.asked += 1
-        wish = pb.Signal(wish=self.asked, kind="checkpoint", kill_after=kill_after)
-        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=wish))
+        request = pb.Signal(number=self.asked, kind="checkpoint", kill_after=kill_after)
+        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=request))
         wait_until(lambda: len(self.master.of(self.order.uid, "granted")) == self.asked, 20, "the answer")
         return self.master.of(self.order.uid, "granted")[-1].granted
 
@@ -296,8 +296,8 @@ def test_what_ends_while_a_checkpoint_is_written(master: FakeMaster, site: Agent
     job = Job(master, site)
     job.runs()
     (methods / "echkpnt.count.mode").write_text("waits")
-    wish = pb.Signal(wish=1, kind="checkpoint")
-    asked = pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=wish)
+    request = pb.Signal(number=1, kind="checkpoint")
+    asked = pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=request)
     master.order(asked)
     wait_until((job.folder / "gen-1.tmp" / "begun").exists, 30, "the program")
     another_agent()
@@ -307,7 +307,7 @@ def test_what_ends_while_a_checkpoint_is_written(master: FakeMaster, site: Agent
     assert [one.checkpointed.generation for one in master.of(job.order.uid, "checkpointed")] == [1]
     assert (job.folder / "echkpnt.out").read_text() == "writes 7\n", "it was run once"
     (methods / "echkpnt.count.go").unlink()
-    master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=pb.Signal(wish=2, kind="checkpoint")))
+    master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, signal=pb.Signal(number=2, kind="checkpoint")))
     wait_until((job.folder / "gen-2.tmp" / "begun").exists, 30, "the program")
     master.order(pb.Order(key=job.order.key, attempt=1, uid=job.order.uid, kill=pb.Kill()))
     master.wait_for(job.order.uid, "ended")

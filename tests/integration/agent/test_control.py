@@ -28,8 +28,8 @@ def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterat
 TRAPS = "trap 'echo INT' INT; trap 'echo TERM' TERM; echo ready; while :; do sleep 0.05; done"
 
 
-def wish(master: FakeMaster, order: pb.Order, number: int, kind: str, sig: int = 0, reason: str = "TERM_OWNER") -> None:
-    asked = pb.Signal(wish=number, kind=kind, signal=sig, reason=reason)
+def request(master: FakeMaster, order: pb.Order, number: int, kind: str, sig: int = 0, reason: str = "TERM_OWNER") -> None:
+    asked = pb.Signal(number=number, kind=kind, signal=sig, reason=reason)
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, signal=asked))
 
 
@@ -47,9 +47,9 @@ def test_kill_sends_int_then_term_then_kill(master: FakeMaster, host: AgentHost)
     order = run(master, host, TRAPS, output="seq.out")
     says(host, "seq.out", "ready")
     master.wait_for(order.uid, "started")
-    wish(master, order, 1, "kill")
+    request(master, order, 1, "kill")
     granted = master.wait_for(order.uid, "granted").granted
-    assert (granted.wish, granted.ok) == (1, True)
+    assert (granted.number, granted.ok) == (1, True)
     end = master.wait_for(order.uid, "ended").ended
     assert end.status == 9
     text = (host.folder / "work" / "seq.out").read_text()
@@ -61,9 +61,9 @@ def test_a_job_that_heeds_int_ends_by_it(master: FakeMaster, host: AgentHost) ->
     order = run(master, host, "echo ready; exec sleep 100", output="int.out")
     says(host, "int.out", "ready")
     master.wait_for(order.uid, "started")
-    wish(master, order, 1, "kill")
+    request(master, order, 1, "kill")
     assert master.wait_for(order.uid, "ended").ended.status == 2
-    wish(master, order, 2, "kill")
+    request(master, order, 2, "kill")
     wait_until(lambda: len(master.of(order.uid, "granted")) > 0, 30, "granted")
 
 
@@ -72,11 +72,11 @@ def test_each_wish_is_done_once(master: FakeMaster, host: AgentHost) -> None:
     says(host, "once.out", "ready")
     master.wait_for(order.uid, "started")
     for asked, said in ((1, 1), (1, 1), (1, 1), (2, 2)):
-        wish(master, order, asked, "signal", 10)
+        request(master, order, asked, "signal", 10)
         file = host.folder / "work" / "once.out"
         wait_until(lambda: file.read_text().partition("---")[0].count("one\n") == said, 30, f"{said} times one")  # noqa: B023
-    wait_until(lambda: [r.granted.wish for r in master.of(order.uid, "granted")] == [1, 1, 1, 2], 30, "all granted")
-    wish(master, order, 3, "signal", 9)
+    wait_until(lambda: [r.granted.number for r in master.of(order.uid, "granted")] == [1, 1, 1, 2], 30, "all granted")
+    request(master, order, 3, "signal", 9)
     assert master.wait_for(order.uid, "ended").ended.status == 9
     assert (host.folder / "work" / "once.out").read_text().partition("---")[0].count("one\n") == 2
 
@@ -85,7 +85,7 @@ def test_requeue_ends_the_job_at_once(master: FakeMaster, host: AgentHost) -> No
     order = run(master, host, TRAPS, output="requeue.out")
     says(host, "requeue.out", "ready")
     master.wait_for(order.uid, "started")
-    wish(master, order, 1, "requeue", reason="TERM_REQUEUE_OWNER")
+    request(master, order, 1, "requeue", reason="TERM_REQUEUE_OWNER")
     end = master.wait_for(order.uid, "ended").ended
     assert end.status == 9
     assert "will be re-queued with the same jobid." in (host.folder / "work" / "requeue.out").read_text()
@@ -155,7 +155,7 @@ def test_usage_is_sampled_and_sent(master: FakeMaster, host: AgentHost) -> None:
     use = wait_until(lambda: [u for b in master.heartbeats for u in b.usage if u.key == order.key], 30, "usage")[-1]
     assert pid in use.pids
     assert use.rss > 0
-    wish(master, order, 1, "signal", 9)
+    request(master, order, 1, "signal", 9)
     end = master.wait_for(order.uid, "ended").ended
     assert end.max_processes == 3
 
@@ -167,14 +167,14 @@ def test_peek_reads_what_there_is(master: FakeMaster, host: AgentHost) -> None:
         master.send(peek=pb.Peek(id=number, key=order.key, uid=uid, path=path, offset=3, limit=100))
         data = wait_until(lambda: [peek for peek in master.peeks if peek.id == number], 30, "peek")[0]  # noqa: B023
         assert (data.data, data.size) == (b"far\n", 7)
-    wish(master, order, 1, "signal", 9)
+    request(master, order, 1, "signal", 9)
     master.wait_for(order.uid, "ended")
 
 
 def test_a_daemonised_child_dies_with_the_job(master: FakeMaster, host: AgentHost) -> None:
     order = run(master, host, "setsid sh -c 'env -i /bin/sleep 54321 &'; sleep 100")
     master.wait_for(order.uid, "started")
-    wish(master, order, 1, "kill")
+    request(master, order, 1, "kill")
     end = master.wait_for(order.uid, "ended").ended
     wait_until(lambda: end.gone or master.of(order.uid, "gone"), 30, "gone")
     commands = [_command(pid) for pid in os.listdir("/proc") if pid.isdigit()]

@@ -60,8 +60,8 @@ class Job:
 
     def ask(self, kill_after: bool = False) -> pb.Granted:
         self.asked += 1
-        wish = pb.Signal(wish=self.asked, kind="checkpoint", kill_after=kill_after)
-        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=wish))
+        request = pb.Signal(number=self.asked, kind="checkpoint", kill_after=kill_after)
+        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=request))
         wait_until(lambda: len(self.master.of(self.order.uid, "granted")) == self.asked, 20, "the answer")
         return self.master.of(self.order.uid, "granted")[-1].granted
 

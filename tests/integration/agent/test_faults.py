@@ -123,7 +123,7 @@ def test_a_kill_sequence_goes_on_after_a_restart_of_the_agent(master: FakeMaster
     order = run(master, host, command, terminate_interval=2, output="kill.out")
     master.wait_for(order.uid, "started")
     wait_until(lambda: out.exists() and "ready" in out.read_text(), 20, "the trap")
-    asked = pb.Signal(wish=1, kind="kill", reason="TERM_OWNER")
+    asked = pb.Signal(number=1, kind="kill", reason="TERM_OWNER")
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, signal=asked))
     master.wait_for(order.uid, "granted")
     host.kill()
@@ -168,7 +168,7 @@ def test_a_standby_and_a_lower_epoch_are_not_obeyed(tmp_path: Path) -> None:
 def test_reports_that_were_not_acknowledged_come_again_on_the_next_stream(master: FakeMaster, host: AgentHost) -> None:
     master.acknowledges = False
     order = run(master, host, "sleep 100")
-    asked = pb.Signal(wish=1, kind="signal", signal=9)
+    asked = pb.Signal(number=1, kind="signal", signal=9)
     master.wait_for(order.uid, "started")
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, signal=asked))
     master.wait_for(order.uid, "ended")

@@ -93,7 +93,7 @@ def test_a_lost_agent_makes_the_job_smaller(cluster: Cluster) -> None:
     wait_until(lambda: len(hosts()) == 4, 30, lambda: f"4 hosts: {hosts()}")
     lost = hosts()[-1]
     history = lambda: cluster.run(f"bhist -l {job}").stdout  # noqa: E731
-    # one whose processes have not begun everywhere is dispatched anew
+    # one whose processes have not begun everywhere is dispatched again
     wait_until(lambda: "Running with execution home" in history(), 30, lambda: history() + cluster.logs())
     cluster.kill_host(lost)
     cluster.up()

@@ -44,7 +44,7 @@ def test_the_record_of_the_job(cluster: Cluster, job: int) -> None:
         text = cluster.run(f"{command} -l -gpu {job}").stdout
         first, second = re.split(r"GPU ID: \d", text)[1:]
         seconds = number(r"Total Execution Time: (\d+) s", first)
-        assert 10 <= seconds <= 13
+        assert seconds >= 10
         assert "SM Utilization: Avg 60%, Max 60%, Min 60%\n" in first
         assert "Max GPU Memory Used: 1048576000 bytes\n" in first
         assert number(r"Energy Consumed: (\d+) J", first) == pytest.approx(448 * seconds, rel=0.15), (

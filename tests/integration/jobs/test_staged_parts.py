@@ -110,7 +110,7 @@ def test_a_host_that_is_lost_before_its_part_is_copied(plate: Plate) -> None:
     assert second not in plate.hosts()
     plate.checkpoint()
     plate.wait(lambda: plate.is_staged(2))
-    assert plate.copies() == {"gen-1": WHOLE, "gen-2": WHOLE}, "nothing of the attempt of before is left"
+    assert plate.copies() == {"gen-1": WHOLE, "gen-2": WHOLE}, "nothing of the previous attempt is left"
     plate.check()
 
 

@@ -80,13 +80,13 @@ class Upgrade:
 def test_an_upgrade_under_running_jobs(site: MixedSite, tmp_path: Path) -> None:
     upgrade = Upgrade(site, tmp_path)
 
-    site.master(site.newer)  # the masters first: new lavad, agents and commands of before
+    site.master(site.newer)  # the masters first: new lavad, older agents and commands
     upgrade.check()
     upgrade.runs_new("-n 2 -R span[ptile=1]")
     upgrade.runs_new(through="host1")
     upgrade.finish(10)
 
-    for host in site.hosts:  # then the agents: their starters, and the jobs, are of before
+    for host in site.hosts:  # then the agents: their starters, and the jobs, are still the older ones
         site.agent(host, site.newer)
     upgrade.check()
     upgrade.runs_on_both()

@@ -106,12 +106,15 @@ def test_a_failure_on_one_host_ends_the_other(two: tuple[Rig, Rig]) -> None:
     b.gone("l")
 
 
-def test_the_end_waits_for_the_last_lines_of_the_other_host(two: tuple[Rig, Rig]) -> None:
+def test_the_end_waits_for_the_last_lines_of_the_other_host(two: tuple[Rig, Rig], tmp_path: Path) -> None:
+    """Rank 0 fails once the others have their handlers."""
     a, b = two
-    script = "import os, signal, sys, time\nr = os.environ['MY_RANK']\n"
-    script += "if r == '0':\n    time.sleep(0.5); sys.exit(4)\n"
+    ready = tmp_path / "ready"
+    ready.mkdir()
+    script = f"import os, signal, sys, time\nr, ready = os.environ['MY_RANK'], {str(ready)!r}\n"
+    script += "if r == '0':\n    while len(os.listdir(ready)) < 3:\n        time.sleep(0.01)\n    sys.exit(4)\n"
     script += "def last(*_):\n    print('last of', r, flush=True); time.sleep(100)\n"
-    script += "signal.signal(15, last)\ntime.sleep(100)\n"
+    script += "signal.signal(15, last)\nopen(os.path.join(ready, r), 'w').close()\ntime.sleep(100)\n"
     order_gang(two, python(script))
     assert os.waitstatus_to_exitcode(a.end("r")["status"]) == 4
     assert sorted(a.text("r").splitlines()) == [f"last of {i}" for i in (1, 2, 3)]

@@ -90,7 +90,7 @@ class Rig:
         return self
 
     def connect(self) -> dict[str, Any]:
-        """Connect anew and say hello: the answer."""
+        """Connect again and say hello: the answer."""
         self.disconnect()
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(self.socket_path)

@@ -1,7 +1,7 @@
 """Method ``criu`` as these programs see it: a generation is written, a restart is checked, the job is started or restored.
 
 Rule: the job runs on while and after it is dumped, unless it ends with the checkpoint; then it stands still from the dump on. A
-file that was open for writing is at a restore as it was at the dump, as far as it has only grown; output goes on where it is.
+file that was open for writing is cut to its length of the dump at a restore, if it has grown since; output is appended to.
 """
 
 from __future__ import annotations

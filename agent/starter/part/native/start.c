@@ -21,7 +21,7 @@
 static const int OWN_SIGNALS[] = {SIGPIPE, SIGXFSZ, SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU,
     SIGTSTP, SIGTTOU, SIGTTIN};
 
-/* Where a shepherd has no Python, it has no handlers, and these signals blocked: its jobs have the mask of before. */
+/* Where a shepherd has no Python, it has no handlers, and these signals blocked: its jobs have the earlier mask. */
 static bool held;
 static sigset_t mask_of_jobs;
 

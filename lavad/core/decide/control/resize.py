@@ -87,7 +87,7 @@ def _release(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, co
     _nothing_waits(run, spec, ask)
     events: list[ev.Event] = []
     if run.wanted[1] if run.wanted is not None else spec.autoresize:
-        # slots that a user released are not taken again without another request, whether the one of before was fulfilled or not
+        # slots that a user released are not taken again without another request, whether the previous one was fulfilled or not
         events.append(_asked(job, run, ask, caller, now, 0, 0))
     own = _command(ask)
     command = spec.resize_command if own is None else own

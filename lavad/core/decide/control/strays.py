@@ -39,7 +39,7 @@ def _tell(cluster: Cluster, host: str, stray: Stray, now: float) -> list[ev.Even
     if job is None and (array is None or index_of(stray.key) not in array.pending):
         return []  # not known here, or over
     if job is not None and (job.run is not None or stray.attempt <= job.attempt):
-        return []  # it runs here too, and this host tells how that ended; or the attempt is of before the backup
+        return []  # it runs here too, and this host tells how that ended; or the attempt began before the backup
     spec = cluster.specs.rows[job.spec if job is not None else array.spec if array is not None else 0]
     end = "was ended" if stray.runs else "has ended"
     text = f"Attempt {stray.attempt}, of after the backup that this store was restored from, ran on host <{host}> and {end} there"

@@ -1,6 +1,6 @@
 """A checkpointable job whose process crashed: it goes on from its newest generation, but not for ever.
 
-Rule: only a crash counts, a signal that nobody sent: an exit code is the program's own word (REQUEUE_EXIT_VALUES is for those).
+Rule: only a crash counts, a signal that nobody sent: an exit code is the program's own choice (REQUEUE_EXIT_VALUES is for those).
 An attempt that makes no new generation before it crashes counts against the one that it began from; after LAVA_CHKPNT_TRIES of
 them the job goes one generation back, and after as many from there it ends.
 """

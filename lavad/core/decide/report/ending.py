@@ -232,9 +232,8 @@ def _never_ran(job: Job, run: Attempt, killed: PendingSignal | None, now: float,
 def _cause(verdict: End, killed: PendingSignal | None, run: Attempt, end: End | None) -> tuple[TermReason, str]:
     """(what ended it, NONE where it did so itself; the words for that, "" where there is nothing to say)."""
     if verdict.lost:
-        # where who killed it is known, how it went is no riddle: a shepherd that hangs in a file is killed with its part
-        reason = killed.reason if killed is not None else TermReason.NONE
-        reason = reason if reason is not TermReason.NONE else TermReason.TERM_UNKNOWN
+        # if the killer is known, the reason is too, even where the shepherd hung and was killed
+        reason = killed.reason if killed is not None and killed.reason is not TermReason.NONE else TermReason.TERM_UNKNOWN
         return reason, f"the job was lost: {verdict.lost}"
     reason = verdict.limit
     if reason is TermReason.NONE and killed is not None and verdict.status:

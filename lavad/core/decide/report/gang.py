@@ -1,6 +1,6 @@
 """What many hosts of one job tell at once: each part by itself, and then once what follows for the job.
 
-Whether all are prepared, or over, is a look at all parts, and each fold makes the tuple of parts anew: for each of a thousand
+Whether all are prepared, or over, is a look at all parts, and each fold rebuilds the tuple of parts: for each of a thousand
 hosts that is a million. Rule: the reports are of one kind, each of another host and of no first part, so that what is decided for
 one does not depend on what becomes of the others. That a host has carried out what ends the attempt decides nothing, but comes
 with the end from many hosts.
@@ -39,7 +39,7 @@ def is_of_gang(cluster: Cluster, report: PartReport) -> bool:
     run = None if job is None else job.run
     if run is None or len(run.parts) < MANY or run.elastic or run.tasks:
         return False
-    if isinstance(report, GrantedReport) and not _ends(run, report.wish):
+    if isinstance(report, GrantedReport) and not _ends(run, report.number):
         return False
     if isinstance(report, GoneReport) and not parts.is_to_end(run):
         return False

@@ -1,7 +1,7 @@
 """A job that has exceeded a limit, and starts again where it asked for that.
 
-Rule: it has got on: an attempt that reached its run limit without a new checkpoint would be followed by the same one for ever,
-and one that reached its memory limit starts again with more memory only.
+Rule: only after progress. An attempt that reached its run limit without a new checkpoint would be followed by the same one
+for ever, and one that reached its memory limit starts again with more memory only.
 """
 
 from __future__ import annotations

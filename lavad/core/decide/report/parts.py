@@ -64,7 +64,9 @@ def prepared(cluster: Cluster, report: PreparedReport, now: float, whole: bool =
     job, run, part = found
     address = endpoint_text(report.endpoint)
     events: list[ev.Event] = [
-        ev.PartPrepared(at=now, key=job.key, attempt=run.number, host=part.host, address=address, door=report.door)
+        ev.PartPrepared(
+            at=now, key=job.key, attempt=run.number, host=part.host, address=address, attach_address=report.attach_address
+        )
     ]
     if part.grown:
         return events if part.leaving else [*events, ev.GangReleased(at=now, key=job.key, attempt=run.number)]
@@ -117,11 +119,11 @@ def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Even
     if found is None:
         return []
     job, run, part = found
-    pending = next((pending for pending in run.pending_signals if pending.number == report.wish), None)
+    pending = next((pending for pending in run.pending_signals if pending.number == report.number), None)
     if pending is None or (pending.kind is SignalKind.CHECKPOINT and part is not run.parts[0]):
         return []  # the first host alone knows when a checkpoint is there
     runs_on = pending.kind is SignalKind.MIGRATE and not report.ok and run.verdict is None and not job.preempted_for_good
-    handled = ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.wish, ok=report.ok, why=report.why)
+    handled = ev.SignalHandled(at=now, key=job.key, attempt=run.number, number=report.number, ok=report.ok, why=report.why)
     if pending.unless_begun and not report.ok:
         held = pending.state is JobState.PSUSP and job.state in RUNS
         stop = ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=pending.by, why=pending.said)

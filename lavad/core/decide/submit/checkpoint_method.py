@@ -1,6 +1,6 @@
 """The method by which a job is checkpointed: ``auto`` becomes what the job and the hosts can do; ``criu`` needs certain hosts.
 
-Rule: a job that its method cannot checkpoint is refused with the reason, and never found out to be so when a host is lost.
+Rule: a job that its method cannot checkpoint is refused with the reason, so that nobody finds out only when a host is lost.
 """
 
 from __future__ import annotations

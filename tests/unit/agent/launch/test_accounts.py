@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.launch import accounts
 from agent.launch.accounts import Accounts, look_up
 from agent.launch.site import User
 from proto.names import NoAnswer
@@ -34,19 +33,16 @@ def test_a_user_of_this_system_is_found_with_groups() -> None:
 
 
 @pytest.mark.parametrize("how", ["fails", "hangs"])
-def test_a_known_user_outlasts_an_outage_and_another_is_not_denied(
-    how: str, hang: threading.Event, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_user_outlasts_an_outage_and_another_is_not_denied(how: str, hang: threading.Event) -> None:
     def away(name: str) -> User | None:
         if how == "hangs":
             hang.wait()
         raise NoAnswer("Connection refused")
 
     async def story() -> None:
-        known = Accounts(wait=0.05)
+        known = Accounts(wait=0.05, find=away)
         known.learn(ANN)
         assert known.find_known("ann") is None
-        monkeypatch.setattr(accounts, "look_up", away)
         assert await known.find("ann") == ANN
         with pytest.raises(NoAnswer):
             await known.find("bob")
@@ -54,26 +50,24 @@ def test_a_known_user_outlasts_an_outage_and_another_is_not_denied(
     asyncio.run(story())
 
 
-def test_one_whom_the_directory_denies_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_whom_the_directory_denies_is_forgotten() -> None:
     async def story() -> None:
-        known = Accounts()
+        known = Accounts(find=lambda name: None)
         known.keep(ANN)
-        monkeypatch.setattr(accounts, "look_up", lambda name: None)
         assert await known.find("ann") is None
         assert known.find_known("ann") is None
 
     asyncio.run(story())
 
 
-def test_a_name_that_hangs_leaves_threads_for_others(hang: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_hangs_leaves_threads_for_others(hang: threading.Event) -> None:
     def find(name: str) -> User | None:
         if name != "ann":
             hang.wait()
         return ANN
 
     async def story() -> None:
-        monkeypatch.setattr(accounts, "look_up", find)
-        known = Accounts(wait=20)
+        known = Accounts(wait=20, find=find)
         stuck = [asyncio.create_task(known.find("bob")) for _ in range(20)]
         await asyncio.sleep(0)
         assert await known.find("ann") == ANN

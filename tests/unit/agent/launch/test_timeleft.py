@@ -34,7 +34,7 @@ def test_the_file_is_written_when_the_end_changes(tmp_path: Path) -> None:
 def test_a_part_that_gets_an_end_changes_no_other_file(tmp_path: Path) -> None:
     files = TimeLeft(HostFiles(str(tmp_path)))
     paths = [Path(path_of(str(tmp_path), uid)) for uid in "uvw"]
-    paths[2].write_text("left by a part of before\n")
+    paths[2].write_text("left by an earlier part\n")
     for uid in "uvw":
         files.begin(uid, None)
     assert [path.read_text() for path in paths] == ["", "", ""]

@@ -40,7 +40,7 @@ def test_energy_is_that_of_the_counter_and_before_the_first_sample_that_of_the_p
     meter.enter(101.0, held, look(a=reading(energy=5000.0, power=300.0)))
     meter.enter(111.0, held, look(a=reading(energy=7000.0, power=100.0)))
     (use,) = meter.enter(112.0, held, look(a=reading(energy=10.0, power=100.0)))["u"]
-    assert use.energy == pytest.approx(300 + 2000 + 100), "a counter that begins anew: power x time"
+    assert use.energy == pytest.approx(300 + 2000 + 100), "a counter that begins again: power x time"
     (end,) = meter.close("u", held["u"], 113.0)
     assert end.energy == pytest.approx(2500)
 
@@ -114,7 +114,7 @@ def test_a_reading_counts_until_it_was_read_and_once() -> None:
     held = {"u": Held((A,), 100.0)}
     early = reading(util=0, energy=50.0, power=70.0)._replace(at=99.0)
     (use,) = meter.enter(101.0, held, look(a=early))["u"]
-    assert (use.held, use.known, use.max_util, use.energy) == (1.0, 0.0, -1, -1.0), "it is of before the part"
+    assert (use.held, use.known, use.max_util, use.energy) == (1.0, 0.0, -1, -1.0), "it was measured before the part began"
     for now, at, energy in ((106.0, 104.0, 3000.0), (107.0, 104.0, 3000.0), (111.0, 110.0, 5400.0)):
         (use,) = meter.enter(now, held, look(a=reading(util=60, energy=energy, power=400.0)._replace(at=at)))["u"]
     assert (use.held, use.known, use.idle) == (11.0, 10.0, 0.0)

@@ -120,7 +120,7 @@ def test_one_that_waits_is_gone_as_soon_as_it_is_asked_to_end(run: Run, kind: st
     def story(bench: Bench) -> None:
         for uid in ("a", "b", "c"):
             bench.start(uid)
-        bench.order("b", signal=pb.Signal(wish=1, kind=kind))
+        bench.order("b", signal=pb.Signal(number=1, kind=kind))
         assert bench.said() == [("b", "gone")]
         bench.over("a")
         assert bench.line.begun == ["a", "c"]
@@ -146,7 +146,7 @@ def test_another_signal_reaches_it_when_it_has_begun(run: Run) -> None:
     def story(bench: Bench) -> None:
         bench.start("a")
         bench.start("b")
-        bench.order("b", signal=pb.Signal(wish=1, kind="signal", signal=10))
+        bench.order("b", signal=pb.Signal(number=1, kind="signal", signal=10))
         assert bench.said() == []
         bench.over("a")
         assert bench.said() == [("a", "refused"), ("b", "granted")]
@@ -188,7 +188,7 @@ def test_a_request_that_comes_with_the_start_ends_one_that_is_to_wait(run: Run) 
         bench.sequence += 1
         text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp")
         start = pb.Start(sequence=bench.sequence, text=1, hosts=[pb.HostSlots(host="h", slots=1)], chunk="c")
-        kill = pb.Signal(wish=1, kind="kill")
+        kill = pb.Signal(number=1, kind="kill")
         orders = [pb.Order(key=98, attempt=1, uid="b", start=start), pb.Order(key=98, attempt=1, uid="b", signal=kill)]
         bench.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=orders)))
         bench.runner.flush()
@@ -202,9 +202,9 @@ def test_a_request_that_comes_with_the_start_ends_one_that_is_to_wait(run: Run) 
 def test_what_has_begun_is_not_taken_out_of_the_chunk(run: Run) -> None:
     def story(bench: Bench) -> None:
         bench.start("a")
-        bench.order("a", signal=pb.Signal(wish=3, kind="requeue", unless_begun=True))
+        bench.order("a", signal=pb.Signal(number=3, kind="requeue", unless_begun=True))
         (report,) = bench.runner.outbox.take()
-        assert (report.uid, report.granted.wish, report.granted.ok) == ("a", 3, False)
+        assert (report.uid, report.granted.number, report.granted.ok) == ("a", 3, False)
 
     run(story)
 

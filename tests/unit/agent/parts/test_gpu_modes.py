@@ -20,7 +20,7 @@ UUIDS = [simgpu.sim_uuid(HOST, index) for index in range(3)]
 
 
 class Bench:
-    """An agent's modes; ``again`` is the agent started anew."""
+    """An agent's modes; ``again`` is the agent restarted."""
 
     def __init__(self, source: GpuSource, folder: Path) -> None:
         self.source, self.folder = source, folder

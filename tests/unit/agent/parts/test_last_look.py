@@ -273,7 +273,7 @@ async def _of_another_host(job: Job) -> None:
 
 async def _killed(job: Job) -> None:
     await job.runs()
-    job.order(signal=pb.Signal(wish=1, kind="kill", reason="TERM_OWNER"))
+    job.order(signal=pb.Signal(number=1, kind="kill", reason="TERM_OWNER"))
     job.ends()
 
 
@@ -287,7 +287,7 @@ def test_other_ends_are_told_at_once(job: Job, story: Story) -> None:
 def test_a_job_that_ends_well_although_a_checkpoint_was_asked_for_is_looked_at(job: Job) -> None:
     async def story() -> None:
         await job.runs()
-        job.order(signal=pb.Signal(wish=1, kind="migrate", reason="TERM_OTHER"))
+        job.order(signal=pb.Signal(number=1, kind="migrate", reason="TERM_OTHER"))
         job.ends(0)
         assert job.looks() == ["above 3"]
         job.found(4)
@@ -302,7 +302,7 @@ def test_a_user_who_kills_it_meanwhile_does_not_wait(job: Job, reason: str, tell
     async def story() -> None:
         await job.runs()
         job.ends()
-        job.order(signal=pb.Signal(wish=1, kind="kill", reason=reason))
+        job.order(signal=pb.Signal(number=1, kind="kill", reason=reason))
         job.told()
         job.tick()
         assert job.told() == (["ended"] if tells else [])

@@ -99,7 +99,7 @@ def bench(tmp_path: Path) -> Bench:
 def test_a_signal_waits_until_the_user_is_known(bench: Bench) -> None:
     async def story() -> None:
         bench.order("u", start=True)
-        bench.order("u", signal=pb.Signal(wish=1, kind="kill", reason="TERM_OWNER"))
+        bench.order("u", signal=pb.Signal(number=1, kind="kill", reason="TERM_OWNER"))
         assert bench.line.got == []
         await bench.found()
         assert bench.line.got == ["Start", "Kill"]
@@ -186,7 +186,7 @@ def test_an_order_that_cannot_be_carried_out_is_refused_and_keeps_no_other(bench
         bench.accounts.go.set()
         for uid in ("poison", "rules", "spool", "good"):
             bench.order(uid, line=f"echo {uid}", start=True)
-            bench.order(uid, signal=pb.Signal(wish=1, kind="kill", reason="TERM_OWNER"))
+            bench.order(uid, signal=pb.Signal(number=1, kind="kill", reason="TERM_OWNER"))
             while uid not in bench.runner.outbox.final and uid not in bench.runner.table:
                 await bench.found()
         said = [(report.uid, report.refused.code) for report in bench.runner.outbox.take() if report.HasField("refused")]

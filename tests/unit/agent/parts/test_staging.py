@@ -78,8 +78,8 @@ class Job:
         self.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[order])))
 
     def killed(self) -> None:
-        wish = pb.Signal(wish=1, kind="kill", reason="TERM_OWNER")
-        self.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[pb.Order(key=1, attempt=1, uid="u", signal=wish)])))
+        request = pb.Signal(number=1, kind="kill", reason="TERM_OWNER")
+        self.runner.from_master(pb.ToAgent(orders=pb.Orders(orders=[pb.Order(key=1, attempt=1, uid="u", signal=request)])))
 
 
 @pytest.fixture

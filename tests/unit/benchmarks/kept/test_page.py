@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.kept.aims import AIMS, met
 from benchmarks.kept.page import page
+from benchmarks.kept.readme import BEGIN, END, with_table
 from benchmarks.kept.report import files
 from benchmarks.kept.results import Machine, Results
+from benchmarks.kept.targets import TARGETS, met
 
 MACHINE = Machine("a processor", 2, 16.0, "6.1", "Debian 12", "3.11.2")
 FLOORS = {"spawn": 0.5, "python": 8.0, "sync": 0.2}
@@ -29,7 +30,7 @@ def beside(contender: str, value: float, **more: float) -> dict[str, Any]:
     return figure(f"beside_submit_command_{contender}", "ms", value, **about, **more)
 
 
-def test_an_aim_that_is_missed_is_called_so() -> None:
+def test_a_target_that_is_missed_is_called_so() -> None:
     text, _ = page(results(figure("turnaround", "ms", 5.0), figure("start_1000", "s", 8.0)))
     assert "| submit to end of one job, idle | at most 6 ms | 5 ms | yes |" in text
     assert "| 1,000 sleeps started on one host | at most 1 s | 8 s | **no** |" in text
@@ -37,8 +38,8 @@ def test_an_aim_that_is_missed_is_called_so() -> None:
 
 
 def test_the_limit_itself_is_good_enough() -> None:
-    assert all(met(aim, aim.limit) for aim in AIMS)
-    assert not any(met(aim, aim.limit * (0.99 if aim.more else 1.01)) for aim in AIMS)
+    assert all(met(target, target.limit) for target in TARGETS)
+    assert not any(met(target, target.limit * (0.99 if target.more else 1.01)) for target in TARGETS)
 
 
 def test_a_row_beside_peers_has_lavas_lead_in_brackets() -> None:
@@ -76,7 +77,24 @@ def test_many_hosts_name_what_is_used_up() -> None:
     assert "its scheduler is busiest of lava, with 0.4 of a core" in text
 
 
-def test_the_page_in_docs_is_that_of_the_last_results() -> None:
+def test_the_readme_has_rows_of_what_was_measured() -> None:
+    found = results(beside("lava", 4.0), beside("slurm", 6.0, ratio=1.5), figure("turnaround", "ms", 5.0))
+    text = with_table(f"before\n{BEGIN}\nold\n{END}\nafter\n", found)
+    assert text.startswith(f"before\n{BEGIN}\n\nOne machine of 2 cores, ")
+    assert "| | lava | Slurm 22.05 |\n|-|-|-|\n| one submit by its command | 4 ms | 6 ms |\n" in text
+    assert "| one job on an idle host, to its end | | |\n" in text
+    assert text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
+
+
+def test_the_readme_stays_where_no_other_system_was_measured() -> None:
+    text = f"{BEGIN}\nold\n{END}\n"
+    assert with_table(text, results(beside("lava", 4.0))) == text
+    with pytest.raises(ValueError, match="has no"):
+        with_table("no table", results())
+
+
+def test_page_and_readme_are_those_of_the_last_results() -> None:
     made = files()
     if not made:
         pytest.skip("no results are kept")

@@ -1,4 +1,4 @@
-"""A second simulator, written from the rules alone, slow and plain: usage is always summed anew over intervals.
+"""A second simulator, written from the rules alone, slow and plain: usage is always summed again over intervals.
 
 Rule: imports nothing of what it checks but the record of a job.
 """

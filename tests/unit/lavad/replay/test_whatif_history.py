@@ -20,7 +20,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import Ranges
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts
-from lavad.replay.changes import Changes, changed_deeds
+from lavad.replay.changes import Changes, changed_actions
 from lavad.replay.history import Numbered, write
 from lavad.replay.main import main
 from lavad.replay.past import Guess, read_past
@@ -42,19 +42,19 @@ CONF = Conf(
 )
 
 
-def cluster_deeds(conf: Conf = CONF, hosts: int = 2, at: float = NOW) -> list[ev.Event]:
-    deeds: list[ev.Event] = [ev.MasterStarted(at=at, epoch=1, incarnation="i"), ev.Configured(at=at, conf=conf)]
+def cluster_actions(conf: Conf = CONF, hosts: int = 2, at: float = NOW) -> list[ev.Event]:
+    actions: list[ev.Event] = [ev.MasterStarted(at=at, epoch=1, incarnation="i"), ev.Configured(at=at, conf=conf)]
     for number in range(1, hosts + 1):
-        deeds.append(ev.HostJoined(at=at, host=f"h{number}", facts=Facts(ncpus=4, max_mem=1000)))
-        deeds.append(ev.HostUp(at=at, host=f"h{number}"))
-    return deeds
+        actions.append(ev.HostJoined(at=at, host=f"h{number}", facts=Facts(ncpus=4, max_mem=1000)))
+        actions.append(ev.HostUp(at=at, host=f"h{number}"))
+    return actions
 
 
-def lived(deeds: list[ev.Event], lives: dict[int, float]) -> list[Numbered]:
-    """A history: what a cluster made of these deeds, where each job runs for so many seconds."""
-    virtual = Virtual(Cluster(), lambda job: Life(lives[job.key & 0xFFFFFFFF]), {}, deeds[0].at)
+def lived(actions: list[ev.Event], lives: dict[int, float]) -> list[Numbered]:
+    """A history: what a cluster made of these actions, where each job runs for so many seconds."""
+    virtual = Virtual(Cluster(), lambda job: Life(lives[job.key & 0xFFFFFFFF]), {}, actions[0].at)
     virtual.history = []
-    virtual.add(deeds)
+    virtual.add(actions)
     virtual.run()
     return [Numbered(number, event) for number, event in enumerate(virtual.history, 1)]
 
@@ -81,16 +81,16 @@ jobs = st.tuples(
 @settings(max_examples=60)
 @given(st.lists(jobs, min_size=1, max_size=20))
 def test_unchanged_it_is_what_was_recorded(rows):
-    deeds = cluster_deeds()
+    actions = cluster_actions()
     lives = {}
     for key, (at, queue, user, slots, seconds, limit, indices) in enumerate(sorted(rows, key=lambda row: row[0]), 1):
         spec = Spec(user=user, queue=queue, slots=slots, max_slots=slots, limits=Limits(run=limit), project=f"p{key}")
-        deeds += submitted(key, NOW + at, spec, indices)
+        actions += submitted(key, NOW + at, spec, indices)
         lives[key] = float(seconds)
-    past = read_past(lived(deeds, lives))
+    past = read_past(lived(actions, lives))
     guess = Guess(past, past.now)
     virtual = Virtual(Cluster(), guess.life, past.specs, NOW)
-    virtual.add(changed_deeds(past.asked, Changes(), [], ""))
+    virtual.add(changed_actions(past.asked, Changes(), [], ""))
     virtual.run()
     assert virtual.done.keys() == past.runs.keys()
     assert not guess.used
@@ -102,7 +102,7 @@ def test_unchanged_it_is_what_was_recorded(rows):
 def many(number: int, load: float, seed: int = 3) -> tuple[list[ev.Event], dict[int, float]]:
     """Jobs of one class of users that keep 8 slots busy to this part."""
     rows = random.Random(seed)
-    deeds, lives, at = cluster_deeds(), {}, NOW
+    actions, lives, at = cluster_actions(), {}, NOW
     for key in range(1, number + 1):
         at += rows.expovariate(load * 8 / (3 * 50))
         lives[key] = rows.expovariate(1 / 50)
@@ -115,8 +115,8 @@ def many(number: int, load: float, seed: int = 3) -> tuple[list[ev.Event], dict[
             project=f"p{key}",
             limits=Limits(run=int(lives[key] * rows.uniform(1, 3)) + 1),
         )
-        deeds += submitted(key, at, spec)
-    return deeds, lives
+        actions += submitted(key, at, spec)
+    return actions, lives
 
 
 @pytest.fixture(scope="module")
@@ -159,17 +159,25 @@ def test_a_host_under_a_policy_is_like_a_trace(policy: str, within: float, tmp_p
 
     (Where all are promised a start, the cluster lets nobody take what only seems spare: what comes back may be promised too.)
     """
-    deeds, lives = many(200, 0.8, seed=5)
+    actions, lives = many(200, 0.8, seed=5)
     conf = Conf(queues=CONF.queues, hosts=(HostConfig(name="h1", slots=8),), params=CONF.params)
-    deeds = [*cluster_deeds(conf, 1), *(deed for deed in deeds if isinstance(deed, ev.SpecAdded | ev.JobSubmitted))]
+    actions = [*cluster_actions(conf, 1), *(action for action in actions if isinstance(action, ev.SpecAdded | ev.JobSubmitted))]
     path = str(tmp_path / "history")
-    write(path, lived(deeds, lives))
+    write(path, lived(actions, lives))
     found = call(capsys, "--history", path, "--policy", policy)
-    specs = {deed.spec: deed.value for deed in deeds if isinstance(deed, ev.SpecAdded)}
-    asked = [deed for deed in deeds if isinstance(deed, ev.JobSubmitted)]
+    specs = {action.spec: action.value for action in actions if isinstance(action, ev.SpecAdded)}
+    asked = [action for action in actions if isinstance(action, ev.JobSubmitted)]
     jobs = [
-        TraceJob(deed.key, deed.key, deed.at, lives[deed.key], specs[deed.key].slots, float(specs[deed.key].limits.run or 0), 1)
-        for deed in asked
+        TraceJob(
+            action.key,
+            action.key,
+            action.at,
+            lives[action.key],
+            specs[action.key].slots,
+            float(specs[action.key].limits.run or 0),
+            1,
+        )
+        for action in asked
     ]
     waits = [run.wait for run in simulate(jobs, 8, policy)]
     assert found[policy]["mean_wait"] == pytest.approx(sum(waits) / len(waits), rel=within)
@@ -177,11 +185,11 @@ def test_a_host_under_a_policy_is_like_a_trace(policy: str, within: float, tmp_p
 
 def test_live_jobs(tmp_path: Path, capsys: Capture) -> None:
     """What runs and waits now: as it goes on, and with more hosts; run times are those of the user's jobs so far."""
-    deeds = cluster_deeds()
+    actions = cluster_actions()
     lives = dict.fromkeys(range(1, 40), 100.0)
     for key in range(1, 40):
-        deeds += submitted(key, NOW + key, Spec(user="ann", queue="normal", slots=4, max_slots=4, project=f"p{key}"))
-    items = [item for item in lived(deeds, lives) if item.event.at < NOW + 350]
+        actions += submitted(key, NOW + key, Spec(user="ann", queue="normal", slots=4, max_slots=4, project=f"p{key}"))
+    items = [item for item in lived(actions, lives) if item.event.at < NOW + 350]
     path = str(tmp_path / "history")
     write(path, items)
     found = call(capsys, "--history", path, "--live", "--add-hosts", "2")

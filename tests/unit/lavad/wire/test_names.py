@@ -58,7 +58,7 @@ PAIRS: list[tuple[type[msgspec.Struct], type[Message], set[str]]] = [
     (eff.StartTask, pb.StartTask, set(eff.Effect.__struct_fields__)),
     (eff.FinishPart, pb.Finish, set(eff.Effect.__struct_fields__)),
     (eff.TellHosts, pb.Hosts, set(eff.Effect.__struct_fields__)),
-    (PendingSignal, pb.Signal, {"number", "wish", "at", "by", "state", "done", "said"}),
+    (PendingSignal, pb.Signal, {"at", "by", "state", "done", "said"}),
 ]
 """Record, message, and what only one of them has."""
 

@@ -96,7 +96,7 @@ def test_a_part_that_ends_well_never_meets_python(native: Shepherd) -> None:
         assert (end["end"]["status"], end["gone"]) == (0, True)
         assert end["end"]["cwd"] == "/tmp"
         told = ends.find_told(native.said)
-        assert told is not None, "the starter reads it, and writes it anew for agent and journal"
+        assert told is not None, "the starter reads it, and writes it again for agent and journal"
         assert (told.uid, told.encoded.report(gone=True)) == (f"u{native.parts}", native.said)
     assert native.noted() == []
     assert set(ends.read_ends(str(native.folder / "1.end"))) == {"u1", "u2", "u3"}

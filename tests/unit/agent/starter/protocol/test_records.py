@@ -10,7 +10,7 @@ import pytest
 from agent.starter.protocol import orders, part, reports
 from agent.starter.protocol.answers import Data
 from agent.starter.protocol.codec import Json, ProtocolError, text, write_over
-from agent.starter.protocol.orders import Deliver, Finish, Go, JobHosts, Renew, Scope, Seat, Signal, StartTask
+from agent.starter.protocol.orders import Deliver, Finish, Go, JobHosts, NumberedHost, Renew, Scope, Signal, StartTask
 from agent.starter.protocol.part import LinkSpec, OutputFile, PartSpec, PortsSpec, TaskSpec, User
 from agent.starter.protocol.reports import (
     Address,
@@ -59,7 +59,7 @@ ORDERS: list[orders.Order] = [
     Renew(3.5, ("u",)),
     StartTask("u", 3, 2, 1.5),
     Finish("u", FirstFailure(1, 9, "why")),
-    JobHosts("u", (Seat(0, "a"), Seat(4, "b"))),
+    JobHosts("u", (NumberedHost(0, "a"), NumberedHost(4, "b"))),
     Deliver("u", ME, "/out", "/kept", text="t", mkdir=True),
 ]
 STATUS = PartStatus("u", 1, 2, PartState.RUNNING, 5, 6, None, news=(TaskEnded("u", 0, 1, 5, 9, 2.0),))
@@ -86,7 +86,7 @@ def test_a_report_comes_back(report: reports.Report) -> None:
 def test_the_wire_of_other_versions_is_kept() -> None:
     """A starter that runs reads these very keys."""
     assert orders.write_order(ORDERS[0]) == {"do": "go", "uid": "u", "root": ["10.0.0.1", 4, ((1, 2), ())]}
-    assert wire(orders.write_order(JobHosts("u", (Seat(4, "b"),)))) == {"do": "hosts", "uid": "u", "hosts": [[4, "b"]]}
+    assert wire(orders.write_order(JobHosts("u", (NumberedHost(4, "b"),)))) == {"do": "hosts", "uid": "u", "hosts": [[4, "b"]]}
     assert orders.write_order(Signal(("u",), 10, Scope.CATCHING, 2.5))["scope"] == "catching"
     delivered = orders.write_order(Deliver("u", ME, "/out", "/kept"))
     assert (delivered["from"], "from_error" in delivered) == ("/kept", False)

@@ -13,7 +13,7 @@ from agent.starter.supervisor.parts import Part
 
 
 class Disk:
-    """A journal in a folder, loaded anew each time."""
+    """A journal in a folder, loaded again each time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)

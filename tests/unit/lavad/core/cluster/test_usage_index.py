@@ -1,4 +1,4 @@
-"""What a job on many hosts uses is indexed part by part, and always as if it were indexed anew."""
+"""What a job on many hosts uses is indexed part by part, and always as if it were indexed again as a whole."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tests.support.worlds.chunks import ChunkWorld
 from tests.support.worlds.snapshot import difference, snapshot
 
 ALICE = Caller(user="alice", uid=1000, host="h1")
-DEEDS = st.lists(
+ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["end", "end", "end", "begin", "kill", "gone", "requeue", "force", "batch", "switch", "stop"]),
         st.integers(0, 99),
@@ -89,35 +89,35 @@ def finished(world: ChunkWorld, keys: list[int]) -> list[ev.Event]:
 
 
 @settings(max_examples=100, deadline=None)
-@given(deeds=DEEDS, array=st.booleans())
-def test_the_slot_of_a_chunk_is_its_last_jobs(deeds: list[tuple[str, int]], array: bool) -> None:
+@given(actions=ACTIONS, array=st.booleans())
+def test_the_slot_of_a_chunk_is_its_last_jobs(actions: list[tuple[str, int]], array: bool) -> None:
     world = ChunkWorld(4)
     world.queues(world.cluster.conf.queues[0], QueueConfig(name="other"))
     world.submit(array="1-30") if array else [world.submit() for _ in range(30)]
-    for deed, number in deeds:
+    for action, number in actions:
         world.starts()
         check(world)
         keys = list(world.cluster.started)
         if not keys:
             break
         key = keys[number % len(keys)]
-        if deed == "begin":
+        if action == "begin":
             world.begins(key)
-        elif deed == "end":
+        elif action == "end":
             world.ends(key)
-        elif deed == "batch":
+        elif action == "batch":
             some = keys[number % len(keys) :][: 1 + number % 7]
             events = finished(world, some if number % 2 else some[::-1])
             one, other = world.cluster, snapshot(world.cluster)
             apply_all(one, events)
             assert difference(other, snapshot(one))
-        elif deed == "force":
+        elif action == "force":
             ask(world, Kill(jobs=Select(ids=[show(key)]), now=True))
-        elif deed in ("switch", "stop") and world.cluster.jobs.rows[key].state is not JobState.WAIT:
+        elif action in ("switch", "stop") and world.cluster.jobs.rows[key].state is not JobState.WAIT:
             chosen = Select(ids=[show(key)])
-            ask(world, Switch(jobs=chosen, queue="other") if deed == "switch" else Stop(jobs=chosen))
+            ask(world, Switch(jobs=chosen, queue="other") if action == "switch" else Stop(jobs=chosen))
         else:
-            ask(world, Requeue(jobs=Select(ids=[show(key)])) if deed == "requeue" else Kill(jobs=Select(ids=[show(key)])))
+            ask(world, Requeue(jobs=Select(ids=[show(key)])) if action == "requeue" else Kill(jobs=Select(ids=[show(key)])))
             check(world)
             leaves(world, key)
         check(world)

@@ -38,7 +38,7 @@ def changes(world: World, key: int) -> list[str]:
 
 
 def would_start(world: World, key: int, spec: Spec) -> bool:
-    """In a world of its own, made anew from the events: submitted that way, would it start?"""
+    """In a world of its own, rebuilt from the events: submitted that way, would it start?"""
     fresh = World(world.cluster.conf, world.now)
     for host in world.cluster.hosts.rows.values():
         fresh.apply(ev.HostJoined(at=fresh.now, host=host.name, facts=host.facts), ev.HostUp(at=fresh.now, host=host.name))

@@ -108,7 +108,7 @@ def test_a_host_that_no_longer_has_a_job(bench: Bench, fields: dict[str, bool], 
 @pytest.mark.parametrize("boot", ["one", "two"])
 @pytest.mark.parametrize("sent", [True, False])
 def test_an_offer_that_a_host_does_not_know(bench: Bench, fields: dict[str, Any], boot: str, sent: bool) -> None:
-    """It is made anew, unless it may have run there before the host was booted, and may not run twice."""
+    """It is made again, unless it may have run there before the host was booted, and may not run twice."""
     booted(bench)
     key = bench.submit(**fields)
     bench.step()

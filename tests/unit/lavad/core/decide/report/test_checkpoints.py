@@ -98,7 +98,7 @@ def test_hosts_that_fail_make_the_period_shorter(bench: Bench) -> None:
     assert host.up == pytest.approx(10 * DAY, rel=0.01)
     bench.now += DAY
     bench.apply(ev.HostUp(at=bench.now, host="h1"))
-    assert bench.cluster.hosts.rows["h1"].up == pytest.approx(11 * DAY, rel=0.01), "its agent has connected anew"
+    assert bench.cluster.hosts.rows["h1"].up == pytest.approx(11 * DAY, rel=0.01), "its agent has connected again"
     bench.apply(ev.HostSwitched(at=bench.now, host="h1", closed=True, by="root"))
     bench.apply(ev.HostDown(at=bench.now, host="h1"))
     assert bench.cluster.hosts.rows["h1"].failures == 10, "it was closed for this"

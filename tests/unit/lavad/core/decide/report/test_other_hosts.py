@@ -19,12 +19,12 @@ def _kinds(kind: type[PartReport]) -> list[type[PartReport]]:
 
 
 FIELDS: dict[type[PartReport], dict[str, Any]] = {
-    reports.PreparedReport: {"endpoint": Endpoint(), "door": ""},
+    reports.PreparedReport: {"endpoint": Endpoint(), "attach_address": ""},
     reports.StartedReport: {"pid": 7, "started": 1.0, "cwd": "/"},
     reports.EndedReport: {"end": End(status=0, at=1.0), "gone": True},
     reports.RefusedReport: {"code": "bad", "why": "forged"},
     reports.StoppedReport: {"stopped": True},
-    reports.GrantedReport: {"wish": 1, "ok": True, "why": ""},
+    reports.GrantedReport: {"number": 1, "ok": True, "why": ""},
     reports.CheckpointReport: {"generation": 5},
     reports.ResizeReport: {"number": 1, "ok": True, "why": ""},
     reports.TaskStartReport: {"rank": 0, "number": 0, "pid": 7},
