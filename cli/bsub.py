@@ -25,6 +25,9 @@ def run(context: Context) -> int:
     if helped is not None:
         return helped
     if "pack" in given:
+        if words:
+            refusal = Fail("bsub: -pack and a command cannot be used together")
+            raise not_done(context, refusal, "bsub", "Job not submitted.")
         from cli.submit.pack import submit_pack
 
         return submit_pack(context, str(given["pack"]), run)

@@ -351,3 +351,13 @@ def test_showconf_has_an_equal_sign_on_each_line_but_the_first(caller: Caller):
     shown = dict(line.strip().split(" = ", 1) for line in ran.out.splitlines()[1:])
     assert shown["LAVA_RUNDIR"] == str(caller.folder)
     assert {"LSB_SHAREDIR", "LSF_CONFDIR"} <= shown.keys()
+
+
+def test_showconf_of_a_host_names_it_and_refuses_one_that_is_not_there(caller: Caller):
+    from config.read.load import load
+
+    hosts = [row.name for row in load(str(caller.folder)).config.hosts]
+    for host in hosts:
+        assert caller.run("badmin", "showconf", "sbd", host).out.splitlines()[0].endswith(f" on {host}")
+    ran = caller.run("badmin", "showconf", "sbd", "nosuch")
+    assert (ran.status, ran.out, ran.err) == (255, "", "nosuch: Bad host name, host group name or cluster name\n")
