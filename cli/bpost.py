@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
 from cli.client.options import read_letters, show_help, table_of
-from cli.control.messages import post, read_data
-from cli.control.selection import check_id
+from cli.control.messages import one_job, post, read_data
 
 
 def run(context: Context) -> int:
@@ -14,9 +13,7 @@ def run(context: Context) -> int:
     helped = show_help(context, table, options)
     if helped is not None:
         return helped
-    if len(words) != 1:
-        raise Fail(table.usage())
-    job = check_id(words[0])
+    job = one_job(options, words, table)
     number = str(options.get("i", "0"))
     if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise Fail(f"{number}: Bad message index")

@@ -160,3 +160,19 @@ def test_accounts_of_a_host(tmp_path: Path) -> None:
             out, err, status = store.ask("bacct", m=host)
             assert (err, status) == ("", 0)
             assert f"Total number of done jobs:  {done:>5}" in out or f"done jobs:{done:>8}" in out, out
+
+
+def test_messages_of_the_newest_job_of_a_name() -> None:
+    c = QueryCluster()
+    for job in (1, 2):
+        c.submit(job, name="night")
+        c.feed(
+            ev.MessagePosted(
+                at=at("11:35:00"), key=job, message=Message(number=1, text=f"of {job}", at=at("11:35:00"), by="alice")
+            )
+        )
+    out, err, status = c.ask("bread", J="night")
+    assert (err, status) == ("", 0)
+    assert out.startswith("Messages posted to jobID 2\n")
+    assert "MESSAGE: of 2\n" in out
+    assert c.ask("bread", J="day")[1:] == ("Job <day> is not found\n", 255)
