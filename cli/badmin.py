@@ -153,7 +153,7 @@ def _showconf(context: Context, name: str, words: list[str]) -> int:
 
     if len(words) > 2 or words[:1] not in (["mbd"], ["sbd"]):
         raise Fail(f"{name}: say mbd or sbd\n{USAGE}")
-    return configuration.show(context, words[0])
+    return configuration.show(context, words[0], words[1] if len(words) == 2 else "")
 
 
 def _history(context: Context, name: str, words: list[str]) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cli.client.context import Context, Fail, start
 from cli.client.options import read_argv, table_of
-from cli.control.messages import post, read_data
-from cli.control.selection import check_id
+from cli.control.messages import one_job, post, read_data
 
 
 def run(context: Context) -> int:
-    options, words = read_argv(context, table_of("bpost"), 1, 1)
-    job = check_id(words[0])
+    table = table_of("bpost")
+    options, words = read_argv(context, table)
+    job = one_job(options, words, table)
     number = str(options.get("i", "0"))
     if not (number.isascii() and number.isdigit() and len(number) < 10):
         raise Fail(f"{number}: Bad message index")

@@ -23,6 +23,9 @@ def run(context: Context) -> int:
         raise not_done(context, fail, "bsub", "Job not submitted.") from None
     show_help(context, table, given)
     if "pack" in given:
+        if words:
+            refusal = Fail("bsub: -pack and a command cannot be used together")
+            raise not_done(context, refusal, "bsub", "Job not submitted.")
         from cli.submit.pack import submit_pack
 
         return submit_pack(context, str(given["pack"]), run)

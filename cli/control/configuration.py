@@ -112,12 +112,14 @@ def says_yes(context: Context, end: str = "\n") -> bool:
     return answer.strip().lower() in (b"y", b"yes")
 
 
-def show(context: Context, daemon: str) -> int:
-    """`badmin showconf`: programs skip its first line and split the others at ` = `."""
+def show(context: Context, daemon: str, host: str = "") -> int:
+    """`badmin showconf`: programs skip its first line and split the others at ` = `. Every ``host`` has the cluster's files."""
     loaded = load_site(context)
+    if host not in ("", "all", *(row.name for row in loaded.config.hosts)):
+        raise Fail(f"{host}: Bad host name, host group name or cluster name")
     from config.write.showconf import showconf
 
     now = time.strftime("%a %b %e %H:%M:%S %Y")
-    for line in showconf(loaded.config, os.uname().nodename, now, daemon):
+    for line in showconf(loaded.config, os.uname().nodename if host in ("", "all") else host, now, daemon):
         context.out(line + "\n")
     return 0

@@ -116,8 +116,8 @@ def _options(name: str, values: dict[str, Json], table: Table) -> Options:
     return found
 
 
-def pack_lines(context: Context, name: str) -> list[list[str]]:
-    """The words of each submission of a -pack file."""
+def pack_lines(context: Context, name: str) -> list[tuple[int, list[str]]]:
+    """The number and the words of each line of a -pack file that is a submission."""
     from cli.submit.directives import words_of
 
     found = []
@@ -133,5 +133,5 @@ def pack_lines(context: Context, name: str) -> list[list[str]]:
             words = words[1:]
         if not PACK_REFUSES.isdisjoint(words):
             raise Fail(f"{name}: line {number}: -pack, -I, -Ip, -Is and -K cannot be used in a pack file")
-        found.append(words)
+        found.append((number, words))
     return found

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from cli.client.options import Table
 
+    Line = tuple[str, Prepared | Fail]
+    """Which line of which file, and what it submits, or why it does not."""
+
 
 def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) -> int:
     """Submit all; 0, or the status of the last that failed.
@@ -27,12 +30,12 @@ def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) ->
     lines = pack_lines(context, name)
     conf = read_conf(context)
     table, esubs = bsub_table(), esub_folder(context, conf)
-    waiting: list[Prepared | Fail] = []
+    waiting: list[Line] = []
     status = 0
-    for words in lines:
+    for number, words in lines:
         made = _prepared(context, conf, table, words, esubs)
         if made is not None:
-            waiting.append(made)
+            waiting.append((f"{name}: line {number}", made))
         if made is None or len(waiting) == MOST:
             status = _send(context, conf, waiting) or status
             waiting = []
@@ -54,11 +57,11 @@ def _prepared(context: Context, conf: dict[str, str], table: Table, words: list[
         return fail
 
 
-def _send(context: Context, conf: dict[str, str], waiting: list[Prepared | Fail]) -> int:
+def _send(context: Context, conf: dict[str, str], waiting: list[Line]) -> int:
     """Submit them and print, in their order, what became of each; the status of the last that failed, 0 if none did."""
     status = 0
-    found = submit_many(context, Client(context, conf), [made.frame for made in waiting if isinstance(made, Prepared)])
-    for made in waiting:
+    found = submit_many(context, Client(context, conf), [made.frame for _, made in waiting if isinstance(made, Prepared)])
+    for line, made in waiting:
         try:
             ok = made if isinstance(made, Fail) else next(found)
         except Fail as fail:
@@ -68,7 +71,7 @@ def _send(context: Context, conf: dict[str, str], waiting: list[Prepared | Fail]
             continue
         if isinstance(ok, Fail):
             told = not_done(context, ok, "bsub", "Job not submitted.")
-            context.err(readable(told.text) + "\n")
+            context.err(f"{line}: {readable(told.text)}\n")
             status = told.status
             continue
         tell(context, ok)

@@ -217,10 +217,11 @@ def not_done(context: Context, fail: Fail, command: str, ending: str) -> Fail:
     """A failure with LSF's ending, ``Job not submitted.`` or ``Job not modified.``
 
     What is wrong in a requirement follows on a line of its own, for people only: programs compare LSF's line.
+    Of a role, which LSF has not, it is said as it is.
     """
     text = fail.text.rstrip("\n").removesuffix(".")
     detail, colon, rest = text.rpartition(": ")
-    if colon and rest == BAD_RESREQ:
+    if colon and rest == BAD_RESREQ and not detail.startswith("role "):
         return type(fail)(f"{rest}. {ending}" + (f"\n{detail}" if os.isatty(context.stderr) else ""), fail.status)
     if text.startswith("option -"):
         text = f"{command}: {text}"

@@ -177,11 +177,13 @@ top N                     and the jobs that wasted the most
 i N                       the number of the message; 0 is the external status
 d TEXT                    the message
 a FILE                    a text in UTF-8 that goes with it, at most 64 KB
+J NAME                    to your newest job of this name
 """,
     "bread": """\
 w                         -
 i N                       this message only
 a FILE                    save the data that came with it
+J NAME                    of your newest job of this name
 """,
     "bstatus": """\
 l                         -

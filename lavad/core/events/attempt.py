@@ -109,7 +109,8 @@ def _job_suspended(cluster: Cluster, event: JobSuspended) -> None:
     count = job.preempted + (event.beneficiary not in (0, job.key))
     beneficiary = event.beneficiary or job.preempted_for
     remarks = (event.why if state is JobState.USUSP else "", "")
-    job = replace(job, state=state, since=event.at, preempted_for=beneficiary, preempted=count, stopper=event.by, remarks=remarks)
+    since = job.since if job.state is state is JobState.USUSP else event.at
+    job = replace(job, state=state, since=since, preempted_for=beneficiary, preempted=count, stopper=event.by, remarks=remarks)
     cluster.jobs.put(job.key, job)
 
 

@@ -17,10 +17,10 @@ from lavad.core.lang.states import JobState as S
 
 
 class JobHeld(JobEvent, frozen=True):
-    """PEND to PSUSP."""
+    """PEND to PSUSP. An administrator may hold what its owner has held."""
 
     external: ClassVar[bool] = True
-    moves: ClassVar[Moves] = {S.PEND: S.PSUSP}
+    moves: ClassVar[Moves] = {S.PEND: S.PSUSP, S.PSUSP: S.PSUSP}
 
     by: str = ""
     why: str = ""
@@ -45,7 +45,8 @@ def _moved(cluster: Cluster, event: JobEvent) -> None:
     stopper = event.by if isinstance(event, JobHeld) else job.stopper
     why = event.why if isinstance(event, JobHeld | JobReleased) else ""
     remarks = (why, "") if isinstance(event, JobHeld) else (job.remarks[0], why)
-    put(cluster, replace(job, state=state, since=event.at, reason=reason, promised=(), stopper=stopper, remarks=remarks))
+    since = job.since if state is job.state else event.at
+    put(cluster, replace(job, state=state, since=since, reason=reason, promised=(), stopper=stopper, remarks=remarks))
 
 
 class DependencyJudged(JobEvent, frozen=True):

@@ -90,7 +90,7 @@ def counts(spec: Spec, run: Attempt | None) -> list[Count]:
             Count(
                 name=role.name,
                 wanted=len(tasks) or role.count,
-                waiting=states.count(TaskState.WAITING),
+                waiting=states.count(TaskState.WAITING) if run is not None else role.count,
                 active=states.count(TaskState.RUNNING),
                 succeeded=states.count(TaskState.SUCCEEDED),
                 failed=states.count(TaskState.FAILED),

@@ -41,13 +41,12 @@ class Overtaken(Refused):
 
 
 class Ask(msgspec.Struct, frozen=True, tag_field="ask", tag=str.lower, forbid_unknown_fields=True, kw_only=True):
-    """A request; ``uuid`` makes a retry safe: the answer is stored with it; ``v``: the command's protocol (proto/version.py)."""
+    """A request; ``uuid`` makes a retry (``again``) safe: its answer is stored with it; ``v``: protocol (proto/version.py)."""
 
     most_bytes: ClassVar[int] = b.LARGE
     """The largest frame that this kind may come in."""
     uuid: b.Uuid = ""
     again: bool = False
-    """A retry: the caller asked this before and got no answer."""
     v: b.Signed = 1
     token: b.Line = ""
     """Who asks, as the master has signed it (``Token``); "": who the kernel or the host's agent says."""
@@ -286,13 +285,14 @@ class DropReservation(Ask, frozen=True):
 
 
 class Post(Ask, frozen=True):
-    """bpost."""
+    """bpost; ``select``: -J, the caller's job of that name that was submitted last, where ``job`` is ""."""
 
     most_bytes: ClassVar[int] = b.LISTS
     job: b.JobId
     text: b.Text
     number: b.Signed = 0
     body: b.Attached = ""
+    select: Select = Select()
 
 
 class Run(Ask, frozen=True):

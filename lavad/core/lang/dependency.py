@@ -26,6 +26,7 @@ Answer = bool | None
 
 MAX_TEXT = 8192
 MAX_DEPTH = 100
+SYNTAX = "Dependency condition syntax error"
 COUNTERS = ("numdone", "numended", "numexit", "numhold", "numpend", "numrun", "numstart")
 _STATES = ("done", "ended", "exit", "started", "post_done", "post_err")
 
@@ -190,7 +191,8 @@ def parse(text: str) -> Tree | Question:
     try:
         tree = cast("Tree | Question", _parser().parse(text))
     except (LarkError, WindowError, ValueError):
-        raise DependencyError(f"{' '.join(text.split())}: Dependency condition syntax error") from None
+        given = " ".join(text.split())
+        raise DependencyError(f"{given}: {SYNTAX}" if given else SYNTAX) from None
     if _too_deep(tree):
         raise DependencyError("Dependency condition is too deeply nested")
     return tree

@@ -100,11 +100,13 @@ def role_tables(job: Job, spec: Spec) -> str:
         return ""
     lines = ["\n CONDITIONS:\n TYPE         SINCE                    REASON\n"]
     lines += [f" {what:<12} {formats.full_time(at):<24} {why}\n" for at, what, why in role_conditions(job, spec)]
-    lines.append("\n ROLES:\n NAME             TASKS  WAITING  ACTIVE  SUCCEEDED  FAILED  RESTARTS\n")
+    lines.append("\n ROLES:\n NAME             TASKS  WAITING  ACTIVE  SUCCEEDED  FAILED  RESTARTS  TERMINATED\n")
     over = job.outcome is not None  # what still ran or waited then was ended
     for one in counts(spec, job.run):
-        waiting, active = (0, 0) if over else (one.waiting, one.active)
+        rest = one.waiting + one.active
+        waiting, active, terminated = (0, 0, rest) if over else (one.waiting, one.active, 0)
         lines.append(
-            f" {one.name:<16} {one.wanted:>5} {waiting:>8} {active:>7} {one.succeeded:>10} {one.failed:>7} {one.restarts:>9}\n"
+            f" {one.name:<16} {one.wanted:>5} {waiting:>8} {active:>7} {one.succeeded:>10} {one.failed:>7} {one.restarts:>9}"
+            f" {terminated:>11}\n"
         )
     return "".join(lines)

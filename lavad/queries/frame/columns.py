@@ -208,10 +208,10 @@ def find_format(request: Request, options: Options, default: str, *own: str) -> 
     return (given or default) if is_asked else None
 
 
-def refuse_json_without_header(options: Options) -> None:
-    """JSON has no header that could be left out; raises Refused."""
-    if "json" in options and "noheader" in options:
-        raise Refused(f"{options.command}: -json and -noheader cannot be used together")
+def refuse_json_with(options: Options, other: str) -> None:
+    """JSON has no header that could be left out, and no lines that could be wrapped or not; raises Refused."""
+    if "json" in options and other in options:
+        raise Refused(f"{options.command}: -json and -{other} cannot be used together")
 
 
 def show_rows(

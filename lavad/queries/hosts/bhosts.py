@@ -41,7 +41,7 @@ def show(request: Request) -> Iterator[Shown]:
     elif "l" in options:
         yield from bhosts_long.show(request, names, "aff" in options)
     elif given := columns.find_format(request, options, DEFAULT, "w"):
-        columns.refuse_json_without_header(options)
+        columns.refuse_json_with(options, "noheader")
         rows = [HostRow(request, name) for name in names]
         yield from columns.show_rows(options, "HOSTS", FIELDS, given, rows)
     else:

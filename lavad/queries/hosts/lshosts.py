@@ -36,7 +36,7 @@ def show(request: Request) -> Iterator[Shown]:
         return
     given = columns.find_format(request, options, DEFAULT, "l", "w")
     if given is not None:
-        columns.refuse_json_without_header(options)
+        columns.refuse_json_with(options, "noheader")
         yield from columns.show_rows(options, "HOSTS", columns.row_fields(table(request)), given, list(names))
         return
     if "l" in options:

@@ -70,7 +70,12 @@ class _Report:
         for queue in queues:
             if queue not in self.request.cluster.queue_conf:
                 raise Refused(f"{queue}: No such queue")
-        hosts = tuple(host for word in options.words("m") for host in sorted(members(conf, word)) or (word,))
+        given = options.words("m")
+        for word in given:
+            if not self._is_host(word):
+                raise Refused(f"{word}: Bad host name, host group name or cluster name")
+        everywhere = not {"all", conf.cluster}.isdisjoint(given)
+        hosts = () if everywhere else tuple(host for word in given for host in sorted(members(conf, word)) or (word,))
         states: tuple[JobState, ...] = ()
         if ("d" in options) != ("e" in options):
             states = (JobState.DONE,) if "d" in options else (JobState.EXIT,)
@@ -87,6 +92,17 @@ class _Report:
             submitted=windows.get("S"),
             dispatched=windows.get("D"),
         )
+
+    def _is_host(self, word: str) -> bool:
+        """Whether the cluster has a host or group of that name, or jobs have ended on such a host, be it gone since."""
+        cluster = self.request.cluster
+        known = (
+            word in ("all", cluster.conf.cluster)
+            or word in cluster.hosts.rows
+            or word in cluster.host_conf
+            or word in dict(cluster.conf.host_groups)
+        )
+        return known or any(self.view.reader.pages(Asked(hosts=(word,))))
 
     def _spec_test(self) -> Callable[[Job], bool] | None:
         """A test for what the store has no column for; None: the options ask for nothing of the kind."""

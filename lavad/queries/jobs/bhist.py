@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
 from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, resources, visibility
@@ -129,15 +129,19 @@ def _record(request: Request, formatter: HistoryFormatter, history: History, spe
     view, job, plain = request.view, formatter.job, "UF" in options
     parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), formatter.text, ""), plain)]
     for event in history.of(job.key):
-        for sentence in formatter.sentences(event):
-            first, newline, rest = sentence.partition("\n")
-            parts.append(wrap(f"{formats.full_time(event.at)}: {first}", plain) + (rest + "\n" if newline else ""))
+        parts += [_told(event, sentence, plain) for sentence in formatter.sentences(event)]
         if isinstance(event, ev.JobSubmitted) and not formatter.brief:
             spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
             parts.append(paragraphs.limits(spec))
     parts += _more(request, job, options)
     parts += [_peaks(request, job), _state_times(spent)]
     return "".join(parts)
+
+
+def _told(event: ev.Event, sentence: str, plain: bool = False) -> str:
+    """A sentence with its time; the lines below its first, of a table, stay as they are."""
+    first, newline, rest = sentence.partition("\n")
+    return wrap(f"{formats.full_time(event.at)}: {first}", plain) + (rest + "\n" if newline else "")
 
 
 def _more(request: Request, job: Job, options: Options) -> Iterator[str]:
@@ -190,7 +194,7 @@ def _show_by_time(request: Request, window: tuple[float, float]) -> Iterator[Sho
             continue
         for sentence in _sentences(request, event, formatters):
             found = True
-            yield out(wrap(f"{formats.full_time(event.at)}: {sentence}"))
+            yield out(_told(event, sentence))
     if not found:
         yield out("No matching event found\n")
         yield leave(255)
@@ -202,15 +206,26 @@ def _may_see(request: Request, event: ev.JobEvent, formatters: dict[int, History
     return visibility.sees(request, request.view.spec(formatters[event.key].job), detail=True)
 
 
-def _sentences(request: Request, event: ev.Event, formatters: dict[int, HistoryFormatter]) -> list[str]:
+def _sentences(request: Request, event: ev.Event, formatters: dict[int, HistoryFormatter]) -> Iterator[str]:
     if not isinstance(event, ev.JobEvent):
         sentence = cluster_sentence(event)
-        return [sentence] if sentence else []
+        if sentence:
+            yield sentence
+        return
     formatter = formatters.get(event.key)
     if formatter is None:
         formatter = formatters[event.key] = _formatter(request, event)
-    name = show_key(event.key)
-    return [f"Job <{name}> {sentence[0].lower()}{sentence[1:]}" for sentence in formatter.sentences(event)]
+    for key in _keys(event):
+        for sentence in formatter.sentences(event):
+            yield f"Job <{show_key(key)}> {sentence[0].lower()}{sentence[1:]}"
+
+
+def _keys(event: ev.JobEvent) -> Iterator[int]:
+    """The jobs or elements that an event is about."""
+    if isinstance(event, (ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled)):
+        yield from (key_of(job_of(event.key), index) for index in event.elements)
+    else:
+        yield event.key
 
 
 def _formatter(request: Request, event: ev.JobEvent) -> HistoryFormatter:

@@ -130,6 +130,7 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     form.level = pend_level(options, view.params.lsb_bjobs_pendreason_level)
     form.factor = jobfacts.asked_cpu_factor(request, options)
     if options.any("l", "UF"):
+        columns.refuse_json_with(options, "UF")
         form.show = bjobs_long.show
         return form
     for name, shown in (
@@ -144,7 +145,7 @@ def choose_format(request: Request, options: Options, given: str | None) -> bjob
     for default in (options.text("LSB_BJOBS_FORMAT"), view.lsf.get("LSB_BJOBS_FORMAT", ""), view.params.lsb_bjobs_format):
         if given is None and default.strip() and not options.any("w", "W", "WL", "WP", "WF"):
             given = default
-    columns.refuse_json_without_header(options)
+    columns.refuse_json_with(options, "noheader")
     if given is not None or options.any("json", "hms", "o"):
         form.custom = columns.parse("bjobs", bjobs_custom.DEFAULT if given is None else given, bjobs_custom.FIELDS)
         form.json = "json" in options

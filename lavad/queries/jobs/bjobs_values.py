@@ -251,7 +251,7 @@ def usage(name: str) -> Value:
         size = getattr(row.usage, name)
         if row.job.run is None or not (size or row.usage.parts):
             return ""
-        return row.size(size, unit) or (f"0{unit}" if unit else "0 Mbytes")
+        return row.size(size, unit) or _nothing(unit)
 
     return value
 
@@ -273,7 +273,18 @@ def aps(row: Row, unit: str) -> str:
 
 
 def limit(name: str) -> Value:
-    return lambda row, unit: row.size(getattr(row.spec.limits, name) or 0, unit)
+    """The size of a limit; one of 0, such as of core files, is a limit too."""
+
+    def value(row: Row, unit: str) -> str:
+        size = getattr(row.spec.limits, name)
+        return "" if size is None else row.size(size, unit) or _nothing(unit)
+
+    return value
+
+
+def _nothing(unit: str) -> str:
+    """A size of 0."""
+    return f"0{unit}" if unit else "0 Mbytes"
 
 
 def run_limit(row: Row, unit: str) -> str:

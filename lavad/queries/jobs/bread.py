@@ -38,6 +38,8 @@ def _messages(request: Request, unknown: str) -> tuple[str, str, tuple[Message, 
 def show(request: Request) -> Iterator[Shown]:
     """bread: a line a message; -i one alone, -a its attached data, to its owner alone."""
     options = request.options()
+    if "J" in options:
+        request.words = [_named(request, options)]
     word, owner, messages = _messages(request, UNKNOWN)
     given = options.text("i")
     if given:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from lavad.core import events as ev
-from lavad.core.job.job import Job, Part
+from lavad.core.job.job import Job, Part, TaskRun
+from lavad.core.job.roles import task_name
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ids import show as show_key
@@ -114,15 +115,21 @@ def _reasons(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[st
     if more:
         todo = more
     if outcome.why and not any(outcome.why in line for line in killed):
-        lines.append(f"{outcome.why[0].upper()}{outcome.why[1:].rstrip('.;')}")
+        lines.append(_sentence(outcome.why, spec))
     if entry is None:
-        lines, todo = _by_code(request, job, lines)
+        lines, todo = _by_code(request, job, spec, lines)
     if outcome.reason is TermReason.TERM_OTHER:  # to ask why is what has just been done
         todo = [table.advice(found, show_key(job.key)) for found in table.find(outcome.why)[:1]]
     return lines, [line for line in todo if line]
 
 
-def _by_code(request: Request, job: Job, lines: list[str]) -> tuple[list[str], list[str]]:
+def _sentence(why: str, spec: Spec) -> str:
+    """A reason with a capital letter, unless it begins with the name of a task."""
+    names = any(why.startswith(f"{role.name}[") for role in spec.roles)
+    return f"{why[0] if names else why[0].upper()}{why[1:].rstrip('.;')}"
+
+
+def _by_code(request: Request, job: Job, spec: Spec, lines: list[str]) -> tuple[list[str], list[str]]:
     """Of a job that ended by itself: what its exit code says, and where its output is."""
     code = jobfacts.exit_code(job)
     if code is None:
@@ -133,7 +140,35 @@ def _by_code(request: Request, job: Job, lines: list[str]) -> tuple[list[str], l
             "read its output, or the program's documentation"
         ]
     told = f"{known.text}{f' ({known.name})' if known.name else ''}: {known.means}"
+    around = _around(request, job, spec, code)
+    if around:
+        maybe = f"Or {around} could not be set up: its output says which, and why"
+        return [told, maybe, *lines], [f"read its output; is {around} on each host?", table.advice(known, show_key(job.key))]
     return [told, *lines, *_memory_of_host(request, job, code)], [table.advice(known, show_key(job.key))]
+
+
+def _around(request: Request, job: Job, spec: Spec, code: int) -> str:
+    """What is set up before the command, and ends the task with this code where it cannot be; "" for nothing."""
+    text = request.view.texts([job])[job.key]
+    failed = _first_task(job)
+    of_roles = [text.roles[failed.role]] if failed is not None and failed.role < len(text.roles) else list(text.roles)
+    if code == 126:
+        found = [f"the working folder {one.cwd}" for one in of_roles if one.cwd]
+        found += ["the scratch folder" for one in of_roles if one.scratch]
+    elif code == 127:
+        steps = [*text.software, *(step for one in of_roles for step in one.software)]
+        found = [f"{step[0]}({','.join(step[1:])})" for step in steps]
+    else:
+        found = []
+    return " or ".join(dict.fromkeys(found))
+
+
+def _first_task(job: Job) -> TaskRun | None:
+    """The task of a role that decided the end of the job; None: no task did."""
+    run = job.run
+    if run is None or run.verdict is None or not 0 <= run.verdict.first_rank < len(run.tasks):
+        return None
+    return run.tasks[run.verdict.first_rank]
 
 
 def _memory_of_host(request: Request, job: Job, code: int) -> list[str]:
@@ -162,7 +197,8 @@ def _limit(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[str]
     reason = job.outcome.reason if job.outcome is not None else TermReason.NONE
     limits = job.run.limits if job.run is not None and job.run.limits is not None else spec.limits
     if reason is TermReason.TERM_MEMLIMIT:
-        return _memory_limit(job, limits.mem)
+        task = _first_task(job)
+        return _memory_limit(job, limits.mem) if task is None else _memory_limit_of_task(job, spec, task)
     if reason is TermReason.TERM_RUNLIMIT:
         return _run_limit(request, job, spec)
     if reason is TermReason.TERM_CPULIMIT and limits.cpu is not None:
@@ -190,6 +226,25 @@ def _memory_limit(job: Job, limit: int | None) -> tuple[list[str], list[str]]:
     return (
         [f"Killed at {named} on {part.host}; its peak there was {size(peak)}"],
         [f'bsub -M {more} -R "rusage[mem={more}]"'],
+    )
+
+
+def _memory_limit_of_task(job: Job, spec: Spec, task: TaskRun) -> tuple[list[str], list[str]]:
+    """The same of a task of a role, which has a limit of its own."""
+    run, role = job.run, spec.roles[task.role]
+    if run is None:
+        return [], []
+    end, rank = run.parts[task.place].end, run.tasks.index(task)
+    peak = max((one.maxrss for one in end.tasks if one.rank == rank), default=0) if end is not None else 0
+    limit = role.limits.mem or spec.limits.mem
+    named = f"its memory limit of {size(limit)}" if limit else "the memory limit"
+    if peak < (limit or 0):  # the kernel tells of its largest process alone, or of less
+        peak = 0
+    told = f"{task_name(spec, task)} was killed at {named} on {run.parts[task.place].host}"
+    more = enough(max(peak, limit or 0))
+    return (
+        [told + (f"; its peak was {size(peak)}" if peak else "")],
+        [f'give role {role.name} more: limits: {{M: {more}}}, and resreq: "rusage[mem={more}]"'],
     )
 
 

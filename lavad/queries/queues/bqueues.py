@@ -32,7 +32,7 @@ def show(request: Request) -> Iterator[Shown]:
         for at, row in enumerate(rows):
             yield out(("-" * 79 + "\n\n" if at else "\n") + bqueues_long.record(row, "r" in options))
     elif given is not None:
-        columns.refuse_json_without_header(options)
+        columns.refuse_json_with(options, "noheader")
         yield from columns.show_rows(options, "QUEUES", FIELDS, given, rows)
     else:
         if "noheader" not in options:

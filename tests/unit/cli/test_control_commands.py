@@ -351,3 +351,27 @@ def test_showconf_has_an_equal_sign_on_each_line_but_the_first(caller: Caller):
     shown = dict(line.strip().split(" = ", 1) for line in ran.out.splitlines()[1:])
     assert shown["LAVA_RUNDIR"] == str(caller.folder)
     assert {"LSB_SHAREDIR", "LSF_CONFDIR"} <= shown.keys()
+
+
+def test_showconf_of_a_host_names_it_and_refuses_one_that_is_not_there(caller: Caller):
+    from config.read.load import load
+
+    hosts = [row.name for row in load(str(caller.folder)).config.hosts]
+    for host in hosts:
+        assert caller.run("badmin", "showconf", "sbd", host).out.splitlines()[0].endswith(f" on {host}")
+    ran = caller.run("badmin", "showconf", "sbd", "nosuch")
+    assert (ran.status, ran.out, ran.err) == (255, "", "nosuch: Bad host name, host group name or cluster name\n")
+
+
+@pytest.mark.parametrize(("command", "number"), [("bpost -i 3 -d text -J night", 3), ("bstatus -d text -J night", 0)])
+def test_a_message_to_a_job_by_its_name(caller: Caller, command: str, number: int) -> None:
+    with ScriptedMaster(caller.socket, [{"ok": {"job": "7"}}]) as master:
+        ran = caller.run(*command.split())
+    assert (ran.status, ran.out) == (0, "Message to job 7 posted all right.\n")
+    [asked] = master.asks
+    assert (asked["job"], asked["select"], asked["number"]) == ("", {"name": "night"}, number)
+
+
+@pytest.mark.parametrize("words", ["", "-J night 7", "7 8"])
+def test_a_message_is_for_one_job(caller: Caller, words: str) -> None:
+    assert "sage: bpost" in caller.run("bpost", *words.split()).err

@@ -24,6 +24,7 @@ from lavad.core.site.rights import is_queue_admin
 
 NOT_STARTED = "Job has not started yet"
 _ENDING = frozenset({0, 2, 9, 15})
+_CONT, _STOP, _TSTP = 18, 19, 20
 MAX_SIGNAL = 64
 MAX_REASON = 4095
 
@@ -46,12 +47,16 @@ def check_reason(text: str) -> None:
 
 @decides(Kill)
 def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
-    """bkill: the end of a job, or one signal to it."""
+    """bkill: the end of a job, or one signal to it; one that stops or continues it does what bstop and bresume do."""
     if not 0 <= ask.signal <= MAX_SIGNAL:
         raise Refused(f"{ask.signal}: Illegal signal value")
     check_reason(ask.reason)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        if not ask.now and _stops(cluster, job, ask.signal):
+            return _stop_job(cluster, job, caller, ask.reason, now)
+        if not ask.now and ask.signal == _CONT and job.state in (*WAITING, JobState.WAIT, *SUSPENDED):
+            return _resume_job(cluster, job, caller, ask.reason, now)
         reason = _reason(cluster, job, caller)
         done = ask.done and not ask.now and ask.signal == 0
         if done and (job.state in WAITING or job.state is JobState.WAIT):
@@ -69,6 +74,10 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+        if _stops(cluster, array, ask.signal):
+            return _stop_elements(cluster, array, elements, caller, ask.reason, now)
+        if ask.signal == _CONT:
+            return _resume_elements(cluster, array, elements, caller, ask.reason, now)
         if ask.signal not in _ENDING or (ask.done and not ask.now and not ask.signal):
             return NOT_STARTED
         reason = _reason(cluster, array, caller)
@@ -83,25 +92,48 @@ def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: 
     return [ev.JobFinished(at=now, key=job.key, state=JobState.EXIT, reason=reason, by=caller.user, why=ask.reason)]
 
 
+def _stops(cluster: Cluster, job: Job | Array, signal: int) -> bool:
+    """Whether a signal suspends a job as bstop does: STOP, and TSTP where bstop itself sends that."""
+    spec = cluster.specs.rows[job.spec]
+    parallel = sum(part.slots for part in job.run.parts) > 1 if isinstance(job, Job) and job.run is not None else spec.slots > 1
+    return signal == _STOP or (signal == _TSTP and (parallel or bool(spec.interactive)))
+
+
 @decides(Stop)
 def stop(cluster: Cluster, ask: Stop, caller: Caller, now: float) -> Decided:
     """bstop: hold pending jobs, suspend running ones."""
     check_reason(ask.reason)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
-        if job.state is JobState.PEND:
-            return [ev.JobHeld(at=now, key=job.key, by=caller.user, why=ask.reason)]
-        if job.state is JobState.WAIT:
-            return [leave_chunk(job, caller.user, now, JobState.PSUSP, ask.reason)]
-        if job.state in (JobState.RUN, JobState.SSUSP):
-            return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user, why=ask.reason)]
-        return []
+        return _stop_job(cluster, job, caller, ask.reason, now)
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
-        pending = array.pending.intersect(elements)
-        return [ev.ElementsHeld(at=now, key=array.job, elements=pending, by=caller.user, why=ask.reason)] if pending else []
+        return _stop_elements(cluster, array, elements, caller, ask.reason, now)
 
     return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements)
+
+
+def _stop_job(cluster: Cluster, job: Job, caller: Caller, why: str, now: float) -> list[ev.Event]:
+    if job.state is JobState.PEND or (job.state is JobState.PSUSP and _takes_over(cluster, job, caller)):
+        return [ev.JobHeld(at=now, key=job.key, by=caller.user, why=why)]
+    if job.state is JobState.WAIT:
+        return [leave_chunk(job, caller.user, now, JobState.PSUSP, why)]
+    if job.state in (JobState.RUN, JobState.SSUSP) or (job.state is JobState.USUSP and _takes_over(cluster, job, caller)):
+        return [ev.JobSuspended(at=now, key=job.key, state=JobState.USUSP, by=caller.user, why=why)]
+    return []
+
+
+def _stop_elements(cluster: Cluster, array: Array, elements: Ranges, caller: Caller, why: str, now: float) -> list[ev.Event]:
+    stopped = array.pending.intersect(elements)
+    if array.held and _takes_over(cluster, array, caller):
+        stopped = stopped.union(array.held.intersect(elements))
+    return [ev.ElementsHeld(at=now, key=array.job, elements=stopped, by=caller.user, why=why)] if stopped else []
+
+
+def _takes_over(cluster: Cluster, job: Job | Array, caller: Caller) -> bool:
+    """Whether an administrator stops a job that its owner has stopped already, so that the owner cannot resume it."""
+    spec = cluster.specs.rows[job.spec]
+    return job.stopper in ("", spec.user) and caller.user != spec.user and is_queue_admin(cluster.conf, spec.queue, caller)
 
 
 @decides(Resume)
@@ -109,31 +141,42 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
     """bresume: release held and resume suspended jobs; those stopped by others only with ENABLE_USER_RESUME."""
     check_reason(ask.reason)
 
-    def denied(job: Job | Array) -> bool:
-        own = cluster.conf.params.enable_user_resume or job.stopper in ("", caller.user)
-        return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
-
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
-        if job.state in (JobState.PSUSP, *SUSPENDED) and denied(job):
-            return DENIED
-        if job.state is JobState.PSUSP:
-            return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=ask.reason)]
-        if job.preempted_for and job.state in SUSPENDED:
-            # its slots are used by another job: it resumes when they are free again
-            why = "Job was preempted and waits for free slots"
-            state = JobState.SSUSP
-            return [] if job.state is state else [ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)]
-        if job.state in (JobState.USUSP, JobState.SSUSP):
-            return [ev.JobResumed(at=now, key=job.key, by=caller.user, why=ask.reason)]
-        return []
+        return _resume_job(cluster, job, caller, ask.reason, now)
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
-        held = array.held.intersect(elements)
-        if held and denied(array):
-            return DENIED
-        return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user, why=ask.reason)] if held else []
+        return _resume_elements(cluster, array, elements, caller, ask.reason, now)
 
     return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements)
+
+
+def _resume_job(cluster: Cluster, job: Job, caller: Caller, said: str, now: float) -> list[ev.Event] | str:
+    if job.state in (JobState.PSUSP, *SUSPENDED) and _may_not_resume(cluster, job, caller):
+        return DENIED
+    if job.state is JobState.PSUSP:
+        return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=said)]
+    if job.preempted_for and job.state in SUSPENDED:
+        # its slots are used by another job: it resumes when they are free again
+        why = "Job was preempted and waits for free slots"
+        state = JobState.SSUSP
+        return [] if job.state is state else [ev.JobSuspended(at=now, key=job.key, state=state, by=caller.user, why=why)]
+    if job.state in SUSPENDED:
+        return [ev.JobResumed(at=now, key=job.key, by=caller.user, why=said)]
+    return []
+
+
+def _resume_elements(
+    cluster: Cluster, array: Array, elements: Ranges, caller: Caller, said: str, now: float
+) -> list[ev.Event] | str:
+    held = array.held.intersect(elements)
+    if held and _may_not_resume(cluster, array, caller):
+        return DENIED
+    return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user, why=said)] if held else []
+
+
+def _may_not_resume(cluster: Cluster, job: Job | Array, caller: Caller) -> bool:
+    own = cluster.conf.params.enable_user_resume or job.stopper in ("", caller.user)
+    return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
 
 
 @decides(Requeue)

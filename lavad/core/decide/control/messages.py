@@ -9,9 +9,10 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.room import check_room
-from lavad.core.decide.base.select import get_target
+from lavad.core.decide.base.select import get_target, select
 from lavad.core.job.job import Message
-from lavad.core.lang.asks import Caller, Post, Refused
+from lavad.core.lang.asks import Caller, Post, Refused, Select
+from lavad.core.lang.ids import show
 
 MAX_NUMBER = 127
 MAX_TEXT = 512
@@ -29,21 +30,29 @@ def post(cluster: Cluster, ask: Post, caller: Caller, now: float) -> Decided:
         raise Refused(f"{ask.number}: Bad message index: 0 to {most}")
     if len(ask.text) > MAX_TEXT or len(ask.body) > MAX_BODY:
         raise Refused(f"The message is too long: at most {MAX_TEXT} characters, and {MAX_BODY} of attached data")
-    target = get_target(cluster, ask.job, caller)
-    if len(target.keys) + len(target.untouched) > MOST_ELEMENTS and "[" in ask.job:
-        raise Refused(f"{ask.job}: At most {MOST_ELEMENTS} elements get a message at a time")
-    whole = target.array and "[" not in ask.job
+    job = ask.job or _named(cluster, ask.select, caller)
+    target = get_target(cluster, job, caller)
+    if len(target.keys) + len(target.untouched) > MOST_ELEMENTS and "[" in job:
+        raise Refused(f"{job}: At most {MOST_ELEMENTS} elements get a message at a time")
+    whole = target.array and "[" not in job
     keys = [target.array, *target.keys] if whole else list(target.keys)
     if not whole and target.array:
         keys += [index << 32 | target.array for index in target.untouched]
     record = cluster.get(keys[0])
     check_room(cluster, cluster.specs.rows[record.spec].user, len(keys))
     if ask.body and not whole and len(keys) > MOST_ATTACHED:
-        raise Refused(f"{ask.job}: Data is attached to at most {MOST_ATTACHED} elements at a time")
+        raise Refused(f"{job}: Data is attached to at most {MOST_ATTACHED} elements at a time")
     holders = {key: (target.array if whole else key) if ask.body else 0 for key in keys}
     message = Message(number=ask.number, text=ask.text, at=now, by=caller.user, size=len(ask.body))
     return Decided(
         events=[ev.MessagePosted(at=now, key=key, message=replace(message, attached=holders[key])) for key in keys],
         attached=[(holder, ask.number, ask.body) for holder in dict.fromkeys(holders.values()) if holder],
-        answer={"job": ask.job},
+        answer={"job": job},
     )
+
+
+def _named(cluster: Cluster, wanted: Select, caller: Caller) -> str:
+    """The id of the caller's job that ``wanted`` selects."""
+    for target in select(cluster, replace(wanted, ids=[], user=""), caller):
+        return show(target) if isinstance(target, int) else target.shown
+    raise Refused(f"Job <{wanted.name[:80]}> is not found")

@@ -103,6 +103,7 @@ def _resreq(draft: JobDraft, name: str, text: str) -> str:
     """As ``-R`` is read, once alone and once with the job's own."""
     if not text.strip():
         return ""
+    name = f"{name}: resreq"
     alone = _alone(draft, name, {"R": [text]})
     try:
         _only_simple(resreq.parse(alone.spec.resreq))

@@ -58,7 +58,8 @@ def test_a_pack_is_one_ask_and_each_line_is_told_in_its_place(caller: Caller) ->
     assert ran.status == 255
     assert ran.out == told(1, 2)
     assert ran.err == (
-        "nosuch: No such queue. Job not submitted.\nbsub: option requires an argument -- n\n. Job not submitted.\n"
+        "pack: line 2: nosuch: No such queue. Job not submitted.\n"
+        "pack: line 3: bsub: option requires an argument -- n\n. Job not submitted.\n"
     )
     [ask] = asked
     assert ask["ask"] == "bulk"
@@ -70,6 +71,13 @@ def test_a_pack_is_one_ask_and_each_line_is_told_in_its_place(caller: Caller) ->
         {"command": "b x", "options": {"J": "two"}},
         {"command": "c"},
     ]
+
+
+def test_a_pack_takes_no_command(caller: Caller) -> None:
+    (caller.folder / "pack").write_text("a\n")
+    ran = caller.run("bsub", "-pack", "pack", "sleep", "1", stdin=b"")
+    assert (ran.status, ran.out) == (255, "")
+    assert ran.err == "bsub: -pack and a command cannot be used together\n. Job not submitted.\n"
 
 
 def test_the_environment_of_a_job_is_sent_as_what_differs(caller: Caller) -> None:
@@ -103,8 +111,8 @@ def test_jobs_for_which_there_is_no_room_yet_are_asked_again_alone(caller: Calle
     ran, asked = pack(caller, "a\nb\nc\nd\ne\n", taker)
     assert ran.out == told(1, 3, 4, 2)
     assert (
-        ran.err
-        == "Pending job threshold reached: 2 jobs wait. Retrying in 1 seconds...\nnosuch: No such queue. Job not submitted.\n"
+        ran.err == "Pending job threshold reached: 2 jobs wait. Retrying in 1 seconds...\n"
+        "pack: line 4: nosuch: No such queue. Job not submitted.\n"
     )
     assert [[job["command"] for job in ask["jobs"]] for ask in asked] == [["a", "b", "c", "d", "e"], ["b", "c"]]
 
@@ -112,13 +120,14 @@ def test_jobs_for_which_there_is_no_room_yet_are_asked_again_alone(caller: Calle
 def test_they_are_given_up_after_lsb_ntries(caller: Caller) -> None:
     ran, asked = pack(caller, "a\nb\n", Taker(later=("a",)), LSB_NTRIES="1")
     assert (ran.out, len(asked)) == (told(1), 1)
-    assert ran.err == "Pending job threshold reached. Job not submitted.\n"
+    assert ran.err == "pack: line 1: Pending job threshold reached. Job not submitted.\n"
 
 
 def test_what_is_refused_as_a_whole_is_said_of_each(caller: Caller) -> None:
     ran, _ = pack(caller, "a\nb\n", [{"refused": "h1: Host is not a submission host", "exit": 255}])
     assert (ran.status, ran.out) == (255, "")
-    assert ran.err == "h1: Host is not a submission host. Job not submitted.\n" * 2
+    said = "h1: Host is not a submission host. Job not submitted.\n"
+    assert ran.err == f"pack: line 1: {said}pack: line 2: {said}"
 
 
 def test_an_answer_of_other_jobs_is_not_believed(caller: Caller) -> None:
@@ -131,7 +140,7 @@ def test_an_ask_beyond_a_frame_is_sent_in_parts(caller: Caller, monkeypatch: pyt
     monkeypatch.setattr(client_module, "LARGEST_ASK", 2000)
     ran, asked = pack(caller, "".join(f"echo {letter * 400}\n" for letter in "abcd") + f"echo {'e' * 4000}\n", Taker())
     assert ran.out == told(1, 2, 3, 4)
-    assert ran.err.startswith("The request is too large: ")
+    assert ran.err.startswith("pack: line 5: The request is too large: ")
     assert len(asked) > 1
 
 

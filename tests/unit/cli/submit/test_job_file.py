@@ -97,7 +97,11 @@ def test_bad_json(tmp_path: Path, text: str) -> None:
 def test_pack(tmp_path: Path) -> None:
     (tmp_path / "pack").write_text("# three jobs\n-J one sleep 1\nbsub -q night 'echo a b'\n\n-n 2 true\n")
     context = Context([], str(tmp_path))
-    assert pack_lines(context, "pack") == [["-J", "one", "sleep", "1"], ["-q", "night", "echo a b"], ["-n", "2", "true"]]
+    assert pack_lines(context, "pack") == [
+        (2, ["-J", "one", "sleep", "1"]),
+        (3, ["-q", "night", "echo a b"]),
+        (5, ["-n", "2", "true"]),
+    ]
     with pytest.raises(Fail, match="nosuch: No such file or directory"):
         pack_lines(context, "nosuch")
 

@@ -133,3 +133,46 @@ def test_the_status_of_the_newest_job_of_a_name() -> None:
     assert (out.splitlines()[1].split()[0], err, status) == ("2", "", 0)
     assert out.rstrip().endswith("half way")
     assert c.ask("bstatus", J="nosuch")[1:] == ("Job <nosuch> is not found\n", 255)
+
+
+def test_a_limit_of_nothing_is_shown() -> None:
+    c = QueryCluster()
+    c.submit(1, limits={"core": 0})
+    assert c.ask("bjobs", o="corelimit filelimit", noheader=True)[0].split() == ["0", "Mbytes", "-"]
+    assert c.ask("bjobs", o="corelimit::K", noheader=True)[0].split() == ["0K"]
+
+
+def test_json_is_not_the_long_format() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    assert c.ask("bjobs", UF=True, json=True) == ("", "bjobs: -json and -UF cannot be used together\n", 255)
+
+
+def test_accounts_of_a_host(tmp_path: Path) -> None:
+    """One that is not known is refused, one that has left but ran jobs is not."""
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1, hosts="gone1")
+    c.finish(1)
+    with stored(c, tmp_path) as store:
+        assert store.ask("bacct", m="nosuch") == ("", "nosuch: Bad host name, host group name or cluster name\n", 255)
+        for host, done in (("gone1", 1), ("ol1", 0), ("hgA", 0), ("all", 1)):
+            out, err, status = store.ask("bacct", m=host)
+            assert (err, status) == ("", 0)
+            assert f"Total number of done jobs:  {done:>5}" in out or f"done jobs:{done:>8}" in out, out
+
+
+def test_messages_of_the_newest_job_of_a_name() -> None:
+    c = QueryCluster()
+    for job in (1, 2):
+        c.submit(job, name="night")
+        c.feed(
+            ev.MessagePosted(
+                at=at("11:35:00"), key=job, message=Message(number=1, text=f"of {job}", at=at("11:35:00"), by="alice")
+            )
+        )
+    out, err, status = c.ask("bread", J="night")
+    assert (err, status) == ("", 0)
+    assert out.startswith("Messages posted to jobID 2\n")
+    assert "MESSAGE: of 2\n" in out
+    assert c.ask("bread", J="day")[1:] == ("Job <day> is not found\n", 255)

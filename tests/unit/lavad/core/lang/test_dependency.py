@@ -72,7 +72,7 @@ def test_operators_bind_as_in_c():
     ],
 )
 def test_syntax_errors(text):
-    with pytest.raises(DependencyError, match=r": Dependency condition syntax error$"):
+    with pytest.raises(DependencyError, match=r"(^|\S: )Dependency condition syntax error$"):
         parse(text)
 
 

@@ -62,10 +62,11 @@ def test_each_role_is_counted() -> None:
     assert tasks.role_tables(JOB, replace(SPEC, roles=())) == ""
     rows = [line.split() for line in tasks.role_tables(JOB, SPEC).partition("ROLES:\n")[2].splitlines()]
     assert rows == [
-        ["NAME", "TASKS", "WAITING", "ACTIVE", "SUCCEEDED", "FAILED", "RESTARTS"],
-        ["chief", "1", "0", "1", "0", "0", "0"],
-        ["worker", "2", "1", "1", "0", "0", "3"],
+        ["NAME", "TASKS", "WAITING", "ACTIVE", "SUCCEEDED", "FAILED", "RESTARTS", "TERMINATED"],
+        ["chief", "1", "0", "1", "0", "0", "0", "0"],
+        ["worker", "2", "1", "1", "0", "0", "3", "0"],
     ]
     over = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))
-    assert tasks.role_tables(over, SPEC).splitlines()[-1].split() == ["worker", "2", "0", "0", "0", "0", "3"]
-    assert tasks.role_tables(replace(JOB, run=None), SPEC).splitlines()[-1].split()[:2] == ["worker", "2"]
+    assert tasks.role_tables(over, SPEC).splitlines()[-1].split() == ["worker", "2", "0", "0", "0", "0", "3", "2"]
+    waits = replace(JOB, run=None, state=JobState.PEND)
+    assert tasks.role_tables(waits, SPEC).splitlines()[-1].split() == ["worker", "2", "2", "0", "0", "0", "0", "0"]

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from config.model.values import Limits
 from lavad.core import events as ev
-from lavad.core.job.job import PendingSignal
+from lavad.core.job.job import End, PendingSignal, TaskEnd
+from lavad.core.job.spec import Policy, Role, RoleText
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.states import SignalKind, TermReason
 from tests.support.worlds.query_cluster import QueryCluster, at, element
@@ -73,6 +75,45 @@ def test_what_its_exit_code_says(status: int, told: str) -> None:
     out = story(c)
     assert f"  {told}" in out
     assert "\nWhat to do\n  " in out
+
+
+def of_role(c: QueryCluster, status: int, why: str, limit: TermReason = TermReason.NONE, **text: Any) -> str:
+    """A job with the roles ``chief`` and ``w``, whose task w[0] has ended it."""
+    roles = (Role(name="chief"), Role(name="w", count=2, least=2, limits=Limits(mem=GB)))
+    described = (RoleText(command="true"), RoleText(command="true", **text))
+    c.submit(1, slots=3, max_slots=3, roles=roles, policy=Policy(success="chief"), text={"roles": described})
+    c.start(1, hosts="ol2:3", roles=((0, 0, 1), (1, 0, 2)))
+    end = End(status=status, at=at("11:33:56"), first_rank=1, first_reason=why, limit=limit)
+    c.feed(ev.JobJudged(at=at("11:33:56"), key=1, attempt=1, end=end))
+    c.finish(1, status=status, why=why, reason=limit, tasks=(TaskEnd(rank=1, status=status, maxrss=GB * 5 // 4),), max_mem=3 * GB)
+    return story(c)
+
+
+def test_the_name_of_a_role_stays_as_it_is() -> None:
+    assert "  w[0] on ol2 ended with exit code 3\n" in of_role(QueryCluster(), 3 << 8, "w[0] on ol2 ended with exit code 3")
+
+
+def test_a_role_at_its_memory_limit_is_named_with_its_own_peak_and_limit() -> None:
+    why = "w[0] on ol2 was killed by signal 9 (TERM_MEMLIMIT)"
+    out = of_role(QueryCluster(), 9, why, TermReason.TERM_MEMLIMIT)
+    assert "  w[0] was killed at its memory limit of 1 GB on ol2; its peak was 1.2 GB\n" in out
+    assert '\nWhat to do\n  give role w more: limits: {M: 1600MB}, and resreq: "rusage[mem=1600MB]"\n' in out
+    assert "bsub -M" not in out
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "around"),
+    [
+        (126 << 8, {"cwd": "/nonexistent"}, "the working folder /nonexistent"),
+        (127 << 8, {"software": (("venv", "/nonexistent"),)}, "venv(/nonexistent)"),
+    ],
+)
+def test_what_is_around_a_command_may_be_what_is_missing(status: int, text: dict[str, Any], around: str) -> None:
+    out = of_role(QueryCluster(), status, f"w[0] on ol2 ended with exit code {status >> 8}", **text)
+    assert f"  Or {around} could not be set up: its output says which, and why\n" in out
+    assert f"\nWhat to do\n  read its output; is {around} on each host?\n" in out
+    plain = of_role(QueryCluster(), status, f"w[0] on ol2 ended with exit code {status >> 8}")
+    assert "could not be set up" not in plain
 
 
 def test_a_job_that_had_all_memory_of_its_host_is_told_so() -> None:

@@ -56,7 +56,7 @@ def test_bkill_r_forgets_a_job_at_once(bench: Bench, state: str) -> None:
     assert not bench.cluster.jobs.rows
 
 
-@pytest.mark.parametrize("signal", [10, 12, 19])
+@pytest.mark.parametrize("signal", [10, 12, 20])
 @pytest.mark.parametrize("state", ["PEND", "PSUSP"])
 def test_a_signal_needs_a_started_job(bench: Bench, state: str, signal: int) -> None:
     key = bench.placed(state)

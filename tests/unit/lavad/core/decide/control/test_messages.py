@@ -7,10 +7,10 @@ import pytest
 
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.messages import MAX_BODY, MOST_ATTACHED, MOST_ELEMENTS, post
-from lavad.core.lang.asks import Post, Refused
+from lavad.core.lang.asks import Post, Refused, Select
 from lavad.core.lang.ids import key_of
 from lavad.core.site.conf import Params
-from tests.support.worlds.bench import ALICE, Bench
+from tests.support.worlds.bench import ADMIN, ALICE, BOB, Bench
 
 
 @pytest.fixture
@@ -52,3 +52,15 @@ def test_one_without_data_takes_none(bench: Bench) -> None:
     bench.bsub()
     assert posted(bench, "1").attached == []
     assert bench.job(1).messages[0].attached == 0
+
+
+def test_a_job_is_named_and_the_last_of_the_callers_own_is_meant(bench: Bench) -> None:
+    for caller in (ALICE, ALICE, ADMIN):
+        bench.bsub(caller, J="night")
+    bench.bsub(J="day")
+    asked = Post(job="", text="t", select=Select(name="night"))
+    decided = post(bench.cluster, asked, ALICE, bench.now)
+    assert decided.answer == {"job": "2"}
+    assert post(bench.cluster, asked, ADMIN, bench.now).answer == {"job": "3"}
+    with pytest.raises(Refused, match="Job <night> is not found"):
+        post(bench.cluster, asked, BOB, bench.now)

@@ -1,0 +1,29 @@
+"""bhist -t: each element by its name, and the lines of a change as they are."""
+
+from __future__ import annotations
+
+from lavad.core import events as ev
+from lavad.core.lang.ranges import Ranges
+from tests.support.worlds.query_cluster import QueryCluster, at
+
+HOUR = "2026/11/20/11:30,2026/11/20/11:59"
+
+
+def test_elements_that_were_killed_while_they_waited_are_named() -> None:
+    c = QueryCluster()
+    c.submit(1, indices="1-4")
+    c.feed(ev.ElementsHeld(at=at("11:34:00"), key=1, elements=Ranges.parse("4"), by="alice"))
+    c.feed(ev.ElementsKilled(at=at("11:35:00"), key=1, elements=Ranges.parse("2-3"), by="alice"))
+    told = [line for line in c.ask("bhist", t=True, T=HOUR)[0].splitlines() if ": Job <" in line][1:]
+    assert [line.split("Job <")[1].split(">")[0] for line in told] == ["1[4]", "1[2]", "1[2]", "1[3]", "1[3]"]
+
+
+def test_what_was_changed_is_not_wrapped_in_the_middle_of_a_word() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    changes = ("Job command changes to : sleep 1000", "Job name changes to : a-new-name")
+    c.feed(ev.JobModified(at=at("11:35:00"), key=1, spec=1, name="n", by="alice", changes=changes))
+    told = c.ask("bhist", t=True, T=HOUR)[0]
+    for change in changes:
+        assert change in told
+    assert c.ask("bhist", "1", l=True)[0].count(changes[0]) == 1
