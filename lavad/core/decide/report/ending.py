@@ -233,8 +233,8 @@ def _cause(verdict: End, killed: PendingSignal | None, run: Attempt, end: End | 
     """(what ended it, NONE where it did so itself; the words for that, "" where there is nothing to say)."""
     if verdict.lost:
         # if the killer is known, the reason is too, even where the shepherd hung and was killed
-        reason = killed.reason if killed is not None and killed.reason is not TermReason.NONE else TermReason.TERM_UNKNOWN
-        return reason, f"the job was lost: {verdict.lost}"
+        said = f"the job was lost: {verdict.lost}"
+        return (killed.reason if killed and killed.reason is not TermReason.NONE else TermReason.TERM_UNKNOWN), said
     reason = verdict.limit
     if reason is TermReason.NONE and killed is not None and verdict.status:
         reason = killed.reason
