@@ -50,7 +50,7 @@ class Daemon:
     def __init__(self, site: Site, masters: list[str], slots: int, starter_log: str | None) -> None:
         self._site = site
         self._starter_log = starter_log
-        self._gpu_health = GpuHealth(site.conf, site.root)
+        self._gpu_health = GpuHealth(site.settings, site.root)
         folder = os.path.join(site.spool, "agent")
         self._monitor = HostMonitor(site.address, slots, None, folder, self._gpu_health, lambda: criu.found(site))
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
@@ -60,7 +60,7 @@ class Daemon:
         self._relay = Relay(site)
         self._cleaning = Workers("old output")
         self._output_limits = OutputLimits(site)
-        self._health = Health(site.conf, site.root, (accounts.why_away, self._monitor.why_unwell))
+        self._health = Health(site.settings, site.root, (accounts.why_away, self._monitor.why_unwell))
         self._inbox: Inbox = asyncio.Queue()
         measures = Measures(self._monitor, self._elims, self._health)
         self._stream = Stream(site, masters, self._runner, self._relay, measures, self._inbox)
@@ -217,7 +217,7 @@ class Daemon:
 
     async def _clean(self) -> None:
         """Remove unused host files and old output periodically."""
-        kept = output_retention.days(self._site.conf.get("LAVA_OUTPUT_DAYS", "")) * DAY
+        kept = self._site.settings.lava_output_days * DAY
         while True:
             entries = list(self._runner.table)
             oldest = min((entry.received for entry in entries), default=time.time())

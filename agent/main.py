@@ -112,6 +112,7 @@ def _site(options: argparse.Namespace) -> Site:
     import pwd
 
     from agent.launch.site import Site
+    from config.read.params import settings_of
     from proto.logs import log_as
 
     try:
@@ -128,6 +129,7 @@ def _site(options: argparse.Namespace) -> Site:
         spool=options.spool,
         conf_dir=options.conf,
         conf=conf,
+        settings=settings_of(conf),
         address=options.address,
         root=os.geteuid() == 0,
         own_user=own,

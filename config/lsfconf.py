@@ -6,6 +6,10 @@ Rule: imports nothing but `os`, because each command pays for this module at its
 import os
 
 SITE_ENVDIR = "/etc/lava"
+RUNDIR = "/run/lava"
+"""Without LAVA_RUNDIR."""
+YES, NO = ("y", "yes", "1", "true"), ("n", "no", "0", "false")
+"""In any case."""
 
 
 def find_envdir(environ: "os._Environ[str] | dict[str, str]") -> str | None:
@@ -42,6 +46,11 @@ def value(conf: dict[str, str], environ: "os._Environ[str] | dict[str, str]", na
     if found is None:
         found = conf.get(name)
     return default if found is None else found
+
+
+def is_yes(text: str) -> bool:
+    """Whether a Y/N setting is Y; what is neither is N."""
+    return text.strip().lower() in YES
 
 
 def parse_lsf_conf(text: str) -> tuple[list[tuple[str, str, int]], list[int]]:

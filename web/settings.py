@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from config.lsfconf import RUNDIR
+
 PORT = 16880
-RUNDIR = "/run/lava"
 SHORTEST = 20
 
 

@@ -38,12 +38,11 @@ class Holding:
     """Of one host. ``port``: where it listens, 0: this host holds no copies."""
 
     def __init__(self, site: Site) -> None:
-        above = site.conf.get("LAVA_CHKPNT_COPY_DIR", "")
+        above = site.settings.lava_chkpnt_copy_dir
         self.folder = os.path.join(above, site.host) if above else ""
         self.port = 0
         self._address = site.address
-        most = site.conf.get("LAVA_CHKPNT_COPY_MAX", "")
-        self._most = int(most) << 20 if most.isdecimal() else 0
+        self._most = site.settings.lava_chkpnt_copy_max << 20
         self._listener: socket.socket | None = None
         self._lock = -1
         self._config = b""

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
+from config.model.params import SiteParams
+
 OUTPUT_LIMIT = "TERM_OUTPUTLIMIT"
 OUTPUT_DISK = "TERM_OUTPUTDISK"
 MB = 1 << 20
@@ -57,17 +59,14 @@ class Decision(msgspec.Struct, frozen=True):
     remove: tuple[Finished, ...] = ()
 
 
-def limits(job: str, user: str, reserve: str, size: int) -> Limits:
-    """LAVA_OUTPUT_LIMIT, LAVA_OUTPUT_USER_LIMIT and LAVA_OUTPUT_RESERVE, in MB; ``size`` of the file system."""
+def limits(settings: SiteParams, size: int) -> Limits:
+    """LAVA_OUTPUT_LIMIT, LAVA_OUTPUT_USER_LIMIT and LAVA_OUTPUT_RESERVE, which are MB; ``size`` of the file system."""
+    user, reserve = settings.lava_output_user_limit, settings.lava_output_reserve
     return Limits(
-        job=_bytes(job, 0),
-        user=_bytes(user, int(size * USER_SHARE)),
-        reserve=_bytes(reserve, min(MOST_RESERVE, int(size * RESERVE_SHARE))),
+        job=settings.lava_output_limit * MB,
+        user=int(size * USER_SHARE) if user is None else user * MB,
+        reserve=min(MOST_RESERVE, int(size * RESERVE_SHARE)) if reserve is None else reserve * MB,
     )
-
-
-def _bytes(setting: str, default: int) -> int:
-    return int(setting) * MB if setting.isdecimal() else default
 
 
 def sizes(found: Iterable[Running] | Iterable[Finished]) -> dict[str, int]:

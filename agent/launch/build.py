@@ -81,7 +81,7 @@ class Compiled:
         self.template = _template(text, user, site, env)
         self.argv = self.template.argv
         self.is_bare = not (text.roles or self.template.script or text.launch or text.checkpoint_folder or text.interactive)
-        self.is_bare &= not (text.resizable or text.gpu_mps or "%" in text.cwd or site.yes("LSB_SET_TMPDIR"))
+        self.is_bare &= not (text.resizable or text.gpu_mps or "%" in text.cwd or site.settings.lsb_set_tmpdir)
         self.is_bare &= not text.input or bool(text.input_data)
         one, other = (output_paths(text, key, user, site) for key in (1, 2 << 32 | 2))
         self.where = one if one == other else None
@@ -179,7 +179,7 @@ def part(
         values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
         env["LSB_INPUTFILE"] = expand(text.input, values)
         found = found._replace(stdin=env["LSB_INPUTFILE"])
-    if site.yes("LSB_SET_TMPDIR"):
+    if site.settings.lsb_set_tmpdir:
         folder = os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"{job_stem(order.key)}.tmpdir")
         env["TMPDIR"] = folder
         found = found._replace(tmpdir=folder)

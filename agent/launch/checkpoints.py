@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from agent.launch.checkpointing import parts, program
 from agent.launch.command import quote
 from agent.launch.outputs import checkpoint_folder, job_stem
-from agent.launch.site import Site, is_yes
+from agent.launch.site import Site
 from agent.starter.part.generations import HOLDERS
+from config.lsfconf import is_yes
 from config.model.values import CHKPNT_DEFAULTS, why_not_method
 from proto import agent_pb2 as pb
 
@@ -22,12 +23,6 @@ APP = "app"
 """The job's program writes its checkpoints itself."""
 MPI = "mpi"
 """The launch of a job whose ranks lava starts."""
-KEPT = 2
-"""LAVA_CHKPNT_KEEP where it is not set."""
-WAIT = 300
-"""LAVA_CHKPNT_COPY_WAIT where it is not set, in seconds."""
-TIMEOUT = 600
-"""LAVA_CHKPNT_TIMEOUT where it is not set, in seconds."""
 _ROOT = os.path.abspath(os.path.join(os.path.dirname(program.__file__), *[os.pardir] * 3))
 _BEGIN = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from agent.launch.checkpointing.program import main;"
@@ -58,7 +53,7 @@ def is_criu(text: pb.JobText, site: Site) -> bool:
 
 def timeout(site: Site) -> int:
     """Seconds that a checkpoint may take."""
-    return _number(site, "LAVA_CHKPNT_TIMEOUT") or TIMEOUT
+    return site.settings.lava_chkpnt_timeout
 
 
 def before(text: pb.JobText, site: Site, key: int, again: bool) -> str:
@@ -119,7 +114,7 @@ def fetching(text: pb.JobText, site: Site, user: str, order: pb.Order, most: int
         return ""
     asked = _staged(text, site, user, order) | {"most": most}
     if text.checkpoint_to_hosts:
-        asked["patience"] = _number(site, "LAVA_CHKPNT_COPY_WAIT") if site.conf.get("LAVA_CHKPNT_COPY_WAIT") else WAIT
+        asked["patience"] = site.settings.lava_chkpnt_copy_wait
     return " ".join(map(quote, words("fetch", json.dumps(asked))))
 
 
@@ -164,7 +159,7 @@ def _staged(text: pb.JobText, site: Site, user: str, order: pb.Order) -> dict[st
 
 
 def _kept(text: pb.JobText, site: Site) -> int:
-    return text.checkpoint_keep or _number(site, "LAVA_CHKPNT_KEEP") or KEPT
+    return text.checkpoint_keep or site.settings.lava_chkpnt_keep
 
 
 def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
@@ -176,7 +171,7 @@ def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
         "network": found == program.CRIU and text.launch == MPI,
         "criu": site.conf.get("LAVA_CRIU") or program.CRIU,
         "timeout": timeout(site),
-        "keep_output": is_yes(text.env, "LSB_ECHKPNT_KEEP_OUTPUT") or site.yes("LSB_ECHKPNT_KEEP_OUTPUT"),
+        "keep_output": is_yes(text.env.get("LSB_ECHKPNT_KEEP_OUTPUT", "")) or site.settings.lsb_echkpnt_keep_output,
         "kept": _kept(text, site),
     }
 
@@ -184,8 +179,3 @@ def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
 def _setting(text: pb.JobText, site: Site, name: str) -> str:
     """Of the job's environment, else of lsf.conf."""
     return text.env.get(name) or site.conf.get(name, "")
-
-
-def _number(site: Site, name: str) -> int:
-    value = site.conf.get(name, "")
-    return int(value) if value.isdecimal() else 0

@@ -12,8 +12,6 @@ from proto import agent_pb2 as pb
 
 CPU_GRACE = 30
 """Seconds of CPU from SIGXCPU (soft limit) to SIGKILL (hard limit)."""
-PIDS = 16384
-"""LAVA_JOB_PIDS where it is not set."""
 
 
 def rlimits(limits: pb.Limits) -> ResourceLimits:
@@ -31,9 +29,7 @@ def rlimits(limits: pb.Limits) -> ResourceLimits:
 
 def cgroup(limits: pb.Limits, enforce_memory: bool, site: Site) -> CgroupLimits:
     """The limits that a cgroup keeps, where the host has any: LAVA_JOB_PIDS for every job, memory if the site wants it so."""
-    setting = site.conf.get("LAVA_JOB_PIDS", "")
-    pids = int(setting) if setting.isdecimal() else PIDS
-    return CgroupLimits(memory_bytes=limits.mem * 1024 if enforce_memory else 0, pids=pids)
+    return CgroupLimits(memory_bytes=limits.mem * 1024 if enforce_memory else 0, pids=site.settings.lava_job_pids)
 
 
 def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
@@ -54,7 +50,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         deadline=_on_clock_of_limits(text.deadline) if text.deadline else 0.0,
         warning=text.run_warning,
         interval=text.terminate_interval or DEFAULT_INTERVAL,
-        sequential=not parallel or site.yes("LSB_USE_SEQUENTIAL_SIGNAL"),
+        sequential=not parallel or site.settings.lsb_use_sequential_signal,
         soft_stop=parallel or bool(text.interactive),
         suspend=controls.get("SUSPEND", ""),
         resume=controls.get("RESUME", ""),

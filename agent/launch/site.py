@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 import msgspec
 
 from agent.starter.protocol import part
+from config.model.params import SiteParams
 from proto import localsocket
 
 
@@ -19,7 +19,9 @@ class Site(msgspec.Struct, frozen=True):
     spool: str
     conf_dir: str
     conf: dict[str, str]
-    """lsf.conf."""
+    """lsf.conf as it is written."""
+    settings: SiteParams = SiteParams()
+    """What lsf.conf says of numbers and of yes or no."""
     address: str = "127.0.0.1"
     root: bool = False
     """The agent may become any user."""
@@ -32,8 +34,7 @@ class Site(msgspec.Struct, frozen=True):
         """LSF_MASTER_LIST, each with LAVA_PORT; without certificates the master of this machine."""
         if not self.conf.get("LAVA_TLS_DIR"):
             return [localsocket.address(self.run_dir, "lavad")]
-        names = (self.conf.get("LSF_MASTER_LIST") or self.conf.get("LSF_MGMT_LIST") or "localhost").split()
-        return [f"{name}:{self.conf.get('LAVA_PORT') or 16879}" for name in names]
+        return [f"{name}:{self.settings.lava_port}" for name in self.settings.lsf_master_list or ("localhost",)]
 
     @property
     def socket(self) -> str:
@@ -54,15 +55,6 @@ class Site(msgspec.Struct, frozen=True):
     def hostfile_dir(self) -> str:
         """Where host files are."""
         return os.path.join(self.spool, "hostfiles")
-
-    def yes(self, name: str) -> bool:
-        """A Y/N setting of lsf.conf."""
-        return is_yes(self.conf, name)
-
-
-def is_yes(conf: Mapping[str, str], name: str) -> bool:
-    """Whether a Y/N setting is Y."""
-    return conf.get(name, "").strip().lower() in ("y", "yes", "1", "true")
 
 
 class User(msgspec.Struct, frozen=True):

@@ -12,14 +12,14 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agent.monitor.elim import only_root_writes
+from config.model.params import SiteParams
 from proto.workers import Workers
 
 log = logging.getLogger("lava-agent")
 
-PERIOD, TIMEOUT = 60.0, 30.0
 LONGEST = 200
 READ = 4096
 LAST = 1.0
@@ -33,12 +33,12 @@ class NoVerdictError(Exception):
 
 
 class Program:
-    """One of the site. ``name``: the parameter of lsf.conf that names it."""
+    """One of the site."""
 
-    def __init__(self, conf: Mapping[str, str], name: str, as_root: bool) -> None:
-        self.path = conf.get(name, "")
-        self.period = seconds(conf.get("LAVA_HEALTH_PERIOD", ""), PERIOD)
-        self._timeout = seconds(conf.get("LAVA_HEALTH_TIMEOUT", ""), TIMEOUT)
+    def __init__(self, path: str, settings: SiteParams, as_root: bool) -> None:
+        self.path = path
+        self.period = settings.lava_health_period
+        self._timeout = settings.lava_health_timeout
         self._as_root = as_root
         self._looking = Workers("health program")
 
@@ -89,10 +89,10 @@ class Program:
 
 
 class Health:
-    """Of this host. ``conf``: lsf.conf; ``checks``: what else may be wrong."""
+    """Of this host. ``checks``: what else may be wrong."""
 
-    def __init__(self, conf: Mapping[str, str], as_root: bool, checks: Sequence[Check] = ()) -> None:
-        self._program = Program(conf, "LAVA_HEALTH", as_root)
+    def __init__(self, settings: SiteParams, as_root: bool, checks: Sequence[Check] = ()) -> None:
+        self._program = Program(settings.lava_health, settings, as_root)
         self._checks = checks
         self._said = ""
 
@@ -124,8 +124,8 @@ class GpuHealth:
     One that has judged nothing changes nothing, and is named in the log.
     """
 
-    def __init__(self, conf: Mapping[str, str], as_root: bool) -> None:
-        self._program = Program(conf, "LAVA_GPU_HEALTH", as_root)
+    def __init__(self, settings: SiteParams, as_root: bool) -> None:
+        self._program = Program(settings.lava_gpu_health, settings, as_root)
         self._said: dict[str, str] = {}
         self._silent: dict[str, str] = {}
         """UUID to why it was not judged."""
@@ -153,11 +153,3 @@ class GpuHealth:
         if said != self.why(uuid):
             log.warning("health of GPU %s: %s", uuid, said or "well again")
         self._said[uuid] = said
-
-
-def seconds(text: str, default: float) -> float:
-    """A number of seconds of lsf.conf, as the agent reads it: what is wrong with one ``badmin ckconfig`` says."""
-    try:
-        return float(text) if float(text) > 0 else default
-    except ValueError:
-        return default

@@ -61,14 +61,12 @@ class OutputLimits:
         return {(os.path.basename(os.path.dirname(path)), os.path.basename(path)) for path in paths}
 
     def _look(self, running: Iterable[tuple[Running, list[str]]], in_use: Callable[[], set[tuple[str, str]]]) -> Decision:
-        folder, conf = self._site.output_dir, self._site.conf
+        folder = self._site.output_dir
         try:
             disk = os.statvfs(folder)
         except OSError:
             return Decision()
-        names = ("LAVA_OUTPUT_LIMIT", "LAVA_OUTPUT_USER_LIMIT", "LAVA_OUTPUT_RESERVE")
-        job, user, reserve = (conf.get(name, "") for name in names)
-        most = kept_output.limits(job, user, reserve, disk.f_blocks * disk.f_frsize)
+        most = kept_output.limits(self._site.settings, disk.f_blocks * disk.f_frsize)
         writing = [Running(one.uid, one.user, sum(map(output_retention.size_of, files)), one.ending) for one, files in running]
         free = disk.f_bavail * disk.f_frsize
         self._list(LIST_PAUSE if free >= most.reserve else LOW_PAUSE, in_use)

@@ -14,20 +14,11 @@ from collections.abc import Container, Iterable
 
 from agent.core.kept_output import Finished
 
-DAYS = 7.0
 HOSTS = ".hosts"
 BLOCK = 512
 """Bytes of a block as ``stat`` counts them."""
 _OURS = re.compile(r"[0-9]+(\.[0-9]+)?\.(out|err)|[0-9]+\.[0-9]+(\.[0-9]+)?\.[0-9]+\.[0-9]+\.shell")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def days(setting: str) -> float:
-    """LAVA_OUTPUT_DAYS: for how long output is kept; 0 is for good."""
-    try:
-        return max(0.0, float(setting))
-    except ValueError:
-        return DAYS
 
 
 def clean(folder: str, before: float, in_use: Container[str]) -> int:

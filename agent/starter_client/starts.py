@@ -177,7 +177,7 @@ def why_not(site: Site, user: User, name: str) -> str:
     """
     if not site.root and user.name != site.own_user:
         return f"the agent of {site.host} runs as {site.own_user} and cannot become user {user.name}"
-    if site.root and user.uid == 0 and not site.yes("LSF_ROOT_USER"):
+    if site.root and user.uid == 0 and not site.settings.lsf_root_user:
         return f"host {site.host} runs no jobs of {user.name} (LSF_ROOT_USER)"
     if site.root and user.uid == 0 and name != ROOT:
         return f"host {site.host} runs no jobs of {name}, another name of root"

@@ -16,7 +16,7 @@ from errno import EACCES, EPERM, EPROTOTYPE
 
 from cli.client.context import Context, Fail, Refused
 from cli.client.frames import LARGEST_ANSWER, LARGEST_ASK, decode, pack
-from config.lsfconf import find_envdir, read_lsf_conf
+from config.lsfconf import RUNDIR, find_envdir, read_lsf_conf
 from proto.version import PROTOCOL
 
 TYPE_CHECKING = False
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         def take(self, answer: Reply) -> bool: ...
 
 
-RUNDIR = "/run/lava"
 OF_MASTER = "-master"
 """After the name of the run folder: that of lavad, where it runs under an account of its own."""
 BATCH = "lsb_init: Failed in an LSF library call"

@@ -6,6 +6,7 @@ from cli.client.context import Context, Fail
 from cli.submit.script import find_work
 from cli.submit.submission import check_launch, passed_environment, site_of, submission
 from cli.submit.submit_options import bsub_table, last_rival, merged, with_defaults
+from config.lsfconf import is_yes
 from proto.options import BY_NAME
 
 TYPE_CHECKING = False
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 INTERACTIVE = ("I", "Ip", "Is")
 LOCAL_INPUTS = frozenset(("is", "hostfile", "ul"))
-YES = ("y", "Y", "yes", "YES", "1")
 
 
 class Prepared:
@@ -38,7 +38,7 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
 
         described, command = read_job_file(context, given, bsub_table())
         words = words or ([command] if command else [])
-    work = find_work(context, words, conf.get("LSB_BSUB_PARSE_SCRIPT", "") in YES, "Zs" in given)
+    work = find_work(context, words, is_yes(conf.get("LSB_BSUB_PARSE_SCRIPT", "")), "Zs" in given)
     inside: Options = {}
     if work.directives:
         from cli.submit.directives import read_directives

@@ -9,6 +9,7 @@ import time
 from cli.client.client import Client
 from cli.client.context import Context, Fail
 from cli.submit.submission import KILLED_WHILE_PENDING, exit_status
+from config.lsfconf import is_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 NEWS_SECONDS = 5.0
 """Seconds to wait for the master's word on a job whose exit code is known already."""
-YES = ("y", "Y", "yes", "YES", "1")
 
 
 class _Leave(Exception):
@@ -67,7 +67,7 @@ class _Conversation:
         self._job = job
         self._tty = pty and (os.isatty(0) or os.isatty(1))
         own = context.environ.get("LSF_INTERACTIVE_STDERR") or conf.get("LSF_INTERACTIVE_STDERR", "")
-        self._apart = own in YES
+        self._apart = is_yes(own)
         self._say = say
         self._say_host = say_host
         self._attempt = 0

@@ -325,8 +325,8 @@ class SiteParams(Params, frozen=True):
     """A program that says whether a GPU is well."""
     lava_health: str = ""
     """The site's program that says whether a host is fit for jobs."""
-    lava_health_period: int = 60
-    lava_health_timeout: int = 30
+    lava_health_period: float = 60
+    lava_health_timeout: float = 30
     """Seconds, as the one before."""
     lava_port: int = 16879
     lava_tls_dir: str = ""

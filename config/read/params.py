@@ -1,6 +1,8 @@
 """lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
+import contextlib
 import re
+from collections.abc import Mapping
 
 from config.check import why_least_margin
 from config.lsfconf import LOG_LEVELS, parse_lsf_conf
@@ -315,6 +317,17 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         else:
             problems.warn(place, f"unknown parameter {name}")
     return conf, fields
+
+
+def settings_of(conf: Mapping[str, str]) -> SiteParams:
+    """What lsf.conf alone says; for what cannot be read, which ``badmin ckconfig`` tells of, the default."""
+    fields: Fields = {}
+    for key, parse in LSF_CONF.items():
+        value = next((conf[name] for name in (key, *OTHER_LSF_NAMES.get(key, ())) if conf.get(name)), "")
+        with contextlib.suppress(ValueError):
+            if value:
+                fields[field_of(key)] = parse(value, v.Scope())
+    return SiteParams(**fields)
 
 
 def read_lsb_params(sections: list[Section], scope: v.Scope, problems: Problems) -> Fields:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from config.lsfconf import NO, YES
 from config.model.gpureq import parse as parse_gpus
 from config.model.gpureq import why_not as why_not_gpus
 from config.model.queue import FOR_EVER
@@ -58,11 +59,9 @@ def window_list(value: str, _: Scope) -> str:
 
 
 def yes_no(value: str, _: Scope) -> bool:
-    known = {"y": True, "yes": True, "1": True, "true": True, "n": False, "no": False, "0": False, "false": False}
-    found = known.get(value.lower())
-    if found is None:
+    if value.lower() not in (*YES, *NO):
         raise ValueError(f"'{value}' is neither Y nor N")
-    return found
+    return value.lower() in YES
 
 
 def number(least: int = 0, most: int = LARGEST_INT) -> Callable[[str, Scope], int]:

@@ -28,7 +28,7 @@ def _short(view: View) -> Iterator[Shown]:
     if "DEFAULT_HOST_SPEC" in site:
         yield out(f"Default Host Specification:  {site['DEFAULT_HOST_SPEC']}\n")
     yield out(f"MBD_SLEEP_TIME used for calculations:  {params.mbd_sleep_time} seconds\n")
-    yield out(f"Job Checking Interval:  {site.get('SBD_SLEEP_TIME', '30')} seconds\n")
+    yield out(f"Job Checking Interval:  {params.sbd_sleep_time} seconds\n")
     yield out(f"Job Accepting Interval:  {params.job_accept_interval * params.mbd_sleep_time} seconds\n")
 
 
@@ -49,7 +49,7 @@ def table(view: View) -> list[tuple[str, str, str]]:
         ("DEFAULT_QUEUE", " ".join(params.default_queue), "System default queues for automatic queue selection"),
         ("DEFAULT_HOST_SPEC", site.get("DEFAULT_HOST_SPEC"), "System default host or host model for adjusting CPU time limit"),
         ("MBD_SLEEP_TIME", _seconds(params.mbd_sleep_time), "Amount of time in seconds used for calculating parameter values"),
-        ("SBD_SLEEP_TIME", _seconds(site.get("SBD_SLEEP_TIME", 30)), "The interval for checking jobs by slave batch daemon"),
+        ("SBD_SLEEP_TIME", _seconds(params.sbd_sleep_time), "The interval for checking jobs by slave batch daemon"),
         (
             "JOB_ACCEPT_INTERVAL",
             f"{params.job_accept_interval} (* MBD_SLEEP_TIME)",
@@ -59,7 +59,7 @@ def table(view: View) -> list[tuple[str, str, str]]:
         ("CLEAN_PERIOD", _seconds(params.clean_period), "The amount of time during which finished jobs are kept in core"),
         (
             "MAX_JOB_NUM",
-            site.get("MAX_JOB_NUM", 1000),
+            params.max_job_num or None,
             "The maximum number of finished jobs that can be stored in current events file",
         ),
         ("MAX_SBD_FAIL", site.get("MAX_SBD_FAIL", 3), "The maximum number of retries for reaching a slave batch daemon"),

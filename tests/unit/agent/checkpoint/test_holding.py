@@ -12,13 +12,15 @@ import pytest
 from agent.checkpoint import holding
 from agent.checkpoint.holding import LINGER, Holding
 from agent.launch.site import Site
+from config.read.params import settings_of
 from lavad.hosts.joblink import credentials
 from proto import agent_pb2 as pb
 from tests.support.wait import SLOW, wait_until
 
 
 def site(folder: Path, **conf: str) -> Site:
-    return Site("h1", str(folder), str(folder), str(folder), {"LAVA_CHKPNT_COPY_DIR": str(folder / "copies"), **conf})
+    conf = {"LAVA_CHKPNT_COPY_DIR": str(folder / "copies"), **conf}
+    return Site("h1", str(folder), str(folder), str(folder), conf, settings_of(conf))
 
 
 def close(one: Holding) -> None:

@@ -19,6 +19,7 @@ from agent.core.kept_output import (
     limits,
     sizes,
 )
+from config.model.params import SiteParams
 
 PLENTY = 1 << 50
 
@@ -28,11 +29,13 @@ def names(decided: Decision) -> list[str]:
 
 
 def test_what_the_site_says_in_mb_and_what_holds_where_it_says_nothing() -> None:
-    assert limits("10", "20", "30", 1000 * MB) == Limits(10 * MB, 20 * MB, 30 * MB)
-    assert limits("", "", "", 1000 * MB) == Limits(0, 250 * MB, 50 * MB)
-    assert limits("", "", "", PLENTY).reserve == MOST_RESERVE
-    assert limits("0", "0", "0", 1000 * MB) == Limits()
-    assert limits("many", "-1", "1.5", 1000 * MB) == limits("", "", "", 1000 * MB)
+    def set_to(job: int, user: int, reserve: int) -> SiteParams:
+        return SiteParams(lava_output_limit=job, lava_output_user_limit=user, lava_output_reserve=reserve)
+
+    assert limits(set_to(10, 20, 30), 1000 * MB) == Limits(10 * MB, 20 * MB, 30 * MB)
+    assert limits(SiteParams(), 1000 * MB) == Limits(0, 250 * MB, 50 * MB)
+    assert limits(SiteParams(), PLENTY).reserve == MOST_RESERVE
+    assert limits(set_to(0, 0, 0), 1000 * MB) == Limits()
 
 
 def test_a_job_over_its_limit_ends_once() -> None:

@@ -9,11 +9,12 @@ import pytest
 
 from agent.launch import checkpoints
 from agent.launch.site import Site
+from config.read.params import settings_of
 from proto import agent_pb2 as pb
 
 
 def site(**conf: str) -> Site:
-    return Site("h1", "/run", "/spool", "/conf", conf)
+    return Site("h1", "/run", "/spool", "/conf", conf, settings_of(conf))
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ from agent.launch import launchers, mpi
 from agent.launch.hostfiles import HostFiles
 from agent.launch.site import Site
 from agent.starter.protocol.part import BlaunchSpec, LinkSpec
+from config.read.params import settings_of
 from proto import agent_pb2 as pb
 
 
 def site(**conf: str) -> Site:
-    return Site(host="h1", run_dir="/run", spool="/spool", conf_dir="/conf", conf=conf, address="10.0.0.1")
+    return Site(
+        host="h1", run_dir="/run", spool="/spool", conf_dir="/conf", conf=conf, settings=settings_of(conf), address="10.0.0.1"
+    )
 
 
 def start(*hosts: tuple[str, int, str], place: int = 0) -> pb.Start:

@@ -19,6 +19,7 @@ from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import expand, job_values
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import CgroupLimits
+from config.read.params import settings_of
 from proto import agent_pb2 as pb
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -26,7 +27,7 @@ ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/bash", "staff")
 
 
 def site(folder: str = "/spool", **conf: str) -> Site:
-    return Site("h1", "/run/lava", folder, "/etc/lava", conf, root=True, own_user="root")
+    return Site("h1", "/run/lava", folder, "/etc/lava", conf, settings_of(conf), root=True, own_user="root")
 
 
 @pytest.mark.parametrize(
@@ -352,6 +353,6 @@ def test_the_report_of_a_job_that_ended_well_has_its_note() -> None:
 
 def test_every_job_has_a_limit_of_processes_and_one_of_memory_where_the_site_enforces_it() -> None:
     asked = pb.Limits(mem=1024)
-    assert cgroup(asked, True, site()) == CgroupLimits(1 << 20, 0.0, limits.PIDS)
+    assert cgroup(asked, True, site()) == CgroupLimits(1 << 20, 0.0, 16384)
     assert cgroup(asked, False, site(LAVA_JOB_PIDS="100")) == CgroupLimits(pids=100)
     assert cgroup(pb.Limits(), True, site(LAVA_JOB_PIDS="0")) == CgroupLimits()

@@ -16,13 +16,14 @@ from agent.launch.site import Site
 from agent.master.channel import NotMaster, connect
 from agent.master.link import open_session
 from cli.local import certs
+from config.read.params import settings_of
 from proto import agent_pb2 as pb
 from proto import localsocket
 from tests.support.daemons.fake_master import FakeMaster
 
 
 def _site(folder: Path, **conf: str) -> Site:
-    return Site(host="h1", run_dir=str(folder), spool="", conf_dir="", conf=conf)
+    return Site(host="h1", run_dir=str(folder), spool="", conf_dir="", conf=conf, settings=settings_of(conf))
 
 
 def _why_not(target: str, site: Site) -> str:

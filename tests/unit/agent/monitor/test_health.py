@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.monitor.health import GpuHealth, Health, seconds
+from agent.monitor.health import GpuHealth, Health
+from config.model.params import SiteParams
 from tests.support.live.inside import alive
 from tests.support.wait import wait_until
 
@@ -27,8 +28,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(path: str, timeout: str = "20", as_root: bool = False) -> str:
-    return asyncio.run(Health({"LAVA_HEALTH": path, "LAVA_HEALTH_TIMEOUT": timeout}, as_root).ask())
+def asked(path: str, timeout: float = 20, as_root: bool = False) -> str:
+    return asyncio.run(Health(SiteParams(lava_health=path, lava_health_timeout=timeout), as_root).ask())
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_its_first_line_is_the_reason_where_it_fails(folder: Path, text: str, sa
 
 def test_one_that_hangs_is_a_reason_and_leaves_nothing(folder: Path) -> None:
     path = program(folder, f"sleep 1000 & echo $! > {folder}/pid; wait")
-    assert asked(path, "0.5") == f"{path} did not end within 0.5 s"
+    assert asked(path, 0.5) == f"{path} did not end within 0.5 s"
     pid = int((folder / "pid").read_text())
     wait_until(lambda: not alive(pid), 30, "what the program started to be gone")
 
@@ -70,9 +71,9 @@ def test_root_runs_only_what_is_roots(folder: Path) -> None:
 
 def test_other_checks_count_too() -> None:
     away = "users cannot be looked up: no answer"
-    health = Health({}, False, [lambda: "", lambda: away])
+    health = Health(SiteParams(), False, [lambda: "", lambda: away])
     assert health.line() == away
-    assert Health({}, False, [lambda: ""]).line() == ""
+    assert Health(SiteParams(), False, [lambda: ""]).line() == ""
 
 
 GPUS = {"GPU-a": 0, "GPU-b": 1}
@@ -80,7 +81,7 @@ GPUS = {"GPU-a": 0, "GPU-b": 1}
 
 def judged(path: str, change: str | None = None, until: Callable[[GpuHealth], bool] = bool) -> dict[str, str]:
     """What is said of each GPU once all is so; after the first round the program is rewritten."""
-    health = GpuHealth({"LAVA_GPU_HEALTH": path, "LAVA_HEALTH_PERIOD": "0.1", "LAVA_HEALTH_TIMEOUT": "0.5"}, False)
+    health = GpuHealth(SiteParams(lava_gpu_health=path, lava_health_period=0.1, lava_health_timeout=0.5), False)
     rounds, over = 0, asyncio.Event()
 
     def gpus() -> Iterable[tuple[str, int]]:
@@ -124,7 +125,3 @@ def test_a_program_judges_each_gpu_and_one_that_says_nothing_leaves_all_as_it_is
         told = [one.getMessage() for one in caplog.records if "is not judged" in one.getMessage()]
         assert len(told) == 2
         assert all(why in one for one in told)
-
-
-def test_numbers_that_are_none_are_the_defaults() -> None:
-    assert [seconds(text, 7.0) for text in ("", "x", "0", "-1", "5")] == [7.0, 7.0, 7.0, 7.0, 5.0]

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from agent.core.kept_output import Finished
-from agent.parts.output_retention import clean, days, in_use_anywhere, is_shared, left, remove, size_of
+from agent.parts.output_retention import clean, in_use_anywhere, is_shared, left, remove, size_of
 
 
 def test_old_output_goes_and_nothing_else(tmp_path: Path) -> None:
@@ -26,10 +26,6 @@ def test_old_output_goes_and_nothing_else(tmp_path: Path) -> None:
     assert left == ["4.out", "5.out.txt", "8.out", "9.out", "new.err", "notes.out"]
     assert (tmp_path / "elsewhere" / "1.out").exists()
     assert clean(str(tmp_path / "none"), 2000.0, ()) == 0
-
-
-def test_the_period_is_a_number_of_days() -> None:
-    assert [days(word) for word in ("", "x", "0", "1.5", "-3")] == [7.0, 7.0, 0.0, 1.5, 0.0]
 
 
 def test_what_is_left_is_listed_by_what_it_takes_on_the_disk_and_removed_one_by_one(tmp_path: Path) -> None:

@@ -12,13 +12,15 @@ from agent.launch.accounts import Accounts
 from agent.launch.build import Compiled
 from agent.launch.site import Site, User
 from agent.starter_client.starts import Starts, why_not
+from config.read.params import settings_of
 from proto import agent_pb2 as pb
 
 ROOTS = "host h1 runs no jobs of {}, another name of root"
 
 
 def site(root: bool = True, **conf: str) -> Site:
-    return Site(host="h1", run_dir="/r", spool="/s", conf_dir="/c", conf=conf, root=root, own_user="lava")
+    settings = settings_of(conf)
+    return Site(host="h1", run_dir="/r", spool="/s", conf_dir="/c", conf=conf, settings=settings, root=root, own_user="lava")
 
 
 def user(name: str, uid: int) -> User:

@@ -1,17 +1,19 @@
 """Whole folders: what is read, what is reported, what is never raised."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from config.lsfconf import RUNDIR, is_yes, read_lsf_conf
 from config.model.cluster import UNLIMITED, ResourceInstance
 from config.model.params import SiteParams
 from config.model.problems import report
 from config.model.values import Chkpnt, Thresholds
 from config.read.load import load
-from config.read.params import LSB_PARAMS, LSF_CONF
+from config.read.params import LSB_PARAMS, LSF_CONF, settings_of
 from config.write.generate import SAMPLES
 from lavad.configure.resolve import resolve
 
@@ -300,3 +302,31 @@ def test_checkpoint_folder_and_period(folder):
 
 def test_every_parameter_that_is_read_has_a_place() -> None:
     assert {name.lower() for name in (*LSB_PARAMS, *LSF_CONF)} <= set(SiteParams.__struct_fields__)
+
+
+AS_WRITTEN = """LAVA_HEALTH_PERIOD=5m
+LAVA_HEALTH_TIMEOUT=many
+LAVA_CHKPNT_COPY_WAIT=2m
+LAVA_CHKPNT_KEEP=+5
+LAVA_JOB_PIDS=+100
+LAVA_OUTPUT_LIMIT=-1
+LAVA_OUTPUT_USER_LIMIT=
+LSB_SET_TMPDIR=True
+LSF_ROOT_USER=perhaps
+LSF_MGMT_LIST=m1 m2
+"""
+
+
+def test_agents_act_on_what_ckconfig_has_read(tmp_path: Path) -> None:
+    """Units and all; on the default where it says that a value cannot be read."""
+    (tmp_path / "lsf.conf").write_text(AS_WRITTEN)
+    found, read = settings_of(read_lsf_conf(str(tmp_path / "lsf.conf"))), load(str(tmp_path)).config.params
+    for name in (*(line.partition("=")[0].lower() for line in AS_WRITTEN.splitlines()[:-1]), "lsf_master_list"):
+        assert getattr(found, name) == getattr(read, name), name
+    assert (found.lava_health_period, found.lava_health_timeout, found.lava_chkpnt_copy_wait) == (300, 30, 120)
+    assert (found.lava_job_pids, found.lsb_set_tmpdir, found.lsf_master_list) == (100, True, ("m1", "m2"))
+
+
+def test_what_commands_take_for_yes_is_what_the_configuration_does() -> None:
+    assert [is_yes(word) for word in ("Y", "Yes", "true", " 1 ", "n", "", "on")] == [True] * 4 + [False] * 3
+    assert SiteParams().lava_rundir == RUNDIR

@@ -7,6 +7,7 @@ import json
 import re
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -134,14 +135,16 @@ def test_jobs_with_roles_are_told_apart_and_their_restarts_counted() -> None:
     world = bench.world
     roles = tuple(Role(name=name, count=1) for name in ("master", "worker"))
     kinds = ("pytorch", "tensorflow", "mpi")
-    keys = [world.submit(slots=2, max_slots=2, roles=roles, policy=Policy(framework=kind)) for kind in kinds]
+    fields: dict[str, Any] = {"slots": 2, "max_slots": 2, "roles": roles, "launch": "roles"}
+    keys = [world.submit(**fields, policy=Policy(framework=kind)) for kind in kinds]
     world.step()
     first = keys[0]
     world.apply(ev.TaskRetried(at=world.now, key=first, attempt=1, rank=1, number=2, why="exit 137"))
     world.apply(ev.CheckpointMade(at=world.now, key=first, attempt=1, generation=1, seconds=2.0, size=10))
     world.apply(ev.CheckpointFailed(at=world.now, key=first, attempt=1, generation=2, why="disk full"))
+    world.submit(**fields)
     seen = bench.tell()
-    assert [seen["lava_jobs_submitted_total", name, "normal"] for name in kinds] == [1, 1, 1]
+    assert [seen["lava_jobs_submitted_total", name, "normal"] for name in (*kinds, "roles")] == [1, 1, 1, 1]
     assert seen["lava_tasks_restarted_total", "pytorch", "normal"] == 1
     assert seen["lava_checkpoints_total", "pytorch", "normal", "made"] == 1
     assert seen["lava_checkpoints_total", "pytorch", "normal", "failed"] == 1

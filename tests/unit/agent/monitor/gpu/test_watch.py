@@ -15,6 +15,7 @@ from agent.monitor.gpu.watch import HANGS, GpuWatch
 from agent.monitor.health import GpuHealth
 from agent.monitor.usage import UsageSampler
 from agent.parts.host_monitor import HostMonitor
+from config.model.params import SiteParams
 from tests.unit.agent.monitor.gpu.conftest import HOST, Clock, Faults, Run
 
 WAIT = 30.0
@@ -127,7 +128,7 @@ class Says(GpuHealth):
     """A program of the site that has said this."""
 
     def __init__(self, said: dict[str, str]) -> None:
-        super().__init__({}, False)
+        super().__init__(SiteParams(), False)
         self._said = said
 
 
