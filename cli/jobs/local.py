@@ -7,10 +7,12 @@ submitted; tasks that a launcher starts run outside of containers.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
 from cli.jobs.model import JobFile
 
+_SECRET = re.compile(r"(?i)(secret|passw(or)?d|passphrase|token|credential|(access|api|private)_?key)(?!.*(file|path|dir|_id)$)")
 _LAUNCHED = ("mpi", "mpich", "intelmpi", "volcano")
 
 
@@ -31,6 +33,12 @@ def use_secrets(job: JobFile, kept: Callable[[str], bool]) -> None:
     if names:
         job.options["secret"] = " ".join([*str(job.options.get("secret") or "").split(), *names])
     job.ignore(*(f"env {name[:64]} (no lava secret of this name)" for name in job.secrets if name not in names))
+
+
+def written_secrets(job: JobFile) -> list[str]:
+    """The variables of a job, by their names secrets, whose values stand in the file: they are stored as they are."""
+    variables = [job.env, *(role.env for role in job.roles)]
+    return sorted({name for env in variables for name, value in env.items() if value and _SECRET.search(name)})
 
 
 def use_priority_class(job: JobFile, classes: Callable[[], str]) -> None:

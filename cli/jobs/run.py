@@ -17,7 +17,7 @@ from cli.client.context import Context, Fail, Refused, start
 from cli.client.options import read_command_options, show_help
 from cli.jobs import manifests, own
 from cli.jobs.elastic import make_resizable
-from cli.jobs.local import use_images, use_priority_class, use_secrets
+from cli.jobs.local import use_images, use_priority_class, use_secrets, written_secrets
 from cli.jobs.model import JobFile
 from cli.jobs.variables import Variables
 from cli.submit.bulk import submit_many
@@ -113,6 +113,8 @@ def run(context: Context) -> int:
     for name, job in jobs:
         if job.ignored:
             context.err(f"lava run: {name}: ignored here: {', '.join(job.ignored)}\n")
+        if secrets := written_secrets(job):
+            context.err(f"lava run: {name}: stored as it stands: env {', '.join(secrets)}; lava secret keeps secrets apart\n")
     if dry:
         context.out("---\n".join(shown(job) for _, job in jobs))
         return 0

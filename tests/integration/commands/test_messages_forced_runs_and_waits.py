@@ -109,7 +109,7 @@ def test_job_files_and_packs(cluster: Cluster, tmp_path: Path) -> None:
     done = cluster.run(f"bsub -pack {tmp_path}/pack", ok=False)
     assert done.returncode == 255
     assert done.stdout.count("is submitted to default queue") == 2
-    assert done.stderr == "nosuch: No such queue. Job not submitted.\n"
+    assert done.stderr == f"{tmp_path}/pack: line 2: nosuch: No such queue. Job not submitted.\n"
 
 
 def test_limits_are_shown(cluster: Cluster) -> None:
