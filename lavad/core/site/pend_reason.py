@@ -143,6 +143,7 @@ class PendReason(IntEnum):
     NEVER_GPU_WHOLE = 9056, "There are no suitable hosts for the job: no host can ever give it GPUs that are not split (MIG)"
     NEVER_GPUS_TOGETHER = 9058, "There are no suitable hosts for the job: all together have fewer GPUs than its tasks require"
     NEVER_CPUS = 9030, "There are no suitable hosts for the job: no host can ever give a task the processors that it requires"
+    NEVER_SLOTS_BY_CPU = 9059, "There are no suitable hosts for the job: parallel jobs are placed by CPUs, and hosts have too few"
     QUE_DESERVED = 9014, "The queue has the slots that it deserves, and other queues wait for theirs"
     QUE_GUARANTEE = 9015, "The slots that are left are guaranteed to other queues"
     QUE_GPUS_DESERVED = 9041, "The queue has the GPUs that it deserves, and other queues wait for theirs"

@@ -144,6 +144,10 @@ _SAID: dict[PendReason, tuple[str, str]] = {
     _R.GPU_NONE: ("The hosts have no GPUs such as it asks for.", _GPUS),
     _R.GPU_BUSY: ("The GPUs that it could have are in use.", "bhosts -gpu shows who has them; wait, or bmod -gpu for fewer"),
     _R.NEVER_HOST_SLOTS: ("It asks for more slots on a host than any has.", _NEVER),
+    _R.NEVER_SLOTS_BY_CPU: (
+        "Hosts have the slots, but give a parallel job no more than one for each of their CPUs.",
+        f"bmod -n FEWER JOB; {_ADMIN}: PARALLEL_SCHED_BY_SLOT=Y in lsb.params places by slots",
+    ),
     _R.QUE_GONE: ("Its queue is no longer configured.", "bswitch QUEUE JOB"),
     _R.SLOTS_HELD: ("Jobs that it preempts are ending; their slots are held for it.", _WAIT),
     _R.GPU_CLOSED: (

@@ -179,6 +179,14 @@ def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
         if reason:
             return reason
     by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_sched_by_slot
+    few = _why_too_few_slots(state, need, eligible, by_cpu)
+    if few and by_cpu and not _why_too_few_slots(state, need, eligible, by_cpu=False):
+        return PendReason.NEVER_SLOTS_BY_CPU
+    return few or _why_never_amounts(state, need, eligible) or _why_never_together(state, need, eligible, by_cpu)
+
+
+def _why_too_few_slots(state: CycleState, need: Need, eligible: Eligibility, by_cpu: bool) -> int:
+    """``by_cpu``: a host gives a parallel job no more slots than it has CPUs."""
     found = eligible.capacity.get((by_cpu, need.ptile))
     if found is None:
         offers = [_capacity(state, row.name, by_cpu, need.ptile) for row in _usable(state, need, eligible)]
@@ -188,9 +196,7 @@ def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
         return PendReason.NO_SUITABLE_HOST
     if need.one_host and most < need.slots:
         return PendReason.NEVER_HOST_SLOTS
-    if total < need.slots:
-        return PendReason.NEVER_SLOTS
-    return _why_never_amounts(state, need, eligible) or _why_never_together(state, need, eligible, by_cpu)
+    return PendReason.NEVER_SLOTS if total < need.slots else 0
 
 
 def _usable(state: CycleState, need: Need, eligible: Eligibility) -> list[Row]:

@@ -29,6 +29,7 @@ from lavad.sched.state.cycle_state import CycleState
 _NEVER = (
     PendReason.NEVER_SLOTS,
     PendReason.NEVER_HOST_SLOTS,
+    PendReason.NEVER_SLOTS_BY_CPU,
     PendReason.NO_SUITABLE_HOST,
     *NEVER_GPU,
     PendReason.NEVER_CPUS,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from config.model.cluster import HostConfig
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER, PendReason, text
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -80,3 +81,27 @@ def test_what_all_hosts_have_too_little_of_is_named(fields: dict[str, Any], reas
         assert {code for code, count in found if count} == {of_hosts}
     if reason in (TOGETHER, PendReason.NEVER_GPUS_TOGETHER):
         assert "There are no suitable hosts for the job: all together" in text(reason, world.cluster.conf)
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize(
+    ("fields", "by_slot", "reason"),
+    [
+        ({"slots": 4, "resreq": "span[hosts=1]"}, False, PendReason.NEVER_SLOTS_BY_CPU),
+        ({"slots": 8}, False, PendReason.NEVER_SLOTS_BY_CPU),
+        ({"slots": 9}, False, PendReason.NEVER_SLOTS),
+        ({"slots": 8}, True, None),
+        ({"slots": 4}, False, None),
+    ],
+)
+def test_parallel_jobs_are_placed_by_cpus(fields: dict[str, Any], by_slot: bool, reason: PendReason | None, few: int) -> None:
+    """LSF's default: a host with more slots than CPUs gives them to several jobs."""
+    world = World()
+    world.memory = SchedulerCache(few=few)
+    hosts = tuple(HostConfig(name=name, slots=4) for name in ("h1", "h2"))
+    world.configure(params=Params(parallel_sched_by_slot=by_slot), hosts=hosts)
+    world.hosts("h1", "h2", slots=2)
+    job = world.submit(**fields)
+    started = world.step()
+    assert list(started) == ([] if reason else [job])
+    assert reason is None or world.why(job)[0][0] == reason
