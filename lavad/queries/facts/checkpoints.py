@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from lavad.core.job.checkpoints import Checkpoints, Generation
+from lavad.core.rules.checkpoint_interval import FIRST_COST
 from lavad.queries.frame import formats
 
 
 def period_words(period: int, cost: float, between_failures: float) -> str:
     """Why the period of ``-k "DIR auto"`` is what it is."""
-    hours = between_failures / 3600
-    return f"{period} seconds: a checkpoint takes {cost:.1f} seconds, and one of its hosts fails every {hours:.0f} hours"
+    takes = "is assumed to take" if cost == FIRST_COST else "takes"
+    hours = f"{between_failures / 3600:.0f} hours"
+    return f"{period} seconds: a checkpoint {takes} {cost:.1f} seconds, and one of its hosts is expected to fail every {hours}"
 
 
 def size_words(size: int) -> str:

@@ -142,16 +142,16 @@ def test_limits_stand_under_their_titles() -> None:
 
 
 def test_parameters_with_their_explanations() -> None:
-    c = QueryCluster(mbd_sleep_time=10, max_user_priority=100)
-    c.feed(ev.Configured(at=at("11:39:00"), conf=replace(c.cluster.conf, site_params=(("SBD_SLEEP_TIME", "7"), ("X_Y", "2")))))
+    c = QueryCluster(mbd_sleep_time=10, max_user_priority=100, sbd_sleep_time=120)
+    c.feed(ev.Configured(at=at("11:39:00"), conf=replace(c.cluster.conf, site_params=(("SBD_SLEEP_TIME", "2m"), ("X_Y", "2")))))
     assert c.ask("bparams")[0] == (
         "Default Queues:  normal\nMBD_SLEEP_TIME used for calculations:  10 seconds\n"
-        "Job Checking Interval:  7 seconds\nJob Accepting Interval:  0 seconds\n"
+        "Job Checking Interval:  120 seconds\nJob Accepting Interval:  0 seconds\n"
     )
     long = c.ask("bparams", l=True)[0]
     for text in (
         "System default queues for automatic queue selection:\n    DEFAULT_QUEUE = normal\n",
-        "The interval for checking jobs by slave batch daemon:\n    SBD_SLEEP_TIME = 7 (seconds)\n",
+        "The interval for checking jobs by slave batch daemon:\n    SBD_SLEEP_TIME = 120 (seconds)\n",
         "    MAX_USER_PRIORITY = 100\nThe default job priority is: 50\n",
         "    X_Y = 2\n",
     ):

@@ -139,6 +139,9 @@ def test_a_plain_limit_ends_a_job(large: Bench) -> None:
 
 def test_a_program_is_known_by_what_runs() -> None:
     assert program_of("", "/opt/bin/solve -x 3") == "solve"
+    assert program_of("", "/usr/bin/python3 -u -c 'a = 1'") == "python3 -u -c 'a = 1'"
+    assert program_of("p", "sh -c 'x 2'") != program_of("p", "sh -c 'x 3'") != "p:sh"
+    assert program_of("", "bash job.sh -c 3") == "job.sh"
     assert program_of("", "python3.11 -u /home/a/train.py --lr 1") == "train.py"
     assert program_of("", "exec env A=1 nice mpirun -n 4 ./heat") == "heat"
     assert program_of("cfd", "sweep_17") == program_of("cfd", "sweep_9[3]") == "cfd:sweep"
