@@ -73,7 +73,7 @@ def _numbers(cluster: Cluster, spec: Spec, would_start: Starts) -> Iterator[Chan
         wanted = gpu.num or 1
         num = _largest(1, wanted - 1, lambda n: would_start(replace(spec, gpu=replace(gpu, num=n))))
         if num is not None:
-            text = f"{num} GPUs instead of {wanted} (-gpu num={num})"
+            text = f"{num} GPU{'s' * (num > 1)} instead of {wanted} (-gpu num={num})"
             yield Change(1 - num / wanted, text, replace(spec, gpu=replace(gpu, num=num)))
         elif would_start(replace(spec, gpu=None)):
             yield Change(1.0, "no GPU", replace(spec, gpu=None))

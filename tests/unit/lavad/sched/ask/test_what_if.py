@@ -134,7 +134,7 @@ def test_gpus_that_are_shared_or_of_another_kind() -> None:
         "num=2:j_exclusive=yes": ["sharing its GPUs (-gpu j_exclusive=no)"],
         "num=1:gmodel=A100": ["GPUs without gmodel (-gpu)"],
         "num=1:gmem=90G": ["GPUs without gmem (-gpu)"],
-        "num=2:glink=yes": ["1 GPUs instead of 2 (-gpu num=1)", "GPUs without glink (-gpu)"],
+        "num=2:glink=yes": ["1 GPU instead of 2 (-gpu num=1)", "GPUs without glink (-gpu)"],
         "num=1:mig=2": ["GPUs without mig (-gpu)"],
         "num=1:mode=exclusive_process": ["no GPU"],
     }
@@ -151,7 +151,7 @@ def test_a_gpu_job_and_fewer_gpus() -> None:
     world.step()
     key = world.submit(user="me", gpu="num=2:mode=exclusive_process")
     assert world.step() == {}
-    assert changes(world, key) == ["1 GPUs instead of 2 (-gpu num=1)"]
+    assert changes(world, key) == ["1 GPU instead of 2 (-gpu num=1)"]
 
 
 def test_position_counts_elements_and_names_those_before() -> None:
