@@ -96,13 +96,11 @@ def start(
 def become(argv: list[str]) -> NoReturn:
     """Run ``argv`` in this process's place; where that cannot be, say so as a shell does, and exit with its code."""
     try:
-        os.execvp(argv[0], list(argv))
+        os.execvp(argv[0], argv)
     except (OSError, ValueError) as e:
-        if isinstance(e, PermissionError) and "/" not in argv[0]:
-            found = any(os.path.exists(os.path.join(folder, argv[0])) for folder in os.get_exec_path())
-            e = (
-                e if found else FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            )  # PATH has a folder that may not be searched
+        there = "/" in argv[0] or any(os.path.exists(os.path.join(folder, argv[0])) for folder in os.get_exec_path())
+        if isinstance(e, PermissionError) and not there:  # a folder of PATH that the user cannot search has no program for them
+            e = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         code, line = as_a_shell_says(argv[0], e)
         os.write(2, line)
         os._exit(code)

@@ -21,7 +21,13 @@ LONGEST = 60
 _INTERPRETERS = re.compile(
     r"(?:python|perl|ruby|php|lua|julia|octave|node|java|Rscript|R|(?:ba|da|z|k|tc|c)?sh|mpirun|mpiexec|srun)[\d.]*"
 )
-_SCRIPT = re.compile(r"\s*\S*?((?:python|perl|ruby|(?:ba|da|z|k)?sh)[\d.]*\s+(?:-\w+\s+)*?-\w*[ce]\s.*)")
+_SCRIPT = re.compile(
+    r"\s*(?:\S*/)?("
+    r"(?:(?:python|(?:ba|da|z|k)?sh)[\d.]*\s+(?:-\w+\s+)*?-\w*c"
+    r"|(?:perl|ruby)[\d.]*\s+(?:-\w+\s+)*?-\w*e)\s.*)",
+    re.DOTALL,
+)
+"""An interpreter that is given its program as text; -e of a shell is another option."""
 _RUNS = frozenset(("exec", "env", "nice", "nohup", "time", "stdbuf", "numactl", "taskset"))
 """Commands that run another."""
 _NUMBER = re.compile(r"[-_.]?\d+$")
@@ -66,14 +72,14 @@ def size_text(kb: int) -> str:
 def program_of(app: str, name: str) -> str:
     """What jobs that need as much are known by: application profile and program, by the job's name or, without one, its command.
 
-    Of an interpreter it is the script, or the text that it is given with -c. The index of an array element and a number at the
-    end do not count.
+    Of an interpreter it is the script, or the beginning of the text that it is given with -c or -e. The index of an array element
+    and a number at the end do not count.
     """
+    if script := _SCRIPT.match(name):
+        return f"{app}:{script[1]}"[:LONGEST] if app else script[1][:LONGEST]
     line = next((line for line in re.split(r"[;\n]", name.partition("[")[0]) if line.strip() and line.strip()[0] != "#"), name)
     words = [word for word in line.split() if "=" not in word and not word.startswith("-")]
     found = ""
-    if script := _SCRIPT.match(line):
-        return f"{app}:{script[1]}"[:LONGEST] if app else script[1][:LONGEST]
     for word in words:
         found = word.rpartition("/")[2]
         if found not in _RUNS and not _INTERPRETERS.fullmatch(found) and not word.isdigit():

@@ -142,6 +142,10 @@ def test_a_program_is_known_by_what_runs() -> None:
     assert program_of("", "/usr/bin/python3 -u -c 'a = 1'") == "python3 -u -c 'a = 1'"
     assert program_of("p", "sh -c 'x 2'") != program_of("p", "sh -c 'x 3'") != "p:sh"
     assert program_of("", "bash job.sh -c 3") == "job.sh"
+    assert program_of("", "python -c 'import a; a.one()'") != program_of("", "python -c 'import a; a.two()'")
+    assert program_of("", "./solve.sh -c 3") == "solve.sh"
+    assert program_of("", "bash -e /home/a/job.sh") == "job.sh"
+    assert program_of("", "perl -ne 'print'") == "perl -ne 'print'"
     assert program_of("", "python3.11 -u /home/a/train.py --lr 1") == "train.py"
     assert program_of("", "exec env A=1 nice mpirun -n 4 ./heat") == "heat"
     assert program_of("cfd", "sweep_17") == program_of("cfd", "sweep_9[3]") == "cfd:sweep"
