@@ -23,7 +23,7 @@ from agent.starter.supervisor.forker import Forked, Forker, ToFork
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.shepherd_handle import Asked, ShepherdHandle, ShepherdKey
 from agent.starter.system import proctree
-from agent.starter.system.cgroup import NOWHERE, Groups, Places
+from agent.starter.system.cgroup import NOWHERE, Groups, Places, Removals
 from agent.starter.system.watch import Watch
 from agent.starter.wire import frames
 from agent.starter.wire.pipe import FramePipe
@@ -104,6 +104,7 @@ class Pool:
         self._watch = watch
         self._on_readable = on_readable
         self._last = 0
+        self.removals = Removals()
         self._idle: defaultdict[ShepherdKey, _Idle] = defaultdict(_Idle)
         self.shepherds: dict[int, ShepherdHandle] = {}
         self.by_pid: dict[int, ShepherdHandle] = {}
@@ -209,7 +210,7 @@ class Pool:
             ours.close()
             theirs.close()
             raise
-        return _Ends(ours, theirs, end_file, Groups(self._home.places, shepherd.number))
+        return _Ends(ours, theirs, end_file, Groups(self._home.places, shepherd.number, self.removals))
 
     def _forked(self, shepherd: ShepherdHandle, made: _Ends, process: Forked) -> None:
         ours = made.ours

@@ -271,13 +271,16 @@ class Supervisor:
         """Seconds until ``on_time`` has something to do."""
         if self._orphans:
             return SWEEP_PAUSE
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        timer = self._timers[0][0] - time.monotonic() if self._timers else math.inf
+        pause = min(max(0.0, timer), self.pool.removals.wait_for())
+        return pause if pause < math.inf else None
 
     def on_time(self) -> None:
         """Do what is due."""
         if self._orphans:
             self._end_orphans()
         self._end_leases()
+        self.pool.removals.on_time()
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             _, _, what, uid, kill = heapq.heappop(self._timers)

@@ -9,7 +9,9 @@ moment: few parts should need one.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import time
 from typing import NamedTuple
 
 from agent.starter.protocol.part import CgroupLimits, DeviceRule
@@ -40,13 +42,44 @@ class Places(NamedTuple):
 NOWHERE = Places({}, False)
 
 
+class Removals:
+    """Groups that are to go. The kernel may find one busy for a moment after the last process in it was reaped."""
+
+    FIRST, LONGEST = 0.02, 60.0
+    """Seconds between two tries: twice as many each time."""
+
+    def __init__(self) -> None:
+        self._left: list[str] = []
+        self._pause = self.FIRST
+        self._at = 0.0
+
+    def add(self, folder: str) -> None:
+        """Remove a group now, or as soon as that is possible."""
+        if not removed(folder):
+            self._left.append(folder)
+            self._pause = self.FIRST
+            self._at = time.monotonic() + self._pause
+
+    def wait_for(self) -> float:
+        """Seconds until ``on_time`` has something to do, ``inf``: nothing is left."""
+        return max(0.0, self._at - time.monotonic()) if self._left else math.inf
+
+    def on_time(self) -> None:
+        """Try once more, when it is time."""
+        if self._left and (now := time.monotonic()) >= self._at:
+            self._left = [folder for folder in self._left if not removed(folder)]
+            self._pause = min(2 * self._pause, self.LONGEST)
+            self._at = now + self._pause
+
+
 class Groups:
-    """The groups of one shepherd (its number). ``places``: where they are made."""
+    """The groups of one shepherd (its number). ``places``: where they are made; ``removals``: what removes them."""
 
-    __slots__ = ("_home", "_part", "_pid", "_pids", "_places", "_program", "_there")
+    __slots__ = ("_home", "_part", "_pid", "_pids", "_places", "_program", "_removals", "_there")
 
-    def __init__(self, places: Places, number: int) -> None:
+    def __init__(self, places: Places, number: int, removals: Removals) -> None:
         self._places = places
+        self._removals = removals
         self._pid = 0
         self._pids = 0
         self._part: list[str] = []
@@ -123,14 +156,14 @@ class Groups:
         for folder in self._part:
             if alive:
                 _write(os.path.join(self._refuge(folder), "cgroup.procs"), str(self._pid))
-            _remove(folder)
+            self._removals.add(folder)
         self._part.clear()
 
     def discard(self) -> None:
         """The shepherd is dead, and nothing of it is left."""
         self.end(alive=False)
         if self._home:
-            _remove(self._home)
+            self._removals.add(self._home)
 
     def _refuge(self, folder: str) -> str:
         """Where a shepherd goes that leaves ``folder``."""
@@ -180,11 +213,15 @@ def _made(base: str, name: str) -> str:
     return folder
 
 
-def _remove(folder: str) -> None:
+def removed(folder: str) -> bool:
+    """Remove a group: whether it is not there any more."""
     try:
         os.rmdir(folder)
+    except FileNotFoundError:
+        return True
     except OSError:
-        return
+        return False
+    return True
 
 
 def _write(path: str, value: str) -> bool:

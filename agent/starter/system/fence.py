@@ -14,6 +14,8 @@ from typing import NamedTuple
 from agent.starter.system import cgroup, proctree
 
 PATIENCE = 10.0
+MOMENT = 0.5
+"""Seconds for what is empty to be removed."""
 _LIMITING = ("pids", "memory", "devices")
 """Version 1: hierarchies with limits of jobs; one of the others is entered where none of these can be. In a group of ``cpu`` all
 jobs of the host together would get as much time as one other process.
@@ -49,7 +51,7 @@ def _enter(group: str) -> bool:
         os.makedirs(group, exist_ok=True)
         _write(os.path.join(group, "cgroup.procs"), str(os.getpid()))
     except OSError:
-        _remove_one(group)
+        cgroup.removed(group)
         return False
     _clear(group)
     return True
@@ -70,7 +72,7 @@ def members(group: str) -> set[int]:
     """The processes in a cgroup and those below it, without this process."""
     found: set[int] = set()
     for path, _, _ in os.walk(group):
-        found.update(int(pid) for pid in cgroup.read(os.path.join(path, "cgroup.procs")).split())
+        found.update(map(int, _processes(path)))
     return found - {os.getpid(), 0}
 
 
@@ -82,22 +84,26 @@ def _clear(group: str) -> bool:
     while members(group) and time.monotonic() < deadline:
         proctree.kill_all(lambda: members(group))
         time.sleep(0.01)
-    for path, _, _ in os.walk(group, topdown=False):
-        if path != group:
-            _remove_one(path)
+    _remove(group, but=group)
     return True
 
 
-def _remove(group: str) -> None:
-    for path, _, _ in os.walk(group, topdown=False):
-        _remove_one(path)
+def _remove(group: str, but: str = "") -> None:
+    """Remove a group and those below it that hold no process, without one.
+
+    The kernel may find a group busy for a moment after the last process in it was reaped.
+    """
+    deadline = time.monotonic() + MOMENT
+    while True:
+        empty = [path for path, _, _ in os.walk(group, topdown=False) if path != but and not _processes(path)]
+        busy = [path for path in empty if not cgroup.removed(path)]
+        if not busy or time.monotonic() > deadline:
+            return
+        time.sleep(0.01)
 
 
-def _remove_one(path: str) -> None:
-    try:
-        os.rmdir(path)
-    except OSError:
-        return
+def _processes(group: str) -> list[str]:
+    return cgroup.read(os.path.join(group, "cgroup.procs")).split()
 
 
 def _bases(kinds: tuple[str, ...]) -> list[str]:

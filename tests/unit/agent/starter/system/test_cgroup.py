@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from agent.starter.protocol.part import CgroupLimits
 from agent.starter.system import cgroup, devices
-from agent.starter.system.cgroup import Groups, Places
+from agent.starter.system.cgroup import Groups, Places, Removals
 from tests.support.daemons.unit_groups import inside, make_unit_group, remove_unit_group
 from tests.support.wait import wait_until
 
@@ -49,7 +51,7 @@ def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group
     places = Places({"memory": str(tmp_path), "pids": str(tmp_path)}, True)
     home = group(tmp_path / f"lava-shepherd-{os.getpid()}-7", "pids.max")
     part = group(tmp_path / "lava-u", "pids.max", "memory.max", "memory.swap.max")
-    groups = Groups(places, 7)
+    groups = Groups(places, 7, Removals())
     assert groups.home == str(home)
     groups.take(1234)
     assert (home / "cgroup.procs").read_text() == "1234"
@@ -63,7 +65,7 @@ def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group
 
 def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) -> None:
     home = group(tmp_path / f"lava-shepherd-{os.getpid()}-1", "pids.max")
-    groups = Groups(Places({"pids": str(tmp_path)}, False), 1)
+    groups = Groups(Places({"pids": str(tmp_path)}, False), 1, Removals())
     groups.take(1234, moved=True)
     assert (home / "cgroup.procs").read_text() == ""
     wrote = []
@@ -73,6 +75,33 @@ def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) 
         (home / "pids.max").write_text("")
         groups.end()
     assert wrote == ["11", "", "max"]
+
+
+def test_a_group_that_is_busy_goes_as_soon_as_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is not empty stands for it. It is tried again, half as often each time."""
+    clock = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    busy, empty, removals = group(tmp_path / "busy"), tmp_path / "empty", Removals()
+    empty.mkdir()
+    removals.add(str(empty))
+    removals.add(str(tmp_path / "none"))
+    assert removals.wait_for() == math.inf
+    assert not empty.exists()
+    waits = []
+    removals.add(str(busy))
+    for _ in range(14):
+        waits.append(removals.wait_for())
+        removals.on_time()
+        assert removals.wait_for() == waits[-1], "it is not time yet"
+        clock += waits[-1]
+        removals.on_time()
+    assert waits == pytest.approx([min(Removals.FIRST * 2**n, Removals.LONGEST) for n in range(14)])
+    for file in busy.iterdir():
+        file.unlink()
+    clock += 60
+    removals.on_time()
+    assert not busy.exists()
+    assert removals.wait_for() == math.inf
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make cgroups")
@@ -125,7 +154,7 @@ def test_of_the_kernels_version_2_a_unit_gives_parts_all_limits() -> None:
                 )
                 places = cgroup.unified_at(str(base))
                 assert set(places.folders) >= {"memory", "cpu", "pids"}
-                groups = Groups(places, 1)
+                groups = Groups(places, 1, Removals())
                 groups.take(shepherd.pid)
                 groups.begin("u", limits)
                 part = base / "lava-u"

@@ -16,7 +16,7 @@ import pytest
 
 from agent.starter.protocol.part import CgroupLimits, DeviceRule
 from agent.starter.system import cgroup, devices
-from agent.starter.system.cgroup import Groups, Places
+from agent.starter.system.cgroup import Groups, Places, Removals
 
 NUMBERS = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "tty": (5, 0)}
 TRY = """
@@ -47,7 +47,7 @@ def files(tmp_path: Path) -> list[str]:
 def opened(files: list[str], places: Places, *rules: DeviceRule) -> list[str]:
     """What a process says that is in the group of a part with these rules; then the group is gone."""
     with subprocess.Popen([sys.executable, "-ISc", TRY, *files], stdin=-1, stdout=-1, text=True) as process:
-        groups = Groups(places, 1)
+        groups = Groups(places, 1, Removals())
         groups.take(process.pid)
         groups.begin(f"test-{os.getpid()}", CgroupLimits(devices=rules))
         out, _ = process.communicate("x")
@@ -96,7 +96,7 @@ def test_of_version_2_no_process_is_moved_for_rules_that_come_and_go(places: Pla
 
     no, yes = "Operation not permitted", "opens"
     with subprocess.Popen(["/bin/sleep", "1000"]) as shepherd:
-        groups = Groups(places, 2)
+        groups = Groups(places, 2, Removals())
         try:
             groups.take(shepherd.pid)
             where, wrote = Path(f"/proc/{shepherd.pid}/cgroup").read_text(), len(os.listdir("/proc/self/fd"))
