@@ -155,7 +155,7 @@ def load(path: str = LIBRARY) -> str:
         if _sources(os.path.dirname(path)) not in made:
             return f"{path}: made from other sources than those beside it"
         library = _loaded(made)
-        library.lava_shepherd.restype = library.lava_forks.restype = ctypes.c_void_p
+        library.lava_shepherd.restype = ctypes.c_void_p
         library.lava_run.restype = library.lava_start_ranks.restype = None
         if not library.lava_works():
             return "vfork is done by fork here"
@@ -222,16 +222,20 @@ def forks(control: int, first: int, oom_score: int) -> tuple[NativeParts, Handed
     """
     library = _Loaded.library
     assert library is not None
+    # Python does not know that native code forks: it is told, and its lock stays held as around a fork of its own
+    lava_forks = ctypes.PyDLL(None, handle=library._handle).lava_forks
+    lava_forks.restype = ctypes.c_void_p
     handed = _Handed()
     start, size = kernel.title_area()
-    made = library.lava_forks(
+    ctypes.pythonapi.PyOS_BeforeFork()
+    made = lava_forks(
         *map(ctypes.c_int, (control, first, oom_score, apart.has_own_keyring(), NO_FILE)),
         ctypes.c_void_p(start),
         ctypes.c_size_t(size),
         ctypes.c_longlong(rlimits.open_files()),
         ctypes.byref(handed),
     )
-    ctypes.pythonapi.PyOS_AfterFork_Child()  # native code has forked, Python does not know
+    ctypes.pythonapi.PyOS_AfterFork_Child()
     native = NativeParts(library, made)
     return native, handed.read()
 
