@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +23,17 @@ from proto.revoked import FILE
 
 AUTHORITY_DAYS, MEMBER_DAYS = 3650, 825
 MASTER, ISSUED = "master", "issued"
+_USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
 Authority = tuple[ec.EllipticCurvePrivateKey, str]
 """Its key and name."""
 
@@ -69,9 +81,20 @@ def _authority(folder: Path, cluster: str) -> Authority:
         return key, str(made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(issuer, issuer, key, AUTHORITY_DAYS)
-    certificate = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True).sign(key, hashes.SHA256())
-    _keep(folder, "ca", key, certificate)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    _keep(folder, "ca", key, _signed(builder, key, key, ("key_cert_sign", "crl_sign")))
     return key, issuer
+
+
+def _signed(
+    builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signing: ec.EllipticCurvePrivateKey, uses: Collection[str]
+) -> x509.Certificate:
+    """With what RFC 5280 asks of every certificate, which Python 3.13 and later look for: whose keys these are, and ``uses``."""
+    usage = x509.KeyUsage(**dict.fromkeys(_USES, False) | dict.fromkeys(uses, True))
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    builder = builder.add_extension(authority, critical=False).add_extension(usage, critical=True)
+    return builder.sign(signing, hashes.SHA256())
 
 
 def _names(addresses: list[str]) -> x509.SubjectAlternativeName:
@@ -152,7 +175,7 @@ def _issue(folder: Path, authority: Authority, name: str, addresses: x509.Subjec
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=True)
     builder = builder.add_extension(addresses, critical=False)
-    certificate = builder.sign(signing, hashes.SHA256())
+    certificate = _signed(builder, key, signing, ("digital_signature",))
     with (folder / ISSUED).open("a") as file:
         file.write(f"{certificate.serial_number:x} {name}\n")
     _keep(folder, name, key, certificate)

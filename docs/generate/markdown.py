@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
 
 def cell(text: str) -> str:
     """Plain words in a cell of a table: what Markdown would read as something else is escaped."""
-    return text.replace("\\", "\\\\").replace("<", "\\<").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
+    text = re.sub(r"\s*\n\s*", " ", text)
+    return text.replace("\\", "\\\\").replace("<", "\\<").replace("|", "\\|").replace("*", "\\*")
 
 
 def code(text: str) -> str:

@@ -94,7 +94,7 @@ class Line:
 
     def least(self, first: int) -> int:
         """No job from this place on has a smaller amount."""
-        return int(self.amounts[first : self.end].min()) if first < self.end else NONE
+        return int(np.min(self.amounts[first : self.end])) if first < self.end else NONE
 
     def renew(self) -> None:
         """Places may be others from now on."""

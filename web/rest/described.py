@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -69,12 +70,15 @@ COMMON = {
 
 
 def describe(schemas: Mapping[str, object]) -> None:
-    """Give each property of these schemas its text."""
+    """Give each property of these schemas its text; that of a class is as Python 3.13 and later have it, without a margin."""
     texts = {name: found for module in MODULES for name, found in _texts(module)}
     for name, schema in schemas.items():
+        if not isinstance(schema, dict):
+            continue
+        if about := schema.get("description"):
+            schema["description"] = inspect.cleandoc(about)
         known = texts.get(name, {})
-        properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
-        for field, one in properties.items():
+        for field, one in schema.get("properties", {}).items():
             if text := known.get(field) or COMMON.get(field):
                 one["description"] = text
 

@@ -166,7 +166,7 @@ def select_mask(state: CycleState, columns: Columns, expr: Expr, local: str) -> 
     kind = expr[0]
     if kind in ("and", "or"):
         masks = [select_mask(state, columns, part, local) for part in expr[1:]]
-        return np.asarray(np.logical_and.reduce(masks) if kind == "and" else np.logical_or.reduce(masks))
+        return np.asarray(np.all(masks, axis=0) if kind == "and" else np.any(masks, axis=0))
     if kind == "not":
         return ~select_mask(state, columns, expr[1], local)
     if kind in COMPARE and expr[1][0] == "name" and expr[2][0] == "num":

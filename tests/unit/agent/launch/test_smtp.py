@@ -51,7 +51,8 @@ def test_a_message_is_sent() -> None:
     server = Server()
     assert run(server.address, b"To: ann@x\nSubject: Job 1\n\nwell\n.\n").returncode == 0
     heard = server.end()
-    assert [line for line in heard if line.startswith("rcpt")] == ["rcpt TO:<ann@x>", "rcpt TO:<bob@x>"]
+    # Python 3.13 writes all of it small
+    assert [line.lower() for line in heard if line.startswith("rcpt")] == ["rcpt to:<ann@x>", "rcpt to:<bob@x>"]
     assert heard[heard.index("data") + 1 :][:5] == ["To: ann@x", "Subject: Job 1", "", "well", ".."]
 
 

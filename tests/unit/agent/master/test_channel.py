@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import hashes
 
 from agent.launch.site import Site
 from agent.master.channel import NotMaster, connect
@@ -113,6 +116,22 @@ def test_a_master_whose_certificate_was_revoked_is_none(tmp_path: Path) -> None:
     # a list that is not the authority's changes nothing
     (tmp_path / "ca.crl").write_text("x")
     assert "is revoked" in _greeting(FakeMaster(tls=former), site)
+
+
+def test_certificates_of_earlier_versions_are_good_on_python_3_13(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They identify no keys, which its default context looks for."""
+    known = ssl.create_default_context
+
+    def strict(**given: Any) -> ssl.SSLContext:
+        context = known(**given)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    monkeypatch.setattr(certs, "_signed", lambda builder, key, signing, uses: builder.sign(signing, hashes.SHA256()))
+    certs.make(tmp_path, "c1", ["127.0.0.1"], ["h1", "h2"])
+    certs.revoke(tmp_path, "c1", ["h2"])
+    assert _greeting(FakeMaster(tls=tmp_path), _site(tmp_path, LAVA_TLS_DIR=str(tmp_path))) == ""
 
 
 def test_who_shows_a_good_certificate_first_and_is_another_then_hears_nothing(tmp_path: Path) -> None:

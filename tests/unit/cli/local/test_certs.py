@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import ssl
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,15 @@ def _revoked(folder: Path) -> set[int]:
     return {entry.serial_number for entry in x509.load_pem_x509_crl((folder / "ca.crl").read_bytes())}
 
 
+def _strict(folder: Path, name: str, protocol: ssl._SSLMethod) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
+    context.load_verify_locations(folder / "ca.crt")
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    return context
+
+
 @pytest.mark.parametrize(
     ("name", "role", "use"),
     [("master", "master", ExtendedKeyUsageOID.SERVER_AUTH), ("a", "agent:a", ExtendedKeyUsageOID.CLIENT_AUTH)],
@@ -39,6 +50,18 @@ def test_a_certificate_is_for_one_role(folder: Path, name: str, role: str, use: 
     assert found.extensions.get_extension_for_class(x509.ExtendedKeyUsage).critical
     assert not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     found.verify_directly_issued_by(_read(folder, "ca"))
+
+
+def test_masters_and_hosts_know_each_other_by_the_strictest_check(folder: Path) -> None:
+    """That of Python 3.13 and later: keys are identified, and have the uses that certificates say."""
+    one, other = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = _strict(folder, "master", ssl.PROTOCOL_TLS_SERVER).wrap_bio(one, other, server_side=True)
+    client = _strict(folder, "a", ssl.PROTOCOL_TLS_CLIENT).wrap_bio(other, one, server_hostname="m.example.org")
+    for side in (client, server, client, server):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    names = [(side.getpeercert() or {}).get("subject") for side in (server, client)]
+    assert names == [((("commonName", "agent:a"),),), ((("commonName", "master"),),)]
 
 
 def test_what_is_there_is_not_made_again(folder: Path) -> None:

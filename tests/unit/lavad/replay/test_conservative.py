@@ -122,7 +122,7 @@ def test_what_there_was_no_room_for(known: list[tuple[int, int]], amount: int, d
         if not short.has(least, shortest):
             short.add(least, shortest)
     assert short.has(amount, duration) == any(least <= amount and shortest <= duration for least, shortest in known)
-    many = short.among(np.asarray([amount]), np.asarray([float(duration)]))
+    many = short.among(np.asarray([amount], np.int64), np.asarray([float(duration)]))
     assert many.tolist() == [short.has(amount, duration)]
     assert not Short().has(amount, math.inf)
 

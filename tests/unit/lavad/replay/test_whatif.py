@@ -115,10 +115,11 @@ def test_faults_are_one_line(words: list[str], said: str, capsys: pytest.Capture
     assert (status, out, err) == (1, "", said)
 
 
-def test_a_picture_that_cannot_be_written(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_that_cannot_be_written(trace: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The file and why."""
-    assert main(["--trace", trace, "--plot", "/nowhere/x.svg"]) == 1
-    assert capsys.readouterr().err == "lava whatif: /nowhere/x.svg: cannot write the plot: No such file or directory\n"
+    picture = tmp_path / "nowhere" / "x.svg"
+    assert main(["--trace", trace, "--plot", str(picture)]) == 1
+    assert capsys.readouterr().err == f"lava whatif: {picture}: cannot write the plot: No such file or directory\n"
 
 
 def test_the_command(trace: str) -> None:
