@@ -115,7 +115,8 @@ def says_yes(context: Context, end: str = "\n") -> bool:
 def show(context: Context, daemon: str, host: str = "") -> int:
     """`badmin showconf`: programs skip its first line and split the others at ` = `. Every ``host`` has the cluster's files."""
     loaded = load_site(context)
-    if host not in ("", "all", *(row.name for row in loaded.config.hosts)):
+    known = ("", "all", *(row.name for row in loaded.config.hosts))
+    if host not in known and loaded.config.default_host is None:  # else hosts may join that no file names
         raise Fail(f"{host}: Bad host name, host group name or cluster name")
     from config.write.showconf import showconf
 

@@ -12,7 +12,11 @@ from collections.abc import Callable
 
 from cli.jobs.model import JobFile
 
-_SECRET = re.compile(r"(?i)(secret|passw(or)?d|passphrase|token|credential|(access|api|private)_?key)(?!.*(file|path|dir|_id)$)")
+_SECRET = re.compile(
+    r"(?i)(secret|passw(or)?d|passphrase|token(?!s|i[sz])|(?<!application_)credential|(access|api|private)_?key)"
+    r"(?!.*(file|path|dir|_id|_name|_ur[il])$)"
+)
+"""The tokens of language models are none, and GOOGLE_APPLICATION_CREDENTIALS is the path of a file."""
 _LAUNCHED = ("mpi", "mpich", "intelmpi", "volcano")
 
 

@@ -9,7 +9,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from agent.starter.protocol.reports import End, Lost, PartState
@@ -20,6 +20,8 @@ LOST_REASON = "the starter was restarted"
 PATIENCE = 10.0
 LONGEST_LOOK = 4.0
 """Seconds in which all environments can be read, unless one cannot."""
+PATIENCE_WITH_CHILD = 1.0
+"""Seconds for the children that read them to end, once they are killed."""
 
 
 def clear(former: FormerState, boot: str, host: str, fenced: bool) -> None:
@@ -56,7 +58,7 @@ def _kill_what_is_left(shepherds: list[RecordedShepherd], marks: set[bytes], hos
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         alive = [shepherd for shepherd in shepherds if _alive(shepherd)]
-        marked = found_by_child(partial(_marked, marks, host, uids)) if marks else {}
+        marked = _all_marked(marks, host, uids) if marks else {}
         if not alive and not marked:
             return
         # Shepherds are stopped first and killed last: while they live, init does not inherit their processes.
@@ -74,34 +76,63 @@ def _left(shepherds: set[int], marked: dict[int, int]) -> set[int]:
     return (proctree.below([*shepherds, *still]) | still) - shepherds - {os.getpid()}
 
 
-def _marked(marks: set[bytes], host: str, uids: set[int]) -> dict[int, int]:
-    """The living processes with these marks, and their start times."""
-    found = proctree.having_in_environment(marks, host, uids)
-    return {pid: start for pid, start in found.items() if not proctree.is_dead(pid)}
+def _all_marked(marks: set[bytes], host: str, uids: set[int]) -> dict[int, int]:
+    """The living processes of these users with these marks, and their start times."""
+    return found_by_children([partial(_marked, marks, host, pids) for pids in proctree.of_users(uids).values()])
 
 
-def found_by_child(find: Callable[[], dict[int, int]]) -> dict[int, int]:
-    """What ``find`` returns in a child: a process of a user can make who reads of it wait for ever. After LONGEST_LOOK what it
-    has told until then."""
+def _marked(marks: set[bytes], host: str, pids: Iterable[int]) -> Iterator[tuple[int, int]]:
+    return (one for one in proctree.having_in_environment(marks, host, pids) if not proctree.is_dead(one[0]))
+
+
+def found_by_children(finds: Iterable[Callable[[], Iterable[tuple[int, int]]]], longest: float = LONGEST_LOOK) -> dict[int, int]:
+    """What ``finds`` tell, each in a child of its own, as a process of a user can make who reads of it wait for ever: then what
+    was told within ``longest`` seconds counts, and the others, of other users, have told all.
+    """
+    children: dict[int, int] = {}
+    said: dict[int, bytes] = {}
+    poll = select.poll()
+    try:
+        for find in finds:
+            read_end, pid = _begin(find)
+            children[read_end], said[read_end] = pid, b""
+            poll.register(read_end, select.POLLIN)
+        deadline, waits = time.monotonic() + longest, set(children)
+        while waits and (left := deadline - time.monotonic()) > 0:
+            for read_end, _ in poll.poll(left * 1000):
+                said[read_end] += (more := os.read(read_end, 1 << 16))
+                if not more:
+                    poll.unregister(read_end)
+                    waits.remove(read_end)
+                    os.waitpid(children.pop(read_end), 0)
+                    os.close(read_end)
+    finally:
+        for read_end, pid in children.items():
+            os.close(read_end)
+            os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + PATIENCE_WITH_CHILD
+        for pid in children.values():  # one that cannot be killed yet is reaped later, as what dead shepherds leave
+            while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < until:
+                time.sleep(0.001)
+    whole = [one[: one.rfind(b"\n") + 1] for one in said.values()]  # not the beginning of a number
+    return {int(pid): int(start) for one in whole for pid, start in map(bytes.split, one.splitlines())}
+
+
+def _begin(find: Callable[[], Iterable[tuple[int, int]]]) -> tuple[int, int]:
+    """Begin to look in a child; where it tells what it finds, and its pid."""
     read_end, write_end = os.pipe2(os.O_CLOEXEC)
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os.close(read_end)
+        os.close(write_end)
+        raise
     if pid == 0:
         try:
             os.close(read_end)
-            for one, start in find().items():
+            for one, start in find():
                 os.write(write_end, b"%d %d\n" % (one, start))
         finally:
             os._exit(0)
     os.close(write_end)
-    said, deadline = b"", time.monotonic() + LONGEST_LOOK
-    try:
-        while select.select([read_end], [], [], max(0.0, deadline - time.monotonic()))[0] and (
-            more := os.read(read_end, 1 << 16)
-        ):
-            said += more
-    finally:
-        os.close(read_end)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0 if time.monotonic() < deadline else os.WNOHANG)
-    whole = said[: said.rfind(b"\n") + 1]  # not the beginning of a number
-    return {int(one): int(start) for one, start in map(bytes.split, whole.splitlines())}
+    return read_end, pid

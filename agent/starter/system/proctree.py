@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 
 DO_NOT_KNOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors that say nothing about the process that was looked for."""
@@ -269,20 +269,24 @@ def signal_groups(pids: Iterable[int], sig: int) -> None:
             continue
 
 
-def having_in_environment(marks: set[bytes], host: str, uids: set[int]) -> dict[int, int]:
-    """Processes of these users that the starter of ``host`` started with one of ``marks`` (``NAME=value``) in their environment,
-    with their start times. May wait for ever for a process whose memory is a file of a server that does not answer.
+def of_users(uids: Set[int]) -> dict[int, list[int]]:
+    """The processes of each of these users who has any, without this one."""
+    found: dict[int, list[int]] = {}
+    for pid in all_pids():
+        if pid != os.getpid() and (uid := user_of(pid)) in uids:
+            found.setdefault(uid, []).append(pid)
+    return found
+
+
+def having_in_environment(marks: set[bytes], host: str, pids: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Those of ``pids`` that the starter of ``host`` started with one of ``marks`` (``NAME=value``) in their environment, and
+    their start times. May wait for ever for a process whose memory is a file of a server that does not answer.
 
     Several hosts may be simulated on one machine, and those of a job share its marks: LAVA_HOST tells them apart.
     """
     here = os.fsencode(f"LAVA_HOST={host}")
-    own = os.getpid()
-    found: dict[int, int] = {}
-    for pid in all_pids():
-        if pid == own or user_of(pid) not in uids:
-            continue
+    for pid in pids:
         start = starttime(pid)  # before its environment: later it may be that of another process with this number
         env = _read(f"/proc/{pid}/environ").split(b"\0")
         if not marks.isdisjoint(env) and (here in env or not any(word.startswith(b"LAVA_HOST=") for word in env)):
-            found[pid] = start
-    return found
+            yield pid, start

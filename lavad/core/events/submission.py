@@ -86,7 +86,11 @@ class ElementsHeld(JobEvent, frozen=True):
 def _elements_held(cluster: Cluster, event: ElementsHeld) -> None:
     array = array_of(cluster, event.key)
     elements = array.pending.intersect(event.elements)
-    array = replace(array, pending=array.pending.minus(elements), held=array.held.union(elements), stopper=event.by)
+    owner = cluster.specs.rows[array.spec].user
+    # an owner who holds more elements does not get those that an administrator holds
+    stays = bool(array.held) and event.by == owner and array.stopper not in ("", owner)
+    stopper = array.stopper if stays else event.by
+    array = replace(array, pending=array.pending.minus(elements), held=array.held.union(elements), stopper=stopper)
     cluster.arrays.put(array.job, array)
 
 

@@ -9,6 +9,8 @@ import re
 
 import msgspec
 
+from lavad.core.lang.job_names import one_line
+
 NEWEST = 5
 """Jobs of a program whose largest need counts: an old large one is forgotten."""
 KEPT = 100
@@ -75,6 +77,7 @@ def program_of(app: str, name: str) -> str:
     Of an interpreter it is the script, or the beginning of the text that it is given with -c or -e. The index of an array element
     and a number at the end do not count.
     """
+    name = one_line(name)  # as a job is called by its command
     if script := _SCRIPT.match(name):
         return f"{app}:{script[1]}"[:LONGEST] if app else script[1][:LONGEST]
     line = next((line for line in re.split(r"[;\n]", name.partition("[")[0]) if line.strip() and line.strip()[0] != "#"), name)

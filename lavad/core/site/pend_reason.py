@@ -153,6 +153,7 @@ class PendReason(IntEnum):
     JOB_DEADLOCK = 9017, "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold"
 
 
+NEVER_ENOUGH_SLOTS = (PendReason.NEVER_SLOTS, PendReason.NEVER_HOST_SLOTS, PendReason.NEVER_SLOTS_BY_CPU)
 NEVER_GPU = (
     PendReason.NEVER_GPUS,
     PendReason.NEVER_GPU_MODEL,

@@ -17,16 +17,14 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import HostState
 from lavad.core.site.host import Host
 from lavad.core.site.host_names import preferences
-from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RESOURCE, PendReason, text
+from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, NEVER_GPU, NEVER_RESOURCE, PendReason, text
 from lavad.queries.explain import table
 from lavad.queries.facts import hostfacts
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, err, out
 
 _R = PendReason
-_NEVER = frozenset(
-    (_R.NEVER_SLOTS, _R.NO_SUITABLE_HOST, _R.NEVER_HOST_SLOTS, _R.NEVER_CPUS, _R.QUE_GONE, _R.HOST_NO_RSVID, *NEVER_GPU)
-)
+_NEVER = frozenset((*NEVER_ENOUGH_SLOTS, *NEVER_GPU, _R.NO_SUITABLE_HOST, _R.NEVER_CPUS, _R.QUE_GONE, _R.HOST_NO_RSVID))
 _NAMED = 6
 """Hosts, GPUs and jobs that a line names."""
 _LEAST_TMP = 0.02

@@ -22,14 +22,12 @@ from lavad.core.rules import ownership
 from lavad.core.rules.gpu_counts import slots_with_gpus
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.rules.ownership import GPUS, SLOTS, Resource
-from lavad.core.site.pend_reason import NEVER_GPU, NEVER_RESOURCE, PendReason
+from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, NEVER_GPU, NEVER_RESOURCE, PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 
 _NEVER = (
-    PendReason.NEVER_SLOTS,
-    PendReason.NEVER_HOST_SLOTS,
-    PendReason.NEVER_SLOTS_BY_CPU,
+    *NEVER_ENOUGH_SLOTS,
     PendReason.NO_SUITABLE_HOST,
     *NEVER_GPU,
     PendReason.NEVER_CPUS,

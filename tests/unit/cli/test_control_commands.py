@@ -354,11 +354,11 @@ def test_showconf_has_an_equal_sign_on_each_line_but_the_first(caller: Caller):
 
 
 def test_showconf_of_a_host_names_it_and_refuses_one_that_is_not_there(caller: Caller):
-    from config.read.load import load
-
-    hosts = [row.name for row in load(str(caller.folder)).config.hosts]
-    for host in hosts:
+    """Where hosts may join that no file names, any may be there."""
+    for host in ("h1", "joined"):
         assert caller.run("badmin", "showconf", "sbd", host).out.splitlines()[0].endswith(f" on {host}")
+    (caller.folder / "lsf.cluster.c").write_text("Begin Host\nHOSTNAME model type server\nh1 ! ! 1\nEnd Host\n")
+    assert caller.run("badmin", "showconf", "sbd", "h1").out.splitlines()[0].endswith(" on h1")
     ran = caller.run("badmin", "showconf", "sbd", "nosuch")
     assert (ran.status, ran.out, ran.err) == (255, "", "nosuch: Bad host name, host group name or cluster name\n")
 

@@ -74,9 +74,9 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
-        if _stops(cluster, array, ask.signal):
+        if not ask.now and _stops(cluster, array, ask.signal):
             return _stop_elements(cluster, array, elements, caller, ask.reason, now)
-        if ask.signal == _CONT:
+        if not ask.now and ask.signal == _CONT:
             return _resume_elements(cluster, array, elements, caller, ask.reason, now)
         if ask.signal not in _ENDING or (ask.done and not ask.now and not ask.signal):
             return NOT_STARTED

@@ -18,6 +18,12 @@ def test_secrets_that_stand_in_a_file_are_told_of(name: str) -> None:
     assert written_secrets(JobFile(env={name: ""}, roles=[])) == []
 
 
-@pytest.mark.parametrize("name", ["TOKEN_FILE", "AWS_SECRET_KEY_ID", "GOOGLE_CREDENTIALS_PATH", "KEYBOARD", "SORT_KEY", "PATH"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("TOKEN_FILE", "AWS_SECRET_KEY_ID", "GOOGLE_CREDENTIALS_PATH", "KEYBOARD", "SORT_KEY", "PATH"),
+        *("TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKENIZER", "GOOGLE_APPLICATION_CREDENTIALS", "SECRET_NAME", "TOKEN_URL"),
+    ],
+)
 def test_names_that_only_look_like_it(name: str) -> None:
     assert written_secrets(JobFile(env={name: "value"})) == []

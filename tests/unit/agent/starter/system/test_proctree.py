@@ -104,12 +104,15 @@ def test_environments_are_read_of_the_users_that_are_asked_for() -> None:
     mark = f"LAVA_ATTEMPT=test-{os.getpid()}"
     with subprocess.Popen(["env", "-i", mark, "LAVA_HOST=h1", "/bin/sleep", "100"]) as process:
         found = {mark.encode()}
-        wait_until(lambda: process.pid in proctree.having_in_environment(found, "h1", {os.getuid()}), 20, "its environment")
-        there = proctree.having_in_environment(found, "h1", {os.getuid()})
-        assert there[process.pid] == proctree.starttime(process.pid)
-        assert process.pid not in proctree.having_in_environment(found, "h2", {os.getuid()})
-        assert proctree.having_in_environment(found, "h1", {os.getuid() + 1}) == {}
-        assert proctree.having_in_environment({b"LAVA_ATTEMPT=other"}, "h1", {os.getuid()}) == {}
+        own = proctree.of_users({os.getuid(), os.getuid() + 1})
+        assert own.keys() == {os.getuid()}
+        assert os.getpid() not in own[os.getuid()]
+        own_pids = own[os.getuid()]
+        wait_until(lambda: dict(proctree.having_in_environment(found, "h1", own_pids)), 20, "its environment")
+        there = [(process.pid, proctree.starttime(process.pid))]
+        assert list(proctree.having_in_environment(found, "h1", own_pids)) == there
+        assert list(proctree.having_in_environment(found, "h2", own_pids)) == []
+        assert list(proctree.having_in_environment({b"LAVA_ATTEMPT=other"}, "h1", own_pids)) == []
         process.kill()
 
 

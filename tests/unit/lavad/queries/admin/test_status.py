@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.job.depend import NEVER
 from lavad.core.plan.volatile import WhyClass
-from lavad.core.site.pend_reason import PendReason
+from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, PendReason
 from tests.support.worlds.query_cluster import QueryCluster, at
 
 
@@ -64,6 +65,14 @@ def test_what_the_master_knows_is_told_with_what_to_do() -> None:
         "Something else",
         "  What to do: the log of lavad says more",
     ]
+
+
+@pytest.mark.parametrize("reason", NEVER_ENOUGH_SLOTS)
+def test_too_few_slots_of_whatever_kind_are_told_of(reason: PendReason) -> None:
+    c = QueryCluster()
+    c.submit(1, slots=900, max_slots=900)
+    c.soft.why[c.cluster.jobs.rows[1].spec] = WhyClass(((int(reason), 0, ()),))
+    assert said(c)[0].startswith("1 waiting job can never start (")
 
 
 def test_jobs_that_can_never_start_are_counted_by_reason() -> None:

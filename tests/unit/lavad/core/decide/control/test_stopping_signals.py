@@ -75,5 +75,18 @@ def test_an_administrator_stops_elements_that_their_owner_has_stopped(bench: Ben
     job = int(bench.bsub(J="a[1-4]")["job"])
     bench.asked(control.stop, Stop(jobs=ids(f"{job}[2-3]")))
     bench.asked(control.stop, Stop(jobs=ids(f"{job}[2-3]")), ADMIN)
-    denied = "User permission denied"
-    assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[2-3]"))) == [(f"{job}[{n}]", denied) for n in (2, 3)]
+    denied = [(f"{job}[{n}]", "User permission denied") for n in (2, 3)]
+    assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[2-3]"))) == denied
+    bench.asked(control.stop, Stop(jobs=ids(f"{job}[4]")))
+    assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[2-3]"))) == denied, "who stops more does not get these"
+    bench.asked(control.resume, Resume(jobs=ids(f"{job}")), ADMIN)
+    bench.asked(control.stop, Stop(jobs=ids(f"{job}[4]")))
+    assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[4]"))) == [(f"{job}[4]", "")]
+
+
+@pytest.mark.parametrize("signal", [18, 19])
+def test_bkill_r_never_stops_or_resumes(bench: Bench, signal: int) -> None:
+    job, key = int(bench.bsub(J="a[1-4]")["job"]), bench.placed("PEND")
+    asked = Kill(jobs=ids(key, f"{job}[2]"), signal=signal, now=True)
+    assert {why for _, why in bench.asked(control.kill, asked)} == {"Job has not started yet"}
+    assert not bench.cluster.arrays.rows[job].held

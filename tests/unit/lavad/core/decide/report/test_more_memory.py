@@ -14,6 +14,7 @@ from lavad.core.decide.submit.alike import Alike
 from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.memory import KEPT, Learnt, learn, limit_for, program_of
 from lavad.core.lang.asks import Kill, Refused, Select, Submit
+from lavad.core.lang.job_names import name_of_command
 from lavad.core.lang.states import JobState, TermReason
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
@@ -135,6 +136,12 @@ def test_one_that_was_killed_or_failed_teaches_nothing(large: Bench) -> None:
 def test_a_plain_limit_ends_a_job(large: Bench) -> None:
     key = running(large, M="1G", r=True)
     assert dies(large, key) == ["JobFinished"]
+
+
+@pytest.mark.parametrize("command", ["python -c 'import a\na.run()'", "sh -c '\nx 3\n'\n", "\nsh -c 'x'"])
+def test_a_program_of_several_lines_is_known_again(command: str) -> None:
+    """A job without a name is called by its command, on one line."""
+    assert program_of("", command) == program_of("", name_of_command(command))
 
 
 def test_a_program_is_known_by_what_runs() -> None:
