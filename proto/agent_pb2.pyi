@@ -1033,12 +1033,14 @@ class Ports(_message.Message):
     def __init__(self, ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Kill(_message.Message):
-    __slots__ = ("leaves", "grace")
+    __slots__ = ("leaves", "grace", "why")
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     GRACE_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     leaves: bool
     grace: float
-    def __init__(self, leaves: _Optional[bool] = ..., grace: _Optional[float] = ...) -> None: ...
+    why: str
+    def __init__(self, leaves: _Optional[bool] = ..., grace: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Hosts(_message.Message):
     __slots__ = ("hosts", "number", "grow", "changed", "command")

@@ -86,6 +86,7 @@ class Entry:
         "cwd",
         "dropped",
         "end",
+        "ended_for",
         "endpoint",
         "gpu_end",
         "gpus",
@@ -133,7 +134,8 @@ class Entry:
         """Where the user of an interactive part attaches."""
         self.started_at = 0.0
         self.end: End | None = None
-        self.lost = self.limit = ""
+        self.lost = self.limit = self.ended_for = ""
+        """``ended_for``: what befell another host of the job, for which the master ended it here."""
         self.gpu_end = _NO_GPU_END
         self.use = _NO_USE
         self.noted = _NOTHING_NOTED

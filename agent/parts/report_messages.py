@@ -141,8 +141,8 @@ def story(entry: Entry, end: End, host: str) -> Story:
     assert text is not None
     assert entry.made is not None
     first = end.first
-    why = f"rank {first.rank}: {first.reason or 'failed'}" if first else ""
-    if first and text.roles:
+    why = f"rank {first.rank}: {first.reason or 'failed'}" if first else entry.ended_for if end.status else ""
+    if first and (text.roles or first.rank < 0):
         why = first.reason or "failed"
     if end.lease:
         why = "the master was not heard for the lease of the job"

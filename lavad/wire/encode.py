@@ -296,7 +296,7 @@ def _alike(
 
 def kill(order: KillOrder) -> OrderMessage:
     """The order to end all of a part."""
-    return _named(order) + pb.Order(kill=pb.Kill(leaves=order.leaves, grace=order.grace)).SerializeToString()
+    return _named(order) + pb.Order(kill=pb.Kill(leaves=order.leaves, grace=order.grace, why=order.why)).SerializeToString()
 
 
 def copy_to(effect: eff.CopyTo, record: Holder) -> OrderMessage:

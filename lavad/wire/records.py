@@ -98,6 +98,8 @@ class KillOrder(msgspec.Struct, frozen=True, gc=False):
     uid: str
     leaves: bool = False
     grace: float = 0.0
+    why: str = ""
+    """What befell another host of the job."""
 
 
 class Holder(msgspec.Struct, frozen=True):

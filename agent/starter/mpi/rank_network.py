@@ -209,6 +209,7 @@ class LeafRankNetwork:
         self._network = network
         self._on_event = on_event
         self._first_host = "the first host"
+        self._is_joined = False
         self._join_by: float | None = None
         self._done_at: float | None = None
         self._acknowledged = False
@@ -281,7 +282,7 @@ class LeafRankNetwork:
 
     def _on_join(self) -> None:
         if self._join_by is not None:
-            self._join_by = None
+            self._join_by, self._is_joined = None, True
             self._on_event(Linked())
 
     def _on_message(self, message: Json) -> None:
@@ -300,7 +301,12 @@ class LeafRankNetwork:
         self._join_by = None
         self._is_lost = True
         if not self._acknowledged and self._done_at is None:
-            self._on_event(Failed(FirstFailure(-1, 255 << 8, f"link to {self._first_host} lost: {why}")))
+            lost = (
+                f"link to {self._first_host} lost"
+                if self._is_joined
+                else f"the job's first host cannot be reached at {self._first_host}"
+            )
+            self._on_event(Failed(FirstFailure(-1, 255 << 8, f"{lost}: {why}")))
         self._on_event(PeerOver())
 
 

@@ -115,7 +115,8 @@ class PartResources:
         try:
             return open_network(link, self._watch, self._host)
         except OSError as e:
-            raise Refused("bad", f"link of {self._spec.title}: {e.strerror or e}") from None
+            where = f"{link.bind}, the address of host {self._host}" if link.bind else f"127.0.0.1 of host {self._host}"
+            raise Refused("bad", f"the job's other hosts cannot be listened for at {where}: {e.strerror or e}") from None
 
     def _serve_ranks(self, asked: PortsSpec, number: int) -> Rendezvous:
         assert self._ports is not None

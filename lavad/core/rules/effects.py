@@ -5,6 +5,7 @@ Effects are idempotent: by (key, attempt, uid, number of the pending signal) an 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TypedDict
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint, parse_endpoint
-from lavad.core.job.job import Attempt, Job, Part, PendingSignal, TaskRun
+from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal, TaskRun
 from lavad.core.job.resize import in_use, must_notify, uid_of
 from lavad.core.job.roles import startable
 from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
@@ -56,9 +57,13 @@ class ReleasePart(Effect, frozen=True):
 
 
 class KillPart(Effect, frozen=True):
-    """End the part now: its gang has ended, or it must not exist. ``leaves``: the gang continues without it."""
+    """End the part now: its gang has ended, or it must not exist. ``leaves``: the gang continues without it.
+
+    ``why``: what befell another host of it, for the first host, which reports to the user.
+    """
 
     leaves: bool = False
+    why: str = ""
 
 
 class StartTask(Effect, frozen=True):
@@ -179,7 +184,7 @@ def _part_effects(
     if part.leaving:
         return [] if part.end is not None else [KillPart(leaves=True, **name)]
     if _must_end(run, part, place):
-        return [KillPart(**name)]
+        return [KillPart(why=_why_of(run, place), **name)]
     due: list[Effect] = []
     if part.state is PartState.OFFERED:
         due.append(StartPart(two_phase=len(run.parts) > 1 or run.elastic, **name))
@@ -251,6 +256,24 @@ def _must_end(run: Attempt, part: Part, place: int) -> bool:
         return place > 0
     # success of a part other than the first does not end the others: the first part has the verdict
     return bool(run.verdict.status or run.verdict.lost)
+
+
+def _why_of(run: Attempt, place: int) -> str:
+    """What the first part is ended for, which does not hear of it by the links between the hosts."""
+    verdict = run.verdict
+    if place or verdict is None or run.parts[0].end is not None:
+        return ""
+    return verdict.lost or next((said_by(part) for part in run.parts if part.end is not None and told_apart(part.end)), "")
+
+
+def told_apart(end: End) -> bool:
+    """Whether a part other than the first has failed by itself: for a link that it lost, or never had."""
+    return bool(end.status and end.first_reason) and end.first_rank < 0 and os.WIFEXITED(end.status) and not end.lost
+
+
+def said_by(part: Part) -> str:
+    """What a host that ``told_apart`` says."""
+    return f"host {part.host}: {part.end.first_reason}" if part.end is not None else ""
 
 
 def _tasks_due(job: Job, run: Attempt) -> dict[int, list[tuple[int, TaskRun]]]:

@@ -79,7 +79,7 @@ _CODES: dict[int, tuple[str, str, str]] = {
     255: (
         "Exited with exit code 255",
         "The program ended with -1; or lava could not go on with the job, and then its report says why.",
-        "lava why JOB; read its output",
+        "read its output; bhist -l JOB",
     ),
 }
 

@@ -19,6 +19,7 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, NEVER_TOGETHER, PendReason, about
 from lavad.sched.hosts.candidates import room_mask
 from lavad.sched.hosts.fit import copies, units
+from lavad.sched.hosts.roles import needs_of
 from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
@@ -36,6 +37,15 @@ Reason = tuple[int, int, tuple[str, ...]]
 def main_reason(code: int, now: float) -> WhyClass:
     """A reason that is about no host."""
     return WhyClass(reasons=((int(code), 0, ()),), at=now)
+
+
+def role_reasons(state: CycleState, need: Need, short: Need) -> WhyClass:
+    """Those of the hosts for the role of a job that there is no room for."""
+    found = host_reasons(state, short, get_eligible(state, short))
+    never = why_never_roles(state, need)
+    if not never or not found.reasons or not found.reasons[0][1]:  # the latter: no host can take even one task
+        return found
+    return WhyClass(reasons=((never, 0, ()), *found.reasons), at=state.now)
 
 
 def host_reasons(state: CycleState, need: Need, eligible: Eligibility) -> WhyClass:
@@ -187,16 +197,31 @@ def why_never(state: CycleState, need: Need, eligible: Eligibility) -> int:
 
 def _why_too_few_slots(state: CycleState, need: Need, eligible: Eligibility, by_cpu: bool) -> int:
     """``by_cpu``: a host gives a parallel job no more slots than it has CPUs."""
-    found = eligible.capacity.get((by_cpu, need.ptile))
-    if found is None:
-        offers = [_capacity(state, row.name, by_cpu, need.ptile) for row in _usable(state, need, eligible)]
-        found = eligible.capacity[by_cpu, need.ptile] = (sum(offers), max(offers, default=0))
-    total, most = found
+    total, most = _slots_offered(state, need, eligible, by_cpu, need.ptile)
     if not total:
         return PendReason.NO_SUITABLE_HOST
     if need.one_host and most < need.slots:
         return PendReason.NEVER_HOST_SLOTS
     return PendReason.NEVER_SLOTS if total < need.slots else 0
+
+
+def _slots_offered(state: CycleState, need: Need, eligible: Eligibility, by_cpu: bool, ptile: int) -> tuple[int, int]:
+    """Slots that hosts have when they are empty, up to ``ptile`` on each: (of all together, of the one with most)."""
+    found = eligible.capacity.get((by_cpu, ptile))
+    if found is None:
+        offers = [_capacity(state, row.name, by_cpu, ptile) for row in _usable(state, need, eligible)]
+        found = eligible.capacity[by_cpu, ptile] = (sum(offers), max(offers, default=0))
+    return found
+
+
+def why_never_roles(state: CycleState, need: Need) -> int:
+    """Why even empty hosts have too few slots for the least tasks of a role, or of all together; 0: they have enough."""
+    for role, one in zip(need.spec.roles, needs_of(state, need), strict=True):
+        total, _ = _slots_offered(state, one, get_eligible(state, one), False, role.slots if role.spread else 0)
+        if 0 < total < role.least * role.slots:
+            return PendReason.JOB_NO_SPAN if role.spread else PendReason.NEVER_SLOTS
+    total, _ = _slots_offered(state, need, get_eligible(state, need), False, 0)
+    return PendReason.NEVER_SLOTS if 0 < total < need.slots else 0
 
 
 def _usable(state: CycleState, need: Need, eligible: Eligibility) -> list[Row]:

@@ -129,7 +129,7 @@ def test_a_rank_file_that_cannot_be_refuses_the_part_and_ends_the_gang(two: tupl
     b.order(b.part("bad", "true", tasks=[{"rank": 0, "env": {}, "stdout": {"path": "/no/such/f"}}], label=True))
     assert b.report("bad", "refused")["code"] == "output"
     b.send({"do": "go", "uid": "l", "root": ["127.0.0.1"]})
-    assert "link to 127.0.0.1 lost" in b.end("l")["first"]["reason"]
+    assert "first host cannot be reached at 127.0.0.1" in b.end("l")["first"]["reason"]
     a.send({"do": "kill", "uids": ["r"]})
     a.gone("r")
 
@@ -177,7 +177,7 @@ def test_a_leaf_that_cannot_connect_says_so(two: tuple[Rig, Rig]) -> None:
         closed.bind(("127.0.0.1", 0))
         b.send({"do": "go", "uid": "l", "root": ["127.0.0.1", closed.getsockname()[1]]})
         end = b.end("l")
-    assert "link to 127.0.0.1 lost: Connection refused" in end["first"]["reason"]
+    assert "first host cannot be reached at 127.0.0.1: Connection refused" in end["first"]["reason"]
     a.send({"do": "kill", "uids": ["r"]})
     a.gone("r")
 

@@ -15,6 +15,7 @@ from lavad.core.job.reports import UNSENDABLE
 from lavad.core.job.roles import delay_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, WAITING, HangState, HostState, JobState, PartState, SignalKind, TermReason
+from lavad.core.rules.effects import said_by, told_apart
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
@@ -41,6 +42,7 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     # the last parts first, as hosts report more or less in their order
     if any(part.state not in OVER for part in reversed(run.parts)):
         return []
+    run = _with_cause(run)
     spec = cluster.specs.rows[job.spec]
     rule = exit_rule(cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue), spec)
     again = _again(cluster, job, run, spec, now, end, rule)
@@ -53,6 +55,19 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
         return [*learnt, *more]
     finished = _finish(job, run, now, end, rule)
     return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
+
+
+def _with_cause(run: Attempt) -> Attempt:
+    """Where the first part was only ended as another host had no link to it: what that host says is the verdict."""
+    verdict = run.verdict
+    if verdict is None or verdict.lost or run.judged or not os.WIFSIGNALED(verdict.status):
+        return run
+    if verdict.first_rank >= 0 or verdict.first_reason or verdict.limit is not TermReason.NONE or find_kill(run) is not None:
+        return run
+    for part in run.parts[1:]:
+        if part.end is not None and told_apart(part.end):
+            return replace(run, verdict=replace(verdict, status=part.end.status, first_reason=said_by(part)))
+    return run
 
 
 def find_kill(run: Attempt) -> PendingSignal | None:
@@ -243,7 +258,9 @@ def _cause(verdict: End, killed: PendingSignal | None, run: Attempt, end: End | 
     if verdict.first_rank >= 0 and verdict.status:
         why = verdict.first_reason if run.tasks else f"rank {verdict.first_rank} failed first: {verdict.first_reason}"
         return reason, why
-    return reason, killed.said if killed is not None and reason is killed.reason else ""
+    if killed is not None:
+        return reason, killed.said if reason is killed.reason else ""
+    return reason, verdict.first_reason if verdict.status and reason is TermReason.NONE else ""
 
 
 def _state_of(verdict: End, reason: TermReason, rule: ExitRule) -> JobState:

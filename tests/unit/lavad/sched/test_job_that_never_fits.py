@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from config.model.cluster import HostConfig
+from lavad.core.job.spec import Role
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER, PendReason, text
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -105,3 +106,28 @@ def test_parallel_jobs_are_placed_by_cpus(fields: dict[str, Any], by_slot: bool,
     started = world.step()
     assert list(started) == ([] if reason else [job])
     assert reason is None or world.why(job)[0][0] == reason
+
+
+@pytest.mark.parametrize(
+    ("roles", "never"),
+    [
+        ((Role(name="a", count=3, least=3, slots=4), Role(name="b")), PendReason.NEVER_SLOTS),  # 13 slots, and there are 12
+        ((Role(name="a", count=3, least=3, slots=4),), None),
+        ((Role(name="a", count=20, least=12),), None),
+        ((Role(name="a"), Role(name="b", count=9, least=9, resreq="select[hname!=h1]")), PendReason.NEVER_SLOTS),
+        ((Role(name="a"), Role(name="b", count=8, least=8, resreq="select[hname!=h1]")), None),
+        ((Role(name="a", count=4, least=4, spread=True),), PendReason.JOB_NO_SPAN),
+        ((Role(name="a", count=3, least=3, spread=True),), None),
+    ],
+)
+def test_roles_that_no_hosts_can_ever_hold(roles: tuple[Role, ...], never: PendReason | None) -> None:
+    """Also while other jobs have them all."""
+    world = World()
+    world.hosts("h1", "h2", "h3", slots=4)
+    world.submit(slots=12, max_slots=12)
+    world.step()
+    least = sum(role.least * role.slots for role in roles)
+    key = world.submit(roles=roles, slots=least, max_slots=sum(role.count * role.slots for role in roles), launch="roles")
+    world.step()
+    reason, hosts = world.why(key)[0]
+    assert (reason if not hosts else None) == never

@@ -13,6 +13,7 @@ from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Kill, Requeue, Select
 from lavad.core.lang.states import HangState, TermReason
+from lavad.core.rules.effects import KillPart, effects_due
 from tests.support.worlds.bench import Bench
 
 
@@ -75,3 +76,36 @@ def test_the_note_of_a_job_that_ended_well_is_told(bench: Bench, status: int, wh
     key = bench.placed()
     bench.ended(key, bench.run(key).parts[0].host, status, note="none of the 2 ranks joined")
     assert bench.outcome(key).why == why
+
+
+UNREACHED = "the job's first host cannot be reached at 10.0.0.1: Network is unreachable"
+
+
+def test_a_first_host_that_others_cannot_reach_is_named(bench: Bench) -> None:
+    """Its own part hears nothing of it, and is only ended."""
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    bench.ended(key, other, 255 << 8, first_rank=-1, first_reason=UNREACHED)
+    (kill,) = effects_due(bench.job(key))
+    assert isinstance(kill, KillPart)
+    assert (kill.host, kill.why) == (first, f"host {other}: {UNREACHED}")
+    bench.ended(key, first, 9, first_rank=-1)
+    outcome = bench.outcome(key)
+    assert (outcome.status, outcome.why) == (255 << 8, f"host {other}: {UNREACHED}")
+
+
+def test_a_link_that_the_first_host_loses_is_told(bench: Bench) -> None:
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    bench.ended(key, first, 255 << 8, first_rank=-1, first_reason="link to h2 lost: timed out")
+    bench.ended(key, other, 9, first_rank=-1, first_reason="the part on h1 was killed")
+    assert (bench.outcome(key).status, bench.outcome(key).why) == (255 << 8, "link to h2 lost: timed out")
+
+
+def test_a_job_that_its_user_killed_was_not_unreachable(bench: Bench) -> None:
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
+    bench.ended(key, other, 255 << 8, first_rank=-1, first_reason="link to h1 lost: closed by the other side")
+    bench.ended(key, first, 9, first_rank=-1)
+    assert (bench.outcome(key).status, bench.outcome(key).reason) == (9, TermReason.TERM_OWNER)
