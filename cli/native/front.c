@@ -225,6 +225,18 @@ static int find_plain(void)
     return plain_size < PATH_MAX && server_size < PATH_MAX ? 0 : -1;
 }
 
+/* Nothing can be read of a folder, and Python does not start with one as its standard input: it is empty, then. */
+static void no_folder_as_input(void)
+{
+    struct stat found;
+    int nothing = -1;
+
+    if (fstat(0, &found) == 0 && S_ISDIR(found.st_mode) && (nothing = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+        dup2(nothing, 0);
+        close(nothing);
+    }
+}
+
 int main(int argc, char **argv)
 {
     char socket_name[32];
@@ -233,6 +245,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "lava: this command does not find itself in /proc/self/exe\n");
         return LOST;
     }
+    no_folder_as_input();
     int folder = own_process_needed(argv + 1) ? -1 : folder_of_servers();
     if (folder >= 0) {
         snprintf(socket_name, sizeof socket_name, "%08x-%016llx", installation(server), (unsigned long long)identity());

@@ -127,7 +127,9 @@ class Server:
         self._link.bind(f"/proc/self/fd/{FOLDER}/{name}")
         self._link.setsockopt(SOL_SOCKET, SO_RCVTIMEO, pack("ll", ACCEPT_SECONDS, 0))
         self._own = self._inode(name)
-        coerced = os.environb.get(b"LC_CTYPE")  # by Python itself, where no locale is set: a command's job gets it, too
+        # Python itself sets it where the locale is C's, whatever it was: a command's job gets it, too. Where it has not, its
+        # callers, who have the same LC_*, have the same.
+        coerced = os.environb.get(b"LC_CTYPE")
         self._shared = Shared(mmap(-1, 4096), wake, _files(), os.getpid(), {b"LC_CTYPE": coerced} if coerced else {})
         os.environ.clear()
         gc.collect()

@@ -46,13 +46,13 @@ FREE, WAITS, BUSY = 0, 1, 2
 class Shared:
     """What server and workers have in common: a flag for each worker, which it sets itself, and whether requests came."""
 
-    def __init__(self, flags: mmap, wake: int, files: list[str], server: int, defaults: dict[bytes, bytes]) -> None:
+    def __init__(self, flags: mmap, wake: int, files: list[str], server: int, coerced: dict[bytes, bytes]) -> None:
         self.flags = flags
         self.wake = wake
         self.files = files
         self.server = server
-        self.defaults = defaults
-        """Variables that Python sets where they are not set."""
+        self.coerced = coerced
+        """Variables that Python has set as it started, whatever they were."""
         self._changes = self._changed()
 
     def is_old(self) -> bool:
@@ -164,7 +164,7 @@ class Worker:
         os.umask(umask)
         if (entries := texts[1 + words : -1]) != self._entries:
             os.environb.clear()
-            os.environb.update(_environment(entries, self._shared.defaults))
+            os.environb.update(_environment(entries, self._shared.coerced))
             self._entries = entries
         time.tzset()
         try:
@@ -180,13 +180,13 @@ class Worker:
         os.chdir("/")
 
 
-def _environment(entries: list[bytes], defaults: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def _environment(entries: list[bytes], coerced: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """In the order of the caller's; of a variable that stands there twice the first counts, as for Python."""
     wanted: dict[bytes, bytes] = {}
     for entry in entries:
         variable, _, value = entry.partition(b"=")
         wanted.setdefault(variable, value)
-    return {**wanted, **{name: value for name, value in defaults.items() if name not in wanted}}
+    return {**wanted, **coerced}
 
 
 def _gone() -> bytes:

@@ -16,7 +16,10 @@ def folder_of(shared: str, cluster: str) -> Path:
 
 
 def read(folder: Path) -> dict[str, int]:
-    """``seq``: the number of the newest event written; the name of each file: its size then. Empty where there is none."""
+    """``seq``: the number of the newest event written; the name of each file: its size then; ``writer``: who has written.
+
+    Empty where there is none.
+    """
     try:
         found: dict[str, int] = json.loads((folder / NAME).read_text())
     except (OSError, ValueError):
@@ -24,10 +27,11 @@ def read(folder: Path) -> dict[str, int]:
     return found
 
 
-def save(folder: Path, seq: int, files: Iterable[Path], restored: int = 0) -> None:
+def save(folder: Path, seq: int, files: Iterable[Path], restored: int = 0, writer: int = 0) -> None:
     """Everything that was written to the files is on disk on return, and so is the position.
 
-    ``restored``: the number of the event by which the store was last restored from a backup.
+    ``restored``: the number of the event by which the store was last restored from a backup; ``writer``: a number of the
+    process that writes the files.
     """
     sizes = {}
     for path in files:
@@ -36,7 +40,7 @@ def save(folder: Path, seq: int, files: Iterable[Path], restored: int = 0) -> No
             sizes[path.name] = os.fstat(file.fileno()).st_size
     part = folder / (NAME + ".new")
     with part.open("w") as file:
-        json.dump({"seq": seq, "restored": restored, **sizes}, file)
+        json.dump({"seq": seq, "restored": restored, "writer": writer, **sizes}, file)
         file.flush()
         os.fsync(file.fileno())
     part.replace(folder / NAME)

@@ -1,7 +1,8 @@
 """The process that writes lsb.events and lsb.acct from the event table, for tools that read these files.
 
-Rule: it only reads the store, and saves its position beside the files, so that each event is written once; a line that was cut
-off by a crash is removed first.
+Rule: it only reads the store, and saves its position beside the files, so that each event is written once; what was written
+after that position was saved, by one that was killed, is removed first. The one that was started last writes: that of a master
+that hangs, while another master is at work, finds the position of the other and ends.
 """
 
 from __future__ import annotations
@@ -30,16 +31,22 @@ HELD = 1 << 20
 """Characters of lines that are written at once."""
 
 
+class Replaced(Exception):
+    """Another process writes these files now."""
+
+
 class Log:
     """The two files and the position up to which events are written."""
 
     def __init__(self, folder: Path, reader: Reader) -> None:
         self.folder = folder
         self.reader = reader
+        self._writer = int.from_bytes(os.urandom(6), "big")
         self.paths = {name: folder / name for name in (EVENTS, ACCOUNTS)}
         self.restored = max((seq for seq, _ in reader.site_events(["StoreRestored"], 0.0, float("inf"))), default=0)
         """The number of the event by which the store was last restored from a backup; 0: never."""
         self.seq = self._recovered()
+        self._save()
         self.earlier = Earlier()
         self.finished = 0
         """Jobs that have finished since the last lsb.events was moved away."""
@@ -58,16 +65,28 @@ class Log:
             return self.restored - 1  # the numbers up to there were given to other events before
         return int(mark.get("seq", 0))
 
+    def _save(self) -> None:
+        position.save(self.folder, self.seq, self.paths.values(), self.restored, self._writer)
+
+    def _check(self) -> None:
+        """Raises Replaced where another process has saved its position since this one has."""
+        mark = position.read(self.folder)
+        if mark and mark.get("writer") != self._writer:
+            raise Replaced
+
     def advance(self) -> bool:
-        """Write new events; whether there may be more."""
+        """Write new events; whether there may be more. Raises Replaced, before anything is written."""
         rows = self.reader.events_after(self.seq, AT_ONCE)
         if not rows:
             return False
         self._write([event for _, event in rows])
         self.seq = rows[-1][0]
         self.params = next((event.conf.params for _, event in reversed(rows) if isinstance(event, Configured)), self.params)
-        self._rotate()
-        position.save(self.folder, self.seq, self.paths.values(), restored=self.restored)
+        self._check()
+        self._save()
+        # after the position, which for the file that is moved away would not be known any more
+        if self._rotated():
+            self._save()
         return len(rows) >= AT_ONCE
 
     def _write(self, events: Sequence[Event]) -> None:
@@ -83,20 +102,25 @@ class Log:
         self._append(lines)
 
     def _append(self, lines: dict[str, list[str]]) -> None:
+        self._check()
         for name, some in lines.items():
             if some:
                 with self.paths[name].open("a", encoding="utf-8", errors="surrogateescape") as file:
                     file.write("".join(some))
                 some.clear()
 
-    def _rotate(self) -> None:
+    def _rotated(self) -> bool:
+        """Move away what is due; whether any was."""
         params = self.params
         events, accounts = self.paths[EVENTS], self.paths[ACCOUNTS]
-        if self.finished >= params.max_job_num > 0 or events.stat().st_size > LARGEST:
+        full = self.finished >= params.max_job_num > 0 or events.stat().st_size > LARGEST
+        old = archive.is_due(accounts, time.time(), params.acct_archive_size << 10, params.acct_archive_age)
+        if full:
             self.finished = 0
             archive.rotate(events, params.lava_event_files)
-        if archive.is_due(accounts, time.time(), params.acct_archive_size << 10, params.acct_archive_age):
+        if old:
             archive.rotate(accounts, params.max_acct_archive_file)
+        return full or old
 
 
 def _site(link: socket.socket) -> feed.ReplicaSettings:
@@ -126,6 +150,9 @@ def main() -> int:
                 pass
             if select.select([link], [], [], EVERY)[0] and not link.recv(1 << 16):
                 return 0
+    except Replaced:
+        print(f"lsb.events in {folder} is written by another master now", file=sys.stderr, flush=True)  # noqa: T201
+        return 1
     except (OSError, StoreError) as error:
         print(f"lsb.events in {folder} is not written: {error}", file=sys.stderr, flush=True)  # noqa: T201
         return 1

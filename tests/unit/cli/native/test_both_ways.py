@@ -107,6 +107,28 @@ def test_what_a_shell_sets_counts(installed: Installed, caller: Caller, line: st
 
 
 @pytest.mark.parametrize(
+    "locale",
+    [
+        {"LC_CTYPE": "C"},
+        {"LC_CTYPE": "POSIX"},
+        {"LC_CTYPE": ""},
+        {"LC_CTYPE": "C.UTF-8"},
+        {"LC_CTYPE": "C", "LC_ALL": "C"},
+        {"LANG": "xx_YY"},
+        {"LC_ALL": "C"},
+    ],
+    ids=str,
+)
+def test_a_job_gets_the_same_locale(installed: Installed, caller: Caller, locale: dict[str, str]) -> None:
+    """Python sets LC_CTYPE where the locale is C's."""
+    environ = {**caller.environ, **locale}
+    plain = answered(caller, [SUBMITTED], lambda: installed.run("bsub", "true", environ=environ, plain=True))
+    native = answered(caller, [SUBMITTED], lambda: installed.served("bsub", "true", environ=environ))
+    assert native == plain
+    installed.end()
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "ulimit -f 10; exec {} true",
@@ -168,6 +190,24 @@ def test_a_script_that_was_read_is_given_back(installed: Installed, caller: Call
             os.lseek(file.fileno(), 2, os.SEEK_SET)
             assert installed.run("bsub", environ=caller.environ, stdin=file) == (77, script, b"")
     finally:
+        plain.write_text("#!/bin/sh\necho plain >&2\nexit 77\n")
+
+
+def test_a_folder_as_standard_input_is_empty(installed: Installed, caller: Caller) -> None:
+    """``bsub < FOLDER``: Python would not start."""
+    installed.start(caller.environ)
+    plain = installed.behind / "bsub"
+    folder = os.open(caller.folder, os.O_RDONLY)
+    try:
+        words = [str(installed.native / "bsub")]
+        done = subprocess.run(words, env=caller.environ, stdin=folder, capture_output=True, check=False)
+        assert done.stderr in (b"No command is specified. Job not submitted.\n", b"plain\n")  # a server may be too busy
+        plain.write_text("#!/bin/sh\ncat\nexit 77\n")
+        environ = {**caller.environ, "LAVA_NATIVE": "N"}
+        done = subprocess.run(words, env=environ, stdin=folder, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (77, b"", b"")
+    finally:
+        os.close(folder)
         plain.write_text("#!/bin/sh\necho plain >&2\nexit 77\n")
 
 

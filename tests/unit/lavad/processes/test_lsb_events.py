@@ -5,12 +5,13 @@ from __future__ import annotations
 import tracemalloc
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lavad.core import events as ev
 from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.ranges import Ranges
-from lavad.processes.lsb_events import Log
+from lavad.processes.lsb_events import Log, Replaced
 from lavad.store.read import Reader
 from tests.support.worlds.query_cluster import QueryCluster, at
 from tests.support.worlds.query_store import stored
@@ -50,3 +51,68 @@ def test_long_commands_of_many_jobs_are_never_in_memory_at_once(tmp_path: Path, 
     with (tmp_path / "logdir" / "lsb.acct").open() as file:
         told = [line.count(" " * (MAX_COMMAND // 2)) for line in file]
     assert told == [1] * lines
+
+
+class Killed(BaseException):
+    """In the place of SIGKILL."""
+
+
+class DiesAsFilesMove(Log):
+    """Is killed once a file was moved away."""
+
+    def _rotated(self) -> bool:
+        self.params = msgspec.structs.replace(self.params, max_job_num=2)
+        super()._rotated()
+        raise Killed
+
+
+def short_jobs(c: QueryCluster) -> None:
+    for job in range(1, 5):
+        c.submit(job)
+        c.start(job)
+        c.finish(job, "11:35:00")
+
+
+def told_of(folder: Path, name: str, kind: str) -> list[str]:
+    """The jobs of all lines of a kind, in the file and in those that were moved away."""
+    lines = [line.split() for path in folder.glob(f"{name}*") for line in path.read_text().splitlines()]
+    return sorted(words[3] for words in lines if words[0] == f'"{kind}"')
+
+
+def write_all(log: Log) -> None:
+    while log.advance():
+        pass
+
+
+def test_who_is_killed_as_files_move_away_has_written_each_line_once(tmp_path: Path) -> None:
+    c = QueryCluster()
+    short_jobs(c)
+    folder = tmp_path / "logdir"
+    with stored(c, tmp_path):
+        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
+        dies = DiesAsFilesMove(folder, reader)
+        with pytest.raises(Killed):
+            dies.advance()
+        assert (folder / "lsb.events.1").exists()
+        write_all(Log(folder, reader))
+        reader.close()
+    assert told_of(folder, "lsb.events", "JOB_NEW") == ["1", "2", "3", "4"]
+    assert told_of(folder, "lsb.acct", "JOB_FINISH") == ["1", "2", "3", "4"]
+
+
+def test_the_one_that_was_started_last_writes(tmp_path: Path) -> None:
+    """A master that has hung beside another one goes on with an old position."""
+    c = QueryCluster()
+    short_jobs(c)
+    folder = tmp_path / "logdir"
+    with stored(c, tmp_path):
+        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
+        hung, other = Log(folder, reader), Log(folder, reader)
+        with pytest.raises(Replaced):
+            hung.advance()
+        write_all(other)
+        with pytest.raises(Replaced):
+            hung.advance()
+        reader.close()
+    assert told_of(folder, "lsb.events", "JOB_NEW") == ["1", "2", "3", "4"]
+    assert told_of(folder, "lsb.acct", "JOB_FINISH") == ["1", "2", "3", "4"]
