@@ -356,7 +356,7 @@ class Perfmon(Ask, frozen=True):
 class Query(Ask, frozen=True):
     """A command that only shows: its name and options; answered with text."""
 
-    most_bytes: ClassVar[int] = b.LISTS
+    most_bytes: ClassVar[int] = b.LARGEST
     command: b.Word
     options: b.QueryOptions = {}
     words: b.Ids = []
