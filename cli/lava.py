@@ -11,6 +11,7 @@ from pathlib import Path
 from cli.local.folder import ROOT, CannotUp, Folder, default_folder
 from cli.local.status import status_lines, status_words
 from cli.local.up import Wanted, down, up
+from config.lsfconf import find_envdir
 from proto.commands import LOCAL, SUBCOMMANDS, Subcommand
 from proto.standard_files import with_standard_files
 
@@ -109,7 +110,7 @@ def _local(words: list[str]) -> int:
     if options.command == "certs":
         return _certs(options)
     folder = Folder(Path(options.dir) if options.dir else default_folder(os.environ))
-    if options.command == "status" and not options.dir and _is_of_a_site(folder):
+    if options.command == "status" and not options.dir and is_of_a_site(folder):
         from cli.listing import main as listing
 
         return listing([], "status")
@@ -122,10 +123,12 @@ def _local(words: list[str]) -> int:
         return 1
 
 
-def _is_of_a_site(folder: Folder) -> bool:
-    """Whether the environment is that of another cluster than the one of this folder, or of none that ``lava up`` made."""
+def is_of_a_site(folder: Folder) -> bool:
+    """Whether the environment, or this machine, is of another cluster than the one of this folder, or of none of ``lava up``."""
+    if folder.find_shape() is None:
+        return find_envdir(os.environ) is not None
     named = os.environ.get("LSF_ENVDIR", "")
-    return bool(named) and (folder.find_shape() is None or os.path.realpath(named) != os.path.realpath(folder.conf))
+    return bool(named) and os.path.realpath(named) != os.path.realpath(folder.conf)
 
 
 def _words(error: Exception) -> str:

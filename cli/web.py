@@ -44,7 +44,7 @@ def main(words: list[str], what: str) -> int:
     except SystemExit as ended:
         return 255 if ended.code else 0
     try:
-        context, folder = _context(options.dir)
+        context, folder = find_cluster(options.dir)
         conf = read_conf(context)
         client = Client(context, conf)
         if what == "token" and options.list:
@@ -108,13 +108,15 @@ def _called_back(results: list[Result]) -> int:
     return 0 if done == len(results) else 1
 
 
-def _context(given: str) -> tuple[Context, Folder | None]:
+def find_cluster(given: str) -> tuple[Context, Folder | None]:
     """The caller, in the cluster of this folder, of this shell, or of the machine."""
     from pathlib import Path
 
     context = of_process([])
-    if given or (not context.environ.get("LSF_ENVDIR") and Folder(default_folder(os.environ)).conf.exists()):
-        folder = Folder(Path(given) if given else default_folder(os.environ))
+    folder = Folder(Path(given) if given else default_folder(os.environ))
+    # in a shell of ``lava up`` LSF_ENVDIR names the folder's own files
+    named = context.environ.get("LSF_ENVDIR") or str(folder.conf)
+    if given or (folder.conf.exists() and os.path.realpath(named) == os.path.realpath(folder.conf)):
         if not folder.conf.exists():
             raise Fail(f"{folder.path}: no cluster was made here (lava up makes one)")
         context.environ = {**context.environ, "LSF_ENVDIR": str(folder.conf)}

@@ -935,7 +935,7 @@ class RoleSlots(_message.Message):
     def __init__(self, role: _Optional[int] = ..., first: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class HostSlots(_message.Message):
-    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds", "node_index")
+    __slots__ = ("host", "slots", "gpus", "address", "roles", "binds", "node_index", "reserved_mem")
     HOST_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
@@ -943,6 +943,7 @@ class HostSlots(_message.Message):
     ROLES_FIELD_NUMBER: _ClassVar[int]
     BINDS_FIELD_NUMBER: _ClassVar[int]
     NODE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    RESERVED_MEM_FIELD_NUMBER: _ClassVar[int]
     host: str
     slots: int
     gpus: _containers.RepeatedScalarFieldContainer[str]
@@ -950,7 +951,8 @@ class HostSlots(_message.Message):
     roles: _containers.RepeatedCompositeFieldContainer[RoleSlots]
     binds: _containers.RepeatedCompositeFieldContainer[Bind]
     node_index: int
-    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ..., node_index: _Optional[int] = ...) -> None: ...
+    reserved_mem: float
+    def __init__(self, host: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[_Iterable[str]] = ..., address: _Optional[str] = ..., roles: _Optional[_Iterable[_Union[RoleSlots, _Mapping]]] = ..., binds: _Optional[_Iterable[_Union[Bind, _Mapping]]] = ..., node_index: _Optional[int] = ..., reserved_mem: _Optional[float] = ...) -> None: ...
 
 class Bind(_message.Message):
     __slots__ = ("cpus", "nodes", "only")

@@ -166,7 +166,8 @@ def story(entry: Entry, end: End, host: str) -> Story:
         why=why,
         note=end.note,
         use=use_of_job(entry.use, end.others),
-        requested_mem=text.requested_mem,
+        # as all hosts together have it reserved; a master of the release before does not say
+        requested_mem=sum(slot.reserved_mem for slot in entry.order.start.hosts) or text.requested_mem,
     )
 
 

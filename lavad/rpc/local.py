@@ -49,7 +49,7 @@ class LocalServer:
                     writer.write(callers.pack(callers.LATER))
                     return
                 try:
-                    caller = Caller(user=await self._callers.name_of(uid), uid=uid, host=self._host)
+                    caller = Caller(user=await self._callers.name_of(uid), uid=uid, host=self._host, local=True)
                 except NameUnknown as why:
                     writer.write(callers.pack(callers.refusal(str(why))))
                     return

@@ -209,7 +209,7 @@ def placement(parts: Sequence[tuple[Part, int, str]]) -> Placement:
     hosts = []
     for part, node_index, address in parts:
         encoded = _kept_host if _names_few(part) else _host
-        hosts.append(encoded(part.host, slots_in(part), part.gpus, part.roles, part.binds, node_index, address))
+        hosts.append(encoded(part.host, slots_in(part), part.gpus, part.roles, part.binds, node_index, address, _memory(part)))
     start = b"".join(hosts)
     places = {part.host: place for place, (part, _, _) in enumerate(parts)}
     return Placement(start, _embedded(_START, start) if len(start) >= LARGE else b"", places)
@@ -223,6 +223,7 @@ def _host(
     binds: tuple[Binding, ...],
     node_index: int,
     address: str,
+    reserved_mem: float,
 ) -> bytes:
     """A Start with one host; several of these, one after the other, are one with all of them."""
     host = pb.HostSlots(
@@ -231,6 +232,7 @@ def _host(
         gpus=gpus,
         node_index=node_index,
         address=address,
+        reserved_mem=reserved_mem,
         roles=[pb.RoleSlots(role=role, first=first, count=count) for role, first, count in roles],
         binds=[pb.Bind(**fields_of(bind, pb.Bind)) for bind in binds],
     )
@@ -239,6 +241,10 @@ def _host(
 
 _kept_host = lru_cache(maxsize=4096)(_host)
 """Most jobs are alike. Where tasks are bound to many CPUs, one of their hosts takes up to 40 KiB, and few are alike."""
+
+
+def _memory(part: Part) -> float:
+    return next((amount for name, amount in part.reserved if name == "mem"), 0.0)
 
 
 def _names_few(part: Part) -> bool:

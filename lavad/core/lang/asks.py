@@ -12,13 +12,14 @@ from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks, as the kernel or a vouching agent tells; ``host``: the submission host."""
+    """Who asks; ``host``: the submission host; ``local``: it is the master's, whose kernel says so, not an agent."""
 
     user: str
     uid: int
     host: str
     may_administer: bool = True
     """Whether administrators have their rights on that host."""
+    local: bool = False
 
 
 class Refused(Exception):
@@ -84,9 +85,8 @@ class Submit(Ask, frozen=True):
 
 
 class Bulk(Ask, frozen=True):
-    """Several submissions, as bsub -pack has them, made in order: ``jobs``, and what these have in common.
-    ``results`` of the answer has a row for each: ``ok``, ``job``, ``queue``, ``default`` and ``notices``, or ``why`` with
-    ``exit`` and ``retry`` where that one alone is refused. Sent again, each is made once, however far the first try came.
+    """Several submissions, as bsub -pack has them, made in order. ``results`` of the answer has a row for each: ``ok``, ``job``,
+    ``queue``, ``default``, ``notices``, or ``why``, ``exit``, ``retry``. Sent again, each is made once, wherever the first ended.
     """
 
     most_bytes: ClassVar[int] = b.LARGEST
@@ -356,7 +356,7 @@ class Perfmon(Ask, frozen=True):
 class Query(Ask, frozen=True):
     """A command that only shows: its name and options; answered with text."""
 
-    most_bytes: ClassVar[int] = b.LISTS
+    most_bytes: ClassVar[int] = b.LARGEST
     command: b.Word
     options: b.QueryOptions = {}
     words: b.Ids = []

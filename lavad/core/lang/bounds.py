@@ -30,7 +30,8 @@ JobName = Annotated[str, Meta(max_length=8192)]
 JobId = Annotated[str, Meta(max_length=4096)]
 """One job id as given, with a list of indices perhaps."""
 Path = Annotated[str, Meta(max_length=4096)]
-Line = Annotated[str, Meta(max_length=8192)]
+MAX_LINE = 8192
+Line = Annotated[str, Meta(max_length=MAX_LINE)]
 """A requirement, a condition, a reason."""
 Text = Annotated[str, Meta(max_length=64 << 10)]
 Attached = Annotated[str, Meta(max_length=128 << 10)]
@@ -45,7 +46,9 @@ Options = Annotated[
     dict[Word, OptionText | bool | Annotated[list[OptionText], Meta(max_length=10_001)]],
     Meta(max_length=500),
 ]
-QueryOptions = Annotated[dict[Word, Line | bool | Annotated[list[Line], Meta(max_length=1_000)]], Meta(max_length=500)]
+QueryText = Annotated[str, Meta(max_length=16 << 20)]
+"""``-f`` carries a file, ``-m`` the hosts of one (``-M``); all other options take less (``queries.frame.request``)."""
+QueryOptions = Annotated[dict[Word, QueryText | bool | Annotated[list[Line], Meta(max_length=1_000)]], Meta(max_length=500)]
 Environment = Annotated[dict[Line, Value], Meta(max_length=20_000)]
 Changes = Annotated[dict[Line, Value | None], Meta(max_length=20_000)]
 """To an environment; None: the variable is not in it."""

@@ -2,8 +2,9 @@
 
 A host vouches by user name, so whoever is root there can be any user whom it may vouch for. Rule: it vouches for everybody only
 where it is declared as a submission host, elsewhere for users who have a live job on it; on a host that is not an administration
-host nobody is an administrator, and root can only look. A token would live on after the job for which a host was believed, so
-only submission hosts get one.
+host nobody is an administrator, and root can only look. A master need not be a host of the cluster: administrators are heard
+wherever they have their rights, and on the master's own socket its kernel says who asks, so nobody has to be believed. A token
+would live on after the job for which a host was believed, so only the others get one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Ask, Caller, Query
 from lavad.core.lang.token_ask import Token
 from lavad.core.site.conf import Conf
+from lavad.core.site.rights import is_admin
 
 
 def is_member(cluster: Cluster, host: str) -> bool:
@@ -43,16 +45,16 @@ def why_not_vouched(cluster: Cluster, ask: Ask, caller: Caller) -> str:
     """Why an ask of this caller is not taken from their host; "": it is."""
     if not caller.may_administer and (caller.uid == 0 or caller.user == "root") and not isinstance(ask, Query):
         return f"{caller.host}: root is not heard from this host (LAVA_ADMIN_HOSTS)"
-    if _is_submission_host(cluster, caller.host):
+    if _is_submission_host(cluster, caller) or is_admin(cluster.conf, caller):
         return ""
     if caller.user in _users_of(cluster, caller.host) and not isinstance(ask, Token):
         return ""
     return f"{caller.host}: Host is not a submission host"
 
 
-def _is_submission_host(cluster: Cluster, host: str) -> bool:
-    named = cluster.conf.params.lava_submit_hosts
-    declared = host in cluster.host_conf or not cluster.host_conf
+def _is_submission_host(cluster: Cluster, caller: Caller) -> bool:
+    named, host = cluster.conf.params.lava_submit_hosts, caller.host
+    declared = caller.local or host in cluster.host_conf or not cluster.host_conf
     return host in named or ("all" in named and declared)
 
 

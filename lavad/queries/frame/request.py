@@ -10,10 +10,14 @@ from collections.abc import Mapping
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Caller, OptionValue, Query, Refused
+from lavad.core.lang.bounds import MAX_LINE
 from lavad.core.lang.when import WhenError, parse_interval
 from lavad.local_time import local_time
 from lavad.queries.frame.view import View
 from proto.commands import COMMANDS, Command
+
+_FILES = ("f", "m")
+"""Options in whose place the command sends what is in a file."""
 
 
 class Options:
@@ -32,6 +36,8 @@ class Options:
     def _take(self, name: str, value: OptionValue) -> None:
         if value is False:
             return
+        if isinstance(value, str) and len(value) > MAX_LINE and name not in _FILES:
+            raise Refused(f"{self.command}: option -{name} is too long (at most {MAX_LINE})")
         if name in self._flags or name in self._loose:
             self._values[name] = value
         elif name in self._valued:

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.lava import main
+from cli.client.context import Fail
+from cli.lava import is_of_a_site, main
 from cli.local.folder import CannotUp, Folder, Shape
 from cli.local.up import Wanted, copy_conf, up, without_effect
+from cli.web import address_of, find_cluster
+from config import lsfconf
 from config.read.load import load
 
 
@@ -78,3 +81,29 @@ def test_a_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr() == ("false\n", f"lava up: {folder}: Not a directory\n")
     assert main(["down", "--dir", str(folder)]) == 0
     assert capsys.readouterr().err == f"lava down: {folder}: no cluster was made here\n"
+
+
+def test_status_without_a_cluster_of_lava_up_is_that_of_the_machines_site(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whether LSF_ENVDIR names its files or they lie where all commands look without it."""
+    monkeypatch.delenv("LSF_ENVDIR", raising=False)
+    monkeypatch.setenv("LAVA_DIR", str(tmp_path / "none"))
+    monkeypatch.setattr(lsfconf, "SITE_ENVDIR", str(tmp_path / "nosuch"))
+    assert main(["status"]) == 1
+    assert capsys.readouterr().err == f"lava status: {tmp_path / 'none'}: no cluster was made here (lava up makes one)\n"
+    monkeypatch.setattr(lsfconf, "SITE_ENVDIR", str(tmp_path))
+    assert is_of_a_site(Folder(tmp_path / "none"))
+    assert main(["status", "--dir", str(tmp_path / "none")]) == 1
+
+
+def test_the_page_of_a_shell_of_lava_up_is_that_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So that what starts it can be named where it does not run."""
+    folder = Folder(tmp_path)
+    folder.make()
+    monkeypatch.setenv("LAVA_DIR", str(tmp_path))
+    for named, found in ((str(folder.conf), True), ("", True), ("/etc/other", False)):
+        monkeypatch.setenv("LSF_ENVDIR", named)
+        assert (find_cluster("")[1] is not None) is found
+    with pytest.raises(Fail, match=f"no page runs: lava up --dir {tmp_path} --web"):
+        address_of({}, folder)

@@ -38,14 +38,20 @@ def test_a_frame_is_no_larger_than_its_kind_needs(kind: type[asks.Ask]) -> None:
     frame = b'{"ask":"%s","uuid":"%s"}' % (name.encode(), b" " * kind.most_bytes)
     with pytest.raises(Refused, match="the frame is too large"):
         decoded(frame)
-    carries = {"submit", "bulk", "modify"}
-    lists = {"kill", "stop", "resume", "switch", "requeue", "checkpoint", "migrate", "query", "post"}
+    carries = {"submit", "bulk", "modify", "query"}
+    lists = {"kill", "stop", "resume", "switch", "requeue", "checkpoint", "migrate", "post"}
     assert kind.most_bytes == (bounds.LARGEST if name in carries else bounds.LISTS if name in lists else bounds.LARGE)
 
 
 def test_a_command_may_name_very_many_jobs() -> None:
     frame = msgspec.json.encode({"ask": "kill", "jobs": {"ids": [str(10**9 + n) for n in range(bounds.MAX_IDS)]}})
     assert len(decoded(frame).jobs.ids) == bounds.MAX_IDS  # type: ignore[attr-defined]
+
+
+def test_a_query_may_bring_a_file() -> None:
+    """An lsb.acct of some thousand jobs, of ``bacct -f``."""
+    frame = msgspec.json.encode({"ask": "query", "command": "bacct", "options": {"f": "x" * (8 << 20)}})
+    assert len(decoded(frame).options["f"]) == 8 << 20  # type: ignore[attr-defined]
 
 
 def test_a_newer_command_is_understood_in_what_both_know() -> None:

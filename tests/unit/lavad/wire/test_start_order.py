@@ -42,6 +42,13 @@ def test_orders_that_are_encoded_after_each_other_differ_in_what_they_differ_in(
     assert (read.key_pem, read.cert_pem, list(read.holders)) == (b"", b"", [])
 
 
+def test_each_host_has_the_memory_that_is_reserved_there() -> None:
+    """Alike but for that, one after the other."""
+    parts = [Part(host="h1", slots=1, reserved=reserved) for reserved in ((("mem", 100.0),), (("lic", 1.0), ("mem", 50.0)), ())]
+    told = [pb.Start.FromString(encode.placement([(part, 0, "10.0.0.1")]).encoded).hosts[0].reserved_mem for part in parts]
+    assert told == [100.0, 50.0, 0.0]
+
+
 def test_hosts_on_which_many_tasks_are_bound_are_not_kept() -> None:
     def told(host: int, bound: int) -> pb.Start:
         binds = tuple(Binding(cpus=(at, at + 1000), taken=(host,)) for at in range(bound))

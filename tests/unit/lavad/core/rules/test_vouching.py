@@ -53,6 +53,27 @@ def test_another_host_vouches_for_those_who_have_a_job_on_it(submit: tuple[str, 
     assert _why(bench, "u1", host, ask) == f"{host}: Host is not a submission host"
 
 
+@pytest.mark.parametrize("ask", [KILL, LOOK, Token()])
+def test_a_master_that_is_no_host_of_the_cluster_hears_its_own_users(ask: Ask) -> None:
+    bench = _bench()
+    assert why_not_vouched(bench.cluster, ask, Caller(user="bob", uid=1000, host="m", local=True)) == ""
+    # the page asks there with tokens, which may have fewer rights than their user
+    assert why_not_vouched(bench.cluster, ask, Caller(user="bob", uid=1000, host="m", local=True, may_administer=False)) == ""
+    elsewhere = _bench(submit=("login",))
+    caller = Caller(user="bob", uid=1000, host="m", local=True)
+    assert why_not_vouched(elsewhere.cluster, ask, caller) == "m: Host is not a submission host"
+
+
+@pytest.mark.parametrize("ask", [KILL, LOOK, Token()])
+def test_administrators_are_heard_where_they_have_their_rights(ask: Ask) -> None:
+    bench = _bench(submit=("login",))
+    bench.configure(admins=("ann",))
+    for user, uid in (("ann", 1000), ("root", 0)):
+        assert _why(bench, user, "m", ask, uid) == ""
+        assert _why(bench, user, "m", ask, uid, may_administer=False) != "" or (uid == 0 and isinstance(ask, Query))
+    assert _why(bench, "bob", "m", ask) == "m: Host is not a submission host"
+
+
 @pytest.mark.parametrize(("user", "uid"), [("root", 0), ("root", 1000), ("toor", 0)])
 def test_root_can_only_look_where_administrators_have_no_rights(user: str, uid: int) -> None:
     bench = _bench()

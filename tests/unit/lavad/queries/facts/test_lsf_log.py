@@ -157,6 +157,12 @@ def test_what_is_no_file_of_lsf_is_empty_and_a_broken_ask_is_refused() -> None:
     assert c.ask("bhist", f="?")[1:] == ("bhist: option -f is not supported by lava here\n", 255)
 
 
+def test_options_that_bring_no_file_are_short() -> None:
+    c = QueryCluster()
+    assert c.ask("bacct", u="a" * 8193)[1:] == ("bacct: option -u is too long (at most 8192)\n", 255)
+    assert c.ask("bacct", f="?" * 8193)[1:] == ("bacct: option -f is not supported by lava here\n", 255)
+
+
 def test_fields_stand_where_tools_look_for_them(store: tuple[Stored, str, str]) -> None:
     _, events, accounts = store
     rows = [shlex.split(line) for line in events.splitlines()]
