@@ -21,6 +21,7 @@ from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import is_seeded, spawn
+from lavad.replica.watch import watch
 from proto.answers import Piece
 from proto.workers import Workers
 
@@ -38,8 +39,6 @@ TOLD = 4
 """Frames after which the replica hears that a reader has taken them: it renders only so far ahead."""
 ALIVE = 20.0
 """Seconds after which a caller whose query takes long hears that it is not forgotten."""
-SILENT, LOADING = 30.0, 20
-"""Seconds in which the query process answers, even while a short query is rendered; how many times that at its start."""
 
 
 class ReplicaProcess:
@@ -71,6 +70,10 @@ class ReplicaProcess:
         """How often it was started; what it says counts only until it is to be started again."""
         self.there = asyncio.Event()
         """Set while the process runs and receives frames."""
+        self.answered = 0
+        """Number of the last ping that was answered."""
+        self.reads = False
+        """Whether its next message is waited for."""
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a message; dropped while the process is being restarted, as it then gets a snapshot."""
@@ -132,11 +135,7 @@ class ReplicaProcess:
                 self.send(self._soft())
             self.there.set()
             try:
-                while True:
-                    said = feed.decode_answer(await feed.read_frame(reader))
-                    if number != self.started:
-                        break
-                    await took(said)
+                await self._listen(reader, number, took)
             except (asyncio.IncompleteReadError, ConnectionError):
                 log.warning("%s (pid %d) died; starting it again", self.module, process.pid)
             finally:
@@ -147,6 +146,20 @@ class ReplicaProcess:
                 await Workers(self.module).run(process.wait)
             ended()
             await asyncio.sleep(PAUSE)  # limits the CPU use of a process that dies at once, again and again
+
+    async def _listen(
+        self, reader: asyncio.StreamReader, number: int, took: Callable[[feed.FromReplica], Awaitable[None]]
+    ) -> None:
+        """Until it is to be started again."""
+        while True:
+            self.reads = True
+            said = feed.decode_answer(await feed.read_frame(reader))
+            self.reads = False
+            if number != self.started:
+                return
+            if isinstance(said, feed.Ping):
+                self.answered = said.number
+            await took(said)
 
 
 class _Open:
@@ -200,37 +213,19 @@ class QueryProcess:
         """User to the number of characters of answers not read yet."""
         self._begun = 0
         """The query that the process renders by itself now; 0: none."""
-        self._pinged = 0
-        """Number of the last ping that was answered."""
         self.answers = asyncio.Event()
         """Set from the first ping on that was answered."""
 
     async def run(self) -> None:
         """Serve for ever."""
-        watching = asyncio.create_task(self._watch())
+        watching = asyncio.create_task(watch(self.process, "query process"))
         try:
             await self.process.run(self._took, self._ended)
         finally:
             watching.cancel()
 
-    async def _watch(self) -> None:
-        """End the process where it does not answer; a new one has longer, as it reads all live records first."""
-        number, pid, first, since = 0, 0, 0, 0
-        while True:
-            await self.process.there.wait()
-            number += 1
-            if pid != self.process.pid:
-                pid, first = self.process.pid, number
-            self.process.send(feed.Ping(number=number))
-            await asyncio.sleep(SILENT)
-            since = 0 if self._pinged >= number or pid != self.process.pid else since + 1
-            if since >= (1 if self._pinged >= first else LOADING):
-                log.error("the query process (pid %d) has not answered for %g seconds; it is ended", pid, since * SILENT)
-                self.process.kill()
-
     async def _took(self, message: feed.FromReplica) -> None:
         if isinstance(message, feed.Ping):
-            self._pinged = message.number
             self.answers.set()
         elif isinstance(message, feed.Begun):
             self._begun = message.number

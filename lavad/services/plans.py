@@ -28,6 +28,7 @@ from lavad.engine import Engine
 from lavad.replica import protocol as feed
 from lavad.replica.publisher import AwaitedPlan
 from lavad.replica.replicas import QueryProcess, ReplicaProcess
+from lavad.replica.watch import watch
 
 UNRECORDED = "its start could not be recorded"
 ASIDE = 60.0
@@ -175,7 +176,11 @@ class Plans:
 
     async def run(self) -> None:
         """Serve for ever."""
-        await self._scheduler.run(self._take, self._awaited.forget)
+        watching = asyncio.create_task(watch(self._scheduler, "scheduler", works_long=True))
+        try:
+            await self._scheduler.run(self._take, self._awaited.forget)
+        finally:
+            watching.cancel()
 
     async def _take(self, plan: feed.FromReplica) -> None:
         if not isinstance(plan, Plan):
