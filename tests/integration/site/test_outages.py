@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,8 +64,15 @@ def forgets(tmp_path: Path) -> Path:
 
 
 def fails(tmp_path: Path) -> Path:
-    """/etc/nsswitch.conf with a service that is not there."""
-    (tmp_path / "nsswitch").write_text("passwd: not_there\ngroup: files\n")
+    """What nobody can open in place of /etc/passwd: a socket. A service that is not there would be no failure to glibc 2.41."""
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(tmp_path / "passwd"))
+    return tmp_path / "passwd"
+
+
+def files_alone(tmp_path: Path) -> Path:
+    """/etc/nsswitch.conf with no other service, which would be asked then."""
+    (tmp_path / "nsswitch").write_text("passwd: files\ngroup: files\n")
     return tmp_path / "nsswitch"
 
 
@@ -73,8 +81,8 @@ def test_a_host_whose_directory_is_away_ends_no_job_and_comes_back(
     cluster: Cluster, apart: Apart, how: str, tmp_path: Path, fifo: Path
 ) -> None:
     """Its heartbeats go on, it is closed with the reason, and opens by itself."""
-    path = "/etc/passwd" if how == "hangs" else "/etc/nsswitch.conf"
-    apart.replace(path, fifo if how == "hangs" else fails(tmp_path))
+    apart.replace("/etc/nsswitch.conf", files_alone(tmp_path))
+    apart.replace("/etc/passwd", fifo if how == "hangs" else fails(tmp_path))
     jobs = [submitted(cluster, "-o /dev/null sleep 1", how) for _ in range(4)]
     for job in jobs:
         cluster.wait_for(job, "DONE", timeout=90)
@@ -85,7 +93,7 @@ def test_a_host_whose_directory_is_away_ends_no_job_and_comes_back(
     assert said
     assert re.match("users cannot be looked up|[0-9] jobs in a row could not start: host host2 cannot look up user", said[1])
     assert f"closed by administrator <lava> {said[1]}" in told(cluster, "badmin hhist host2")
-    apart.restore(path)
+    apart.restore("/etc/passwd")
     if how == "hangs":
         answer(fifo)
     wait_until(lambda: status(cluster, "host2") == "ok", 60, "host2 to be open again")
