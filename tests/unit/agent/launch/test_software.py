@@ -137,6 +137,7 @@ def test_a_folder_is_a_container(open_folder: Path, user: int | None) -> None:
     if user is not None and os.geteuid() != 0:
         pytest.skip("needs root to be another user")
     image = make_image(open_folder / "image")
+    made = sorted(path.name for path in image.iterdir())
     work = open_folder / "work"
     work.mkdir()
     work.chmod(0o777)
@@ -147,4 +148,4 @@ def test_a_folder_is_a_container(open_folder: Path, user: int | None) -> None:
     uid = os.geteuid() if user is None else user
     assert (done.returncode, done.stdout) == (0, f"inside\n{uid}\n{work}\nread-only\n"), done.stderr
     assert (work / "made").stat().st_uid == uid
-    assert sorted(path.name for path in image.iterdir()) == ["bin", "etc", "lib", "lib64"]
+    assert sorted(path.name for path in image.iterdir()) == made

@@ -100,11 +100,15 @@ def test_that_no_file_can_be_opened_does_not_mean_that_there_are_no_children(sle
     assert proctree.children(2**22 + 1, sure=True) == []
 
 
+NOBODY_HAS = 0xFFFFFFF0
+"""The number of no user."""
+
+
 def test_environments_are_read_of_the_users_that_are_asked_for() -> None:
     mark = f"LAVA_ATTEMPT=test-{os.getpid()}"
     with subprocess.Popen(["env", "-i", mark, "LAVA_HOST=h1", "/bin/sleep", "100"]) as process:
         found = {mark.encode()}
-        own = proctree.of_users({os.getuid(), os.getuid() + 1})
+        own = proctree.of_users({os.getuid(), NOBODY_HAS})
         assert own.keys() == {os.getuid()}
         assert os.getpid() not in own[os.getuid()]
         own_pids = own[os.getuid()]
