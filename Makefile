@@ -27,7 +27,7 @@ IN_COPY = copy=$$(mktemp -d /tmp/lava-checkout.XXXXXX) && trap 'rm -rf "$$copy"'
 	&& { test ! -d "$$copy/.git" || chmod -R go= "$$copy/.git"; } \
 	&& $(MAKE) -C "$$copy" HIDDEN= $@
 
-.PHONY: install run test test-plain test-gpu test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs pictures \
+.PHONY: install run test test-plain test-gpu test-on test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs pictures \
 	reference stubs clean
 .DELETE_ON_ERROR:
 
@@ -78,6 +78,11 @@ test-web: install
 # Beside nvidia-smi, on a host with an NVIDIA driver; elsewhere it says why it skips.
 test-gpu: install
 	$(PYTEST) -n 0 tests/gpu
+
+# All tests in another Debian, SUITE=trixie or sid, with its Python and C library; as root, with debootstrap. RUN=... runs that instead.
+test-on:
+	@test -n "$(SUITE)" || { echo "make test-on SUITE=trixie" >&2; exit 2; }
+	@tests/support/on_debian.sh "$(SUITE)" "$(or $(RUN),make test)"
 
 # One JSON object a line; ONLY=name runs one of them.
 bench: install
