@@ -13,7 +13,7 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 # The system's Python first: one below a user's home folder cannot be executed by the other users that jobs run as.
-PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 python3.13; do \
+PYTHON ?= $(shell for python in /usr/bin/python3 python3.11 python3 python3.12 python3.13 python3.14; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 	&& { echo $$python; break; }; done)
 
