@@ -79,6 +79,11 @@ def told_of(folder: Path, name: str, kind: str) -> list[str]:
     return sorted(words[3] for words in lines if words[0] == f'"{kind}"')
 
 
+def check_each_line_is_there_once(folder: Path) -> None:
+    assert told_of(folder, "lsb.events", "JOB_NEW") == ["1", "2", "3", "4"]
+    assert told_of(folder, "lsb.acct", "JOB_FINISH") == ["1", "2", "3", "4"]
+
+
 def write_all(log: Log) -> None:
     while log.advance():
         pass
@@ -96,8 +101,7 @@ def test_who_is_killed_as_files_move_away_has_written_each_line_once(tmp_path: P
         assert (folder / "lsb.events.1").exists()
         write_all(Log(folder, reader))
         reader.close()
-    assert told_of(folder, "lsb.events", "JOB_NEW") == ["1", "2", "3", "4"]
-    assert told_of(folder, "lsb.acct", "JOB_FINISH") == ["1", "2", "3", "4"]
+    check_each_line_is_there_once(folder)
 
 
 def test_the_one_that_was_started_last_writes(tmp_path: Path) -> None:
@@ -114,5 +118,4 @@ def test_the_one_that_was_started_last_writes(tmp_path: Path) -> None:
         with pytest.raises(Replaced):
             hung.advance()
         reader.close()
-    assert told_of(folder, "lsb.events", "JOB_NEW") == ["1", "2", "3", "4"]
-    assert told_of(folder, "lsb.acct", "JOB_FINISH") == ["1", "2", "3", "4"]
+    check_each_line_is_there_once(folder)
