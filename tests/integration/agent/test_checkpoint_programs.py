@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.launch.checkpointing.holding import SPARE_SHARE
 from lavad.hosts.joblink import credentials
 from proto import agent_pb2 as pb
 from tests.support.checkpoint_programs import write_job, write_programs
@@ -181,7 +182,9 @@ def test_a_generation_is_copied_to_the_host_that_the_master_names_and_brought_fr
         assert job.ask().ok
         master.order(pb.Order(key=7, attempt=1, uid=job.order.uid, copy_to=holder))
         wait_until(
-            lambda: staged(job) == [(1, "h9", "")], 20, lambda: f"the copy, for which 5 % of the disk stays free: {staged(job)}"
+            lambda: staged(job) == [(1, "h9", "")],
+            20,
+            lambda: f"the copy, for which {SPARE_SHARE:.0%} of the disk stays free: {staged(job)}",
         )
         assert [path.name for path in (copies / "h1" / ME / "7-1").iterdir()] == ["gen-1"]
         wrong = pb.Holder(host="h8", address="127.0.0.1", port=1, print=shown, token=token)
