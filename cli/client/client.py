@@ -286,6 +286,8 @@ class Client:
         while True:
             try:
                 answer = _receive(reader)
+            except TimeoutError:  # whoever holds this socket has stopped or hangs: another may serve
+                return AWAY
             except (OSError, EOFError):
                 return LOST
             if "standby" in answer or "later" in answer:

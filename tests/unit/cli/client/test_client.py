@@ -94,7 +94,7 @@ def test_a_master_that_is_silent_is_told_of(caller: Caller, monkeypatch: pytest.
 
 
 def test_a_master_that_stays_silent_is_left(caller: Caller, monkeypatch: pytest.MonkeyPatch):
-    """Each socket twice, as another master may have taken it over."""
+    """After one silence: a master that has stopped holds its socket for as long as one likes."""
     over = threading.Event()
     monkeypatch.setattr(client_module, "TELL_EVERY", 0.05)
     said: list[str] = []
@@ -104,8 +104,8 @@ def test_a_master_that_stays_silent_is_left(caller: Caller, monkeypatch: pytest.
         with pytest.raises(Fail, match=r"^batch system daemon not responding$"):
             Client(context, {"LAVA_RUNDIR": str(caller.folder)}).ask({"ask": "kill"}, patience=0.1)
         over.set()
-    assert said == ["told", "told"]
-    assert len(master.asks) == 2
+    assert said == ["told"]
+    assert len(master.asks) == 1
 
 
 def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):
