@@ -83,7 +83,7 @@ class Daemon:
         await self._relay.listen()
         work = [self._turns(), self._starter(), self._stream.run(), self._samples(), self._checkpoints()]
         work += [self._clean(), self._limit_output(), self._gpus()]
-        work += [runner.holding.run(), runner.holding.look(self._stream.to_send.set)]
+        work += [runner.holding.run(), runner.holding.look(self._stream.pacing.want)]
         work.append(self._elims.run())
         work += [self._health.run(), self._judge_gpus()]
         work.append(self._beats())
@@ -114,7 +114,7 @@ class Daemon:
             runner.flush()
             self._set_timer()
             if not runner.outbox.empty or runner.peeks.answers:
-                self._stream.to_send.set()
+                self._stream.pacing.want(runner.chunks.go_on_alone)
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -13,6 +13,7 @@ from functools import partial
 from agent.launch.site import Site
 from agent.master.channel import NotMaster, stamp
 from agent.master.link import Session, open_session
+from agent.master.pacing import Pacing
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims
 from agent.monitor.health import Health
@@ -28,10 +29,6 @@ LONGEST_PAUSE = 2.0
 SILENCE_LIMIT = 15.0
 """Seconds without a message of the master after which the stream is closed (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
-SEND_PAUSE = 0.002
-"""Seconds between two messages: what comes in a short time goes together."""
-CHUNK_PAUSE = 0.04
-"""The same while most slots have a next job here, which does not wait for the master."""
 CERTIFICATE_PAUSE = 5.0
 
 
@@ -75,7 +72,7 @@ class Stream:
         self.gpus_changed = asyncio.Event()
         """The GPUs, or their driver, are others than those that the master was told."""
         self.told_gpus: tuple[tuple[pb.Gpu, ...], str] = (), ""
-        self.to_send = asyncio.Event()
+        self.pacing = Pacing()
         self._heartbeats: list[pb.Heartbeat] = []
         self._last_heard = 0.0
         self._last_logged = ""
@@ -84,7 +81,7 @@ class Stream:
         """A new sample is sent at once; the load comes with the next heartbeat."""
         if self._relay.session is not None:
             self._heartbeats.append(self._measures.heartbeat({}))
-            self.to_send.set()
+            self.pacing.want()
 
     async def run(self) -> None:
         """Find the master among the addresses and serve it, forever."""
@@ -135,7 +132,7 @@ class Stream:
         self._last_heard = now()
         self._heartbeats.clear()
         self._relay.session = session
-        self.to_send.set()
+        self.pacing.want()
         pause = welcome.heartbeat or 5.0
         limit = max(SILENCE_LIMIT, 5 * pause)
         work = [
@@ -166,13 +163,9 @@ class Stream:
 
     async def _send(self, session: Session) -> None:
         """One writer for the stream; the reports that wait go together."""
-        runner, loop, not_before = self._runner, asyncio.get_running_loop(), 0.0
+        runner = self._runner
         while True:
-            await self.to_send.wait()
-            if (wait := not_before - loop.time()) > 0:
-                await asyncio.sleep(wait)
-            not_before = loop.time() + (CHUNK_PAUSE if runner.chunks.go_on_alone else SEND_PAUSE)
-            self.to_send.clear()
+            await self.pacing.wait()
             messages = [pb.FromAgent(heartbeat=beat) for beat in self._heartbeats]
             self._heartbeats.clear()
             while not runner.outbox.empty:
@@ -192,7 +185,7 @@ class Stream:
             load = await self._measures.load()
             if not self._heartbeats:
                 self._heartbeats.append(self._measures.heartbeat(load))
-                self.to_send.set()
+                self.pacing.want()
             await asyncio.sleep(pause)
 
     async def _watch_certificate(self) -> None:

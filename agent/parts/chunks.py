@@ -6,6 +6,7 @@ restarted, or that has dropped it.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 
 from agent.parts.table import PartTable
 from agent.starter_client.starts import Ready
+
+CPUS = os.cpu_count() or 1
 
 
 class Chunks:
@@ -60,8 +63,8 @@ class Chunks:
 
     @property
     def go_on_alone(self) -> bool:
-        """Whether most of the slots of chunks have a next job here."""
-        return 2 * len(self._waiting) > len(self._running)
+        """Whether most of the slots of chunks have a next job here, and as many as keep all CPUs at work."""
+        return len(self._waiting) >= CPUS and 2 * len(self._waiting) > len(self._running)
 
     def due(self, deadline_of: Callable[[float], float | None]) -> Iterator[Ready]:
         """The next job of each chunk whose last one has ended, and is reported.

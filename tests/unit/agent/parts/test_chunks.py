@@ -95,6 +95,24 @@ def run(tmp_path: Path) -> Callable[[Callable[[Bench], None]], None]:
 Run = Callable[[Callable[[Bench], None]], None]
 
 
+def test_most_slots_go_on_alone_while_their_next_jobs_keep_the_cpus_at_work(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.parts.chunks.CPUS", 2)
+
+    def story(bench: Bench) -> None:
+        chunks = bench.runner.chunks
+        bench.start("a1", chunk="a")
+        bench.start("a2", chunk="a")
+        assert not chunks.go_on_alone, "one CPU would wait for the next"
+        bench.start("b1", chunk="b")
+        bench.start("b2", chunk="b")
+        assert chunks.go_on_alone
+        bench.start("c1", chunk="c")
+        bench.start("d1", chunk="d")
+        assert not chunks.go_on_alone, "half of the slots would"
+
+    run(story)
+
+
 def test_the_next_begins_when_the_one_before_it_is_over(run: Run) -> None:
     def story(bench: Bench) -> None:
         for uid in ("a", "b", "c"):
