@@ -46,18 +46,23 @@ def read_esubs(draft: JobDraft, option: str, value: OptionValue) -> None:
     """``name[(words)] ...``."""
     texts = texts_of(option, value)
     steps: list[Step] = []
+    launches: dict[str, str] = {}
     for name, inside in [found for text in texts for found in names(text)]:
         if name in WORDS:
-            draft.set_spec(launch=launch_of(name, inside, draft.text.command))
+            launches[name] = launch_of(name, inside, draft.text.command)
         elif name in SOFTWARE:
             steps.append(step_of(name, inside))
         elif name in MPI_LIBRARIES:
-            draft.set_spec(launch=name)
+            launches[name] = name
         elif name == "mpi":
             _check_no_launcher(draft.text.command)
-            draft.set_spec(launch=name)
+            launches[name] = name
         else:
             raise Refused(f"{name}: no such esub, and lava has no application of this name")
+    if len(launches) > 1:
+        raise Refused(f"{' and '.join(launches)}: a job's tasks are started in one way; give one of them with -a")
+    for launch in launches.values():
+        draft.set_spec(launch=launch)
     draft.set_text(esub=" ".join(word for text in texts for word in text.split()), software=in_order(steps))
 
 

@@ -31,6 +31,7 @@ def test_what_is_taken() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
+        ("mpi pytorch(gpu)", "mpi and pytorch: a job's tasks are started in one way; give one of them with -a"),
         ("modules", '-a modules needs something in parentheses, as in -a "modules(gcc/12 openmpi)"'),
         ("venv()", "-a venv needs something"),
         ("modules(a;b)", "Bad module name"),
