@@ -8,10 +8,10 @@ from __future__ import annotations
 from lavad.core.job.job import Job
 from lavad.core.site.pend_reason import PendReason
 
-_STAYS_AWAY = 60.0
+STAYS_AWAY = 60.0
 """Seconds."""
 
 
 def returns_at(job: Job) -> float:
     """From when on a job may run on the hosts of its ``avoid`` where no other can run it; 0: at any time."""
-    return job.since + _STAYS_AWAY if job.reason == PendReason.JOB_MIG else 0.0
+    return job.since + STAYS_AWAY if job.reason == PendReason.JOB_MIG else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lavad.core.rules.avoided_hosts import STAYS_AWAY
 from lavad.core.site.pend_reason import (
     JOB_RUSAGE,
     LIMIT_JOBS,
@@ -33,7 +34,11 @@ _SAID: dict[PendReason, tuple[str, str]] = {
         "Its condition (-w) can no longer be met: a job that it names has ended in another way.",
         "bmod -w CONDITION JOB gives another one, bmod -wn JOB takes it away; else bkill JOB",
     ),
-    _R.JOB_MIG: ("It was migrated (bmig, or its queue's MIG) and waits for other hosts.", _WAIT),
+    _R.JOB_MIG: (
+        "It was migrated (bmig, or its queue's MIG) and waits for other hosts; where none can run it, those that it left may "
+        f"again after {STAYS_AWAY:g} seconds.",
+        _WAIT,
+    ),
     _R.JOB_PRE_EXEC: (
         "Its pre-execution command (-E, or the queue's PRE_EXEC) failed on a host; it is tried again after a while.",
         "read what the command says (bhist -l JOB), mend it, or bmod -E COMMAND JOB",
