@@ -183,7 +183,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "esub",
-        "-a …|esub|Bad image|Bad module|conda and venv|container(…",
+        "-a …|esub|Bad image|Bad module|conda and venv|tasks are started in one way|container(…",
         "What -a asks for cannot be given.",
         "docs/frameworks.md",
     ),
