@@ -63,9 +63,10 @@ test: install
 test-plain: install
 	LAVA_NATIVE=N $(PYTEST) -n 2 $(BY_FILE) tests/integration/commands tests/integration/starter tests/integration/agent tests/compat
 
+# A test of so many seeds takes minutes; where it looks for its stack meanwhile, Python may crash.
 soak: install
-	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -n 2 tests/sim
-	$(PYTEST) tests/soak
+	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -o faulthandler_timeout=0 -n 2 tests/sim
+	$(PYTEST) -o faulthandler_timeout=0 tests/soak
 endif
 
 # The page in a real Chromium, with axe, and REST by schemathesis; what `make test` finds of these, it runs too.
