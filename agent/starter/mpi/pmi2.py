@@ -19,6 +19,8 @@ _LENGTH = re.compile(rb" *[0-9]+ *")
 _LENGTH_SIZE = 6
 _FIELD = re.compile(r"([^=;]*)(?:=([^;]*(?:;;[^;]*)*))?(?:;|$)")
 _COMMAND = re.compile(r"[A-Za-z0-9-]{1,64}")
+_ABORT_CODE = re.compile(r"MPI_Abort\([^()]*,\s*(-?[0-9]{1,10})\)")
+"""MPICH and Intel MPI have the code of MPI_Abort in their message only."""
 _NO_NAMES = "names are not offered"
 _REFUSED = {
     "job-connect": "jobs are not connected",
@@ -79,7 +81,9 @@ class Pmi2:
         fields = fields_of(text)
         cmd, thread = fields.get("cmd", ""), fields.get("thrid", "")
         if cmd == "abort":
-            return [Abort(rank, number(fields.get("exitcode"), 1), fields.get("msg") or fields.get("message", ""))]
+            message = fields.get("msg") or fields.get("message", "")
+            said = _ABORT_CODE.search(message)
+            return [Abort(rank, number(fields.get("exitcode"), int(said[1]) if said else 1), message)]
         if cmd == "spawn-cmd":  # the rest of a spawn, which is answered already
             return []
         if cmd == "kvs-fence":

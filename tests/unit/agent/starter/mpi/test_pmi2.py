@@ -159,6 +159,8 @@ def test_abort_and_unfinished(pmi: Pmi) -> None:
     assert pmi.begun(0)
     assert pmi.unfinished(0)
     assert pmi.feed(0, framed("cmd=abort;isworld=TRUE;msg=out of luck;")) == [Abort(0, 1, "out of luck")]
+    mpich = "Abort(9) on node 0 (rank 0 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 9) - process 0"
+    assert pmi.feed(0, framed(f"cmd=abort;isworld=TRUE;msg={mpich};")) == [Abort(0, 9, mpich)]
     assert pmi.feed(0, framed("cmd=abort;exitcode=7;message=bye;")) == [Abort(0, 7, "bye")]
     assert pmi.feed(0, framed("cmd=abort;exitcode=seven;")) == [Abort(0, 1, "")]
     ask(pmi, 0, FINISH)
