@@ -58,6 +58,7 @@ MAX_PEND_SLOTS                  slots that jobs may wait for in the cluster; goe
 MAX_USER_RECORDS                live jobs, arrays and elements with a record of their own that a user may have; lava's own
 MAX_JOB_MSG_NUM                 messages (bpost) that a job may have
 JOB_DEP_LAST_SUB                a name in a condition is the newest job of that name, not all
+ORPHAN_JOB_TERM_GRACE_PERIOD    seconds after which a job ends whose condition (-w) can never be met; not set: it waits on
 JOB_GROUP_CLEAN                 job groups that bsub made go when they are empty
 JOB_POSITION_CONTROL_BY_ADMIN   only administrators may use btop and bbot
 ENABLE_USER_RESUME              owners may resume jobs that somebody else stopped

@@ -36,6 +36,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     sub_try_interval: int = 60
     max_job_msg_num: int = 128
     job_dep_last_sub: bool = False
+    orphan_job_term_grace_period: int | None = None
+    """Seconds; None: jobs whose condition can never be met wait until somebody ends them."""
     job_group_clean: bool = False
     job_position_control_by_admin: bool = False
     enable_user_resume: bool = False

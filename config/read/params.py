@@ -34,6 +34,7 @@ LSB_PARAMS: Table = {
     "MAX_USER_RECORDS": v.number(1000),
     "MAX_JOB_MSG_NUM": v.number(0),
     "JOB_DEP_LAST_SUB": v.yes_no,
+    "ORPHAN_JOB_TERM_GRACE_PERIOD": v.number(0, 2_147_483_646),
     "JOB_GROUP_CLEAN": v.yes_no,
     "JOB_POSITION_CONTROL_BY_ADMIN": v.yes_no,
     "ENABLE_USER_RESUME": v.yes_no,

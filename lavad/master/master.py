@@ -310,6 +310,7 @@ class Master:
             group.create_task(self.loops.windows())
             group.create_task(self.loops.migrations())
             group.create_task(self.loops.groups())
+            group.create_task(self.loops.orphans())
             group.create_task(self.loops.tokens())
             group.create_task(self.loops.rusage_decay())
             group.create_task(self.reconfiguration.run())

@@ -18,6 +18,7 @@ from lavad.core.decide.control.depart import depart, departing
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.control.office import note_extension
 from lavad.core.decide.control.tokens import over
+from lavad.core.decide.depend.orphans import Orphans
 from lavad.core.decide.reserve.reservations import turn
 from lavad.core.events import LeasesExtended
 from lavad.core.lang.asks import Refused
@@ -37,6 +38,9 @@ DAY = 86_400.0
 OVERDUE_PAUSE = 10.0
 NOTE_PAUSE = 30.0
 TOKENS_PAUSE = 600.0
+ORPHANS_PAUSE = 5.0
+ORPHANS_TOO = 0.2
+"""Seconds after orphans were ended in which the engine judges the conditions of those that wait for them."""
 TOGETHER = 50
 """Hosts that are checked for overdue orders, or given up, before other tasks get their turn."""
 
@@ -123,6 +127,17 @@ class Loops:
             if migrations(self._engine.cluster, self._clock()).events:
                 await self._tried(migrations)
 
+    async def orphans(self) -> None:
+        """ORPHAN_JOB_TERM_GRACE_PERIOD: end jobs whose condition can never be met."""
+        cluster, orphans = self._engine.cluster, Orphans()
+        while True:
+            await asyncio.sleep(ORPHANS_PAUSE)
+            while (grace := cluster.conf.params.orphan_job_term_grace_period) is not None:
+                if not orphans.due(cluster, self._clock(), grace):
+                    break
+                await self._tried(partial(_end_orphans, orphans, grace))
+                await asyncio.sleep(ORPHANS_TOO)
+
     async def groups(self) -> None:
         """JOB_GROUP_CLEAN: delete groups that jobs created once their last job is gone."""
         while True:
@@ -184,6 +199,10 @@ class Loops:
         except StoreRefused as refusal:
             log.warning("old rows stay: %s", refusal)
             return 0
+
+
+def _end_orphans(orphans: Orphans, grace: int, cluster: Cluster, now: float) -> Decided:
+    return Decided(events=orphans.due(cluster, now, grace))
 
 
 def _note_extension(left: float, cluster: Cluster, now: float) -> Decided:

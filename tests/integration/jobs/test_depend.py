@@ -42,6 +42,23 @@ def test_an_orphan_ends(cluster: Cluster) -> None:
     assert "TERM_ORPHAN_SYSTEM" in cluster.run(f"bjobs -l {second}").stdout
 
 
+def test_orphans_of_a_site_end(cluster: Cluster) -> None:
+    """ORPHAN_JOB_TERM_GRACE_PERIOD: those that wait for an orphan, too."""
+    params = cluster.folder.conf / "lsb.params"
+    before = params.read_text()
+    params.write_text(before.replace("End Parameters", "ORPHAN_JOB_TERM_GRACE_PERIOD = 1\nEnd Parameters"))
+    cluster.run("badmin reconfig")
+    try:
+        first = cluster.submit("'exit 1'")
+        second = cluster.submit(f"-w 'done({first})' true")
+        third = cluster.submit(f"-w 'done({second})' true")
+        assert cluster.wait_end(third) == ["EXIT"]
+        assert "TERM_ORPHAN_SYSTEM" in cluster.run(f"bjobs -l {second}").stdout
+    finally:
+        params.write_text(before)
+        cluster.run("badmin reconfig")
+
+
 def test_elements_wait_for_elements(cluster: Cluster) -> None:
     first = cluster.submit("-J 'a[1-4]' 'test $LSB_JOBINDEX != 3'")
     second = cluster.submit(f"-J 'b[1-4]' -w 'done({first}[*])' true")

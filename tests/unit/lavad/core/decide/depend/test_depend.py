@@ -10,6 +10,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs, resolve
 from lavad.core.decide.depend.depend import ConditionQueue
+from lavad.core.decide.depend.orphans import Orphans
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.ranges import Ranges
@@ -283,3 +284,73 @@ def test_post_processing_has_ended_with_the_job(world: Waiters) -> None:
     good, bad = world.depend(f"post_done({first})"), world.depend(f"post_err({first})")
     world.end(first, 256)
     assert (world.blocked(good), world.blocked(bad)) == (MET, NEVER)
+
+
+def end_orphans(world: Waiters, orphans: Orphans, grace: int) -> list[int]:
+    """Keys of those that end now, until there are no more."""
+    ended: list[int] = []
+    while events := orphans.due(world.cluster, world.now, grace):
+        ended += [event.key for event in events if isinstance(event, ev.JobFinished | ev.ElementsKilled)]
+        world.apply(*events)
+        world.settle()
+    return ended
+
+
+def test_orphans_of_a_site_end_after_its_grace(world: Waiters) -> None:
+    """Those who waited for them at once, in a tree of any depth; who waits for others stays."""
+    orphans, first, other = Orphans(), world.submit(), world.submit()
+    second = world.depend(f"done({first})")
+    also = world.depend(f"done({first})")
+    third = world.depend(f"done({second})")
+    fourth = world.depend(f"done({third})")
+    stays = world.depend(f"done({other})")
+    assert end_orphans(world, orphans, 300) == []
+    world.end(first, 256)
+    assert end_orphans(world, orphans, 300) == []
+    world.now += 299
+    assert end_orphans(world, orphans, 300) == []
+    world.now += 1
+    assert end_orphans(world, orphans, 300) == [second, also, third, fourth]
+    assert world.cluster.finished[fourth].outcome.reason is TermReason.TERM_ORPHAN_SYSTEM  # type: ignore[union-attr]
+    assert world.blocked(stays) == BLOCKED
+
+
+def test_an_orphan_that_gets_another_condition_is_none_any_more(world: Waiters) -> None:
+    orphans, first, other = Orphans(), world.submit(), world.submit()
+    second = world.depend(f"done({first})")
+    world.end(first, 256)
+    assert end_orphans(world, orphans, 300) == []
+    world.now += 200
+    depend, ended = resolve(world.cluster, f"done({other})", ALICE, False, NOTHING, None)
+    row = world.cluster.jobs.rows[second]
+    world.apply(ev.JobModified(at=world.now, key=second, spec=row.spec, name=row.name, depends=True, depend=depend, ended=ended))
+    world.settle()
+    assert end_orphans(world, orphans, 300) == []
+    world.end(other, 256)
+    assert end_orphans(world, orphans, 300) == []
+    world.now += 200
+    assert end_orphans(world, orphans, 300) == [], "it counts from the second time on"
+    world.now += 100
+    assert end_orphans(world, orphans, 300) == [second]
+
+
+def test_elements_are_orphans_each_for_itself(world: Waiters) -> None:
+    orphans, first = Orphans(), world.submit(array="1-3")
+    second = world.depend(f"done({first}[*])", array="1-3")
+    world.apply(ev.ElementsKilled(at=world.now, key=first, elements=Ranges.parse("1")))
+    world.settle()
+    assert end_orphans(world, orphans, 300) == []
+    world.now += 200
+    world.apply(ev.ElementsKilled(at=world.now, key=first, elements=Ranges.parse("2")))
+    world.settle()
+    assert end_orphans(world, orphans, 300) == []
+    world.now += 100
+    (event,) = orphans.due(world.cluster, world.now, 300)
+    assert event == ev.ElementsKilled(at=world.now, key=second, elements=Ranges.parse("1"), reason=TermReason.TERM_ORPHAN_SYSTEM)
+
+
+def test_no_grace_is_at_once(world: Waiters) -> None:
+    orphans, first = Orphans(), world.submit()
+    second = world.depend(f"done({first})")
+    world.end(first, 256)
+    assert end_orphans(world, orphans, 0) == [second]
