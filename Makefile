@@ -63,7 +63,7 @@ test: install
 test-plain: install
 	LAVA_NATIVE=N $(PYTEST) -n 2 $(BY_FILE) tests/integration/commands tests/integration/starter tests/integration/agent tests/compat
 
-# A test of so many seeds takes minutes; where it looks for its stack meanwhile, Python may crash.
+# A test of so many seeds takes longer than faulthandler waits, whose look at a stack that changes may crash Python.
 soak: install
 	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -o faulthandler_timeout=0 -n 2 tests/sim
 	$(PYTEST) -o faulthandler_timeout=0 tests/soak
