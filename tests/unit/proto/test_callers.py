@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import os
 import pwd
-import resource
 import socket
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ import pytest
 from proto import callers
 from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, CallerReader, Callers, NameUnknown, pack
 from proto.names import NoAnswer
+from tests.support.open_files import no_more_files
 
 ALICE, BOB = 1000, 1001
 
@@ -115,23 +114,6 @@ def test_callers_are_sent_away_while_no_file_can_be_opened(tmp_path: Path, caplo
 
     assert asyncio.run(read()) == [pack(callers.LATER)] * 5 + [pack(b"welcome")]
     assert [record.message[:30] for record in caplog.records] == ["no more files can be opened (L"]
-
-
-@contextlib.contextmanager
-def no_more_files() -> Iterator[None]:
-    """This process has as many open files as it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    held = [os.open(os.devnull, os.O_RDONLY)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 5, hard))
-    try:
-        with contextlib.suppress(OSError):
-            while True:
-                held.append(os.dup(held[0]))
-        yield
-    finally:
-        for one in held:
-            os.close(one)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_names_are_the_systems_or_digits() -> None:
