@@ -34,6 +34,8 @@ READING = 5.0
 """Seconds for the files of the certificates."""
 SHAKING = 5.0
 """Seconds for a handshake."""
+_BROKEN_OFF = ("Secure", "andshake", "SSL", "ssl", "closed", "reset", "pipe")
+"""What gRPC says of a listener that it has reached, one of them at least."""
 _certificates = Workers("certificates")
 _handshakes = Workers("handshakes")
 _revoked: dict[str, frozenset[int]] = {}
@@ -99,7 +101,7 @@ async def connect(target: str, site: Site) -> Link:
 async def why_no_handshake(site: Site, why: str) -> str:
     """``why`` with what is wrong with this host's own certificate: a master that does not take it says nothing but goodbye."""
     files = files_of(site)
-    if not files or not any(word in why for word in ("Secure", "andshake", "SSL", "ssl")):
+    if not files or not any(word in why for word in _BROKEN_OFF):
         return why
     try:
         ended = await _certificates.run(_ended, files[2])
