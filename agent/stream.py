@@ -75,7 +75,8 @@ class Stream:
         self.pacing = Pacing()
         self._heartbeats: list[pb.Heartbeat] = []
         self._last_heard = 0.0
-        self._last_logged = ""
+        self._last_logged: dict[str, str] = {}
+        """Master to what was said of it last: while one is away and another stands by, each says the same for ever."""
 
     def beat_early(self) -> None:
         """A new sample is sent at once; the load comes with the next heartbeat."""
@@ -110,21 +111,22 @@ class Stream:
         try:
             session = await open_session(target, self._site, self._runner.hello(facts))
         except NotMaster as e:
-            self._log_once(f"no master at {target}: {e}")
+            self.say_of(target, f"no master at {target}: {e}")
             return None
         if why := self._runner.welcomed(session.welcome, greeted):
-            self._log_once(f"the master at {target} is not obeyed: {why}")
+            self.say_of(target, f"the master at {target} is not obeyed: {why}")
             await session.close()
             return None
         self._inbox.put_nowait(nothing)
         welcome = session.welcome
-        self._log_once(f"obeys the master at {target}: epoch {welcome.epoch}, store {welcome.incarnation}")
+        self.say_of(target, f"obeys the master at {target}: epoch {welcome.epoch}, store {welcome.incarnation}")
         return session
 
-    def _log_once(self, text: str) -> None:
-        if text != self._last_logged:
+    def say_of(self, target: str, text: str) -> None:
+        """A line of the log about a master, unless it is what was said of that one last."""
+        if text != self._last_logged.get(target):
             log.info("%s", text)
-            self._last_logged = text
+            self._last_logged[target] = text
 
     async def _run_session(self, session: Session) -> None:
         welcome = session.welcome
@@ -154,7 +156,7 @@ class Stream:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await session.close()
-        self._log_once(f"the stream to the master at {session.target} has ended")
+        self.say_of(session.target, f"the stream to the master at {session.target} has ended")
 
     async def _receive(self, session: Session) -> None:
         async for message in session.messages():

@@ -1,17 +1,21 @@
 """The server's side of the local socket, the same at lavad and at agents: who calls, and frames of their asks as they come.
 
-Rule: a user is who the kernel says. Nobody alone can fill a daemon's memory or use up its open files: whoever has too many
-connections is sent away (commands try again), and of one user's large frames a few at a time are read, the others wait.
+Rule: a user is who the kernel says. Nobody alone can fill a daemon's memory, and nobody at all use up its open files: whoever has
+too many connections is sent away (commands try again), and of one user's large frames a few at a time are read, the others wait.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import json
 import logging
+import os
 import resource
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +29,8 @@ from proto.workers import Workers
 HEAD = struct.Struct(">I")
 MAX_FRAME = 16 << 20
 LARGE = 64 << 10
+PAUSE = 60.0
+"""Seconds between two lines of the log about callers that are sent away."""
 MOST_LARGE = 4
 NAMES_KEPT = 60.0
 """Seconds until a name is asked for again; while the directory gives no answer it stays in use."""
@@ -99,6 +105,46 @@ class CallerReader(asyncio.StreamReader):
 Serve = Callable[[CallerReader, asyncio.StreamWriter], Awaitable[None]]
 
 
+class _Door(socket.socket):
+    """The listening socket. While this process may open no more files it sends callers away, by the room that it keeps for that.
+
+    asyncio would leave them waiting, and log each of as many tries as the socket has places, again and again.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.setblocking(False)
+        self.bind(path)
+        self._room = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._said = -PAUSE
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """A caller. BlockingIOError: there is none, or there was no room for one."""
+        try:
+            return super().accept()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+        if time.monotonic() - self._said >= PAUSE:
+            self._said = time.monotonic()
+            log.warning("no more files can be opened (LimitNOFILE): commands are sent away and try again")
+        os.close(self._room)
+        try:
+            caller, _ = super().accept()
+            with caller, contextlib.suppress(OSError):
+                caller.setblocking(False)
+                caller.send(pack(LATER))
+        finally:
+            self._room = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        raise BlockingIOError
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self.fileno() >= 0:
+            os.close(self._room)
+        super().close()
+
+
 async def listen(path: str, serve: Serve, backlog: int) -> asyncio.Server:
     """Listen on a socket; ``serve`` has a task for each connection."""
 
@@ -106,11 +152,15 @@ async def listen(path: str, serve: Serve, backlog: int) -> asyncio.Server:
         # StreamReaderProtocol calls it with the reader that it is given here
         return asyncio.StreamReaderProtocol(CallerReader(), serve)  # type: ignore[arg-type]
 
-    return await asyncio.get_running_loop().create_unix_server(connection, path, backlog=backlog)
+    return await asyncio.get_running_loop().create_unix_server(connection, sock=_Door(path), backlog=backlog)
 
 
 class Callers:
-    """All who are connected to one socket. ``most``: connections of one user, a quarter of this process's files unless given."""
+    """All who are connected to one socket.
+
+    ``most``: connections of one user, a quarter of this process's files unless given; of all users but root together there are at
+    most twice as many, so that what else the daemon opens has room.
+    """
 
     def __init__(self, most: int = 0, find: Callable[[int], str | None] = find_name, wait: float = NAMES_WAIT) -> None:
         self._most = most or max(32, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
@@ -162,8 +212,8 @@ class Callers:
 
     @contextmanager
     def let_in(self, uid: int) -> Iterator[bool]:
-        """A connection of this user, as long as the context lasts; False: they have too many."""
-        if self._open[uid] >= self._most:
+        """A connection of this user, as long as the context lasts; False: they, or all users, have too many."""
+        if self._open[uid] >= self._most or (uid and self._open.total() >= 2 * self._most):
             yield False
             return
         self._open[uid] += 1

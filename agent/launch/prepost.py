@@ -100,8 +100,14 @@ def _joined(*commands: str) -> str:
 
 def copies_before(text: pb.JobText, site: Site) -> str:
     """The shell command that copies files to this host before the job, "" if there are none."""
-    lines = [_copy_in(text, site, *_paths(text, spec)) for spec in text.copies if _operator(spec) in (">", "><", "<>")]
-    return "\n".join(f"{line} || exit {ABORT}" for line in lines)
+    lines = []
+    for spec in text.copies:
+        if _operator(spec) in (">", "><", "<>"):
+            copy, why = _copy_in(text, site, *_paths(text, spec)), quote(f"-f {spec}: not copied: ")
+            # opened by its name: a shell may take no number above 9 behind >&
+            say = f'printf %s%s {why} "$lava_said" >> "/proc/self/fd/${{LAVA_SAY:-2}}"'
+            lines.append(f"lava_said=$({copy} 2>&1) || {{ {say}; exit {ABORT}; }}")
+    return "\n".join(lines)
 
 
 def copies_after(text: pb.JobText, site: Site) -> str:

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import ssl
+import time
 
 import grpc
 import grpc.aio
@@ -33,6 +34,8 @@ READING = 5.0
 """Seconds for the files of the certificates."""
 SHAKING = 5.0
 """Seconds for a handshake."""
+_BROKEN_OFF = ("Secure", "andshake", "SSL", "ssl", "closed", "reset", "pipe")
+"""What gRPC says of a listener that it has reached, one of them at least."""
 _certificates = Workers("certificates")
 _handshakes = Workers("handshakes")
 _revoked: dict[str, frozenset[int]] = {}
@@ -93,6 +96,26 @@ async def connect(target: str, site: Site) -> Link:
     if name := site.conf.get("LAVA_TLS_MASTER_NAME"):
         options.append(("grpc.ssl_target_name_override", name))
     return Link(grpc.aio.secure_channel(target, credentials, options=options))
+
+
+async def why_no_handshake(site: Site, why: str) -> str:
+    """``why`` with what is wrong with this host's own certificate: a master that does not take it says nothing but goodbye."""
+    files = files_of(site)
+    if not files or not any(word in why for word in _BROKEN_OFF):
+        return why
+    try:
+        ended = await _certificates.run(_ended, files[2])
+    except (OSError, ValueError) as e:
+        return f"{why}; {files[2]}: {e}"
+    return f"{why}; the certificate {files[2]} has ended" if ended else why
+
+
+def _ended(path: str) -> bool:
+    from cryptography import x509  # where there is TLS that fails: without it an agent starts faster
+
+    with open(path, "rb") as file:
+        found = x509.load_pem_x509_certificate(file.read())
+    return found.not_valid_after_utc.timestamp() <= time.time()
 
 
 def files_of(site: Site) -> tuple[str, ...]:

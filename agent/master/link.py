@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from agent.launch.site import Site
-from agent.master.channel import Link, NotMaster, connect
+from agent.master.channel import Link, NotMaster, connect, why_no_handshake
 from proto import agent_pb2 as pb
 from proto import agent_pb2_grpc as pb_grpc
 
@@ -81,6 +81,9 @@ async def open_session(target: str, site: Site, hello: pb.Hello) -> Session:
     session = Session(target, link, stub.Session(metadata=metadata(site)), stub)
     try:
         await session.greet(hello)
+    except NotMaster as e:
+        await session.close()
+        raise NotMaster(await why_no_handshake(site, str(e))) from None
     except BaseException:
         await session.close()
         raise

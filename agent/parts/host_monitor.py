@@ -86,6 +86,8 @@ class HostMonitor:
         self._newest: dict[str, pb.Usage] = {}
         self._unsent: dict[str, pb.Usage] = {}
         self._sampling = False
+        self._failed = ""
+        """Why the last scan could not be made, which the log has."""
         self._over: list[str] = []
 
     async def facts(self) -> pb.Facts:
@@ -98,8 +100,9 @@ class HostMonitor:
             try:
                 async with asyncio.timeout(WAIT):
                     self._facts = await self._one.run(self._look)
-            except TimeoutError:
-                log.warning("what this host is cannot be found out now: what was known before is used")
+            except OSError as error:  # a TimeoutError is one
+                why = f" ({error})" if str(error) else ""
+                log.warning("what this host is cannot be found out now%s: what was known before is used", why)
         self._facts_at = now
         gpus, driver = self.gpus.facts()
         found = pb.Facts(gpus=gpus, gpu_driver=driver)
@@ -134,6 +137,8 @@ class HostMonitor:
         try:
             self._newest_load = await self._load_thread.run(self._sample_load)
             self._load_at = monotonic()
+        except OSError as error:
+            log.warning("the load cannot be measured: %s", error)
         finally:
             self._loading = None
 
@@ -142,7 +147,7 @@ class HostMonitor:
         return any(entry.tasks and entry.end is None and entry.uid not in self._newest for entry in entries)
 
     async def usage(self, entries: Iterable[Entry]) -> dict[str, pb.Usage]:
-        """One scan for all parts that run."""
+        """One scan for all parts that run; {} where there can be none, as too many files are open, say."""
         roots = {
             entry.uid: PartRoots(
                 entry.key,
@@ -164,6 +169,12 @@ class HostMonitor:
         self._sampling = True
         try:
             found = await self._one.run(usage.sample, roots)
+            self._failed = ""
+        except OSError as error:
+            found = {}
+            if str(error) != self._failed:
+                self._failed = str(error)
+                log.warning("what jobs use cannot be measured: %s", error)
         finally:
             self._sampling = False
         for uid in self._over:

@@ -6,6 +6,7 @@ Rule: started by ``spawn`` in a session of its own, so that it outlives the agen
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -35,13 +36,18 @@ def answers(path: str) -> bool:
 
 
 def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subprocess.Popen[bytes]:
-    """Start a starter, detached from this process."""
+    """Start a starter, detached from this process. What keeps it from starting is in its log as well."""
     pidfile = os.path.join(run_dir, f"starter-{host}.pid")
     argv = [sys.executable, "-I", "-S", _ENTRY, "--host", host, "--dir", folder, "--socket", path, "--pidfile", pidfile]
-    if log:
-        argv += ["--log", log]
     null = subprocess.DEVNULL
-    return subprocess.Popen(argv, stdin=null, stdout=null, stderr=null, start_new_session=True, cwd="/")
+    with contextlib.ExitStack() as stack:
+        said: int = null
+        if log:
+            argv += ["--log", log]
+            with contextlib.suppress(OSError):
+                said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+                stack.callback(os.close, said)
+        return subprocess.Popen(argv, stdin=null, stdout=null, stderr=said, start_new_session=True, cwd="/")
 
 
 def encode(order: Json) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from lavad.processes.long_query import AHEAD
+from lavad.processes.long_query import Pace
 from lavad.replica import protocol as feed
 
 
@@ -20,24 +20,19 @@ class JobList:
         self.ask = ask
         self.deadline = time.monotonic() + limit
         self._answers = answers
-        self._ahead = 0
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether its reader has taken enough for it to go on."""
-        return self._ahead < AHEAD
+        self.pace = Pace()
 
     def read(self) -> tuple[list[bytes], bool]:
         """(the next frame, if its reader is not too far behind; whether that is the last)."""
-        if not self.is_ready:
+        if not self.pace.is_ready:
             return [], False
         found = next(self._answers)
-        self._ahead += 1
+        self.pace.sent(1)
         return [feed.frame(found)], found.exit is not None
 
     def taken(self, count: int) -> None:
         """The reader has taken so many frames."""
-        self._ahead -= count
+        self.pace.taken(count)
 
     def end(self) -> None:
         """It is not wanted any more."""

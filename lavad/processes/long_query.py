@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import os
 import resource
 import signal
@@ -26,6 +27,32 @@ MOST_MEMORY = 512 << 20
 Render = Callable[[feed.Ask, Callable[[feed.Answer], None]], None]
 
 
+class Pace:
+    """How far an answer is ahead of its reader."""
+
+    def __init__(self) -> None:
+        self._ahead = 0
+        self.held_since = math.inf
+        """Since when it cannot go on before its reader takes more."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its reader has taken enough for it to go on."""
+        return self._ahead < AHEAD
+
+    def sent(self, count: int) -> None:
+        """So many frames have gone to its reader."""
+        self._ahead += count
+        if not self.is_ready:
+            self.held_since = min(self.held_since, time.monotonic())
+
+    def taken(self, count: int) -> None:
+        """The reader has taken so many frames."""
+        self._ahead -= count
+        if self.is_ready:
+            self.held_since = math.inf
+
+
 class LongQuery:
     """The parent's side of one."""
 
@@ -42,6 +69,7 @@ class LongQuery:
         theirs.close()
         self.socket.setblocking(False)
         self._buffer = bytearray()
+        self.pace = Pace()
 
     def read(self) -> tuple[list[bytes], bool]:
         """(the whole frames that have come, whether it has ended)."""
@@ -59,10 +87,12 @@ class LongQuery:
         while len(self._buffer) >= size and len(self._buffer) >= (end := size + feed.HEAD.unpack(self._buffer[:size])[0]):
             frames.append(bytes(self._buffer[:end]))
             del self._buffer[:end]
+        self.pace.sent(len(frames))
         return frames, ended
 
     def taken(self, count: int) -> None:
         """The reader has taken so many frames."""
+        self.pace.taken(count)
         try:
             self.socket.send(b"." * count)
         except OSError:

@@ -1,7 +1,8 @@
 """The query process: applies committed events and renders the text of listings, of each user in turn.
 
 Rule: what is short is answered at once, a plain list of many jobs frame by frame between other queries (``job_list``); what may
-take long otherwise is answered by a fork (``long_query``). Of those that are not short, one of each user runs at a time.
+take long otherwise is answered by a fork (``long_query``). Of those that are not short, one of each user runs at a time; one
+whose reader is behind, a pager say, keeps nobody from the next.
 """
 
 from __future__ import annotations
@@ -37,9 +38,14 @@ if TYPE_CHECKING:
 PIECE = 64 * 1024
 MOST_LONG = 3
 """Long queries that run at a time."""
+PATIENCE = 1.0
+"""Seconds without progress after which a long query waits for its reader, and counts no more among those that run."""
+MOST_BEHIND, BEHIND_EACH = 16, 4
+"""Of them at a time, of all users and of one; where there is another, the first of them is ended."""
 SOON = 0.5
 """Seconds without a query after which what reads the store is loaded: a master that starts is asked before that."""
 FAILED = "internal error, see the log of lavad"
+SLOW = "Output dropped: the client reads too slowly"
 AWAY = "The master's store cannot be read now, try again later"
 
 
@@ -143,9 +149,12 @@ class Queries:
             if isinstance(query, LongQuery):
                 poll.register(query.socket, select.POLLIN)
             else:
-                ready = ready or query.is_ready
+                ready = ready or query.pace.is_ready
         now = time.monotonic()
         ends = [query.deadline - now for query in self._running.values()]
+        if self._long:
+            held = [query.pace.held_since + PATIENCE - now for query in self._running.values()]
+            ends += [left for left in held if 0.0 < left <= PATIENCE]
         if (due := self._followers.due()) is not None:
             ends.append(due)
         timeout = 0.0 if ready else max(0.0, min(ends)) if ends else None if self._loaded else SOON
@@ -180,22 +189,34 @@ class Queries:
                 why = f"The query took longer than {seconds} seconds (LAVA_QUERY_TIME) and was ended"
             else:
                 continue
-            del self._running[number]
-            if why:
-                text = f"{query.ask.query.command}: {why}\n"
-                self._replica.send(feed.Answer(number=number, pieces=[("err", text)], exit=255))
+            self._over(number, why)
+
+    def _over(self, number: int, why: str) -> None:
+        """It runs no more; ``why``: it is not whole."""
+        query = self._running.pop(number)
+        if why:
+            text = f"{query.ask.query.command}: {why}\n"
+            self._replica.send(feed.Answer(number=number, pieces=[("err", text)], exit=255))
 
     def _start_long(self) -> None:
-        busy = {query.ask.caller.user for query in self._running.values()}
-        for user in [user for user in self._long if user not in busy]:
-            if len(self._running) >= MOST_LONG:
-                return
+        busy = [query.ask.caller.user for query in self._running.values() if not _is_behind(query)]
+        for user in [user for user in self._long if user not in busy][: max(0, MOST_LONG - len(busy))]:
+            self._make_room(user)
             ask = _next(self._long, user)
             limit = self._replica.cluster.conf.params.lava_query_time
             if is_list(self._replica.cluster, ask.query) and not self._replica.site.lsf.get("LSB_BJOBS_FORMAT"):
                 self._start_list(ask, limit)
             else:
                 self._running[ask.number] = LongQuery(ask, self._render_in_child, limit)
+
+    def _make_room(self, user: str) -> None:
+        """End the one that was begun first of those that wait for their readers, where the user, or all, have too many."""
+        behind = [number for number, query in self._running.items() if _is_behind(query)]
+        own = [number for number in behind if self._running[number].ask.caller.user == user]
+        crowd = own if len(own) >= BEHIND_EACH else behind if len(behind) >= MOST_BEHIND else []
+        if crowd:
+            self._running[crowd[0]].end()
+            self._over(crowd[0], SLOW)
 
     def _start_list(self, ask: feed.Ask, limit: float) -> None:
         """Settle which jobs a list is of, and send the first of them."""
@@ -223,6 +244,10 @@ class Queries:
         if self._reader is None:
             self._reader = open_store(self._replica)
         return self._reader
+
+
+def _is_behind(query: LongQuery | JobList) -> bool:
+    return time.monotonic() >= query.pace.held_since + PATIENCE
 
 
 def _next(waiting: dict[str, deque[feed.Ask]], user: str) -> feed.Ask:

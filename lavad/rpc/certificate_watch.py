@@ -32,7 +32,9 @@ class CertificateWatch:
         self._reloaded = reloaded
         self._files = Workers("certificates")
         self.ending: tuple[str, ...] = ()
-        """A line for each certificate that ends soon."""
+        """A line for each certificate that ends soon, or has ended."""
+        self._ended: dict[str, Certificate] = {}
+        """Host to its certificate that has ended, until it connects with another: TLS names no host that it does not let in."""
 
     async def run(self) -> None:
         """Look every few seconds."""
@@ -46,9 +48,13 @@ class CertificateWatch:
         """End streams whose certificate holds no more; find the certificates that end soon."""
         now = self._clock()
         for session in list(self._sessions.rows.values()):
-            if why := self._certificates.why_not(certificate_of(session.certificate), now):
+            peer = certificate_of(session.certificate)
+            self._ended.pop(session.host, None)
+            if why := self._certificates.why_not(peer, now):
                 log.warning("host %s: the stream is closed: %s", session.host, why)
                 self._sessions.hang_up(session.host)
+                if peer.ends <= now:
+                    self._ended[session.host] = peer
         former, self.ending = self.ending, tuple(self._certificates.ending(self._peers(), now))
         for line in self.ending:
             if line not in former:
@@ -59,4 +65,4 @@ class CertificateWatch:
         return self._certificates.ends(self._peers())
 
     def _peers(self) -> list[Certificate]:
-        return [certificate_of(session.certificate) for session in list(self._sessions.rows.values())]
+        return [*self._ended.values(), *(certificate_of(session.certificate) for session in list(self._sessions.rows.values()))]

@@ -88,9 +88,10 @@ class Certificates:
         return self._read.ends | {peer.names[0]: peer.ends for peer in peers if peer.names}
 
     def ending(self, peers: Iterable[Certificate], now: float) -> list[str]:
-        """A line for each certificate that ends soon, the first to end first."""
+        """A line for each certificate that ends soon or has ended, the first to end first."""
         soon = sorted((ends, name) for name, ends in self.ends(peers).items() if ends < now + self._warn)
-        return [f"the certificate of {name} ends in {max(0, int((ends - now) // DAY))} days" for ends, name in soon]
+        when = [f"ends in {int((ends - now) // DAY)} days" if ends > now else "has ended" for ends, _ in soon]
+        return [f"the certificate of {name} {text}" for (_, name), text in zip(soon, when, strict=True)]
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:
         found = []

@@ -35,6 +35,7 @@ from proto.workers import Workers
 log = logging.getLogger(__name__)
 
 DAY = 86_400.0
+DOUBT_PAUSE = 1.0
 OVERDUE_PAUSE = 10.0
 NOTE_PAUSE = 30.0
 TOKENS_PAUSE = 600.0
@@ -83,6 +84,22 @@ class Loops:
             for at in range(0, len(found.expired), TOGETHER):
                 some = found.expired[at : at + TOGETHER]
                 await asyncio.gather(*(self._tried(_expired(name, keys)) for name, keys in some))
+
+    async def doubt(self) -> None:
+        """End all streams while the masters' lease may be over: hosts look for the master that may be in office instead, and come
+        back where there is none. An ask of the database that hangs would keep them here, and their users' commands, for longer.
+        """
+        doubts = False
+        while True:
+            await asyncio.sleep(DOUBT_PAUSE)
+            certain = self._leases.is_certain(boottime())
+            if certain and doubts:
+                log.info("the masters' lease is renewed again")
+            elif not certain and not doubts:
+                log.warning("the database does not renew the masters' lease in time: hosts are to look for another master")
+            doubts = not certain
+            for host in list(self._sessions.rows) if doubts else ():
+                self._sessions.hang_up(host)
 
     async def _silent(self, hosts: Sequence[str]) -> None:
         """Give them up, many in a commit: all may have gone at once. One that was heard since they were found is left alone."""

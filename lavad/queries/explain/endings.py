@@ -145,8 +145,8 @@ _STARTS: dict[str, tuple[str, str, str]] = {
     ),
     "pre_abort": (
         "the pre-execution command ended the job …",
-        "Its pre-execution command exited with 99: the job is not to run.",
-        "ask whoever wrote it",
+        "Its pre-execution command exited with 99, or a file of -f could not be copied: the job is not to run.",
+        "ask whoever wrote the command; bsub -f with paths that the host can read and write",
     ),
     "no_user": (
         "user … is not known on host …",

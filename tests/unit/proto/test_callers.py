@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pwd
+import socket
 import threading
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import pytest
 from proto import callers
 from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, CallerReader, Callers, NameUnknown, pack
 from proto.names import NoAnswer
+from tests.support.open_files import no_more_files
 
 ALICE, BOB = 1000, 1001
 
@@ -73,6 +76,44 @@ def test_a_user_has_so_many_connections_and_no_more() -> None:
             assert not three
     with callers.let_in(ALICE) as again:
         assert again
+
+
+def test_all_users_together_leave_room_for_what_else_the_daemon_opens_and_root_comes_in() -> None:
+    callers = Callers(2)
+    with contextlib.ExitStack() as stack:
+        assert all(stack.enter_context(callers.let_in(uid)) for uid in (ALICE, ALICE, BOB, BOB))
+        assert not stack.enter_context(callers.let_in(BOB + 1))
+        assert stack.enter_context(callers.let_in(0))
+    with callers.let_in(BOB + 1) as later:
+        assert later
+
+
+def test_callers_are_sent_away_while_no_file_can_be_opened(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With one line of the log for all of them; the next one is served as soon as there is room."""
+
+    async def serve(reader: CallerReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(pack(b"welcome"))
+        writer.close()
+
+    async def read() -> list[bytes]:
+        loop, answers = asyncio.get_running_loop(), []
+        server = await callers.listen(str(tmp_path / "sock"), serve, 100)
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(6)]
+        for client in clients:
+            client.setblocking(False)
+        with no_more_files():
+            for client in clients[:5]:
+                client.connect(str(tmp_path / "sock"))
+            answers += [await loop.sock_recv(client, 100) for client in clients[:5]]
+        clients[5].connect(str(tmp_path / "sock"))
+        answers.append(await loop.sock_recv(clients[5], 100))
+        for client in clients:
+            client.close()
+        server.close()
+        return answers
+
+    assert asyncio.run(read()) == [pack(callers.LATER)] * 5 + [pack(b"welcome")]
+    assert [record.message[:30] for record in caplog.records] == ["no more files can be opened (L"]
 
 
 def test_names_are_the_systems_or_digits() -> None:

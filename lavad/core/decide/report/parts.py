@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report import copies
+from lavad.core.decide.report.clocks import begin, end_in_time
 from lavad.core.decide.report.ending import after_last_part, find_kill
 from lavad.core.decide.report.gpus import befell, reported
 from lavad.core.events.part import with_end, with_fence, with_part
@@ -88,10 +89,9 @@ def started(cluster: Cluster, report: StartedReport, now: float) -> list[ev.Even
     if found is None or found[2].state is PartState.RUNNING or found[2].end is not None:
         return []
     job, run, part = found
+    begun = begin(run, report.started, now)
     events: list[ev.Event] = [
-        ev.PartStarted(
-            at=now, key=job.key, attempt=run.number, host=part.host, pid=report.pid, started=report.started, cwd=report.cwd
-        )
+        ev.PartStarted(at=now, key=job.key, attempt=run.number, host=part.host, pid=report.pid, started=begun, cwd=report.cwd)
     ]
     if run.resize is not None:
         events += _grown(job.key, with_part(run, part.host, state=PartState.RUNNING), now)
@@ -221,7 +221,7 @@ def ended(cluster: Cluster, report: EndedReport, now: float, whole: bool = True)
     if found is None:
         return []
     gpus = found[2].gpus
-    end = report.end
+    end = end_in_time(found[1], report.end, now)
     if gpus and end.status:
         end = replace(end, gpu_fault=befell(cluster, report.host, gpus, report.gpu_faults))
     return reported(cluster, report, now) + _ended(cluster, *found, end, report.gone, now, whole)

@@ -10,6 +10,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.specs import together
 from lavad.core.decide.report import parts, tasks
+from lavad.core.decide.report.clocks import end_in_time
 from lavad.core.job import reports
 from lavad.core.job.chunk import RUNS
 from lavad.core.job.job import Attempt, End, Job
@@ -64,7 +65,8 @@ class _Ends:
         job = self._cluster.jobs.rows.get(report.key)
         if not isinstance(report, reports.EndedReport) or job is None or job.run is None:
             return decide_report(self._cluster, report, self._now)
-        done = ev.JobFinished(at=self._now, key=job.key, state=JobState.DONE, end=report.end)
+        end = end_in_time(job.run, report.end, self._now)
+        done = ev.JobFinished(at=self._now, key=job.key, state=JobState.DONE, end=end)
         if self._before is not None and _ends_as(job, job.run, report, *self._before):
             return [done]
         events = decide_report(self._cluster, report, self._now)

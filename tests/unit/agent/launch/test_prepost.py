@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 from pathlib import Path
 
@@ -43,10 +45,26 @@ def test_one_file_is_no_copy_and_a_missing_one_ends_the_job(tmp_path: Path) -> N
     assert (tmp_path / "same").read_text() == "x"
 
 
+def test_a_file_that_cannot_be_copied_is_named_with_the_reason(tmp_path: Path) -> None:
+    text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=["/etc/hostname > no/such/folder"])
+    line = prepost.copies_before(text, site())
+    with (tmp_path / "said").open("w+b", 0) as file:
+        said = fcntl.fcntl(file, fcntl.F_DUPFD, 20)
+        words = ["/bin/sh", "-c", line]
+        done = subprocess.run(words, cwd=tmp_path, check=False, env={"LAVA_SAY": str(said)}, pass_fds=(said,))
+        os.close(said)
+    assert done.returncode == prepost.ABORT
+    assert (
+        (tmp_path / "said")
+        .read_text()
+        .startswith("-f /etc/hostname > no/such/folder: not copied: cp: cannot create regular file")
+    )
+
+
 def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
     text = pb.JobText(cwd="/w", from_host="login", copies=["in > b c", "out <"])
     text.copies[:] = ["in > b", "out <"]
     far = site("h2", LSF_REMOTE_COPY_CMD="scp -B")
-    assert prepost.copies_before(text, far) == "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; } || exit 99"
+    assert "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; }" in prepost.copies_before(text, far)
     assert prepost.copies_after(text, far) == "scp -B /w/out login:/w/out"
     assert "scp" not in prepost.copies_before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))

@@ -118,6 +118,15 @@ def test_a_master_whose_certificate_was_revoked_is_none(tmp_path: Path) -> None:
     assert "is revoked" in _greeting(FakeMaster(tls=former), site)
 
 
+def test_a_host_whose_own_certificate_has_ended_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The master's end of TLS closes the connection without a word."""
+    certs.make(tmp_path, "c1", ["127.0.0.1"], [])
+    monkeypatch.setattr(certs, "MEMBER_DAYS", 0)
+    certs.make(tmp_path, "c1", [], ["h1"])
+    why = _greeted(tmp_path, "master", _site(tmp_path, LAVA_TLS_DIR=str(tmp_path)))
+    assert why.endswith(f"; the certificate {tmp_path}/h1.crt has ended")
+
+
 def test_certificates_of_earlier_versions_are_good_on_python_3_13(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They identify no keys, which its default context looks for."""
     known = ssl.create_default_context

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from agent.core.part import Part
+from agent.launch.outputs import OutputPaths
 from agent.parts import host_monitor
+from agent.parts.entry import Entry
 from agent.parts.host_monitor import HostMonitor
+from proto import agent_pb2 as pb
+from tests.support.open_files import no_more_files
 
 
 @pytest.fixture
@@ -65,3 +71,26 @@ def test_facts_that_hang_are_the_last_ones(hang: threading.Event, monkeypatch: p
         await stuck
 
     asyncio.run(story())
+
+
+def test_an_agent_that_can_open_no_more_files_goes_on_with_what_it_knows(caplog: pytest.LogCaptureFixture) -> None:
+    """And says it once of what jobs use, of which it looks every few seconds."""
+
+    async def story() -> None:
+        monitor = HostMonitor("127.0.0.1", 3)
+        first, load = await monitor.facts(), await monitor.load()
+        entry = Entry(Part("u", 7, 1), pb.Order(), None, OutputPaths(), 0.0)
+        entry.shepherd = os.getpid()
+        entries = [entry]
+        assert await monitor.usage(entries)
+        with no_more_files():
+            assert [await monitor.usage(entries) for _ in range(3)] == [{}] * 3
+            assert await monitor.load() == load
+            monitor._facts_at = -1e9
+            assert await monitor.facts() == first
+        assert await monitor.usage(entries)
+
+    asyncio.run(story())
+    assert [text for text in caplog.messages if "jobs use" in text] == [
+        "what jobs use cannot be measured: [Errno 24] Too many open files: '/proc'"
+    ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+from pathlib import Path
+
 import pytest
 
 from agent.starter.protocol.codec import text
 from agent.starter.wire.frames import FrameError, parsed
-from agent.starter_client.starterlink import decode
+from agent.starter_client.starterlink import decode, spawn
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,14 @@ def test_it_is_read_as_the_starter_wrote_it(value: object) -> None:
 def test_what_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(FrameError):
         decode(body)
+
+
+def test_what_keeps_a_starter_from_starting_is_in_its_log(tmp_path: Path) -> None:
+    folder, log = tmp_path / "starter", tmp_path / "starter.log"
+    folder.mkdir(0o700)
+    with (folder / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write("4711\n")
+        held.flush()
+        assert spawn("h1", str(folder), str(tmp_path / "sock"), str(tmp_path), str(log)).wait(60) == 1
+    assert log.read_text() == f"lava-starter: {folder} is served by process 4711 already\n"

@@ -16,6 +16,7 @@ from lavad.core.cluster.snapshot import take
 from lavad.core.lang.asks import Caller, OptionValue, Query
 from lavad.core.lang.ranges import Ranges
 from lavad.core.site.conf import Params
+from lavad.processes import query
 from lavad.processes.long_query import AHEAD
 from lavad.processes.query import Queries
 from lavad.replica import protocol as feed
@@ -134,3 +135,20 @@ def test_one_user_has_one_list_at_a_time(many: Bench, tmp_path: Path) -> None:
             order.append(frame.number)
             ended += frame.exit is not None
         assert order == sorted(order)
+
+
+def test_pagers_hold_up_nobodys_next_list(many: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not their user's, of whose the first is ended in the end, nor those of others, however many there are."""
+    monkeypatch.setattr(query, "PATIENCE", 0.05)
+    with serving(many, tmp_path) as master:
+        for number in range(1, query.BEHIND_EACH + 1):
+            master.ask(number, ALICE, {"u": "all"})
+            assert {master.take().number for _ in range(AHEAD)} == {number}
+        master.ask(8, BOB, {"u": "all"})
+        assert {master.take().number for _ in range(AHEAD)} == {8}
+        master.ask(9, ALICE, {"u": "all"})
+        dropped = master.take()
+        assert (dropped.number, dropped.exit, text_of([dropped])) == (1, 255, f"bjobs: {query.SLOW}\n")
+        assert {master.take().number for _ in range(AHEAD)} == {9}
+        master.send(feed.Taken(number=2, count=4))
+        assert {master.take().number for _ in range(4)} == {2}

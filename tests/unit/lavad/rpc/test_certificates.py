@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.local import certs
+from lavad.hosts.sessions import Session, Sessions
+from lavad.rpc.certificate_watch import CertificateWatch
 from lavad.rpc.certificates import DAY, BadCertificates, Certificates, certificate_of
 
 
@@ -67,7 +69,26 @@ def test_what_ends_soon_is_told_the_first_to_end_first(folder: Path) -> None:
     assert known.ending([peer], peer.ends - 31 * DAY) == []
     told = known.ending([peer], peer.ends - 10.5 * DAY)
     assert sorted(told) == ["the certificate of agent:a ends in 10 days", "the certificate of master ends in 10 days"]
-    assert known.ending([peer], peer.ends + DAY)[0].endswith("ends in 0 days")
+    assert known.ending([peer], peer.ends - 1)[0].endswith("ends in 0 days")
+    assert "the certificate of agent:a has ended" in known.ending([peer], peer.ends)
+
+
+def test_a_host_whose_certificate_has_ended_is_told_of_until_it_is_there_with_another(folder: Path) -> None:
+    known, sessions = Certificates(str(folder), 30), Sessions()
+    pem = (folder / "a.crt").read_bytes()
+    now = certificate_of(pem).ends
+    watch = CertificateWatch(known, sessions, lambda: now, lambda: None)
+    sessions.open(Session("a", 0, certificate=pem))
+    watch.look()
+    assert not sessions.rows
+    for _ in range(2):
+        watch.look()
+        assert "the certificate of agent:a has ended" in watch.ending
+    now -= 20 * DAY
+    sessions.open(Session("a", 0, certificate=pem))
+    watch.look()
+    assert list(sessions.rows) == ["a"]
+    assert "the certificate of agent:a has ended" not in watch.ending
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

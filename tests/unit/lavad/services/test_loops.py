@@ -1,10 +1,14 @@
-"""Hosts that fall silent together are given up together, and one that is heard again meanwhile is left alone."""
+"""Hosts that fall silent together are given up together, and one that is heard again meanwhile is left alone; all are let go
+while another master may be in office.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import cast
 
+import pytest
 from msgspec.structs import replace
 
 from lavad.boottime import boottime
@@ -13,7 +17,8 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.hosts.leases import Findings, Leases
-from lavad.hosts.sessions import Sessions
+from lavad.hosts.sessions import Session, Sessions
+from lavad.services import loops as loops_module
 from lavad.services.loops import TOGETHER, Loops
 from lavad.store.writer import Store
 from tests.support.worlds.watched import Watched, told_to
@@ -54,3 +59,32 @@ async def test_silent_hosts_are_given_up_in_one_commit_but_for_those_heard_meanw
     await leases.again.wait()
     watching.cancel()
     assert downs == [HOSTS[:TOGETHER]]
+
+
+def test_hosts_are_let_go_once_another_master_may_be_in_office(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also while the database says nothing at all; each host that comes back meanwhile is let go again, with no other line."""
+    monkeypatch.setattr(loops_module, "DOUBT_PAUSE", 0.0)
+    caplog.set_level(logging.INFO)
+    watched = Watched()
+    sessions, leases = Sessions(), Leases(boottime(), boottime() - 1.0)
+
+    async def story() -> None:
+        doubting = asyncio.create_task(Loops(watched.engine, sessions, leases, cast(Store, None), lambda: 0.0).doubt())
+        async with asyncio.timeout(60):
+            for _ in range(2):
+                session = Session("far1", 0)
+                sessions.open(session)
+                assert await session.outgoing.get() is None
+                assert not sessions.rows
+            assert [record.levelname for record in caplog.records] == ["WARNING"]
+            leases.held(boottime() + 1000.0)
+            sessions.open(Session("far1", 0))
+            for _ in range(10):
+                await asyncio.sleep(0)
+        doubting.cancel()
+
+    asyncio.run(story())
+    assert caplog.messages[1:] == ["the masters' lease is renewed again"]
+    assert list(sessions.rows) == ["far1"]

@@ -1,0 +1,55 @@
+"""Hosts whose clocks are set otherwise than the master's: what is charged and shown is the time that jobs ran."""
+
+from __future__ import annotations
+
+import pytest
+
+from lavad.core.job.job import End
+from tests.support.worlds.bench import Bench
+
+RAN = 30.0
+
+
+def dispatched(bench: Bench) -> int:
+    key = bench.submit()
+    bench.step()
+    return key
+
+
+@pytest.mark.parametrize("off", [0.0, 0.5, -0.5, 7200.0, -7200.0, 1e9, -1e9])
+@pytest.mark.parametrize("told", ["started and ended", "ended alone"])
+def test_a_host_whose_clock_is_off(bench: Bench, off: float, told: str) -> None:
+    key = dispatched(bench)
+    bench.now += 1.0
+    began = bench.now
+    if told != "ended alone":
+        bench.said("started", key, "h1", 77, began + off, "/")
+    bench.now += RAN
+    bench.said("ended", key, "h1", End(at=bench.now + off, started=began + off), True)
+    job = bench.finished(key)
+    assert job.run is not None
+    assert job.run.verdict is not None
+    assert job.run.verdict.at == pytest.approx(bench.now, abs=0.6)
+    assert job.run.verdict.at - (job.run.started or job.run.verdict.started) == pytest.approx(RAN, abs=0.6)
+
+
+def test_a_clock_that_is_set_while_the_job_runs(bench: Bench) -> None:
+    key = dispatched(bench)
+    bench.said("started", key, "h1", 77, bench.now, "/")
+    began = bench.now
+    bench.now += RAN
+    bench.said("ended", key, "h1", End(at=bench.now + 7200, started=began), True)
+    job = bench.finished(key)
+    assert job.run is not None
+    assert job.run.verdict is not None
+    assert (job.run.started, job.run.verdict.at) == (began, bench.now)
+
+
+def test_an_end_that_was_kept_while_no_master_was_there_is_believed(bench: Bench) -> None:
+    key = dispatched(bench)
+    end = End(at=bench.now + 5.0, started=bench.now + 1.0)
+    bench.now += 3600.0
+    bench.said("ended", key, "h1", end, True)
+    job = bench.finished(key)
+    assert job.run is not None
+    assert job.run.verdict == end
