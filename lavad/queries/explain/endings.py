@@ -42,7 +42,10 @@ _ENDED: dict[TermReason, tuple[str, str]] = {
     _T.TERM_LOAD: ("The load of its host was above the threshold at which jobs are ended.", "bqueues -l shows it"),
     _T.TERM_EXTERNAL_SIGNAL: ("A process that is not lava's sent it a signal.", "who did is not known to lava"),
     _T.TERM_OTHER: ("The text behind it says why.", "lava why JOB"),
-    _T.TERM_ORPHAN_SYSTEM: ("A job that it depended on ended in a way that its condition does not take (-ti, or ORPHAN_JOB_TERM_GRACE_PERIOD).", "bhist -l JOB"),
+    _T.TERM_ORPHAN_SYSTEM: (
+        "A job that it depended on ended in a way that its condition does not take (-ti, or ORPHAN_JOB_TERM_GRACE_PERIOD).",
+        "bhist -l JOB",
+    ),
     _T.TERM_WINDOW: (
         "The run window of its queue closed (TERMINATE_WHEN=WINDOW).",
         "bqueues -l shows the windows; a shorter job, or another queue",

@@ -1,7 +1,8 @@
 """Moments that a host reports, on the master's clock: charges, priorities and run times are differences of both clocks.
 
 Rule: what lies between the dispatch and the report is believed. What does not is of a host whose clock is set otherwise, and
-counts from the moment at which the report came.
+counts from the moment at which the report came; where the clock is a little behind, as clocks are, from the dispatch, as the
+report may have come late.
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ from msgspec.structs import replace
 from lavad.core.job.job import Attempt, End
 
 
+NEAR = 5.0
+"""Seconds."""
+
+
 def begin(run: Attempt, started: float, now: float) -> float:
     """When a part has begun."""
+    if started < run.dispatched <= started + NEAR:
+        return run.dispatched
     return started if run.dispatched <= started <= now else now
 
 

@@ -53,3 +53,14 @@ def test_an_end_that_was_kept_while_no_master_was_there_is_believed(bench: Bench
     job = bench.finished(key)
     assert job.run is not None
     assert job.run.verdict == end
+
+
+def test_a_late_report_of_a_host_whose_clock_is_a_little_behind(bench: Bench) -> None:
+    """It began when it was dispatched, not when the report came an hour later."""
+    key = dispatched(bench)
+    began = bench.now
+    bench.now += 3600.0
+    bench.said("started", key, "h1", 77, began - 0.02, "/")
+    job = bench.cluster.jobs.rows[key]
+    assert job.run is not None
+    assert job.run.started == began
