@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from lavad.core.job.job import Attempt, End
 
-
 NEAR = 5.0
 """Seconds."""
 
