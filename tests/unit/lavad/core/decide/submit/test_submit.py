@@ -128,6 +128,7 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ],
     ("m", "nosuch", f"nosuch: {NO_HOST}"),
     ("m", "h1 nosuch+2", f"nosuch: {NO_HOST}"),
+    *[("m", value, f"{value}: {NO_HOST}") for value in ("h1+x", "h1+-2", "h1+2+3", "h1!!", "h1!+2", "h1+٢")],
     ("m", "", NO_HOST),
     ("m", "  ", NO_HOST),
     ("R", "+".join(["1*{}"] * 65), "Bad resource requirement: more than 32 alternatives, or 64 parts in all"),
