@@ -60,6 +60,7 @@ GOOD: list[tuple[str, OptionValue, Field, Any]] = [
     ("R", "rusage[mem=100]", lambda s: "mem=" in s.resreq, True),
     ("R", ["select[mem>5]", "rusage[mem=1]"], lambda s: "select" in s.resreq and "rusage" in s.resreq, True),
     ("P", "proj", lambda s: s.project, "proj"),
+    *[("P", blank, lambda s: s.project, "default") for blank in ("", "  ")],
     ("G", "anygroup", lambda s: s.user_group, "anygroup"),
     ("r", True, lambda s: s.rerunnable, True),
     ("rn", True, lambda s: s.rerunnable, False),

@@ -196,6 +196,10 @@ def test_a_held_array_and_a_held_job(bench: Bench) -> None:
     assert bench.job(bench.bsub(H=True)["job"]).state is JobState.PSUSP
 
 
+def test_a_blank_name_is_none(bench: Bench) -> None:
+    assert bench.job(bench.bsub(command="sleep 1", J="  ")["job"]).name == "sleep 1"
+
+
 def test_a_job_without_a_name_is_called_by_its_command(bench: Bench) -> None:
     assert bench.job(bench.bsub(command="echo a b")["job"]).name == "echo a b"
     assert bench.job(bench.bsub(command="echo a\necho b\n")["job"]).name == "echo a;echo b"
