@@ -253,6 +253,29 @@ def test_too_many_pending_of_a_user(bench: Bench, users: tuple[tuple[str, int], 
         bench.bsub()
 
 
+@pytest.mark.parametrize(
+    ("jobs", "slots", "taken"),
+    [(2, None, [8, 8]), (None, 20, [8, 8, 4]), (4, 20, [8, 8, 4]), (2, 20, [8, 8]), (None, 7, []), (0, None, [])],
+)
+def test_jobs_and_slots_that_wait_are_limited_apart(bench: Bench, jobs: int | None, slots: int | None, taken: list[int]) -> None:
+    bench.configure(users=(UserConfig(name="alice", max_pend_jobs=jobs, max_pend_slots=slots),))
+    for each in taken:
+        bench.bsub(n=str(each))
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub(n="8")
+
+
+def test_only_jobs_that_wait_count_for_the_jobs_that_may_wait(bench: Bench) -> None:
+    bench.hosts("h1", slots=4)
+    bench.configure(users=(UserConfig(name="alice", max_pend_jobs=3),))
+    bench.bsub(n="4")
+    bench.step()
+    assert bench.bsub(n="4", J="a[1-2]")
+    assert bench.bsub(n="4")
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub(n="4")
+
+
 def test_hosts_that_are_only_configured_may_be_named(bench: Bench) -> None:
     bench.configure(hosts=(HostConfig(name="later"),), host_groups=(("grp", ("h1",)),))
     assert bench.spec_of(m="later grp").hosts == ("later", "grp")
