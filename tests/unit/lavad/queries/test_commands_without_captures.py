@@ -12,6 +12,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, SignalKind, TermReason
+from lavad.queries.frame import formats
 from lavad.queries.render import RENDERERS
 from tests.support.worlds.query_cluster import ALICE, BOB, QueryCluster, at, element
 
@@ -347,3 +348,10 @@ def test_shared_resources_by_name() -> None:
     assert c.ask("lshosts", "lic", s=True) == c.ask("lshosts", s=True)
     assert len(c.ask("lshosts", "mem", s=True)[0].splitlines()) == 1
     assert c.ask("lshosts", "nosuch", s=True)[1:] == ("nosuch: resource name not found\n", 255)
+
+
+def test_memory_of_hosts_in_a_unit() -> None:
+    c = QueryCluster()
+    shown = c.ask("bhosts", "ol1", o="total_mem total_mem::G total_mem:4:K total_mem::S", noheader=True)[0].split()
+    kilobytes = int(shown[0].removesuffix("M")) * 1024
+    assert shown[1:] == [formats.unit_text(kilobytes, "G"), f"{kilobytes}"[:4], formats.unit_text(kilobytes, "S")]
