@@ -98,7 +98,9 @@ class Lookups:
         """Jobs that the filters select, by id; without an id the last one."""
         whose = owners(self._cluster, jobs, caller)
         user = next(iter(whose)) if isinstance(whose, frozenset) else None
-        found = self._reader.finished_jobs(Find(user=user, name=jobs.name or None, queue=jobs.queue or None, since=since))
+        name = jobs.name.partition("[")[0] if jobs.name.endswith("]") else jobs.name  # the filters look at the indices
+        find = Find(user=user, name=name if jobs.name else None, queue=jobs.queue or None, since=since)
+        found = self._reader.finished_jobs(find)
         specs = self._reader.specs(sorted({job.spec for job in found}))
         filters = Filters(self._cluster, jobs)
         taken = [job for job in found if (whose is None or specs[job.spec].user in whose) and filters.take(job, specs[job.spec])]
