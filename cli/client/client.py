@@ -318,7 +318,7 @@ def _check_text(value: object) -> None:
             value.encode("utf-8")
         except UnicodeEncodeError:
             shown = value.encode("utf-8", "backslashreplace").decode()
-            raise Fail(f"{shown[:200]}: bytes that are not UTF-8") from None
+            raise Fail(f"{shown[:200]}: This holds bytes that are not UTF-8") from None
     elif isinstance(value, dict):
         for item in value.items():
             _check_text(item)

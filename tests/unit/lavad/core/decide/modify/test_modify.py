@@ -55,18 +55,6 @@ def order(bench: Bench) -> list[int]:
     return placed
 
 
-def test_a_blank_value_of_a_name_or_project_is_none(bench: Bench) -> None:
-    key = bench.bsub(J="a", P="p")["job"]
-    bmod(bench, key, J=" ", P="")
-    assert (bench.job(key).name, bench.cluster.spec_of(key).project) == ("old", "default")
-
-
-def test_a_blank_command_is_refused(bench: Bench) -> None:
-    key = bench.bsub()["job"]
-    with pytest.raises(Refused, match="No command is specified"):
-        bmod(bench, key, command=" ")
-
-
 @pytest.mark.parametrize(
     ("option", "value", "field", "wanted", "cleared"),
     [
