@@ -62,6 +62,8 @@ def _work(context: Context, options: Options) -> Work | None:
         if not words:
             raise Fail("No command is specified")
         return find_work(context, words, False, True)
+    if isinstance(command, str) and not command.strip():
+        raise Fail("No command is specified")
     return Work(command) if isinstance(command, str) else None
 
 

@@ -308,7 +308,25 @@ def _packed(frame: Mapping[str, object]) -> bytes:
     data = pack(frame)
     if len(data) > LARGEST_ASK:
         raise TooLarge(f"The request is too large: {len(data)} bytes, at most {LARGEST_ASK}")
+    if b"\\ud" in data:  # a character beyond the first 65,536, or a byte that is no text
+        _check_text(frame)
     return data
+
+
+def _check_text(value: object) -> None:
+    """Raises Fail where a word, or a file's name, has bytes that are not UTF-8: the master would take none of the request."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            shown = value.encode("utf-8", "backslashreplace").decode()
+            raise Fail(f"{shown[:200]}: This holds bytes that are not UTF-8") from None
+    elif isinstance(value, dict):
+        for item in value.items():
+            _check_text(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _check_text(item)
 
 
 def _connected(path: str, patience: float | None) -> Socket | None:

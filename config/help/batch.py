@@ -53,8 +53,8 @@ MAX_JOBID                       the largest job id, after which they start again
 MAX_JOB_ARRAY_SIZE              the most elements of an array
 MAX_USER_PRIORITY               -sp goes from 1 to this; without it is half of it; not set: no -sp
 JOB_PRIORITY_OVER_TIME          the priority of a waiting job grows by the first number every so many minutes
-MAX_PEND_JOBS                   jobs that may wait in the cluster; beyond it bsub tries again
-MAX_PEND_SLOTS                  slots that jobs may wait for in the cluster; goes before MAX_PEND_JOBS
+MAX_PEND_JOBS                   jobs of a user that may wait; beyond it bsub tries again
+MAX_PEND_SLOTS                  slots that jobs of a user may wait for; beyond it bsub tries again
 MAX_USER_RECORDS                live jobs, arrays and elements with a record of their own that a user may have; lava's own
 MAX_JOB_MSG_NUM                 messages (bpost) that a job may have
 JOB_DEP_LAST_SUB                a name in a condition is the newest job of that name, not all

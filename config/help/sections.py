@@ -35,7 +35,7 @@ USER_NAME            name                  a user or group; group@: each of its 
 MAX_JOBS             number                slots that the jobs of the user may have
 JL/P                 number                slots for each CPU of a host
 MAX_PEND_JOBS        number                jobs that may wait
-MAX_PEND_SLOTS       number                slots that jobs may wait for; goes before MAX_PEND_JOBS
+MAX_PEND_SLOTS       number                slots that jobs may wait for
 PRIORITY             number                not supported by lava: without effect, with a warning
 """,
     ("lsb.users", "UserGroup"): """\

@@ -202,7 +202,8 @@ ususp                         slots of jobs that users suspended
 rsv                           slots that are reserved for waiting jobs
 njobs                         slots of all jobs
 pjobs                         jobs that wait
-mpjobs                        slots that jobs may wait for
+mpend                         slots that jobs may wait for (MAX_PEND_SLOTS)
+mpjobs                        jobs that may wait (MAX_PEND_JOBS)
 ngpus                         GPUs that jobs have
 ngpus_shared                  those in shared mode
 ngpus_excl                    those in exclusive mode

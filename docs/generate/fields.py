@@ -103,5 +103,5 @@ def _fields(command: str, fields: Mapping[str, Field], texts: Mapping[str, str])
     return f"\n## {command}\n\n{table(('Field', 'Also', 'Width', ''), rows)}{left}"
 
 
-EMPTY = {"bqueues": ("parameters",), "busers": ("mpend", "priority")}
+EMPTY = {"bqueues": ("parameters",), "busers": ("priority",)}
 """Of the commands whose tables do not say it themselves."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from config.model.cluster import ClusterConfig, HostConfig, ResourceConfig, UserConfig
+from config.model.cluster import ClusterConfig, HostConfig, ResourceConfig
 from config.model.params import Params as FileParams
 from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
@@ -66,7 +66,7 @@ def resolve(config: ClusterConfig) -> Conf:
             )
             for part in config.partitions
         ),
-        users=tuple(_user(user) for user in config.users),
+        users=tuple(config.users),
         resources=tuple(_resource(resource) for resource in config.resources),
         limits=config.limits,
         apps=tuple(_application(app, config.params) for app in config.applications),
@@ -129,11 +129,6 @@ def _gpus_in_mb(text: str, unit_mb: float) -> str:
 def _host(host: HostConfig) -> HostConfig:
     runs = host.server and host.batch
     return replace(host, slots=host.slots if runs else 0, server=runs, batch=True)
-
-
-def _user(user: UserConfig) -> UserConfig:
-    """MAX_PEND_JOBS counts slots, where MAX_PEND_SLOTS does not stand."""
-    return replace(user, max_pend_slots=user.max_pend_slots or user.max_pend_jobs, max_pend_jobs=None)
 
 
 def _resource(resource: ResourceConfig) -> ResourceConf:
@@ -207,8 +202,6 @@ def _params(config: ClusterConfig) -> Params:
     return replace(
         params,
         default_queue=config.default_queues(),
-        max_pend_jobs=site.max_pend_slots or site.max_pend_jobs,
-        max_pend_slots=None,
         lsb_gpu_req=_gpus_in_mb(site.lsb_gpu_req, site.resreq_unit_mb),
         open_hosts=config.default_host is not None,
         host_addresses=config.host_addresses,

@@ -8,8 +8,10 @@ from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
+from lavad.core.decide.base.select import Filters, owners
 from lavad.core.decide.control.revive import FinishedJobs
 from lavad.core.job.depend import Ended
+from lavad.core.job.job import Job
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.job_names import ArrayError, keys_named, parse_job_id
@@ -84,16 +86,25 @@ class Lookups:
             found = self._reader.finished_jobs(Find(keys=tuple(keys)))
         else:
             since = self._clock() - self._cluster.conf.params.clean_period
-            user = None if jobs.user == "all" else jobs.user or caller.user
-            name, queue = jobs.name or None, jobs.queue or None
-            found = self._reader.finished_jobs(Find(user=user, name=name, queue=queue, since=since))
-            found = found if jobs.ids else found[-1:]
+            found = self._matching(jobs, caller, since)
         due = self._due({job_of(job.key) for job in found})
         found = [job for job in found if job_of(job.key) not in due]
         ids = {job_of(job.key) for job in found if job.key >> 32}
         arrays = {job: array for job in ids if (array := self._reader.finished_array(job)) is not None}
         numbers = {job.spec for job in found} | {array.spec for array in arrays.values()}
         return FinishedJobs(jobs=found, arrays=arrays, specs=self._reader.specs(sorted(numbers)))
+
+    def _matching(self, jobs: Select, caller: Caller, since: float) -> list[Job]:
+        """Jobs that the filters select, by id; without an id the last one."""
+        whose = owners(self._cluster, jobs, caller)
+        user = next(iter(whose)) if isinstance(whose, frozenset) else None
+        name = jobs.name.partition("[")[0] if jobs.name.endswith("]") else jobs.name  # the filters look at the indices
+        find = Find(user=user, name=name if jobs.name else None, queue=jobs.queue or None, since=since)
+        found = self._reader.finished_jobs(find)
+        specs = self._reader.specs(sorted({job.spec for job in found}))
+        filters = Filters(self._cluster, jobs)
+        taken = [job for job in found if (whose is None or specs[job.spec].user in whose) and filters.take(job, specs[job.spec])]
+        return taken if jobs.ids else taken[-1:]
 
     def _read(self, missing: NeedsLookup, caller: Caller, known: StoredJobs) -> None:
         since = self._clock() - self._cluster.conf.params.clean_period

@@ -114,13 +114,14 @@ DEFAULT_WARNING = 600
 """Seconds that were stored where JOB_ACTION_WARNING_TIME is not set."""
 _WHOLE_SECONDS = ("lava_host_timeout", "lava_lease", "lava_lease_margin", "lsf_dynamic_host_timeout")
 _HOST = {"user_limit": "user_job_limit", "migrate_after": "mig"}
-_USER = {"max_slots": "max_jobs", "processor_limit": "slots_per_processor", "max_pend": "max_pend_slots"}
+_USER = {"max_slots": "max_jobs", "processor_limit": "slots_per_processor", "max_pend": "max_pend_jobs"}
 
 
 def upgraded(conf: Record) -> Record:
     """A stored configuration with the names and types of today. Raises StoreCorrupt."""
     try:
         _params(conf.get("params", {}))
+        _pending(conf.get("params", {}), dict(conf.get("site_params", ())))
         for queue in conf.get("queues", ()):
             _queue(queue, conf)
         for app in conf.get("apps", ()):
@@ -152,6 +153,12 @@ def _params(params: Record) -> None:
         params["compute_unit_types"] = [word + "!" if word == marked else word for word in params["compute_unit_types"]]
     if params.pop("preempt_exclusive", False):
         params["preempt_jobtype"] = ["EXCLUSIVE"]
+
+
+def _pending(params: Record, said: dict[str, str]) -> None:
+    """What MAX_PEND_SLOTS says was stored as ``max_pend_jobs``, which counted slots."""
+    if "MAX_PEND_SLOTS" in said and "max_pend_slots" not in params and "max_pend_jobs" in params:
+        params["max_pend_slots"] = params.pop("max_pend_jobs")
 
 
 def _queue(queue: Record, conf: Record) -> None:

@@ -252,11 +252,11 @@ w                         -
 m HOST                    -
 u USER                    -
 P PROJECT                 -
-p HOST                    -
+p NAME                    -
 q QUEUE                   -
 Lp NAME                   -
-R NAME                    -
-A PROFILE                 -
+R NAME                    those on this resource (slots, jobs, mem …)
+A PROFILE                 those on jobs of this application profile
 """,
     "bresources": """\
 g                         slots and GPUs that queues are guaranteed

@@ -26,6 +26,25 @@ def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+class GroupUsers:
+    """Users of a group; ``all`` is everyone but those excluded with ``~``."""
+
+    def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
+        self.users = users - out
+        self._out = out
+        self._all = "all" in users
+
+    def __contains__(self, user: object) -> bool:
+        return user not in self._out and (self._all or user in self.users)
+
+
+def users_of_group(conf: Conf, group: str) -> GroupUsers:
+    """The users of a user group, of groups in it too."""
+    users = expand_users(conf, [group])
+    out = expand_users(conf, [name[1:] for name in users if name.startswith("~")])
+    return GroupUsers(frozenset(name for name in users if not name.startswith("~")), out)
+
+
 def is_admin(conf: Conf, caller: Caller) -> bool:
     """Whether a caller is an administrator of the cluster (root is one)."""
     return caller.may_administer and (caller.uid == 0 or caller.user in expand_users(conf, conf.admins))
@@ -93,9 +112,8 @@ def _is_in(conf: Conf, shares: Shares, user: str, above: frozenset[str]) -> bool
         group = name.rstrip("@/")
         if name == user or name in _ANYONE:
             return True
-        if group in groups and group not in above:
-            users = expand_users(conf, [group])
-            member = (user in users or "all" in users) and f"~{user}" not in users
-            if member and (name.endswith("@") or group not in inner or _is_in(conf, inner[group], user, above | {group})):
-                return True
+        if group not in groups or group in above or user not in users_of_group(conf, group):
+            continue
+        if name.endswith("@") or group not in inner or _is_in(conf, inner[group], user, above | {group}):
+            return True
     return False

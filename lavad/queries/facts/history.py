@@ -17,6 +17,10 @@ COLUMNS = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 _COLUMN = {JobState.ZOMBI: "UNKWN", JobState.WAIT: "PEND"}
 
 
+_OF_EACH = (ev.JobModified, ev.JobSwitched, ev.MessagePosted)
+"""A command about a whole array has one for the array, and one for each element that has a record of its own."""
+
+
 class History:
     """The events of one job id, by array element."""
 
@@ -40,6 +44,8 @@ class History:
         mine = [(number, event) for number, event in self.common if _concerns(event, index)]
         own = self.own.get(index)
         if own:
+            told = {(type(event), event.at) for _, event in own if isinstance(event, _OF_EACH)}
+            mine = [row for row in mine if (type(row[1]), row[1].at) not in told]
             mine = sorted([*mine, *own], key=lambda row: row[0])
         return [event for _, event in mine]
 

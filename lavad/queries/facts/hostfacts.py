@@ -39,6 +39,16 @@ def host_of(view: View, name: str) -> Host:
     return view.cluster.hosts.rows.get(name) or Host(name=name)
 
 
+def without_groups(view: View, words: Iterable[str]) -> list[str]:
+    """The words with the hosts of a group in the place of its name."""
+    groups = dict(view.cluster.conf.host_groups)
+    found: dict[str, None] = {}
+    for word in words:
+        hosts = members(view.cluster.conf, word) if word in groups else (word,)
+        found.update(dict.fromkeys(all_hosts(view) if "all" in hosts and word in groups else hosts))
+    return list(found)
+
+
 def named(request: Request, words: Iterable[str]) -> list[str]:
     """The hosts that the words name, with groups expanded; all hosts for no words. Raises Refused for an unknown name."""
     view = request.view

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from lavad.core.lang.asks import Refused
 from lavad.queries.facts import gpufacts, hostfacts, jobfacts
 from lavad.queries.facts.hostfacts import Slots
-from lavad.queries.frame import columns
+from lavad.queries.frame import columns, formats
 from lavad.queries.frame.request import Request, Shown, err, out
 from lavad.queries.hosts import bhosts_long, hostgpus
 
@@ -102,9 +102,13 @@ def _bound(value: int | None) -> object:
     return "" if value is None or value < 0 else value
 
 
-def _memory(row: HostRow, _: str) -> object:
+def _memory(row: HostRow, unit: str) -> object:
     value = row.view.soft.load.get(row.name, {}).get("mem")
-    return "" if value is None else f"{value:.0f}M"
+    return "" if value is None else _size(value, unit)
+
+
+def _size(mb: float, unit: str) -> str:
+    return formats.unit_text(mb * 1024, unit) if unit else f"{mb:.0f}M"
 
 
 def _gpus(row: HostRow, kind: str) -> int:
@@ -131,8 +135,8 @@ _TABLE: tuple[tuple[str, int, Callable[[HostRow, str], object]], ...] = (
     ("slots_alloc", 8, lambda row, _: row.slots.all),
     ("comments", 30, lambda row, _: row.host.comment),
     ("available_mem", 15, _memory),
-    ("reserved_mem", 15, lambda row, _: f"{row.held.get('mem', 0.0):.0f}M"),
-    ("total_mem", 15, lambda row, _: f"{row.host.facts.max_mem}M" if row.host.facts.max_mem else ""),
+    ("reserved_mem", 15, lambda row, unit: _size(row.held.get("mem", 0.0), unit)),
+    ("total_mem", 15, lambda row, unit: _size(row.host.facts.max_mem, unit) if row.host.facts.max_mem else ""),
     ("ngpus ng", 5, lambda row, _: gpufacts.count(row.gpus)),
     ("ngpus_alloc ngu", 5, lambda row, _: gpufacts.count(one for one in row.gpus if one.allocated)),
     ("ngpus_excl_alloc ngx", 5, lambda row, _: _gpus(row, "excl")),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from config.model.values import LOAD_INDICES
 from lavad.core.lang.asks import Refused
+from lavad.core.lang.resreq.text import BUILT_IN
 from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts, resources
 from lavad.queries.facts.load import site_indices
@@ -51,10 +52,11 @@ def show(request: Request) -> Iterator[Shown]:
 
 def _names(request: Request, options: Options) -> list[str]:
     known = hostfacts.all_hosts(request.view)
-    for name in request.words:
+    words = hostfacts.without_groups(request.view, request.words)
+    for name in words:
         if name not in known:
             raise Refused(f"lshosts: Bad host name: {name}" if "l" in options else f"main: invalid hostname {name}")
-    names = request.words or known
+    names = words or known
     if "R" in options:
         names = hostfacts.fitting(request, list(names), options.text("R"))
         if not names:
@@ -152,8 +154,15 @@ def _gpus(request: Request, name: str) -> str:
 
 
 def _shared(request: Request) -> Iterator[Shown]:
+    """-s: the resources that the words name, else all."""
     view = request.view
+    known = {*BUILT_IN, *(resource.name for resource in view.cluster.conf.resources)}
+    for word in request.words:
+        if word not in known:
+            raise Refused(f"{word}: resource name not found")
     yield out("RESOURCE                                VALUE       LOCATION\n")
     for resource in hostfacts.shared_resources(view):
+        if request.words and resource.name not in request.words:
+            continue
         for amount, hosts in resource.locations:
             yield out(f"{resource.name:<30} {amount:>14g}       {' '.join(hostfacts.sharing_hosts(view, hosts))} \n")

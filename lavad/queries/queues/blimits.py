@@ -40,6 +40,12 @@ def show(request: Request) -> Iterator[Shown]:
     for column, option in enumerate(_OF_COLUMNS, 1):
         if option in options:
             lines = [line for line in lines if _is_about(_whose(line)[column].split(), options.words(option))]
+    if "A" in options:
+        lines = [line for line in lines if _is_about(_app(line).split(), options.words("A"))]
+    if "R" in options:
+        lines = [line for line in lines if not _resources(line[0]).isdisjoint(options.words("R"))]
+    if options.any("p", "Lp"):
+        lines = []  # limits of licence projects: there is no License Scheduler
     if not lines:
         yield out("No resource limit found.\n" if not chosen else "No resource usage found.\n")
         return
@@ -74,6 +80,17 @@ def _whose(line: _Line) -> tuple[str, ...]:
         host or _words(limit.hosts, limit.per_host),
         project or _words(limit.projects, limit.per_project),
     )
+
+
+def _app(line: _Line) -> str:
+    limit, (*_, app), _, _ = line
+    return app or _words(limit.apps, limit.per_app)
+
+
+def _resources(limit: Limit) -> set[str]:
+    """What a limit limits."""
+    own = (("slots", limit.slots), ("slots", limit.slots_per_processor), ("mem", limit.mem), ("jobs", limit.jobs))
+    return {name for name, most in (*own, *limit.resources) if most is not None}
 
 
 def _internal(line: _Line) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import msgspec
 from config.model.cluster import UserConfig
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
+from lavad.core.rules.pending import pending_jobs
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.rights import expand_users
 from lavad.queries.facts.slot_reservations import held_slots
@@ -18,7 +19,7 @@ from lavad.queries.frame import columns
 from lavad.queries.frame.request import Request, Shown, out
 
 HEADER = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV \n"
-WIDE = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV  PJOBS MPJOBS\n"
+WIDE = "USER/GROUP          JL/P    MAX  NJOBS   PEND    RUN  SSUSP  USUSP    RSV  MPEND  PJOBS MPJOBS\n"
 
 
 class UserRow(msgspec.Struct, frozen=True):
@@ -72,17 +73,13 @@ def _row(request: Request, book: LimitBook, name: str) -> UserRow:
         return UserRow(name, own, None, 0)
     members = expand_users(cluster.conf, [name]) if name in dict(cluster.conf.user_groups) else {name}
     counts = [0] * 6
-    pending_jobs = 0
+    waiting = 0
     for member in members:
         for at, count in enumerate(cluster.use.users.get(member, ())):
             counts[at] += count
         counts[RSV] += held_slots(request.view, user=member)
-        pending_jobs += sum(key in cluster.jobs.rows for key in cluster.by_user.get(member, ()))
-        pending_jobs -= sum(key in cluster.started for key in cluster.by_user.get(member, ()))
-        for key in cluster.by_user.get(member, ()):
-            array = cluster.arrays.rows.get(key)
-            pending_jobs += len(array.pending) + len(array.held) if array is not None else 0
-    return UserRow(name, own, counts, pending_jobs, lambda: _gpus(cluster, members))
+        waiting += pending_jobs(cluster, member)
+    return UserRow(name, own, counts, waiting, lambda: _gpus(cluster, members))
 
 
 def _gpus(cluster: Cluster, users: AbstractSet[str]) -> Counter[str]:
@@ -102,17 +99,22 @@ def _gpus(cluster: Cluster, users: AbstractSet[str]) -> Counter[str]:
 
 
 def _line(row: UserRow, wide: bool) -> str:
-    jl_p = "-" if row.conf.slots_per_processor is None else f"{row.conf.slots_per_processor:g}"
-    most = "-" if row.conf.max_jobs is None else str(row.conf.max_jobs)
-    lead = f"{row.name:<18} {jl_p:>5} {most:>6} "
-    if row.counts is None:
-        return lead + " ".join(["     -"] * 6) + " \n"
-    counts = row.counts
-    numbers = [row.njobs, counts[PEND] + counts[PSUSP], counts[RUN], counts[SSUSP], counts[USUSP], counts[RSV]]
-    line = lead + " ".join(f"{number:>6}" for number in numbers)
+    conf, counts = row.conf, row.counts
+    jl_p = "-" if conf.slots_per_processor is None else f"{conf.slots_per_processor:g}"
+    line = f"{row.name:<18} {jl_p:>5} {_shown(conf.max_jobs)} "
+    if counts is None:
+        line += " ".join(["     -"] * 6) + " "
+    else:
+        numbers = [row.njobs, counts[PEND] + counts[PSUSP], counts[RUN], counts[SSUSP], counts[USUSP], counts[RSV]]
+        line += " ".join(f"{number:>6}" for number in numbers)
     if wide:
-        line += f" {row.pending_jobs:>6} {row.conf.max_pend_slots if row.conf.max_pend_slots is not None else '-':>6}"
+        waiting = None if counts is None else row.pending_jobs
+        line = f"{line.rstrip()} {_shown(conf.max_pend_slots)} {_shown(waiting)} {_shown(conf.max_pend_jobs)}"
     return line + "\n"
+
+
+def _shown(number: int | None) -> str:
+    return f"{'-' if number is None else number:>6}"
 
 
 DEFAULT = "user jl/p max njobs pend run ssusp ususp rsv"
@@ -152,9 +154,9 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("ususp", 8, _count(USUSP)),
     ("rsv", 8, _count(RSV)),
     ("njobs", 8, lambda row, _: "" if row.counts is None else row.njobs),
-    ("pjobs", 8, lambda row, _: row.pending_jobs),
-    ("mpend", 8, lambda row, _: ""),
-    ("mpjobs", 8, _limit("max_pend_slots")),
+    ("pjobs", 8, lambda row, _: "" if row.counts is None else row.pending_jobs),
+    ("mpend", 8, _limit("max_pend_slots")),
+    ("mpjobs", 8, _limit("max_pend_jobs")),
     ("priority", 10, lambda row, _: ""),
     ("ngpus", 8, _held("shared", "excl")),
     ("ngpus_shared", 8, _held("shared")),

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 
 from config.model.values import SHARE_KEYWORDS, FairShare, Shares
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import users_of_group
 
 Step = tuple[str, int, int]
 """Name, shares and place among its siblings of a node on the way from the root."""
@@ -40,7 +40,7 @@ class Policy:
         self.priority = max((queue.priority for queue in conf.queues if queue.name in queues), default=0)
         self._groups = dict(conf.user_groups)
         self._group_shares = dict(conf.group_shares)
-        self._members = {name: _members(conf, name) for name in self._named_groups(self.shares, set())}
+        self._members = {name: users_of_group(conf, name) for name in self._named_groups(self.shares, set())}
         self._paths: dict[tuple[str, str], Path | None] = {}
 
     def _named_groups(self, shares: Shares, seen: set[str]) -> set[str]:
@@ -98,24 +98,6 @@ class Policy:
             yield (step,)
             inner = self._group_shares.get(group, ()) if group in self._groups and group not in above else ()
             yield from ((step, *way) for way in self._entries(inner, above | {group}))
-
-
-class _Members:
-    """Users of a group; ``all`` is everyone but those excluded with ``~``."""
-
-    def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
-        self.users = users - out
-        self._out = out
-        self._all = "all" in users
-
-    def __contains__(self, user: str) -> bool:
-        return user not in self._out and (self._all or user in self.users)
-
-
-def _members(conf: Conf, group: str) -> _Members:
-    users = expand_users(conf, [group])
-    out = expand_users(conf, [name[1:] for name in users if name.startswith("~")])
-    return _Members(frozenset(name for name in users if not name.startswith("~")), out)
 
 
 def _bare(name: str) -> str:

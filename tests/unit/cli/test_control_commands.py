@@ -276,6 +276,12 @@ def test_a_wrong_use_is_said_before_anyone_is_asked(caller: Caller, line, err):
     assert ran.err == err if err.endswith("\n") else ran.err.startswith(err)
 
 
+@pytest.mark.parametrize("command", ["", "  "])
+def test_a_blank_command_of_bmod_is_refused(caller: Caller, command):
+    ran = caller.run("bmod", "-Z", command, "1")
+    assert (ran.status, ran.out, ran.err) == (255, "", "No command is specified. Job not modified.\n")
+
+
 @pytest.mark.parametrize("command", ["lsid", "lsload", "lshosts", "lsclusters", "bparams"])
 def test_help_of_the_base_commands_is_no_failure(caller: Caller, command):
     ran = caller.run(command, "-h")

@@ -6,20 +6,22 @@ is not live is a finished job.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.groups import read_path
 from lavad.core.job.job import Array, Job
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Refused, Select
 from lavad.core.lang.bounds import MAX_IDS
 from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_job_ids, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.core.site.rights import is_admin, may_control
+from lavad.core.site.host_names import members
+from lavad.core.site.rights import is_admin, may_control, users_of_group
 
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING | {JobState.WAIT}, "susp": SUSPENDED}
 MOST_LINES = 100
@@ -146,15 +148,19 @@ def _whole(cluster: Cluster, array: Array) -> Target:
     return Target(shown=str(array.job), keys=keys, array=array.job, untouched=array.pending.union(array.held))
 
 
-def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
-    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target.
+def owners(cluster: Cluster, wanted: Select, caller: Caller) -> Container[str] | None:
+    """Whose jobs are meant: without a user the caller's own. None: everyone's, as ``all`` says to an administrator only."""
+    conf = cluster.conf
+    if wanted.user in ("", "all"):
+        return None if wanted.user and is_admin(conf, caller) else frozenset((caller.user,))
+    return users_of_group(conf, wanted.user) if wanted.user in dict(conf.user_groups) else frozenset((wanted.user,))
 
-    Without a user they are the caller's own; ``all`` means everyone's to an administrator only.
-    """
-    everyone = wanted.user == "all" and is_admin(cluster.conf, caller)
-    owner = caller.user if wanted.user in ("", "all") else wanted.user
-    users = list(cluster.by_user) if everyone else [owner]
-    keys = [key for user in users for key in cluster.by_user.get(user, ())]
+
+def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
+    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target."""
+    whose = owners(cluster, wanted, caller)
+    users = [user for user in cluster.by_user if whose is None or user in whose]
+    keys = [key for user in users for key in cluster.by_user[user]]
     if wanted.queue or wanted.group or wanted.app or wanted.name or wanted.state or wanted.host:
         return _passing(cluster, wanted, sorted(keys, key=lambda key: (job_of(key), key)))
     arrays = cluster.arrays.rows
@@ -162,19 +168,19 @@ def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Foun
 
 
 def _passing(cluster: Cluster, wanted: Select, keys: list[int]) -> Iterator[Found]:
-    arrays = cluster.arrays.rows
+    arrays, specs, filters = cluster.arrays.rows, cluster.specs.rows, Filters(cluster, wanted)
     for key in keys:
         array = arrays.get(key)
         if array is not None:
-            if _passes(cluster, array, wanted) and not wanted.host:
+            if not wanted.host and filters.take(array, specs[array.spec]):
                 yield from _of_array(cluster, array, wanted)
             continue
         job = cluster.jobs.rows[key]
-        if not _passes(cluster, job, wanted):
+        if not filters.take(job, specs[job.spec]):
             continue
         if not key >> 32:
             yield key
-        elif wanted.host or not _passes(cluster, arrays[job_of(key)], wanted):
+        elif wanted.host or not filters.take(arrays[job_of(key)], specs[arrays[job_of(key)].spec]):
             yield Target(shown=show(key), keys=[key])
         # otherwise the array as a whole is a target
 
@@ -194,23 +200,29 @@ def _of_array(cluster: Cluster, array: Array, wanted: Select) -> Iterator[Target
         yield target
 
 
-def _passes(cluster: Cluster, job: Job | Array, wanted: Select) -> bool:
-    spec = cluster.specs.rows[job.spec]
-    if wanted.queue and spec.queue != wanted.queue:
-        return False
-    if wanted.group and spec.group != (read_path(wanted.group) or wanted.group):
-        return False
-    if wanted.app and spec.app != wanted.app:
-        return False
-    if wanted.name:
-        names = pattern(wanted.name)
-        if not (names.fits(job.key, job.name) if isinstance(job, Job) else names.fits_array(job.name)):
+class Filters:
+    """The filters of a command but the user's: whether they take a job or an array, which may have ended."""
+
+    def __init__(self, cluster: Cluster, wanted: Select) -> None:
+        self._wanted = wanted
+        self._group = read_path(wanted.group) or wanted.group
+        self._names = pattern(wanted.name) if wanted.name else None
+        self._hosts = frozenset(members(cluster.conf, wanted.host)) if wanted.host else frozenset()
+
+    def take(self, job: Job | Array, spec: Spec) -> bool:
+        wanted, names = self._wanted, self._names
+        if wanted.queue and spec.queue != wanted.queue:
             return False
-    if wanted.state and isinstance(job, Job) and job.state not in _STATES[wanted.state]:
-        return False
-    if wanted.host:
-        if not isinstance(job, Job) or job.run is None:
+        if wanted.group and spec.group != self._group:
             return False
-        hosts = {wanted.host, *dict(cluster.conf.host_groups).get(wanted.host, ())}
-        return any(part.host in hosts for part in job.run.parts)
-    return True
+        if wanted.app and spec.app != wanted.app:
+            return False
+        named = names is None or (names.fits(job.key, job.name) if isinstance(job, Job) else names.fits_array(job.name))
+        if not named:
+            return False
+        if wanted.state and isinstance(job, Job) and job.state not in _STATES[wanted.state]:
+            return False
+        return not wanted.host or (isinstance(job, Job) and self._runs_there(job))
+
+    def _runs_there(self, job: Job) -> bool:
+        return job.run is not None and ("all" in self._hosts or any(part.host in self._hosts for part in job.run.parts))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from lavad.core import events as ev
@@ -14,6 +12,8 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.select import DENIED
 from lavad.core.decide.base.specs import spec_number
+from lavad.core.decide.submit.resources import known_hosts
+from lavad.core.decide.submit.submit import known_names
 from lavad.core.job.job import Array, Job, PendingSignal
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
@@ -207,7 +207,8 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
 @decides(Migrate)
 def migrate(cluster: Cluster, ask: Migrate, caller: Caller, now: float) -> Decided:
     """bmig: checkpoint if possible, end and restart elsewhere; only of checkpointable or rerunnable jobs."""
-    _known_hosts(cluster, ask.hosts)
+    if ask.hosts:
+        known_hosts(ask.hosts, known_names(cluster))
     specs: list[ev.Event] = []
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
@@ -242,9 +243,3 @@ def migration(cluster: Cluster, spec: Spec, by: str, now: float, said: str = "")
     """The request that ends a job, to start elsewhere. A checkpoint that fails ends it, not the job: it needs no notice."""
     notice = 0 if spec.checkpoint is not None else cluster.conf.params.lava_warning_max
     return PendingSignal(kind=SignalKind.MIGRATE, at=now, by=by, kill_after=True, notice=notice, said=said)
-
-
-def _known_hosts(cluster: Cluster, hosts: Iterable[str]) -> None:
-    for host in hosts:
-        if host not in cluster.hosts.rows:
-            raise Refused(f"{host}: Bad host name, host group name or cluster name")

@@ -24,6 +24,7 @@ from lavad.core.job.resize import may_lose, staying, uid_of
 from lavad.core.lang.asks import Caller, Hosts, Refused
 from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState
 from lavad.core.site.host import Facts
+from lavad.core.site.host_names import members
 from lavad.core.site.rights import may_switch_host
 from proto.answers import Result
 
@@ -130,12 +131,19 @@ def expired(cluster: Cluster, host: str, keys: Iterable[int], now: float) -> lis
     return together(cluster, (fenced(cluster, key, host, now) for key in keys if key in there))
 
 
+def _meant(cluster: Cluster, word: str) -> Iterable[str]:
+    """The hosts that a word of hopen or hclose names: of a group those that have joined."""
+    if word not in dict(cluster.conf.host_groups):
+        return (word,)
+    found, joined = members(cluster.conf, word), cluster.hosts.rows
+    return sorted(joined) if "all" in found else [name for name in found if name in joined]
+
+
 @decides(Hosts)
 def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> Decided:
     """badmin hopen and hclose; stops at the first refused host, as LSF does."""
     decided = Decided(answer={"results": []})
     names = ask.hosts or [caller.host]
-    groups = dict(cluster.conf.host_groups)
     if ask.migrate and not ask.close:
         raise Refused("hopen: jobs leave a host when it is closed")
     if names == ["all"]:
@@ -143,7 +151,7 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
             raise Refused("all: no host would be left that jobs can start on: name those that they are to leave")
         names = sorted(cluster.hosts.rows)
     asked: set[int] = set()
-    for name in [member for group in names for member in groups.get(group, (group,))]:
+    for name in dict.fromkeys(member for word in names for member in _meant(cluster, word)):
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
         if not may_switch_host(cluster.conf, name, caller):

@@ -55,7 +55,8 @@ def resize(cluster: Cluster, ask: Resize, caller: Caller, now: float) -> Decided
 
 def _request(job: Job, run: Attempt, spec: Spec, ask: Resize, caller: Caller, now: float) -> list[ev.Event]:
     if not 0 < ask.least <= ask.most <= MAX_INT32:
-        raise Refused(f"{ask.least},{ask.most}: The number of processors must be a positive integer")
+        asked = f"{ask.least},{ask.most}" if ask.least != 1 else str(ask.most)
+        raise Refused(f"{asked}: The number of processors must be a positive integer")
     _nothing_waits(run, spec, ask)
     most = slots_of(run) + ask.most
     return [_asked(job, run, ask, caller, now, ask.least, most)]

@@ -79,6 +79,8 @@ def _read(change: Change, draft: JobDraft) -> None:
         if option is not None:
             reset(draft, option)
     if change.ask.command:
+        if not change.ask.command.strip() and not change.ask.script:
+            raise Refused("No command is specified")
         check_work(change.cluster.conf.params, change.ask.command, change.ask.script)
         draft.set_text(command=change.ask.command, script=change.ask.script)
     change.read_options(draft)
@@ -115,7 +117,7 @@ def _describe_all(change: Change) -> tuple[str, ...]:
 
 def _name(change: Change, record: Job | Array, draft: JobDraft) -> tuple[str, int]:
     """(new name, new limit of the array); limit -1: unchanged."""
-    if "Jn" in change.ask.options:
+    if "Jn" in change.ask.options or ("J" in change.ask.options and not draft.name):
         return _new_name(change.cluster, record, name_of_command(draft.text.command).split("[")[0] or "job")
     return _new_name(change.cluster, record, draft.name) if "J" in change.ask.options else (record.name, -1)
 

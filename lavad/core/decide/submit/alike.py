@@ -17,12 +17,13 @@ from lavad.core.events import Event
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, OptionValue, Submit
 from lavad.core.lang.role_asks import PolicyAsk
+from lavad.core.rules.pending import Waiting
 
 OWN = frozenset(("J", "Jd", "o", "oo", "e", "eo"))
 """Options whose readers set what no other reader and no check but their own looks at."""
 _APART = frozenset(("a", "w"))
 """Options of which each submission has to be decided by itself: they look at its command, or at jobs before it."""
-Common = tuple[JobDraft, QueueConfig, int | None]
+Common = tuple[JobDraft, QueueConfig, Waiting]
 """A draft, its queue, and how many slots its user may have pending (None: any number)."""
 Alike = dict[bytes, Common]
 """By what submissions have in common."""

@@ -16,8 +16,9 @@ MAX_OWNER = 511
 
 @reads("J")
 def read_name(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """A name, perhaps with indices; ``submit`` takes it apart."""
-    draft.name = text_of(option, value)
+    """A name, perhaps with indices; ``submit`` takes it apart. A blank one is none."""
+    name = text_of(option, value)
+    draft.name = name if name.strip() else ""
 
 
 @reads("q")
@@ -28,8 +29,12 @@ def read_queues(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("P", "G")
 def read_owner(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """Project or user group. They are keys of the store's indexes, and a database refuses keys of a few thousand bytes."""
+    """Project or user group; a blank project is the default one, so that listings have a word in each column. They are keys of
+    the store's indexes, and a database refuses keys of a few thousand bytes.
+    """
     name = printable_text(option, value)
+    if option == "P" and not name.strip():
+        name = draft.conf.params.default_project
     if len(name.encode("utf-8", "surrogateescape")) > MAX_OWNER:
         kind = "Project" if option == "P" else "User group"
         raise Refused(f"{name[:40]}...: {kind} name is too long (at most {MAX_OWNER} bytes)")

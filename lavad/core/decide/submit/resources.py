@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import reads, texts_of
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.resreq import text as resreq
+
+NO_HOST = "Bad host name, host group name or cluster name"
+_MARKED = re.compile(r"([^+!]*)(?:\+[0-9]{0,9})?!?")
 
 
 @reads("R")
@@ -32,14 +38,18 @@ def read_requirement(draft: JobDraft, option: str, value: OptionValue) -> None:
 @reads("m")
 def read_hosts(draft: JobDraft, option: str, value: OptionValue) -> None:
     """Hosts and host groups that there are, each perhaps with ``+n`` or ``!``."""
-    words = text_of(option, value).split()
+    draft.set_spec(hosts=known_hosts(text_of(option, value).split(), draft.known_hosts))
+
+
+def known_hosts(words: Sequence[str], known: frozenset[str]) -> tuple[str, ...]:
+    """The words of ``-m``, each of which names a host or group that there is; raises Refused."""
     if not words:
-        raise Refused("Bad host name, host group name or cluster name")
+        raise Refused(NO_HOST)
     for word in words:
-        name = base_host(word)
-        if name not in draft.known_hosts:
-            raise Refused(f"{name}: Bad host name, host group name or cluster name")
-    draft.set_spec(hosts=tuple(words))
+        match = _MARKED.fullmatch(word)
+        if match is None or match[1] not in known:
+            raise Refused(f"{word if match is None else match[1]}: {NO_HOST}")
+    return tuple(words)
 
 
 def base_host(word: str) -> str:

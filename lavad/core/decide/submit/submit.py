@@ -35,8 +35,8 @@ from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.lang.job_names import ArrayError, ArraySpec, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.rules.checkpoint_folder import Seen, hosts_for, hosts_up, is_found_shared, why_alone
+from lavad.core.rules.pending import Waiting, is_over, pending_limits
 from lavad.core.site.host_names import preferences
-from lavad.core.site.limit_book import LimitBook
 from proto.answers import Answer
 
 
@@ -75,14 +75,14 @@ def submit_in(run: Run, cluster: Cluster, given: Given) -> Answer:
         found = _common_draft(cluster, given, common)
         if alike is not None and key is not None:
             alike[key] = found
-    draft, queue, most = found
+    draft, queue, limits = found
     if key is not None:
         draft = own_draft(draft, ask)
     read_own(draft, own)
     settle_learnt_memory(cluster, draft)
     name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
     settle_interactive(draft, name)
-    slots, more = _check_pending_limits(run, cluster, draft, name, most)
+    slots, more = _check_pending_limits(run, cluster, draft, name, limits)
     depends: Resolved | None = None
     if draft.condition:
         indices = name.indices if isinstance(name, ArraySpec) else None
@@ -110,9 +110,7 @@ def _common_draft(cluster: Cluster, given: Given, options: Mapping[str, OptionVa
     check_reservation(cluster, draft)
     _check_checkpoint_folder(cluster, draft, ask, given.seen or {})
     _notice_times(draft)
-    own = LimitBook(cluster.conf).section_of(draft.spec.user)
-    limits = (cluster.conf.params.max_pend_jobs, None if own is None else own.max_pend_slots)
-    return draft, queue, min((most for most in limits if most is not None), default=None)
+    return draft, queue, pending_limits(cluster, draft.spec.user)
 
 
 def _check_caller(cluster: Cluster, ask: Submit, caller: Caller) -> None:
@@ -217,14 +215,12 @@ def _parse_name(cluster: Cluster, text: str) -> ArraySpec | str:
         raise Refused(str(error)) from None
 
 
-def _check_pending_limits(
-    run: Run, cluster: Cluster, draft: JobDraft, name: ArraySpec | str, most: int | None
-) -> tuple[int, int]:
+def _check_pending_limits(run: Run, cluster: Cluster, draft: JobDraft, name: ArraySpec | str, limits: Waiting) -> tuple[int, int]:
     """(Slots that are pending with it, units of its class if that is new); raises Refused."""
     user = draft.spec.user
-    slots = (len(name.indices) if isinstance(name, ArraySpec) else 1) * draft.spec.slots
-    used = cluster.use.users[user]
-    if most is not None and used[0] + used[1] + run.slots + slots > most:
+    jobs = len(name.indices) if isinstance(name, ArraySpec) else 1
+    slots = jobs * draft.spec.slots
+    if is_over(cluster, user, limits, len(run.jobs) + jobs, run.slots + slots):
         raise full(cluster)
     units = 1 + len(draft.name) // CHARS + (len(draft.condition) // READ_CHARS)
     more = units_of_new(cluster, draft.spec) if run.number_of(draft.spec) is None else 0

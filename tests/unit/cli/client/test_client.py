@@ -45,6 +45,19 @@ def test_lavads_folder_of_its_own_beside_the_run_folder_is_looked_into(caller: C
         assert caller.run("bsub", "true").out == "Job <12> is submitted to default queue <normal>.\n"
 
 
+@pytest.mark.parametrize("words", [("bjobs", "-J", "a\udcffb"), ("bkill", "-J", "a\udcffb", "0"), ("bhist", "-q", "a\udcffb")])
+def test_a_word_that_is_no_text_is_refused_here(caller: Caller, words: tuple[str, ...]):
+    with ScriptedMaster(caller.socket) as master:
+        assert caller.run(*words) == (255, "", "a\\udcffb: This holds bytes that are not UTF-8\n")
+    assert not master.asks
+
+
+def test_a_rare_character_is_sent(caller: Caller):
+    with ScriptedMaster(caller.socket, [{"exit": 0}]) as master:
+        caller.run("bjobs", "-J", "\U0001f400")
+    assert master.asks[0]["options"]["J"] == "\U0001f400"
+
+
 def test_an_answer_cut_in_the_middle_counts_for_nothing(caller: Caller):
     with ScriptedMaster(caller.socket, [{"out": "half"}, CUT], [{"out": "whole\n"}, {"exit": 0}]):
         assert caller.run("bjobs") == (0, "whole\n", "")

@@ -12,6 +12,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import End, PendingSignal
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, SignalKind, TermReason
+from lavad.queries.frame import formats
 from lavad.queries.render import RENDERERS
 from tests.support.worlds.query_cluster import ALICE, BOB, QueryCluster, at, element
 
@@ -139,6 +140,19 @@ def test_two_orders_of_job_groups() -> None:
     assert listed(s=True) == ["/A", "/A/B", "/X", "/X/Y"]
     assert listed("/A", s=True) == ["/A", "/A/B"]
     assert listed("/A/", s=True) == listed("/A") == ["/A"]
+
+
+def test_busers_w_shows_what_may_wait() -> None:
+    c = QueryCluster()
+    users = (UserConfig(name="alice", max_pend_jobs=7, max_pend_slots=50), UserConfig(name="default", max_pend_jobs=3))
+    c.feed(ev.Configured(at=at("11:39:00"), conf=msgspec.structs.replace(c.cluster.conf, users=users)))
+    c.submit(1, slots=4)
+    head, *rows = c.ask("busers", "all", w=True)[0].splitlines()
+    alice, default = (next(row for row in rows if row.startswith(f"{name} ")) for name in ("alice", "default"))
+    assert head.split()[-4:] == ["RSV", "MPEND", "PJOBS", "MPJOBS"]
+    assert alice.split()[4:5] + alice.split()[-3:] == ["4", "50", "1", "7"]
+    assert default.split()[-3:] == ["-", "-", "3"]
+    assert len(head.split()) == len(alice.split()) == len(default.split())
 
 
 def test_members_of_a_group_each_have_its_limit() -> None:
@@ -315,3 +329,29 @@ def test_history_of_administrators() -> None:
 
 def test_nothing_in_the_history() -> None:
     assert QueryCluster().ask("bhist", "7") == ("No matching job found\n", "", 255)
+
+
+@pytest.mark.parametrize("command", ["lshosts", "lsload"])
+def test_hosts_of_a_group(command: str) -> None:
+    c = QueryCluster()
+    conf = msgspec.structs.replace(
+        c.cluster.conf, host_groups=(("outer", ("inner", "ol1")), ("inner", ("ol2",)), ("every", ("all",)))
+    )
+    c.feed(ev.Configured(at=at("11:39:00"), conf=conf))
+    listed = lambda *words: sorted(row.split()[0] for row in c.ask(command, *words, noheader=True)[0].splitlines())  # noqa: E731
+    assert listed("outer") == listed("outer", "ol1") == ["ol1", "ol2"]
+    assert listed("every") == listed()
+
+
+def test_shared_resources_by_name() -> None:
+    c = QueryCluster()
+    assert c.ask("lshosts", "lic", s=True) == c.ask("lshosts", s=True)
+    assert len(c.ask("lshosts", "mem", s=True)[0].splitlines()) == 1
+    assert c.ask("lshosts", "nosuch", s=True)[1:] == ("nosuch: resource name not found\n", 255)
+
+
+def test_memory_of_hosts_in_a_unit() -> None:
+    c = QueryCluster()
+    shown = c.ask("bhosts", "ol1", o="total_mem total_mem::G total_mem:4:K total_mem::S", noheader=True)[0].split()
+    kilobytes = int(shown[0].removesuffix("M")) * 1024
+    assert shown[1:] == [formats.unit_text(kilobytes, "G"), f"{kilobytes}"[:4], formats.unit_text(kilobytes, "S")]

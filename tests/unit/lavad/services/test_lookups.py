@@ -1,4 +1,6 @@
-"""Reads of finished jobs that hang (a large store, a dozen commands of one user): commits, renewals and other users go on."""
+"""Finished jobs that a command selects; reads of them that hang (a large store, a dozen commands of one user): commits, renewals
+and other users go on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.office import take_office
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Select
+from lavad.core.lang.ids import index_of, job_of, key_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf
 from lavad.engine import Engine
 from lavad.services.lookups import Lookups
@@ -24,6 +30,7 @@ from lavad.store.lease import Lease
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from proto.workers import Workers
+from tests.support.stores.stores import commit
 
 ALICE, BOB = Caller(user="alice", uid=1000, host="h"), Caller(user="bob", uid=1001, host="h")
 SOON = 20.0
@@ -103,3 +110,50 @@ def test_a_dozen_slow_reads_delay_their_own_user_only(store: Store, tmp_path: Pa
         await asyncio.gather(*running, return_exceptions=True)
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken", "elements"),
+    [
+        (Select(ids=["0"]), [1, 2, 3], [1, 2, 3]),
+        (Select(ids=["0"], group="/g"), [2], []),
+        (Select(ids=["0"], group="/nosuch"), [], []),
+        (Select(ids=["0"], app="mpi"), [3], []),
+        (Select(ids=["0"], name="a*"), [1, 3], [1, 2, 3]),
+        (Select(ids=["0"], name="a1"), [1], []),
+        (Select(ids=["0"], name="arr"), [], [1, 2, 3]),
+        (Select(ids=["0"], name="arr[2-3]"), [], [2, 3]),
+        (Select(ids=["0"], name="a*[1]"), [], [1]),
+        (Select(ids=["0"], host="h9"), [], []),
+        (Select(group="/g"), [2], []),
+        (Select(app="mpi"), [3], []),
+        (Select(ids=["0"], user="bob"), [4], []),
+        (Select(ids=["0"], user="team"), [4, 5], []),
+        (Select(ids=["0"], user="all"), [1, 2, 3], [1, 2, 3]),
+    ],
+)
+def test_filters_select_finished_jobs_as_they_do_live_ones(
+    store: Store, tmp_path: Path, wanted: Select, taken: list[int], elements: list[int]
+) -> None:
+    cluster = Cluster()
+    specs = [
+        (Spec(user="alice", queue="normal"), "a1"),
+        (Spec(user="alice", queue="normal", group="/g"), "b"),
+        (Spec(user="alice", queue="normal", app="mpi"), "a2"),
+        (Spec(user="bob", queue="normal"), "a3"),
+        (Spec(user="carol", queue="normal"), "a4"),
+    ]
+    events: list[ev.Event] = [ev.Configured(at=900.0, conf=Conf(user_groups=(("team", ("bob", "carol")),)))]
+    for number, (spec, name) in enumerate(specs, 1):
+        events.append(ev.SpecAdded(at=900.0, spec=number, value=spec))
+        events.append(ev.JobSubmitted(at=900.0, key=number, spec=number, name=name))
+        events.append(ev.JobFinished(at=990.0, key=number, state=JobState.EXIT))
+    events.append(ev.JobSubmitted(at=900.0, key=6, spec=1, name="arr", indices=Ranges.parse("1-3"), spec_text="arr[1-3]"))
+    for index in (1, 2, 3):
+        events.append(ev.ElementSplit(at=980.0, key=key_of(6, index)))
+        events.append(ev.JobFinished(at=990.0, key=key_of(6, index), state=JobState.EXIT))
+    commit(store, cluster, events)
+    lookups = Lookups(cluster, Reader.open(f"sqlite:///{tmp_path}/lava.db"), Workers("reads"), lambda: 1000.0)
+    found = asyncio.run(lookups.finished(wanted, ALICE)).jobs
+    assert [job_of(job.key) for job in found if not index_of(job.key)] == taken
+    assert [index_of(job.key) for job in found if index_of(job.key)] == elements

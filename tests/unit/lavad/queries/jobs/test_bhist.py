@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lavad.core import events as ev
+from lavad.core.job.job import Message
 from lavad.core.lang.ranges import Ranges
-from tests.support.worlds.query_cluster import QueryCluster, at
+from tests.support.worlds.query_cluster import QueryCluster, at, element
 
 HOUR = "2026/11/20/11:30,2026/11/20/11:59"
 
@@ -27,3 +28,18 @@ def test_what_was_changed_is_not_wrapped_in_the_middle_of_a_word() -> None:
     for change in changes:
         assert change in told
     assert c.ask("bhist", "1", l=True)[0].count(changes[0]) == 1
+
+
+def test_what_was_done_to_a_whole_array_is_told_once_of_an_element_with_a_record_of_its_own() -> None:
+    c = QueryCluster()
+    c.submit(1, indices="1-2")
+    c.feed(ev.ElementSplit(at=at("11:34:00"), key=element(1, 2)))
+    message = Message(number=0, text="hello", at=at("11:35:00"), by="alice")
+    for key in (1, element(1, 2)):
+        c.feed(ev.MessagePosted(at=at("11:35:00"), key=key, message=message))
+        c.feed(ev.JobSwitched(at=at("11:36:00"), key=key, spec=1, queue="normal", by="alice"))
+        c.feed(ev.JobModified(at=at("11:37:00"), key=key, spec=1, name="n", by="alice", changes=("Run limit changes to : 6",)))
+    c.feed(ev.MessagePosted(at=at("11:38:00"), key=element(1, 2), message=message))
+    for shown, posted in (("1[1]", 1), ("1[2]", 2)):
+        told = c.ask("bhist", shown, l=True)[0]
+        assert [told.count(text) for text in ("<hello>", "Switched to", "Run limit changes")] == [posted, 1, 1]

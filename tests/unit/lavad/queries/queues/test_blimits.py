@@ -63,6 +63,11 @@ def test_without_limits_on_other_resources_there_is_one_table() -> None:
         ({"q": "other normal"}, ["few"]),
         ({"m": "ol2"}, []),
         ({"u": "bob", "c": True}, ["cards"]),
+        ({"A": "mpi", "c": True}, []),
+        ({"R": "gmem"}, ["cards"]),
+        ({"R": "slots"}, ["few"]),
+        ({"R": "mem", "c": True}, []),
+        ({"Lp": "p1"}, []),
     ],
 )
 def test_users_queues_hosts_and_projects_choose(options: dict[str, Any], named: list[str]) -> None:
@@ -71,3 +76,17 @@ def test_users_queues_hosts_and_projects_choose(options: dict[str, Any], named: 
     assert list(dict.fromkeys(found)) == named
     assert (err, status) == ("", 0)
     assert named or out == "No resource usage found.\n"
+
+
+def test_application_profiles_choose() -> None:
+    c = busy()
+    limits = (
+        *LIMITS,
+        Limit(name="codes", apps=("mpi", "fem"), jobs=3),
+        Limit(name="each", per_app=True, apps=("all", "~fem"), jobs=3),
+    )
+    c.feed(Configured(at=c.now, conf=replace(c.cluster.conf, limits=limits)))
+    chosen = lambda app: [line.split()[0] for line in c.ask("blimits", A=app, c=True)[0].splitlines()[3:]]  # noqa: E731
+    assert chosen("mpi") == ["codes", "each"]
+    assert chosen("fem") == ["codes"]
+    assert chosen("other") == ["each"]

@@ -169,8 +169,16 @@ def test_a_migrated_job_comes_back_where_there_is_no_other_host(bench: Bench) ->
 
 def test_bmig_to_a_host_that_is_not_there(bench: Bench) -> None:
     key = bench.placed(rerunnable=True)
-    with pytest.raises(Refused, match="nosuch: Bad host name"):
-        control.migrate(bench.cluster, Migrate(jobs=ids(key), hosts=["nosuch"]), ALICE, bench.now)
+    for word, text in (("nosuch", "nosuch: Bad host name"), ("h1+x", r"h1\+x: Bad host name")):
+        with pytest.raises(Refused, match=text):
+            control.migrate(bench.cluster, Migrate(jobs=ids(key), hosts=[word]), ALICE, bench.now)
+
+
+def test_bmig_to_a_group_of_hosts(bench: Bench) -> None:
+    bench.configure(host_groups=(("rack", ("h2", "h3")),))
+    key = bench.placed(rerunnable=True)
+    assert bench.asked(control.migrate, Migrate(jobs=ids(key), hosts=["rack"])) == [(str(key), "")]
+    assert bench.cluster.specs.rows[bench.job(key).spec].hosts == ("rack",)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -289,6 +297,27 @@ def test_m_is_what_runs_there(bench: Bench) -> None:
     bench.placed("PEND")
     host = bench.run(key).parts[0].host
     assert bench.asked(control.stop, Stop(jobs=Select(ids=["0"], host=host))) == [(str(key), "")]
+
+
+@pytest.mark.parametrize("group", ["one", "outer", "every"])
+def test_m_is_also_what_runs_in_a_group_or_in_groups_of_it(bench: Bench, group: str) -> None:
+    key = bench.placed()
+    host = bench.run(key).parts[0].host
+    bench.configure(host_groups=(("one", (host,)), ("outer", ("inner", "one")), ("inner", ("h9",)), ("every", ("all",))))
+    assert bench.asked(control.stop, Stop(jobs=Select(ids=["0"], host=group))) == [(str(key), "")]
+    assert bench.asked(control.stop, Stop(jobs=Select(ids=["0"], host="inner"))) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "taken"), [("ug", ["2", "3"]), ("outer", ["2", "3"]), ("every", ["1", "2", "3"]), ("but", ["1", "3"]), ("none", [])]
+)
+def test_u_is_also_a_group_of_users(bench: Bench, group: str, taken: list[str]) -> None:
+    groups = (("ug", ("bob", "carol")), ("outer", ("ug", "dave")), ("every", ("all",)), ("but", ("all", "~bob")), ("none", ()))
+    bench.configure(user_groups=groups)
+    for user in ("alice", "bob", "carol"):
+        bench.submit(user=user)
+    ask = Stop(jobs=Select(ids=["0"], user=group))
+    assert sorted(text for text, _ in bench.asked(control.stop, ask, ADMIN)) == taken
 
 
 @pytest.mark.parametrize(("filters", "text"), [({"queue": "x"}, "x: No such queue"), ({"host": "x"}, "x: Bad host name")])

@@ -187,6 +187,14 @@ def test_others_do_not(bench: Bench) -> None:
         switch_hosts(bench.cluster, Hosts(hosts=["nosuch"], close=True), ADMIN, bench.now)
 
 
+@pytest.mark.parametrize("group", ["outer", "every"])
+def test_groups_in_groups_are_opened_and_closed(bench: Bench, group: str) -> None:
+    bench.configure(host_groups=(("outer", ("inner", "h1")), ("inner", ("h1", "h2", "away")), ("every", ("all",))))
+    bench.take(switch_hosts(bench.cluster, Hosts(hosts=[group, "h1"], close=True), ADMIN, bench.now))
+    closed = [name for name, host in bench.cluster.hosts.rows.items() if host.closed]
+    assert sorted(closed) == (["h1", "h2"] if group == "outer" else sorted(bench.cluster.hosts.rows))
+
+
 def drain(bench: Bench, *hosts: str) -> list[tuple[str, int, int]]:
     decided = switch_hosts(bench.cluster, Hosts(hosts=list(hosts), close=True, migrate=True), ADMIN, bench.now)
     return [(row["host"], row["leave"], row["stay"]) for row in bench.take(decided)["results"]]

@@ -196,6 +196,10 @@ def test_a_held_array_and_a_held_job(bench: Bench) -> None:
     assert bench.job(bench.bsub(H=True)["job"]).state is JobState.PSUSP
 
 
+def test_a_blank_name_is_none(bench: Bench) -> None:
+    assert bench.job(bench.bsub(command="sleep 1", J="  ")["job"]).name == "sleep 1"
+
+
 def test_a_job_without_a_name_is_called_by_its_command(bench: Bench) -> None:
     assert bench.job(bench.bsub(command="echo a b")["job"]).name == "echo a b"
     assert bench.job(bench.bsub(command="echo a\necho b\n")["job"]).name == "echo a;echo b"
@@ -247,6 +251,29 @@ def test_too_many_pending_of_a_user(bench: Bench, users: tuple[tuple[str, int], 
     bench.bsub()
     with pytest.raises(Refused, match="Pending job threshold reached"):
         bench.bsub()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "slots", "taken"),
+    [(2, None, [8, 8]), (None, 20, [8, 8, 4]), (4, 20, [8, 8, 4]), (2, 20, [8, 8]), (None, 7, []), (0, None, [])],
+)
+def test_jobs_and_slots_that_wait_are_limited_apart(bench: Bench, jobs: int | None, slots: int | None, taken: list[int]) -> None:
+    bench.configure(users=(UserConfig(name="alice", max_pend_jobs=jobs, max_pend_slots=slots),))
+    for each in taken:
+        bench.bsub(n=str(each))
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub(n="8")
+
+
+def test_only_jobs_that_wait_count_for_the_jobs_that_may_wait(bench: Bench) -> None:
+    bench.hosts("h1", slots=4)
+    bench.configure(users=(UserConfig(name="alice", max_pend_jobs=3),))
+    bench.bsub(n="4")
+    bench.step()
+    assert bench.bsub(n="4", J="a[1-2]")
+    assert bench.bsub(n="4")
+    with pytest.raises(Refused, match="Pending job threshold reached"):
+        bench.bsub(n="4")
 
 
 def test_hosts_that_are_only_configured_may_be_named(bench: Bench) -> None:
