@@ -2,7 +2,9 @@
 
 The scheduler and ``accept_plan`` ask them.
 
-Rule: each check gives the reason, 0 for none; the most restrictive limit decides (LSF).
+Rule: each check gives the reason, 0 for none; the most restrictive limit decides (LSF). What is held for waiting jobs counts
+as what jobs have. The slots of a job that was suspended by preemption do not count against limits of lsb.resources on hosts
+(LSF).
 """
 
 from __future__ import annotations
@@ -46,23 +48,34 @@ class Limits:
         self.policy: Callable[[Spec], Room] | None = None
         """What queue shares leave to jobs of a spec; the scheduler alone sets it, so that ``accept_plan`` does not hold it."""
         self._counted = -1
-        self._starts = True
+        self._held = 0
+        """How many of those that the ledger only counts are in the sums."""
+        self._own: frozenset[str] | None = None
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         """(host, queue, "") and (host, "", user) to slots."""
         self._sums: defaultdict[tuple[int, Consumer, str], Sum] = defaultdict(Sum)
         """(limit, whose, host or "") to what counts."""
 
     @contextmanager
-    def of_started(self) -> Iterator[None]:
-        """Meanwhile slots are asked for jobs that run already: limits on the number of jobs do not apply."""
-        self._starts = False
+    def of_started(self, hosts: Iterable[str]) -> Iterator[None]:
+        """Meanwhile slots are asked for a job that has some on these hosts: where it counts as a job, it is no job more."""
+        self._own = frozenset(hosts)
         try:
             yield
         finally:
-            self._starts = True
+            self._own = None
 
-    def left(self, spec: Spec) -> Room:
-        """Slots that jobs of this spec may still take in the cluster, with the reason of the tightest limit."""
+    def _has_job(self, at: int, limit: Limit, host: str) -> bool:
+        """Whether the job that asks counts against a limit already; ``host``: against that of this host."""
+        own = self._own or ()
+        return host in own if limit.per_host and host else any(self.book.on_host(at, name) for name in own)
+
+    def left(self, spec: Spec, jobs: bool = True) -> Room:
+        """Slots that jobs of this spec may still take in the cluster, with the reason of the tightest limit.
+
+        ``jobs`` False: without the limits of lsb.resources on the number of jobs, which jobs that others are preempted for
+        may pass.
+        """
         room = _NONE
         queue = self.book.queues.get(spec.queue)
         if queue is not None:
@@ -74,16 +87,16 @@ class Limits:
                 room = min(room, (left, _user_reason(bool(users), left)))
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
-                room = min(room, self._limit_left(at, limit, spec, ""))
+                room = min(room, self._limit_left(at, limit, spec, "", jobs))
         if spec.gpu is not None and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
             gpus, reason = self.gpus_left(spec)
             room = min(room, (slots_with_gpus(spec, gpus), reason))
         if self.policy is not None:
             room = min(room, self.policy(spec))
         if spec.group:
-            jobs = self.ledger.group_left(spec.group)
-            if jobs < UNLIMITED and self._starts:
-                room = min(room, (max(0, jobs) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
+            more = self.ledger.group_left(spec.group)
+            if more < UNLIMITED and self._own is None:
+                room = min(room, (max(0, more) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
         return room
 
     def _queue_left(self, queue: QueueConfig, spec: Spec) -> Room:
@@ -192,12 +205,13 @@ class Limits:
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
             caps = self._caps(limit, host)
-            reason = _why_not_sum(at, limit, caps, self._sum(at, spec, host), spec, mine, self._starts)
+            starts = not self._has_job(at, limit, host)
+            reason = _why_not_sum(at, limit, caps, self._sum(at, spec, host), spec, mine, starts)
             if reason:
                 return reason
         return 0
 
-    def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str) -> Room:
+    def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str, jobs: bool = True) -> Room:
         sum_ = self._sum(at, spec, host if limit.per_host else "")
         room = _NONE
         if limit.slots is not None:
@@ -205,7 +219,7 @@ class Limits:
         if limit.slots_per_processor is not None and host:
             most = _per_cpu(limit.slots_per_processor, self.ledger.host(host).ncpus)
             room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
-        if limit.jobs is not None and self._starts and sum_.jobs >= limit.jobs:
+        if jobs and limit.jobs is not None and sum_.jobs >= limit.jobs and not self._has_job(at, limit, host):
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
@@ -228,24 +242,79 @@ class Limits:
         self._count()
         return dict(self._sums)
 
+    def over_hosts(self, spec: Spec) -> list[tuple[int, int, dict[str, float]]]:
+        """(limit, slots left, amounts left) of each limit that parts of a job on several hosts may break only together."""
+        found = []
+        for at in self.book.over_hosts:
+            if self.book.applies(at, spec):
+                limit, sum_ = self.book.conf.limits[at], self._sum(at, spec, "")
+                slots = UNLIMITED if limit.slots is None else limit.slots - sum_.slots
+                found.append((at, slots, {name: cap - sum_.amounts[name] for name, cap in self._caps(limit, "").items()}))
+        return found
+
+    def why_not_resumed(self, spec: Spec, parts: Sequence[Part]) -> int:
+        """Why a job that was suspended by preemption may not have its slots again; 0: it may."""
+        for at, limit in enumerate(self.book.conf.limits):
+            if not (limit.hosts or limit.per_host) or not self.book.applies(at, spec):
+                continue
+            here = [part for part in parts if self.book.on_host(at, part.host)]
+            together = 0 if limit.per_host else sum(part.slots for part in here)
+            with self.of_started(part.host for part in here):
+                for part in here:
+                    left, reason = self._limit_left(at, limit, spec, part.host)
+                    if (together or part.slots) > left:
+                        return reason
+        return 0
+
+    def shift(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 1) -> None:
+        """As ``Ledger.shift``, of what jobs have on hosts: ``jobs`` 0: of a part of what a job has."""
+        if self.book.counts_parts:
+            self._count()
+            self._add(spec, parts, sign, jobs)
+
+    def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 0) -> None:
+        """As ``Ledger.shift_slots``, of a job that is preempted by suspension (-1) or goes on (1).
+
+        ``jobs`` 1: it is preempted only now. It makes room for one job by limits on jobs, and counts again from then on (LSF).
+        """
+        if not self.book.conf.limits:
+            return
+        self._count()
+        for at, limit in enumerate(self.book.conf.limits):
+            here = [part for part in parts if self.book.on_host(at, part.host)] if self.book.applies(at, spec) else []
+            for part in here if limit.hosts or limit.per_host else ():
+                self._sum(at, spec, part.host if limit.per_host else "").slots += sign * part.slots
+            for host in dict.fromkeys(part.host if limit.per_host else "" for part in here):
+                self._sum(at, spec, host).jobs += sign * jobs
+
     def _count(self) -> None:
-        """Count all that has started once, and afterwards only what the ledger took since."""
+        """Count all that has started or is held once, and afterwards only what the ledger took since."""
         if self._counted < 0:
             self._counted = 0
             cluster = self.ledger.cluster
             for key in cluster.started:
                 job = cluster.jobs.rows[key]
                 if job.run is not None:
-                    self._add(cluster.specs.rows[job.spec], job.run.parts)
+                    spec = cluster.specs.rows[job.spec]
+                    self._add(spec, job.run.parts)
+                    if job.preempted_for and not job.preempted_for_good:
+                        self.shift_slots(spec, job.run.parts, -1)
+            for key in cluster.promised:
+                job = cluster.jobs.rows[key]
+                self._add(cluster.specs.rows[job.spec], job.promised)
         while self._counted < len(self.ledger.placed):
             spec, placed = self.ledger.placed[self._counted]
             self._counted += 1
             self._add(spec, placed)
+        while self._held < len(self.ledger.counted):
+            spec, placed = self.ledger.counted[self._held]
+            self._held += 1
+            self._add(spec, placed)
 
-    def _add(self, spec: Spec, parts: Sequence[Placed | Part]) -> None:
+    def _add(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1, jobs: int = 1) -> None:
         for part in parts:
-            self._on_host[part.host, spec.queue, ""] += part.slots
-            self._on_host[part.host, "", spec.user] += part.slots
+            self._on_host[part.host, spec.queue, ""] += sign * part.slots
+            self._on_host[part.host, "", spec.user] += sign * part.slots
         for at, limit in enumerate(self.book.conf.limits):
             if not self.book.applies(at, spec):
                 continue
@@ -256,11 +325,12 @@ class Limits:
                     continue
                 where = part.host if limit.per_host else ""
                 sum_ = self._sums[at, whose, where]
-                sum_.slots += part.slots
-                sum_.jobs += where not in seen
+                sum_.slots += sign * part.slots
+                if where not in seen:
+                    sum_.jobs += sign * jobs
                 seen.add(where)
                 for name, amount in _amounts(spec, part):
-                    sum_.amounts[name] += amount
+                    sum_.amounts[name] += sign * amount
 
 
 def _amounts(spec: Spec, part: Placed | Part) -> Iterable[tuple[str, float]]:

@@ -56,5 +56,5 @@ def _fits(ledger: Ledger, limits: Limits, job: Job, spec: Spec, parts: tuple[Pla
             asked = replace(spec, gpu=None)
         if ledger.why_not_part(asked, placed):
             return False
-    with limits.of_started():
+    with limits.of_started(own):
         return not limits.why_not(spec, parts)

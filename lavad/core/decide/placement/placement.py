@@ -110,7 +110,7 @@ class _Acceptance:
                 self.events += grow.accept(self.cluster, self.ledger, self.limits, growth, self.now, self.reserved)
         self.events += piecemeal.held(self.ledger, plan.holds, lambda hold: _find_spec(self.cluster, hold), self.now)
         self.events += piecemeal.deadlocked(self.cluster, plan.deadlocked, self.now)
-        self.events += preempt.resumed(self.cluster, self.ledger, plan.resumes, self.used, self.now)
+        self.events += preempt.resumed(self.limits, plan.resumes, self.used, self.now)
 
     def suspend(self, plan: Plan) -> None:
         """Suspensions by the system, and reserved slots that must be released."""
@@ -228,14 +228,14 @@ class _Acceptance:
             return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
-        preempt.shift(ledger, unit, -1)
+        preempt.shift(self.limits, unit, -1)
         why = self._why_not(placement, spec)
         if why or for_good:
-            preempt.shift(ledger, unit, 1)
+            preempt.shift(self.limits, unit, 1)
         if why:
             return False
         if for_good:
-            preempt.hold(ledger, unit, placement, spec)
+            preempt.hold(self.limits, unit, placement, spec)
         else:
             ledger.take(placement.key, spec, placement.parts, placement.alone)
         return True
