@@ -33,7 +33,9 @@ def cycle(site: QueueSite, seconds: float = 1) -> Plan:
     site.soft.why_job = plan.why_job
     for placement in plan.placements:
         run = site.job(placement.key).run
-        for part in run.parts if run is not None else ():
+        if run is None:
+            continue
+        for part in run.parts:
             site.hear("started", placement.key, run.uid, part.host, 77, site.now, "/")
     return plan
 
@@ -206,3 +208,42 @@ def test_a_job_that_gets_slots_one_by_one_reserves_once_on_a_host_and_counts_in_
     assert [(part.slots, part.reserved) for part in hold.parts] == [(2, (("mem", 1000.0),))]
     assert [one.key for one in cycle(site).placements] == [hold.key]
     assert cycle(site).holds == ()
+
+
+def test_a_job_that_grows_on_its_hosts_leaves_a_limit_on_jobs_as_it_is(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "HOSTS=h1 h2\nJOBS=2", "PRIORITY = 50", LOW)
+    small = site.bsub(n="3", m="h1")
+    site.turn()
+    key = site.bsub(n="1,4", ar=True, m="h1")
+    site.turn()
+    site.finish(small)
+    late = site.bsub(q="low", m="h2")
+    plan = cycle(site)
+    assert ([one.key for one in plan.growths], site.state(late)) == ([key], "RUN")
+
+
+def test_jobs_suspended_before_do_not_keep_another_from_preempting_by_a_limit_on_jobs(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "JOBS=12", HIGH, LOW)
+    for _ in range(12):
+        site.bsub(q="low")
+    site.turn()
+    highs = []
+    for _ in range(2):
+        highs.append(site.bsub())
+        assert len(cycle(site).preemptions) == 1
+    for left, high in enumerate(reversed(highs)):
+        site.finish(high)
+        assert len(cycle(site).resumes) == 1
+        assert sum(job.state.name == "RUN" for job in map(site.job, site.running())) == 12, left
+
+
+def test_what_a_preempted_job_leaves_of_a_limit_is_given_to_nobody_in_that_cycle(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "PER_HOST=all\nSLOTS=2", HIGH, LOW)
+    for host in ("h1", "h2", "h3"):
+        site.bsub(q="low", n="2", m=host)
+    site.turn()
+    late = site.bsub(q="low")
+    site.turn(1)
+    high = site.bsub()
+    plan = cycle(site)
+    assert ([one.key for one in plan.placements], site.state(late)) == ([high], "PEND")

@@ -109,6 +109,8 @@ class Ledger:
         self.arrays: defaultdict[int, int] = defaultdict(int)
         self.groups: defaultdict[str, int] = defaultdict(int)
         self.placed: list[tuple[Spec, tuple[Placed, ...]]] = []
+        self.grown: dict[int, frozenset[str]] = {}
+        """Place in ``placed`` of slots that a running job got to the hosts that it had before."""
         self.counted: list[tuple[Spec, tuple[Placed, ...]]] = []
         """Of jobs that are only counted: their slots are held in another way."""
         self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
@@ -202,12 +204,13 @@ class Ledger:
         for group in lineage(spec.group):
             self.groups[group] += 1
 
-    def grow(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """A running job gets more slots: they count for queues and users, but it is no job more."""
+    def grow(self, spec: Spec, parts: tuple[Placed, ...], own: Iterable[str]) -> None:
+        """A running job, which has the hosts ``own``, gets more slots: they count for queues and users, but it is no job more."""
         for part in parts:
             self.host(part.host).take(part, spec)
             if self._shared is not None:
                 self._add_shared(part.host, part.reserved)
+        self.grown[len(self.placed)] = frozenset(own)
         self.placed.append((spec, parts))
         self.count_slots(spec, parts)
 

@@ -31,11 +31,13 @@ _NONE: Room = (UNLIMITED, 0)
 class Sum:
     """What counts against one limit of lsb.resources."""
 
-    __slots__ = ("amounts", "jobs", "slots")
+    __slots__ = ("amounts", "jobs", "preempted", "slots")
 
     def __init__(self) -> None:
         self.slots = 0
         self.jobs = 0
+        self.preempted = 0
+        """Those of ``jobs`` that are suspended by preemption."""
         self.amounts: defaultdict[str, float] = defaultdict(float)
 
 
@@ -51,6 +53,7 @@ class Limits:
         self._held = 0
         """How many of those that the ledger only counts are in the sums."""
         self._own: frozenset[str] | None = None
+        self._preempting = False
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         """(host, queue, "") and (host, "", user) to slots."""
         self._sums: defaultdict[tuple[int, Consumer, str], Sum] = defaultdict(Sum)
@@ -65,9 +68,23 @@ class Limits:
         finally:
             self._own = None
 
-    def _has_job(self, at: int, limit: Limit, host: str) -> bool:
-        """Whether the job that asks counts against a limit already; ``host``: against that of this host."""
-        own = self._own or ()
+    @contextmanager
+    def preempting(self) -> Iterator[None]:
+        """Meanwhile a job is placed for which others are preempted: suspended ones leave it room by limits on jobs (LSF)."""
+        self._preempting = True
+        try:
+            yield
+        finally:
+            self._preempting = False
+
+    def _jobs(self, sum_: Sum) -> int:
+        """The jobs that count."""
+        return sum_.jobs - sum_.preempted * self._preempting
+
+    def _has_job(self, at: int, limit: Limit, host: str, own: frozenset[str] | None) -> bool:
+        """Whether a job that has hosts counts against a limit already; ``host``: against that of this host."""
+        if not own:
+            return False
         return host in own if limit.per_host and host else any(self.book.on_host(at, name) for name in own)
 
     def left(self, spec: Spec, jobs: bool = True) -> Room:
@@ -205,8 +222,9 @@ class Limits:
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
             caps = self._caps(limit, host)
-            starts = not self._has_job(at, limit, host)
-            reason = _why_not_sum(at, limit, caps, self._sum(at, spec, host), spec, mine, starts)
+            starts = not self._has_job(at, limit, host, self._own)
+            sum_ = self._sum(at, spec, host)
+            reason = _why_not_sum(at, limit, caps, sum_, spec, mine, self._jobs(sum_) + 1 if starts else 0)
             if reason:
                 return reason
         return 0
@@ -219,7 +237,7 @@ class Limits:
         if limit.slots_per_processor is not None and host:
             most = _per_cpu(limit.slots_per_processor, self.ledger.host(host).ncpus)
             room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
-        if jobs and limit.jobs is not None and sum_.jobs >= limit.jobs and not self._has_job(at, limit, host):
+        if jobs and limit.jobs is not None and self._jobs(sum_) >= limit.jobs and not self._has_job(at, limit, host, self._own):
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
@@ -255,37 +273,47 @@ class Limits:
     def why_not_resumed(self, spec: Spec, parts: Sequence[Part]) -> int:
         """Why a job that was suspended by preemption may not have its slots again; 0: it may."""
         for at, limit in enumerate(self.book.conf.limits):
+            for host in self._counted_on(at, limit, spec, parts):
+                sum_ = self._sum(at, spec, host)
+                if limit.jobs is not None and sum_.jobs - sum_.preempted >= limit.jobs:
+                    return LIMIT_JOBS + at
             if not (limit.hosts or limit.per_host) or not self.book.applies(at, spec):
                 continue
             here = [part for part in parts if self.book.on_host(at, part.host)]
             together = 0 if limit.per_host else sum(part.slots for part in here)
-            with self.of_started(part.host for part in here):
-                for part in here:
-                    left, reason = self._limit_left(at, limit, spec, part.host)
-                    if (together or part.slots) > left:
-                        return reason
+            for part in here:
+                left, reason = self._limit_left(at, limit, spec, part.host, jobs=False)
+                if (together or part.slots) > left:
+                    return reason
         return 0
 
     def shift(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 1) -> None:
-        """As ``Ledger.shift``, of what jobs have on hosts: ``jobs`` 0: of a part of what a job has."""
+        """As ``Ledger.shift``, of what jobs have on hosts; ``jobs`` 0: of a part of what a job has."""
         if self.book.counts_parts:
             self._count()
-            self._add(spec, parts, sign, jobs)
+            self._add(spec, parts, sign, jobs, self._own)
 
-    def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 0) -> None:
-        """As ``Ledger.shift_slots``, of a job that is preempted by suspension (-1) or goes on (1).
+    def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
+        """As ``Ledger.shift_slots``, of a job that is preempted by suspension (-1) or goes on (1)."""
+        if self.book.conf.limits:
+            self._count()
+            self.keep_slots(spec, parts, sign)
+            for at, limit in enumerate(self.book.conf.limits):
+                for host in self._counted_on(at, limit, spec, parts):
+                    self._sum(at, spec, host).preempted -= sign
 
-        ``jobs`` 1: it is preempted only now. It makes room for one job by limits on jobs, and counts again from then on (LSF).
-        """
-        if not self.book.conf.limits:
-            return
-        self._count()
+    def keep_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1) -> None:
+        """Slots that a job has given up by suspension count against limits on hosts again (1), or not (-1)."""
         for at, limit in enumerate(self.book.conf.limits):
-            here = [part for part in parts if self.book.on_host(at, part.host)] if self.book.applies(at, spec) else []
-            for part in here if limit.hosts or limit.per_host else ():
-                self._sum(at, spec, part.host if limit.per_host else "").slots += sign * part.slots
-            for host in dict.fromkeys(part.host if limit.per_host else "" for part in here):
-                self._sum(at, spec, host).jobs += sign * jobs
+            if (limit.hosts or limit.per_host) and self.book.applies(at, spec):
+                for part in parts:
+                    if self.book.on_host(at, part.host):
+                        self._sum(at, spec, part.host if limit.per_host else "").slots += sign * part.slots
+
+    def _counted_on(self, at: int, limit: Limit, spec: Spec, parts: Iterable[Placed | Part]) -> Iterable[str]:
+        """The hosts on which a limit counts these parts as a job, "" for all together; none: it does not."""
+        here = (part.host for part in parts if self.book.on_host(at, part.host)) if self.book.applies(at, spec) else ()
+        return dict.fromkeys(host if limit.per_host else "" for host in here)
 
     def _count(self) -> None:
         """Count all that has started or is held once, and afterwards only what the ledger took since."""
@@ -304,14 +332,18 @@ class Limits:
                 self._add(cluster.specs.rows[job.spec], job.promised)
         while self._counted < len(self.ledger.placed):
             spec, placed = self.ledger.placed[self._counted]
+            own = self.ledger.grown.get(self._counted)
             self._counted += 1
-            self._add(spec, placed)
+            self._add(spec, placed, own=own)
         while self._held < len(self.ledger.counted):
             spec, placed = self.ledger.counted[self._held]
             self._held += 1
             self._add(spec, placed)
 
-    def _add(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1, jobs: int = 1) -> None:
+    def _add(
+        self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1, jobs: int = 1, own: frozenset[str] | None = None
+    ) -> None:
+        """``own``: hosts that the job has already."""
         for part in parts:
             self._on_host[part.host, spec.queue, ""] += sign * part.slots
             self._on_host[part.host, "", spec.user] += sign * part.slots
@@ -326,7 +358,7 @@ class Limits:
                 where = part.host if limit.per_host else ""
                 sum_ = self._sums[at, whose, where]
                 sum_.slots += sign * part.slots
-                if where not in seen:
+                if where not in seen and not self._has_job(at, limit, where, own):
                     sum_.jobs += sign * jobs
                 seen.add(where)
                 for name, amount in _amounts(spec, part):
@@ -338,12 +370,13 @@ def _amounts(spec: Spec, part: Placed | Part) -> Iterable[tuple[str, float]]:
     return (*part.reserved, *gpu_amounts(spec, len(part.gpus))) if part.gpus else part.reserved
 
 
-def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, spec: Spec, parts: list[Placed], starts: bool) -> int:
+def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, spec: Spec, parts: list[Placed], jobs: int) -> int:
+    """``jobs``: how many there would be."""
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
         return LIMIT_SLOTS + at
-    if limit.jobs is not None and starts and sum_.jobs + 1 > limit.jobs:
+    if limit.jobs is not None and jobs > limit.jobs:
         return LIMIT_JOBS + at
     for name, cap in caps.items():
         asked = sum(amount for part in parts for own, amount in _amounts(spec, part) if own == name)

@@ -121,7 +121,7 @@ class ElasticGrowth:
             return
         if not parts:
             return
-        state.ledger.grow(spec, parts)
+        state.ledger.grow(spec, parts, own)
         state.shares.charge(spec, parts)
         for row, _ in chosen:
             state.renew(row)

@@ -61,11 +61,11 @@ class PartialAllocation:
                 continue
             with state.limits.of_started(self.parts):
                 more = self._one_more(state, row)
-            if more is None:
-                continue
+                if more is None:
+                    continue
+                state.limits.shift(self.need.spec, [more], 1)
             state.ledger.shift([more], self.need.spec, 1)
             state.ledger.count_slots(self.need.spec, (more,))
-            state.limits.shift(self.need.spec, [more], 1, jobs=not self.parts)
             state.renew(row)
             self.parts[row.name] = more if old is None else _joined(old, more)
             self.grew = True

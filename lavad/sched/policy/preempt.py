@@ -47,6 +47,10 @@ class Preemptor:
 
     def place(self, need: Need, eligible: Eligibility, key: int) -> Placement | None:
         """Preempt others for a job that does not fit; None: that would not start it, or not yet (PREEMPT_DELAY)."""
+        with self.state.limits.preempting():
+            return self._place(need, eligible, key)
+
+    def _place(self, need: Need, eligible: Eligibility, key: int) -> Placement | None:
         state = self.state
         if state.limits.left(need.spec, jobs=False)[0] < need.slots or _is_too_early(state, need, key):
             return None
@@ -92,6 +96,12 @@ class Preemptor:
             freed[placed.host] = freed.get(placed.host, 0) - placed.slots
         for host, rest in freed.items():
             self.state.ledger.host(host).taken += max(0, rest)
+        for one in unit:
+            spec = self.state.cluster.spec_of(one.key)
+            for part in preempt.parts_of(self.state.cluster, one.key):
+                kept = min(part.slots, max(0, freed[part.host]))
+                freed[part.host] -= kept
+                self.state.limits.keep_slots(spec, [Placed(host=part.host, slots=kept)])
 
     def _find(self, offers: Offers, key: int, frees: bool) -> tuple[list[Preemption], tuple[Placed, ...]]:
         """The victims that make room, and the parts that the job then gets; none: nothing helps.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -229,7 +230,8 @@ class _Acceptance:
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
         preempt.shift(self.limits, unit, -1)
-        why = self._why_not(placement, spec)
+        with self.limits.preempting() if unit else nullcontext():
+            why = self._why_not(placement, spec)
         if why or for_good:
             preempt.shift(self.limits, unit, 1)
         if why:

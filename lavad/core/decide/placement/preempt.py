@@ -73,7 +73,7 @@ def shift(limits: Limits, unit: Sequence[Preemption], sign: int) -> None:
             limits.shift(spec, parts, sign, jobs=0)
         elif one.how is PreemptionAction.SUSPEND:
             ledger.shift_slots(parts, sign)
-            limits.shift_slots(spec, parts, sign, jobs=1)
+            limits.shift_slots(spec, parts, sign)
         else:
             ledger.shift(parts, spec, sign)
             limits.shift(spec, parts, sign)
