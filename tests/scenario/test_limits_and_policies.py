@@ -242,8 +242,6 @@ def test_what_a_preempted_job_leaves_of_a_limit_is_given_to_nobody_in_that_cycle
     for host in ("h1", "h2", "h3"):
         site.bsub(q="low", n="2", m=host)
     site.turn()
-    late = site.bsub(q="low")
-    site.turn(1)
-    high = site.bsub()
+    late, high = site.bsub(q="low"), site.bsub()
     plan = cycle(site)
     assert ([one.key for one in plan.placements], site.state(late)) == ([high], "PEND")
