@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lavad.core.job.spec import Role
 from lavad.core.plan.plan import Plan
 from lavad.core.site.pend_reason import LIMIT_SLOTS, PendReason
 from tests.scenario.queue_proofs import other
@@ -199,6 +200,16 @@ def test_jobs_that_get_slots_one_by_one_keep_within_limits(tmp_path: Path) -> No
     assert (hold.key & 0xFFFFFFFF, [part.slots for part in hold.parts]) == (key, [2, 1])
     assert [one.key for one in cycle(site).placements] == [hold.key]
     assert cycle(site).holds == ()
+
+
+def test_tasks_of_roles_go_where_a_limit_on_memory_leaves_room(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "PER_HOST=all\nMEM=2000")
+    site.bsub(m="h1", R="rusage[mem=1500]")
+    site.turn()
+    roles = (Role(name="worker", count=2, least=2, resreq="rusage[mem=1000]"),)
+    key = site.submit(user="ann", roles=roles, slots=2, max_slots=2, launch="roles")
+    assert site.turn(runs=False) == [key]
+    assert site.hosts_of(key) == {"h2": 2}
 
 
 def test_a_job_that_gets_slots_one_by_one_reserves_once_on_a_host_and_counts_in_its_array(tmp_path: Path) -> None:

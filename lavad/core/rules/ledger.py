@@ -144,6 +144,13 @@ class Ledger:
         """Elements of an array that are started, or for which something is held."""
         return self.cluster.use.array_running.get(job, 0) + self.arrays[job] + self._held[0].get(job, 0)
 
+    def why_not_array(self, key: int) -> int:
+        """Pend reason if the element's array has reached its limit ``%n`` of running elements; 0: it has not."""
+        array = self.cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
+        if array is None or not array.limit or self.array_running(array.job) < array.limit:
+            return 0
+        return PendReason.JOB_ARRAY_LIMIT
+
     @cached_property
     def _held(self) -> tuple[Counter[int], Counter[str]]:
         """(array to its elements, job group to the jobs in it and below it) that wait for what is held for them."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from itertools import islice
 
-from lavad.core.decide.placement.placement import why_not_array
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.lang.ids import key_of
 from lavad.core.plan.plan import Placement
@@ -136,7 +135,7 @@ class IncrementalAllocation:
                 if isinstance(row, Job) and (row.promised or row.not_before > self.state.now):
                     continue
                 for one in _elements(row, most):
-                    if why_not_array(self.state.ledger, one) or self.state.ledger.group_left(need.spec.group) <= 0:
+                    if self.state.ledger.why_not_array(one) or self.state.ledger.group_left(need.spec.group) <= 0:
                         break
                     self.state.ledger.count_job(one, need.spec)
                     found.append(PartialAllocation(self.state, need, one, ()))

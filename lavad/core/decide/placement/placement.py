@@ -283,7 +283,7 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
     reason = next((why for part in placement.parts if (why := ledger.why_not_part(spec, part))), 0)
     if not reason and reserved.rows:
         reason = why_not_reserved(reserved, placement, spec)
-    return reason or why_not_array(ledger, placement.key) or limits.why_not(spec, placement.parts)
+    return reason or ledger.why_not_array(placement.key) or limits.why_not(spec, placement.parts)
 
 
 def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> int:
@@ -295,11 +295,3 @@ def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
     if job.barred and any(part.host in job.barred for part in parts):
         return True
     return job.not_before > now or (now < returns_at(job) and any(part.host in job.avoid for part in parts))
-
-
-def why_not_array(ledger: Ledger, key: int) -> int:
-    """Pend reason if the element's array has reached its limit ``%n`` of running elements; 0: it has not."""
-    array = ledger.cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
-    if array is None or not array.limit or ledger.array_running(array.job) < array.limit:
-        return 0
-    return PendReason.JOB_ARRAY_LIMIT
