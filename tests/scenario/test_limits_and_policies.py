@@ -202,6 +202,21 @@ def test_jobs_that_get_slots_one_by_one_keep_within_limits(tmp_path: Path) -> No
     assert cycle(site).holds == ()
 
 
+def test_a_job_that_gets_slots_one_by_one_keeps_its_gpus_for_the_next_slots(tmp_path: Path) -> None:
+    site = site_of(tmp_path, "", "GANG = N", LOW)
+    site.hosts("h1", gpus=1)
+    first, second = site.bsub(q="low", m="h1", n="2"), site.bsub(q="low", m="h1", n="1")
+    site.turn()
+    key = site.bsub(n="4", m="h1", gpu="num=1")
+    for over, slots in ((0, 1), (first, 3), (second, 4)):
+        if over:
+            site.finish(over)
+        cycle(site)
+        assert [(part.slots, len(part.gpus)) for part in site.job(key).promised] == [(slots, 1)]
+    cycle(site)
+    assert site.state(key) == "RUN"
+
+
 def test_tasks_of_roles_go_where_a_limit_on_memory_leaves_room(tmp_path: Path) -> None:
     site = site_of(tmp_path, "PER_HOST=all\nMEM=2000")
     site.bsub(m="h1", R="rusage[mem=1500]")
