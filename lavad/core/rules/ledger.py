@@ -6,8 +6,9 @@ were there before is ever given back (``give``): those that are preempted, or th
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.gpu_book import GpuBook
@@ -17,6 +18,7 @@ from lavad.core.job.job import Part, Placed
 from lavad.core.job.roles import gpus_wanted
 from lavad.core.job.spec import Spec
 from lavad.core.lang.cpus import taken_by
+from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import HostState
 from lavad.core.lang.topology import parse_topology
 from lavad.core.rules.gpus import is_joined, is_open, matches, wanted
@@ -107,6 +109,10 @@ class Ledger:
         self.arrays: defaultdict[int, int] = defaultdict(int)
         self.groups: defaultdict[str, int] = defaultdict(int)
         self.placed: list[tuple[Spec, tuple[Placed, ...]]] = []
+        self.grown: dict[int, frozenset[str]] = {}
+        """Place in ``placed`` of slots that a running job got to the hosts that it had before."""
+        self.counted: list[tuple[Spec, tuple[Placed, ...]]] = []
+        """Of jobs that are only counted: their slots are held in another way."""
         self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
         self._shared: dict[tuple[str, int], float] | None = None
         self._shifted: list[tuple[str, tuple[tuple[str, float], ...], int]] = []
@@ -135,8 +141,22 @@ class Ledger:
         return _started(self.cluster.use.pairs.get((queue, user))) + self.pairs[queue, user]
 
     def array_running(self, job: int) -> int:
-        """Started elements of an array."""
-        return self.cluster.use.array_running.get(job, 0) + self.arrays[job]
+        """Elements of an array that are started, or for which something is held."""
+        return self.cluster.use.array_running.get(job, 0) + self.arrays[job] + self._held[0].get(job, 0)
+
+    def why_not_array(self, key: int) -> int:
+        """Pend reason if the element's array has reached its limit ``%n`` of running elements; 0: it has not."""
+        array = self.cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
+        if array is None or not array.limit or self.array_running(array.job) < array.limit:
+            return 0
+        return PendReason.JOB_ARRAY_LIMIT
+
+    @cached_property
+    def _held(self) -> tuple[Counter[int], Counter[str]]:
+        """(array to its elements, job group to the jobs in it and below it) that wait for what is held for them."""
+        cluster = self.cluster
+        groups = (group for key in cluster.promised for group in lineage(cluster.spec_of(key).group))
+        return Counter(job_of(key) for key in cluster.promised if index_of(key)), Counter(groups)
 
     def group_left(self, path: str) -> int:
         """How many more jobs may start by the limits of a job group and of the groups above it."""
@@ -145,7 +165,7 @@ class Ledger:
         for group in lineage(path) if rows else ():
             row = rows.get(group)
             if row is not None and row.limit is not None:
-                left = min(left, row.limit - running.get(group, 0) - self.groups[group])
+                left = min(left, row.limit - running.get(group, 0) - self.groups[group] - self._held[1].get(group, 0))
         return left
 
     def take(self, key: int, spec: Spec, parts: tuple[Placed, ...], alone: tuple[str, ...] = ()) -> None:
@@ -156,7 +176,8 @@ class Ledger:
             self.host(part.host).take(part, spec)
             if self._shared is not None:
                 self._add_shared(part.host, part.reserved)
-        self.count(key, spec, parts)
+        self.count_slots(spec, parts)
+        self.count_job(key, spec)
         self.placed.append((spec, parts))
 
     def take_alike(self, key: int, spec: Spec, parts: tuple[Placed, ...], count: int) -> None:
@@ -179,22 +200,29 @@ class Ledger:
 
     def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """Count a job for the limits only: its slots are held in another way."""
-        self._count(spec, parts)
+        self.counted.append((spec, parts))
+        self.count_slots(spec, parts)
+        self.count_job(key, spec)
+
+    def count_job(self, key: int, spec: Spec) -> None:
+        """One job more of its array and its job group."""
         if key >> 32:
             self.arrays[key & 0xFFFFFFFF] += 1
         for group in lineage(spec.group):
             self.groups[group] += 1
 
-    def grow(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
-        """A running job gets more slots: they count for queues and users, but it is no job more."""
+    def grow(self, spec: Spec, parts: tuple[Placed, ...], own: Iterable[str]) -> None:
+        """A running job, which has the hosts ``own``, gets more slots: they count for queues and users, but it is no job more."""
         for part in parts:
             self.host(part.host).take(part, spec)
             if self._shared is not None:
                 self._add_shared(part.host, part.reserved)
+        self.grown[len(self.placed)] = frozenset(own)
         self.placed.append((spec, parts))
-        self._count(spec, parts)
+        self.count_slots(spec, parts)
 
-    def _count(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
+    def count_slots(self, spec: Spec, parts: tuple[Placed, ...]) -> None:
+        """So many slots and GPUs more of the queue and the user."""
         slots = sum(part.slots for part in parts)
         self.queues[spec.queue] += slots
         self.gpus[spec.queue] += sum(len(part.gpus) for part in parts)

@@ -2,7 +2,9 @@
 
 The scheduler and ``accept_plan`` ask them.
 
-Rule: each check gives the reason, 0 for none; the most restrictive limit decides (LSF).
+Rule: each check gives the reason, 0 for none; the most restrictive limit decides (LSF). What is held for waiting jobs counts
+as what jobs have. The slots of a job that was suspended by preemption do not count against limits of lsb.resources on hosts
+(LSF).
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ _NONE: Room = (UNLIMITED, 0)
 class Sum:
     """What counts against one limit of lsb.resources."""
 
-    __slots__ = ("amounts", "jobs", "slots")
+    __slots__ = ("amounts", "jobs", "preempted", "slots")
 
     def __init__(self) -> None:
         self.slots = 0
         self.jobs = 0
+        self.preempted = 0
+        """Those of ``jobs`` that are suspended by preemption."""
         self.amounts: defaultdict[str, float] = defaultdict(float)
 
 
@@ -46,23 +50,49 @@ class Limits:
         self.policy: Callable[[Spec], Room] | None = None
         """What queue shares leave to jobs of a spec; the scheduler alone sets it, so that ``accept_plan`` does not hold it."""
         self._counted = -1
-        self._starts = True
+        self._held = 0
+        """How many of those that the ledger only counts are in the sums."""
+        self._own: frozenset[str] | None = None
+        self._preempting = False
         self._on_host: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         """(host, queue, "") and (host, "", user) to slots."""
         self._sums: defaultdict[tuple[int, Consumer, str], Sum] = defaultdict(Sum)
         """(limit, whose, host or "") to what counts."""
 
     @contextmanager
-    def of_started(self) -> Iterator[None]:
-        """Meanwhile slots are asked for jobs that run already: limits on the number of jobs do not apply."""
-        self._starts = False
+    def of_started(self, hosts: Iterable[str]) -> Iterator[None]:
+        """Meanwhile slots are asked for a job that has some on these hosts: where it counts as a job, it is no job more."""
+        self._own = frozenset(hosts)
         try:
             yield
         finally:
-            self._starts = True
+            self._own = None
 
-    def left(self, spec: Spec) -> Room:
-        """Slots that jobs of this spec may still take in the cluster, with the reason of the tightest limit."""
+    @contextmanager
+    def preempting(self) -> Iterator[None]:
+        """Meanwhile a job is placed for which others are preempted: suspended ones leave it room by limits on jobs (LSF)."""
+        self._preempting = True
+        try:
+            yield
+        finally:
+            self._preempting = False
+
+    def _jobs(self, sum_: Sum) -> int:
+        """The jobs that count."""
+        return sum_.jobs - sum_.preempted * self._preempting
+
+    def _has_job(self, at: int, limit: Limit, host: str, own: frozenset[str] | None) -> bool:
+        """Whether a job that has hosts counts against a limit already; ``host``: against that of this host."""
+        if not own:
+            return False
+        return host in own if limit.per_host and host else any(self.book.on_host(at, name) for name in own)
+
+    def left(self, spec: Spec, jobs: bool = True) -> Room:
+        """Slots that jobs of this spec may still take in the cluster, with the reason of the tightest limit.
+
+        ``jobs`` False: without the limits of lsb.resources on the number of jobs, which jobs that others are preempted for
+        may pass.
+        """
         room = _NONE
         queue = self.book.queues.get(spec.queue)
         if queue is not None:
@@ -74,16 +104,16 @@ class Limits:
                 room = min(room, (left, _user_reason(bool(users), left)))
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
-                room = min(room, self._limit_left(at, limit, spec, ""))
+                room = min(room, self._limit_left(at, limit, spec, "", jobs))
         if spec.gpu is not None and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
             gpus, reason = self.gpus_left(spec)
             room = min(room, (slots_with_gpus(spec, gpus), reason))
         if self.policy is not None:
             room = min(room, self.policy(spec))
         if spec.group:
-            jobs = self.ledger.group_left(spec.group)
-            if jobs < UNLIMITED and self._starts:
-                room = min(room, (max(0, jobs) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
+            more = self.ledger.group_left(spec.group)
+            if more < UNLIMITED and self._own is None:
+                room = min(room, (max(0, more) * max(spec.slots, spec.max_slots), PendReason.JGROUP_LIMIT))
         return room
 
     def _queue_left(self, queue: QueueConfig, spec: Spec) -> Room:
@@ -192,12 +222,14 @@ class Limits:
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
             caps = self._caps(limit, host)
-            reason = _why_not_sum(at, limit, caps, self._sum(at, spec, host), spec, mine, self._starts)
+            starts = not self._has_job(at, limit, host, self._own)
+            sum_ = self._sum(at, spec, host)
+            reason = _why_not_sum(at, limit, caps, sum_, spec, mine, self._jobs(sum_) + 1 if starts else 0)
             if reason:
                 return reason
         return 0
 
-    def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str) -> Room:
+    def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str, jobs: bool = True) -> Room:
         sum_ = self._sum(at, spec, host if limit.per_host else "")
         room = _NONE
         if limit.slots is not None:
@@ -205,7 +237,7 @@ class Limits:
         if limit.slots_per_processor is not None and host:
             most = _per_cpu(limit.slots_per_processor, self.ledger.host(host).ncpus)
             room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
-        if limit.jobs is not None and self._starts and sum_.jobs >= limit.jobs:
+        if jobs and limit.jobs is not None and self._jobs(sum_) >= limit.jobs and not self._has_job(at, limit, host, self._own):
             room = min(room, (0, LIMIT_JOBS + at))
         return room
 
@@ -228,24 +260,93 @@ class Limits:
         self._count()
         return dict(self._sums)
 
+    def over_hosts(self, spec: Spec) -> list[tuple[int, int, dict[str, float]]]:
+        """(limit, slots left, amounts left) of each limit that parts of a job on several hosts may break only together."""
+        found = []
+        for at in self.book.over_hosts:
+            if self.book.applies(at, spec):
+                limit, sum_ = self.book.conf.limits[at], self._sum(at, spec, "")
+                slots = UNLIMITED if limit.slots is None else limit.slots - sum_.slots
+                found.append((at, slots, {name: cap - sum_.amounts[name] for name, cap in self._caps(limit, "").items()}))
+        return found
+
+    def why_not_resumed(self, spec: Spec, parts: Sequence[Part]) -> int:
+        """Why a job that was suspended by preemption may not have its slots again; 0: it may."""
+        for at, limit in enumerate(self.book.conf.limits):
+            for host in self._counted_on(at, limit, spec, parts):
+                sum_ = self._sum(at, spec, host)
+                if limit.jobs is not None and sum_.jobs - sum_.preempted >= limit.jobs:
+                    return LIMIT_JOBS + at
+            if not (limit.hosts or limit.per_host) or not self.book.applies(at, spec):
+                continue
+            here = [part for part in parts if self.book.on_host(at, part.host)]
+            together = 0 if limit.per_host else sum(part.slots for part in here)
+            for part in here:
+                left, reason = self._limit_left(at, limit, spec, part.host, jobs=False)
+                if (together or part.slots) > left:
+                    return reason
+        return 0
+
+    def shift(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 1) -> None:
+        """As ``Ledger.shift``, of what jobs have on hosts; ``jobs`` 0: of a part of what a job has."""
+        if self.book.counts_parts:
+            self._count()
+            self._add(spec, parts, sign, jobs, self._own)
+
+    def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
+        """As ``Ledger.shift_slots``, of a job that is preempted by suspension (-1) or goes on (1)."""
+        if self.book.conf.limits:
+            self._count()
+            self.keep_slots(spec, parts, sign)
+            for at, limit in enumerate(self.book.conf.limits):
+                for host in self._counted_on(at, limit, spec, parts):
+                    self._sum(at, spec, host).preempted -= sign
+
+    def keep_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1) -> None:
+        """Slots that a job has given up by suspension count against limits on hosts again (1), or not (-1)."""
+        for at, limit in enumerate(self.book.conf.limits):
+            if (limit.hosts or limit.per_host) and self.book.applies(at, spec):
+                for part in parts:
+                    if self.book.on_host(at, part.host):
+                        self._sum(at, spec, part.host if limit.per_host else "").slots += sign * part.slots
+
+    def _counted_on(self, at: int, limit: Limit, spec: Spec, parts: Iterable[Placed | Part]) -> Iterable[str]:
+        """The hosts on which a limit counts these parts as a job, "" for all together; none: it does not."""
+        here = (part.host for part in parts if self.book.on_host(at, part.host)) if self.book.applies(at, spec) else ()
+        return dict.fromkeys(host if limit.per_host else "" for host in here)
+
     def _count(self) -> None:
-        """Count all that has started once, and afterwards only what the ledger took since."""
+        """Count all that has started or is held once, and afterwards only what the ledger took since."""
         if self._counted < 0:
             self._counted = 0
             cluster = self.ledger.cluster
             for key in cluster.started:
                 job = cluster.jobs.rows[key]
                 if job.run is not None:
-                    self._add(cluster.specs.rows[job.spec], job.run.parts)
+                    spec = cluster.specs.rows[job.spec]
+                    self._add(spec, job.run.parts)
+                    if job.preempted_for and not job.preempted_for_good:
+                        self.shift_slots(spec, job.run.parts, -1)
+            for key in cluster.promised:
+                job = cluster.jobs.rows[key]
+                self._add(cluster.specs.rows[job.spec], job.promised)
         while self._counted < len(self.ledger.placed):
             spec, placed = self.ledger.placed[self._counted]
+            own = self.ledger.grown.get(self._counted)
             self._counted += 1
+            self._add(spec, placed, own=own)
+        while self._held < len(self.ledger.counted):
+            spec, placed = self.ledger.counted[self._held]
+            self._held += 1
             self._add(spec, placed)
 
-    def _add(self, spec: Spec, parts: Sequence[Placed | Part]) -> None:
+    def _add(
+        self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1, jobs: int = 1, own: frozenset[str] | None = None
+    ) -> None:
+        """``own``: hosts that the job has already."""
         for part in parts:
-            self._on_host[part.host, spec.queue, ""] += part.slots
-            self._on_host[part.host, "", spec.user] += part.slots
+            self._on_host[part.host, spec.queue, ""] += sign * part.slots
+            self._on_host[part.host, "", spec.user] += sign * part.slots
         for at, limit in enumerate(self.book.conf.limits):
             if not self.book.applies(at, spec):
                 continue
@@ -256,11 +357,12 @@ class Limits:
                     continue
                 where = part.host if limit.per_host else ""
                 sum_ = self._sums[at, whose, where]
-                sum_.slots += part.slots
-                sum_.jobs += where not in seen
+                sum_.slots += sign * part.slots
+                if where not in seen and not self._has_job(at, limit, where, own):
+                    sum_.jobs += sign * jobs
                 seen.add(where)
                 for name, amount in _amounts(spec, part):
-                    sum_.amounts[name] += amount
+                    sum_.amounts[name] += sign * amount
 
 
 def _amounts(spec: Spec, part: Placed | Part) -> Iterable[tuple[str, float]]:
@@ -268,12 +370,13 @@ def _amounts(spec: Spec, part: Placed | Part) -> Iterable[tuple[str, float]]:
     return (*part.reserved, *gpu_amounts(spec, len(part.gpus))) if part.gpus else part.reserved
 
 
-def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, spec: Spec, parts: list[Placed], starts: bool) -> int:
+def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, spec: Spec, parts: list[Placed], jobs: int) -> int:
+    """``jobs``: how many there would be."""
     if not parts:
         return 0
     if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
         return LIMIT_SLOTS + at
-    if limit.jobs is not None and starts and sum_.jobs + 1 > limit.jobs:
+    if limit.jobs is not None and jobs > limit.jobs:
         return LIMIT_JOBS + at
     for name, cap in caps.items():
         asked = sum(amount for part in parts for own, amount in _amounts(spec, part) if own == name)

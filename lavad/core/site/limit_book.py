@@ -49,6 +49,21 @@ class LimitBook:
         return tuple(at for at, limit in enumerate(self.conf.limits) if _counts_gpus(limit))
 
     @cached_property
+    def over_hosts(self) -> tuple[int, ...]:
+        """The limits of lsb.resources, by their places, that parts of a job on several hosts may break only together."""
+        limits = enumerate(self.conf.limits)
+        return tuple(
+            at for at, limit in limits if not limit.per_host and (limit.hosts or limit.resources or limit.mem is not None)
+        )
+
+    @cached_property
+    def counts_parts(self) -> bool:
+        """Whether any limit counts what jobs have on single hosts, or is one of lsb.resources."""
+        queues = any(queue.hjob_limit is not None or queue.pjob_limit is not None for queue in self.conf.queues)
+        processors = any(section.slots_per_processor is not None for section in self.conf.users)
+        return bool(self.conf.limits) or queues or self.host_users or processors
+
+    @cached_property
     def host_users(self) -> bool:
         """Whether any host has a limit of each user."""
         return any(host.user_job_limit is not None for host in self.conf.hosts)

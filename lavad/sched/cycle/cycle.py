@@ -51,7 +51,7 @@ def schedule(cluster: Cluster, soft: Soft, now: float, local: Local, cache: Sche
     state = CycleState(cluster, soft, now, local, cache)
     wake_at = cache.find_idle_wake_time(cluster, now, local)
     if wake_at is not None:
-        return Plan(cluster.version, why_job=dict(cache.why_job), wake_at=wake_at)
+        return Plan(cluster.version, why_job=cache.job_reasons(cluster), wake_at=wake_at)
     renew_line(cluster, cache)
     cycle = _Cycle(state)
     cycle.run()
@@ -131,7 +131,7 @@ class _Cycle:
     def _is_kept(self, need: Need, entry: PendingClass) -> bool:
         """Whether the class waits whatever the hosts are, or gets its slots one by one at the end of the cycle."""
         by_slot = takes_parts(need)
-        reason = why_not_class(self.state, need) or (0 if by_slot else why_not_limits(self.state, need.spec))
+        reason = why_not_class(self.state, need) or (0 if by_slot else self._why_not_limits(need))
         if reason:
             entry.blocked = -1
             self.state.cache.forget_job_reasons(entry)
@@ -142,3 +142,10 @@ class _Cycle:
             self.builder.incremental.needs.append(need)
             self.builder.set_reason(need.number, PendReason.SLOTS_ONE_BY_ONE)
         return bool(reason) or by_slot
+
+    def _why_not_limits(self, need: Need) -> int:
+        """As ``why_not_limits``; a limit on jobs alone does not keep a class that may preempt others (LSF)."""
+        reason = why_not_limits(self.state, need.spec)
+        if reason and not why_not_limits(self.state, need.spec, jobs=False) and self.builder.may_preempt(need):
+            return 0
+        return reason

@@ -21,9 +21,10 @@ from lavad.sched.cycle.chunking import most_in_chunk, place_in_chunks, place_in_
 from lavad.sched.cycle.explain import host_reasons, role_reasons
 from lavad.sched.cycle.plan_builder import MAX_PLACEMENTS, PlanBuilder
 from lavad.sched.hosts.candidates import Candidates
-from lavad.sched.hosts.choose import Offer, find_parts, whole_units, why_too_many_hosts
+from lavad.sched.hosts.choose import Offer, whole_units, why_too_many_hosts
 from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import units
+from lavad.sched.hosts.over_hosts import find_parts
 from lavad.sched.hosts.packing import Packed
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.line.line import keys_in_order
@@ -51,6 +52,7 @@ class ClassPlacer:
     __slots__ = (
         "budget",
         "builder",
+        "by_jobs",
         "candidates",
         "early",
         "eligible",
@@ -90,6 +92,8 @@ class ClassPlacer:
         """Whether an alternative of the requirement (`{..}||{..}@delay`) is still to come: time alone may place a job."""
         self.short: Need | None = None
         """Of jobs with roles: the need of the role that there was no room for."""
+        self.by_jobs = False
+        """Whether a limit on jobs is all that keeps the class from its turn on the hosts."""
         self.separate = 0
         """Separate jobs of the class that this cycle has placed, many at once."""
         self.reasons: dict[int, int] = {}
@@ -124,11 +128,12 @@ class ClassPlacer:
 
     def _make_room(self, row: Job | Array) -> bool:
         """A job does not fit: preempt others for it, or reserve slots; whether to look at the next job."""
-        if self.entry.blocked != self.state.cache.cycle or self.need.shape.excl:
+        by_hosts = self.entry.blocked == self.state.cache.cycle
+        if not (by_hosts or self.by_jobs) or self.need.shape.excl:
             return False
         key = self._key(row)
         placement = self.builder.preempt(self.need, self.eligible, key)
-        if placement is None and not self.builder.reserve_slots(self.need, self.eligible, row, key):
+        if placement is None and not (by_hosts and self.builder.reserve_slots(self.need, self.eligible, row, key)):
             return False
         if placement is not None:
             self.builder.placements.append(placement)
@@ -155,7 +160,6 @@ class ClassPlacer:
             self.reasons[job.key] = _POSTPONED.get(job.reason, PendReason.JOB_DELAY_SCHED)
             return True
         if job.promised:
-            self.reasons[job.key] = PendReason.SLOTS_HELD
             return True
         if self._is_new(job.submitted, job.key):
             return True
@@ -319,6 +323,7 @@ class ClassPlacer:
         state, need = self.state, self.need
         left, reason = state.limits.left(need.spec)
         if left < need.slots:
+            self.by_jobs = state.limits.left(need.spec, jobs=False)[0] >= need.slots
             return self._block(reason)
         way, parts = self._find(key, min(need.most, left), avoid)
         if not parts or (need.first and parts[0].host not in self._first_hosts()):

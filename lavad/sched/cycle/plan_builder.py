@@ -128,6 +128,10 @@ class PlanBuilder:
             return None
         return self.preemptor.place(need, eligible, key)
 
+    def may_preempt(self, need: Need) -> bool:
+        """Whether jobs of a class may preempt others, and such may be there."""
+        return self._may_preempt(need) and self.preemptor.has_victims(need)
+
     def _may_preempt(self, need: Need) -> bool:
         """By PREEMPTION of the queues or by what they deserve; a job in an advance reservation by that alone."""
         if need.spec.reservation:
@@ -162,7 +166,7 @@ class PlanBuilder:
             tuple(self.placements),
             tuple(self.chunks),
             self.why,
-            dict(state.cache.why_job),
+            state.cache.job_reasons(state.cluster),
             state.wake_at,
             preemptions=tuple(self.preemptor.preemptions),
             resumes=tuple(self.suspend_resume.resumes),

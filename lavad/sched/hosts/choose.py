@@ -13,7 +13,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.resreq.sections import Cu
 from lavad.core.rules.host_values import type_of
 from lavad.core.site.pend_reason import PendReason
-from lavad.sched.hosts.fit import copies, place_on
+from lavad.sched.hosts.fit import copies
 from lavad.sched.needs.compute_unit_sets import Room, balanced, unit_sets
 from lavad.sched.needs.needs import PLAIN, Need
 from lavad.sched.needs.rows import Row, read_values
@@ -21,12 +21,6 @@ from lavad.sched.state.cycle_state import CycleState
 
 Offer = tuple[Row, int]
 """(host, slots that a class may have there)."""
-
-
-def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
-    """The parts of a job of a class that is not compound, at most ``most`` slots in all; none if it does not fit."""
-    chosen = choose(state, need, offers, most)
-    return tuple(place_on(state, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
 
 
 def choose(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> list[Offer]:

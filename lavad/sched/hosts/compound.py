@@ -12,8 +12,9 @@ from itertools import islice, permutations
 from lavad.core.job.job import Placed
 from lavad.core.lang.rusage_decay import merge_decays
 from lavad.sched.hosts.candidates import Candidates
-from lavad.sched.hosts.choose import Offer, find_parts
+from lavad.sched.hosts.choose import Offer
 from lavad.sched.hosts.fit import units
+from lavad.sched.hosts.over_hosts import find_parts
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
@@ -26,17 +27,23 @@ MAX_LOOKS = 50_000
 
 
 def find_compound(state: CycleState, need: Need, most: int, avoid: frozenset[str] = frozenset()) -> tuple[Placed, ...]:
-    """The parts of a job with a compound requirement, one for each host; none: it does not fit. ``avoid``: hosts left out."""
+    """The parts of a job with a compound requirement, one for each host; none: it does not fit. ``avoid``: hosts left out.
+
+    Where every order of the terms breaks a limit, that of the parts is why the job waits.
+    """
     with state.slots_coming_back():
         if not _may_fit(state, need, avoid):
             return ()
+        refused: tuple[Placed, ...] = ()
         for order in _orders(state, need):
             found = _place(state, need, order, most, avoid)
             parts = _merged([part for parts in found for part in parts], need.gpu_per_task) if found else ()
             # what two terms share on one host (the same GPU) is seen only here
             if parts and not any(state.ledger.why_not_part(need.spec, part) for part in parts):
-                return parts
-    return ()
+                if not state.limits.why_not(need.spec, parts):
+                    return parts
+                refused = refused or parts
+    return refused
 
 
 def _may_fit(state: CycleState, need: Need, avoid: frozenset[str]) -> bool:
@@ -91,6 +98,7 @@ def _wanted(others: list[Eligibility], at: int) -> int:
 def _shift(state: CycleState, need: Need, parts: Sequence[Placed], sign: int) -> None:
     if parts:
         state.ledger.shift(parts, need.spec, sign)
+        state.limits.shift(need.spec, parts, sign, jobs=0)
         for part in parts:
             state.renew(state.cache.by_name[part.host])
 

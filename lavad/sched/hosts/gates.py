@@ -64,9 +64,9 @@ def _why_not_in_window(state: CycleState, need: Need) -> int:
     return PendReason.QUE_WINDOW_WILL_CLOSE if left is not None and limit > left else 0
 
 
-def why_not_limits(state: CycleState, spec: Spec) -> int:
-    """Why the cluster-wide limits leave no room for a job of this spec."""
-    left, reason = state.limits.left(spec)
+def why_not_limits(state: CycleState, spec: Spec, jobs: bool = True) -> int:
+    """Why the cluster-wide limits leave no room for a job of this spec; ``jobs`` as of ``Limits.left``."""
+    left, reason = state.limits.left(spec, jobs)
     return reason if left < spec.slots else 0
 
 

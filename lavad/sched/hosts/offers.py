@@ -1,8 +1,8 @@
 """What hosts will offer a class once running jobs have ended: for reservations and preemption.
 
-Rule: the choice is made by ``choose.find_parts`` over the same order of hosts as for a start now. A job without a run limit, or
-a suspended one, gives back nothing; what is shifted on the ledger for a look into the future is put back before anything is
-decided.
+Rule: the choice is made by ``over_hosts.find_parts`` over the same order of hosts as for a start now. A job without a run
+limit, or a suspended one, gives back nothing; what is shifted on the ledger for a look into the future is put back before
+anything is decided.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from lavad.core.decide.placement.preempt import parts_of
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.site.host_names import first_hosts
-from lavad.sched.hosts.choose import find_parts
 from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.ends import NEVER, end_of
 from lavad.sched.hosts.fit import units
+from lavad.sched.hosts.over_hosts import find_parts
 from lavad.sched.hosts.rank import ranked
 from lavad.sched.hosts.roles import find_roles
 from lavad.sched.needs.eligibility import Eligibility
@@ -48,6 +48,7 @@ def shift(state: CycleState, shifted: Iterable[Shifted], sign: int) -> set[int]:
     touched: set[int] = set()
     for parts, spec in shifted:
         state.ledger.shift(parts, spec, sign)
+        state.limits.shift(spec, parts, sign)
         touched.update(state.cache.by_name[part.host].index for part in parts)
     for at in touched:
         state.renew(state.rows[at])
@@ -99,4 +100,4 @@ class Offers:
             parts = find_parts(self.state, need, offers, need.slots)
         if parts and self.first is not None and parts[0].host not in self.first:
             return ()
-        return parts
+        return () if parts and self.state.limits.why_not(need.spec, parts) else parts

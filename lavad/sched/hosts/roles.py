@@ -153,7 +153,7 @@ class RolePlacer:
                 return 0
             room = spot.room.get(name)
             if room is None:
-                room = spot.room[name] = self.state.room(row, name)
+                room = spot.room[name] = self._room(row, name)
             count = min(count, copies(room, amount))
         if role.gpus and count > 0 and need.gpu is not None:
             if spot.gpus < 0:
@@ -165,6 +165,14 @@ class RolePlacer:
             left = self.state.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)
             count = min(count, left // role.slots)
         return max(0, count)
+
+    def _room(self, row: Row, name: str) -> float:
+        """How much of a resource the job may reserve on a host, by limits too."""
+        room, limits = self.state.room(row, name), self.state.limits
+        if limits.has_host_limits(self.need.spec):
+            left = limits.amounts_left(self.need.spec, row.name)
+            room = min([room, *(amount for own, amount, _ in left if own == name)])
+        return room
 
     def _joined(self, spot: HostRoom, number: int, most: int) -> int:
         """How many of these tasks can have their GPUs as glink and gtile say, beside the tasks that the host has."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace as replace_fields
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, choose
 from lavad.sched.hosts.fit import place_on, units
 from lavad.sched.hosts.gates import why_not_queue
+from lavad.sched.hosts.over_hosts import retries
 from lavad.sched.needs.needs import PLAIN, Need, ways_of
 from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.state.cycle_state import CycleState
@@ -75,7 +77,8 @@ class ElasticGrowth:
         if why_not_queue(self.state, need.queue) or job.key in self.state.preempted:
             return
         yield need
-        with self.state.limits.of_started():
+        run = job.run
+        with self.state.limits.of_started(() if run is None else (part.host for part in run.parts)):
             self._serve(job, spec, need)
 
     def _need(self, job: Job, spec: Spec) -> Need | None:
@@ -107,18 +110,25 @@ class ElasticGrowth:
         most = min(wants(run, spec)[1], state.limits.left(spec)[0])
         if most < need.slots:
             return
-        chosen = self._choose(job, need, most)
         own = {part.host for part in run.parts}
-        parts = tuple(_placed(state, need, row, slots, row.name in own) for row, slots in chosen)
-        if not parts or state.limits.why_not(spec, parts):
+        offers = self._offers(job, need)
+        for some in chain([offers], retries(state, need, offers)):
+            chosen = choose(state, need, some, most)
+            parts = tuple(_placed(state, need, row, slots, row.name in own) for row, slots in chosen)
+            if not parts or not state.limits.why_not(spec, parts):
+                break
+        else:
             return
-        state.ledger.grow(spec, parts)
+        if not parts:
+            return
+        state.ledger.grow(spec, parts, own)
         state.shares.charge(spec, parts)
         for row, _ in chosen:
             state.renew(row)
         self.found.append(Growth(job.key, run.uid, parts))
 
-    def _choose(self, job: Job, need: Need, most: int) -> list[Offer]:
+    def _offers(self, job: Job, need: Need) -> list[Offer]:
+        """What the hosts offer to the job, those that it has first."""
         run = job.run
         assert run is not None
         state = self.state
@@ -134,7 +144,7 @@ class ElasticGrowth:
         elif need.ptile:
             offers = [offer for offer in offers if offer[0].name not in own]
         offers.sort(key=lambda offer: offer[0].name not in own)
-        return choose(state, need, offers, most)
+        return offers
 
 
 def _same(state: CycleState, need: Need, row: Row, first: Row) -> bool:

@@ -19,6 +19,7 @@ from lavad.sched.hosts.rank import ranked
 from lavad.sched.line.line import keys_in_order
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
+from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
@@ -57,17 +58,30 @@ class PartialAllocation:
             old = self.parts.get(row.name)
             if (self.need.one_host and self.parts and old is None) or (tile and old is not None and old.slots >= tile):
                 continue
-            if not units(state, self.need, row)[0]:
-                continue
-            more = place_on(state, self.need, row, 1, not self.parts)
-            if old is not None and self.need.gpu is not None and not self.need.gpu_per_task:
-                more = Placed(host=more.host, slots=1)  # it has the GPUs of this host already
+            with state.limits.of_started(self.parts):
+                more = self._one_more(state, row)
+                if more is None:
+                    continue
+                state.limits.shift(self.need.spec, [more], 1)
             state.ledger.shift([more], self.need.spec, 1)
+            state.ledger.count_slots(self.need.spec, (more,))
             state.renew(row)
             self.parts[row.name] = more if old is None else _joined(old, more)
             self.grew = True
             return True
         return False
+
+    def _one_more(self, state: CycleState, row: Row) -> Placed | None:
+        """What one slot more on a host takes there; None: there is none, or a limit forbids it."""
+        need = self.need
+        if not units(state, need, row)[0]:
+            return None
+        more = place_on(state, need, row, 1, not self.parts)
+        if row.name in self.parts:
+            # what is reserved once a host, and GPUs that are not for each task, it has already
+            gpus = more.gpus if need.gpu_per_task else ()
+            more = Placed(host=more.host, slots=1, gpus=gpus, reserved=more.reserved[len(need.per_host) :])
+        return None if state.limits.why_not(need.spec, (more,)) else more
 
 
 def _joined(old: Placed, more: Placed) -> Placed:
@@ -114,14 +128,19 @@ class IncrementalAllocation:
             left, _ = self.state.limits.left(need.spec)
             left -= sum(partial.missing for partial in found if partial.need.spec.queue == need.spec.queue)
             for key in keys_in_order(cluster, need.number, self.state.cache.classes[need.number]):
-                left -= need.slots
                 row = cluster.get(key)
-                if left < 0 or len(found) >= MAX_JOBS:
+                most = min(MAX_JOBS - len(found), left // need.slots)
+                if most <= 0:
                     break
                 if isinstance(row, Job) and (row.promised or row.not_before > self.state.now):
                     continue
-                found += [PartialAllocation(self.state, need, one, ()) for one in _elements(row, MAX_JOBS - len(found))]
-        return found[:MAX_JOBS]
+                for one in _elements(row, most):
+                    if self.state.ledger.why_not_array(one) or self.state.ledger.group_left(need.spec.group) <= 0:
+                        break
+                    self.state.ledger.count_job(one, need.spec)
+                    found.append(PartialAllocation(self.state, need, one, ()))
+                    left -= need.slots
+        return found
 
     def _find_deadlock(self, partials: list[PartialAllocation]) -> tuple[int, ...]:
         stuck = [partial for partial in partials if partial.parts and partial.missing > 0]
@@ -138,8 +157,7 @@ class IncrementalAllocation:
 def _elements(row: Job | Array, most: int) -> list[int]:
     if isinstance(row, Job):
         return [row.key]
-    limit = row.limit or most
-    return [key_of(row.job, index) for index in islice(row.startable, min(most, limit))]
+    return [key_of(row.job, index) for index in islice(row.startable, most)]
 
 
 def is_whole(state: CycleState, key: int) -> bool:

@@ -47,8 +47,12 @@ class Preemptor:
 
     def place(self, need: Need, eligible: Eligibility, key: int) -> Placement | None:
         """Preempt others for a job that does not fit; None: that would not start it, or not yet (PREEMPT_DELAY)."""
+        with self.state.limits.preempting():
+            return self._place(need, eligible, key)
+
+    def _place(self, need: Need, eligible: Eligibility, key: int) -> Placement | None:
         state = self.state
-        if state.limits.left(need.spec)[0] < need.slots or _is_too_early(state, need, key):
+        if state.limits.left(need.spec, jobs=False)[0] < need.slots or _is_too_early(state, need, key):
             return None
         self._tries += 1
         if self._tries > max(10, MAX_LOOKS // max(1, len(state.rows))):
@@ -67,10 +71,9 @@ class Preemptor:
         self._shift(unit, 1)
         state.shares.charge(need.spec, parts)
         if must_end:
-            preempt.hold(state.ledger, unit, placement, need.spec)
-            state.ledger.count(key, need.spec, parts)
+            preempt.hold(state.limits, unit, placement, need.spec)
         else:
-            preempt.shift(state.ledger, unit, -1)
+            preempt.shift(state.limits, unit, -1)
             state.ledger.take(key, need.spec, parts)
             self._keep_rest(unit, placement)
         hosts = {part.host for part in parts} | {part.host for one in unit for part in preempt.parts_of(state.cluster, one.key)}
@@ -93,6 +96,12 @@ class Preemptor:
             freed[placed.host] = freed.get(placed.host, 0) - placed.slots
         for host, rest in freed.items():
             self.state.ledger.host(host).taken += max(0, rest)
+        for one in unit:
+            spec = self.state.cluster.spec_of(one.key)
+            for part in preempt.parts_of(self.state.cluster, one.key):
+                kept = min(part.slots, max(0, freed[part.host]))
+                freed[part.host] -= kept
+                self.state.limits.keep_slots(spec, [Placed(host=part.host, slots=kept)])
 
     def _find(self, offers: Offers, key: int, frees: bool) -> tuple[list[Preemption], tuple[Placed, ...]]:
         """The victims that make room, and the parts that the job then gets; none: nothing helps.
@@ -136,7 +145,7 @@ class Preemptor:
     def _shift(self, unit: list[Preemption], sign: int) -> set[int]:
         """Take the victims' slots away on the ledger (-1) or put them back (1); the row numbers of their hosts."""
         state = self.state
-        preempt.shift(state.ledger, unit, sign)
+        preempt.shift(state.limits, unit, sign)
         parts = (part for one in unit for part in preempt.given(state.cluster, one))
         touched = {state.cache.by_name[part.host].index for part in parts}
         for at in touched:

@@ -95,7 +95,9 @@ class SuspendResume:
 
     def _take(self, job: Job) -> None:
         """Take its slots on the ledger, as far as they are free."""
-        for part in preempt.parts_of(self.state.cluster, job.key):
+        parts = preempt.parts_of(self.state.cluster, job.key)
+        self.state.limits.shift_slots(self.state.cluster.specs.rows[job.spec], parts, 1)
+        for part in parts:
             row = self.state.cache.by_name[part.host]
             host = self.state.ledger.host(part.host)
             host.taken += min(part.slots, host.free)
@@ -105,7 +107,7 @@ class SuspendResume:
         state = self.state
         spec = state.cluster.specs.rows[job.spec]
         reserved = state.advance.reserved if state.advance is not None else None
-        if preempt.why_not_resumed(state.ledger, job, reserved):
+        if preempt.why_not_resumed(state.limits, job, reserved):
             return False
         queue = state.cluster.queue_conf.get(spec.queue)
         if queue is None:

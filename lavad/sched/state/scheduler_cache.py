@@ -306,6 +306,10 @@ class SchedulerCache:
         entry.jobs = reasons
         self.why_job.update(reasons)
 
+    def job_reasons(self, cluster: Cluster) -> dict[int, int]:
+        """All pend reasons of single jobs."""
+        return dict.fromkeys(cluster.promised, int(PendReason.SLOTS_HELD)) | self.why_job
+
     def forget_job_reasons(self, entry: PendingClass) -> None:
         """No single job of a class has a pend reason of its own."""
         if entry.jobs:

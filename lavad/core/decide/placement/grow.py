@@ -26,7 +26,7 @@ def accept(cluster: Cluster, ledger: Ledger, limits: Limits, growth: Growth, now
         return []
     if reserved.rows and any(reserved.why_not_part(spec, part) for part in growth.parts):
         return []
-    ledger.grow(spec, growth.parts)
+    ledger.grow(spec, growth.parts, (part.host for part in job.run.parts))
     run = job.run
     number = run.resizes + 1
     command = spec.resize_command if run.command is None else run.command
@@ -56,5 +56,5 @@ def _fits(ledger: Ledger, limits: Limits, job: Job, spec: Spec, parts: tuple[Pla
             asked = replace(spec, gpu=None)
         if ledger.why_not_part(asked, placed):
             return False
-    with limits.of_started():
+    with limits.of_started(own):
         return not limits.why_not(spec, parts)

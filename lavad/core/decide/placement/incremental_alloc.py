@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import Event, JobDeadlocked, SlotsReserved
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec
 from lavad.core.plan.plan import Placement
+from lavad.core.rules.gpus import per_task
 from lavad.core.rules.ledger import Ledger
 
 
@@ -20,12 +23,20 @@ def held(ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placem
         job = ledger.cluster.jobs.rows.get(placement.key)
         if spec is None:
             continue
-        more = _more(placement.parts, job.promised if job is not None else ())
-        if more is None or any(ledger.why_not_part(spec, part) for part in more):
+        old = job.promised if job is not None else ()
+        more = _more(placement.parts, old)
+        if more is None or not _fits(ledger, spec, more, {part.host for part in old}):
             continue
         ledger.shift(more, spec, 1)
         events.append(SlotsReserved(at=now, key=placement.key, parts=placement.parts))
     return events
+
+
+def _fits(ledger: Ledger, spec: Spec, more: list[Placed], own: set[str]) -> bool:
+    """Whether hosts have room for more of a job that holds something on ``own``: GPUs that are not for each task it has there."""
+    once = spec.gpu is not None and not per_task(spec.gpu)
+    asked = [replace(spec, gpu=None) if once and part.host in own else spec for part in more]
+    return not any(map(ledger.why_not_part, asked, more))
 
 
 def _more(parts: tuple[Placed, ...], old: tuple[Placed, ...]) -> list[Placed] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
@@ -110,7 +111,7 @@ class _Acceptance:
                 self.events += grow.accept(self.cluster, self.ledger, self.limits, growth, self.now, self.reserved)
         self.events += piecemeal.held(self.ledger, plan.holds, lambda hold: _find_spec(self.cluster, hold), self.now)
         self.events += piecemeal.deadlocked(self.cluster, plan.deadlocked, self.now)
-        self.events += preempt.resumed(self.cluster, self.ledger, plan.resumes, self.used, self.now)
+        self.events += preempt.resumed(self.limits, plan.resumes, self.used, self.now)
 
     def suspend(self, plan: Plan) -> None:
         """Suspensions by the system, and reserved slots that must be released."""
@@ -228,14 +229,15 @@ class _Acceptance:
             return not preempt.why_not_redeemed(cluster, placement, ledger.why_not_host)
         if unit and (self.used.intersection(one.key for one in unit) or not preempt.may_preempt(cluster, unit)):
             return False
-        preempt.shift(ledger, unit, -1)
-        why = self._why_not(placement, spec)
+        preempt.shift(self.limits, unit, -1)
+        with self.limits.preempting() if unit else nullcontext():
+            why = self._why_not(placement, spec)
         if why or for_good:
-            preempt.shift(ledger, unit, 1)
+            preempt.shift(self.limits, unit, 1)
         if why:
             return False
         if for_good:
-            preempt.hold(ledger, unit, placement, spec)
+            preempt.hold(self.limits, unit, placement, spec)
         else:
             ledger.take(placement.key, spec, placement.parts, placement.alone)
         return True
@@ -281,7 +283,7 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
     reason = next((why for part in placement.parts if (why := ledger.why_not_part(spec, part))), 0)
     if not reason and reserved.rows:
         reason = why_not_reserved(reserved, placement, spec)
-    return reason or why_not_array(ledger, placement.key) or limits.why_not(spec, placement.parts)
+    return reason or ledger.why_not_array(placement.key) or limits.why_not(spec, placement.parts)
 
 
 def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> int:
@@ -293,11 +295,3 @@ def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
     if job.barred and any(part.host in job.barred for part in parts):
         return True
     return job.not_before > now or (now < returns_at(job) and any(part.host in job.avoid for part in parts))
-
-
-def why_not_array(ledger: Ledger, key: int) -> int:
-    """Pend reason if the element's array has reached its limit ``%n`` of running elements; 0: it has not."""
-    array = ledger.cluster.arrays.rows.get(job_of(key)) if index_of(key) else None
-    if array is None or not array.limit or ledger.array_running(array.job) < array.limit:
-        return 0
-    return PendReason.JOB_ARRAY_LIMIT

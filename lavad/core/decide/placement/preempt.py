@@ -17,7 +17,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import show
 from lavad.core.lang.states import OVER, HostState, JobState, PreemptionAction, SignalKind, TermReason
 from lavad.core.plan.plan import Placement, Preemption
-from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
 from lavad.core.site.pend_reason import PendReason
 
@@ -61,25 +61,31 @@ def leaving(cluster: Cluster, one: Preemption) -> list[Placed]:
     return [placed for placed in one.parts if placed.slots >= known.get(placed.host, 0)]
 
 
-def shift(ledger: Ledger, unit: Sequence[Preemption], sign: int) -> None:
-    """Free the victims' resources in the ledger (-1), or take them back (1)."""
+def shift(limits: Limits, unit: Sequence[Preemption], sign: int) -> None:
+    """Free the victims' resources in the ledger and for its limits (-1), or take them back (1)."""
+    ledger = limits.ledger
     for one in unit:
-        parts = given(ledger.cluster, one)
+        parts, spec = given(ledger.cluster, one), ledger.cluster.spec_of(one.key)
         if one.how is PreemptionAction.SHRINK:
             whole = leaving(ledger.cluster, one)
-            ledger.shift(whole, ledger.cluster.spec_of(one.key), sign)
-            ledger.shift_some([part for part in one.parts if part not in whole], ledger.cluster.spec_of(one.key), sign)
+            ledger.shift(whole, spec, sign)
+            ledger.shift_some([part for part in one.parts if part not in whole], spec, sign)
+            limits.shift(spec, parts, sign, jobs=0)
         elif one.how is PreemptionAction.SUSPEND:
             ledger.shift_slots(parts, sign)
+            limits.shift_slots(spec, parts, sign)
         else:
-            ledger.shift(parts, ledger.cluster.spec_of(one.key), sign)
+            ledger.shift(parts, spec, sign)
+            limits.shift(spec, parts, sign)
 
 
-def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
-    """Reserve the placement in the ledger, less what its victims still hold; slots of suspended victims are free at once."""
-    ledger.shift_slots(
-        [part for one in unit if one.how is PreemptionAction.SUSPEND for part in parts_of(ledger.cluster, one.key)], -1
-    )
+def hold(limits: Limits, unit: Sequence[Preemption], placement: Placement, spec: Spec) -> None:
+    """Reserve the placement in the ledger, less what its victims still hold, and count it for limits.
+
+    Slots of suspended victims are free at once.
+    """
+    ledger = limits.ledger
+    shift(limits, [one for one in unit if one.how is PreemptionAction.SUSPEND], -1)
     given_up: list[Part | Placed] = []
     for one in unit:
         if one.how is PreemptionAction.SHRINK:
@@ -90,6 +96,7 @@ def hold(ledger: Ledger, unit: Sequence[Preemption], placement: Placement, spec:
             given_up += parts_of(ledger.cluster, one.key)
     for part in placement.parts:
         ledger.hold(part, spec, [other for other in given_up if other.host == part.host])
+    ledger.count(placement.key, spec, placement.parts)
 
 
 def parts_of(cluster: Cluster, key: int) -> list[Part]:
@@ -138,21 +145,24 @@ def preempted(cluster: Cluster, unit: Sequence[Preemption], now: float) -> list[
     return events
 
 
-def resumed(cluster: Cluster, ledger: Ledger, keys: Sequence[int], used: set[int], now: float) -> list[Event]:
+def resumed(limits: Limits, keys: Sequence[int], used: set[int], now: float) -> list[Event]:
     events: list[Event] = []
+    ledger, cluster = limits.ledger, limits.ledger.cluster
     reserved = Reserved(ledger, now) if keys and cluster.reservations.rows else None
     for key in keys:
         job = cluster.jobs.rows.get(key)
-        if job is None or job.run is None or key in used or why_not_resumed(ledger, job, reserved):
+        if job is None or job.run is None or key in used or why_not_resumed(limits, job, reserved):
             continue
         if job.preempted_for:
             ledger.shift_slots(parts_of(cluster, key), 1)
+            limits.shift_slots(cluster.specs.rows[job.spec], parts_of(cluster, key), 1)
         events.append(JobResumed(at=now, key=key))
     return events
 
 
-def why_not_resumed(ledger: Ledger, job: Job, reserved: Reserved | None = None) -> int:
+def why_not_resumed(limits: Limits, job: Job, reserved: Reserved | None = None) -> int:
     """Pend reason why a job suspended by the system cannot resume; 0: it can."""
+    ledger = limits.ledger
     if job.state is not JobState.SSUSP or job.run is None or job.preempted_for_good:
         return PendReason.USER_STOP
     for part in parts_of(ledger.cluster, job.key):
@@ -161,10 +171,13 @@ def why_not_resumed(ledger: Ledger, job: Job, reserved: Reserved | None = None) 
             return PendReason.SBD_UNREACH
         if job.preempted_for and part.slots > ledger.host(part.host).free:
             return PendReason.HOST_JOB_LIMIT
-    if job.preempted_for and reserved is not None:
-        parts = [(part.host, part.slots) for part in parts_of(ledger.cluster, job.key)]
-        return reserved.why_not_resumed(ledger.cluster.specs.rows[job.spec], parts)
-    return 0
+    if not job.preempted_for:
+        return 0
+    spec, parts = ledger.cluster.specs.rows[job.spec], parts_of(ledger.cluster, job.key)
+    reason = limits.why_not_resumed(spec, parts)
+    if reason or reserved is None:
+        return reason
+    return reserved.why_not_resumed(spec, [(part.host, part.slots) for part in parts])
 
 
 def promised(cluster: Cluster, placement: Placement) -> tuple[Placed, ...]:

@@ -1,0 +1,94 @@
+"""Limits of lsb.resources that count several hosts together: hosts for a job that keep within them.
+
+Rule: hosts are first chosen as if there were no such limit, and only a choice that breaks one is made again, of what the limits
+leave on each host after those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import tee
+
+from lavad.core.cluster.gpu_book import gpu_amounts
+from lavad.core.job.job import Placed
+from lavad.core.rules.ledger import UNLIMITED
+from lavad.sched.hosts.choose import Offer, choose
+from lavad.sched.hosts.fit import copies, place_on
+from lavad.sched.needs.needs import Need
+from lavad.sched.state.cycle_state import CycleState
+
+
+def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
+    """The parts of a job of a class that is not compound, at most ``most`` slots in all; none if it does not fit.
+
+    Where no choice of hosts keeps within the limits, the parts break one, which is then the reason why the job waits.
+    """
+    if need.one_slot or not state.limits.over_hosts(need.spec):
+        return _parts(state, need, choose(state, need, offers, most))
+    offers, again = tee(offers)
+    first = _parts(state, need, choose(state, need, offers, most))
+    if not first or not state.limits.why_not(need.spec, first):
+        return first
+    for some in retries(state, need, again):
+        parts = _parts(state, need, choose(state, need, some, most))
+        if parts and not state.limits.why_not(need.spec, parts):
+            return parts
+    return first
+
+
+def retries(state: CycleState, need: Need, offers: Iterable[Offer]) -> Iterator[list[Offer]]:
+    """What hosts may still offer by the limits: in the order of the hosts, then those with the most room first."""
+    known = list(offers)
+    yield list(within_limits(state, need, known))
+    yield list(within_limits(state, need, sorted(known, key=lambda offer: -offer[1])))
+
+
+def _parts(state: CycleState, need: Need, chosen: list[Offer]) -> tuple[Placed, ...]:
+    return tuple(place_on(state, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
+
+
+class _Left:
+    """What one limit still leaves to the job."""
+
+    def __init__(self, at: int, slots: int, amounts: dict[str, float]) -> None:
+        self.at = at
+        self.slots = slots
+        self.amounts = amounts
+
+    def count(self, once: dict[str, float], each: dict[str, float]) -> int:
+        """Slots that one more host may give. ``once``: reserved on a host whatever its slots; ``each``: for each slot."""
+        found = self.slots
+        for name, room in self.amounts.items():
+            room -= once.get(name, 0.0)
+            if name in each:
+                found = min(found, copies(room, each[name]))
+            elif name in once and room < -1e-6:
+                return 0
+        return max(0, found)
+
+    def take(self, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
+        self.slots -= slots
+        for name in self.amounts:
+            self.amounts[name] -= once.get(name, 0.0) + slots * each.get(name, 0.0)
+
+
+def within_limits(state: CycleState, need: Need, offers: Iterable[Offer]) -> Iterator[Offer]:
+    """The offers, each with the slots that the limits leave to it beside those before it (span[hosts=1]: beside none)."""
+    limits = [_Left(*left) for left in state.limits.over_hosts(need.spec)]
+    once, each = _amounts(need)
+    for left in limits:
+        left.take(0, dict((*need.shared, *need.shape.per_job)), {})
+    for row, count in offers:
+        mine = [left for left in limits if state.limits.book.on_host(left.at, row.name)]
+        count = min((need.ptile or UNLIMITED, count, *(left.count(once, each) for left in mine)))
+        if count > 0:
+            yield row, count
+            for left in mine if not need.one_host else ():
+                left.take(count, once, each)
+
+
+def _amounts(need: Need) -> tuple[dict[str, float], dict[str, float]]:
+    """What a host of the job counts against limits on resources: whatever its slots, and for each of its slots."""
+    gpus = () if need.gpu is None else gpu_amounts(need.spec, need.gpu.num or 1)
+    per_task = need.gpu_per_task
+    return dict((*need.per_host, *(() if per_task else gpus))), dict((*need.per_slot, *(gpus if per_task else ())))
