@@ -5,6 +5,7 @@ LSB_BSUB_PARSE_SCRIPT           `bsub FILE` reads the #BSUB lines of FILE
 LSB_STDOUT_DIRECT               the file of -o grows while the job runs, instead of appearing at its end
 LSF_INTERACTIVE_STDERR          standard error of `bsub -I` is apart from standard output
 LSF_REMOTE_COPY_CMD             the command that copies files of `bsub -f`; it gets HOST:FILE
+LSB_DISPLAY_YEAR                times of bjobs -l, bacct -l and bhist -l, -b and -t have the year
 LSB_SHORT_HOSTLIST              bjobs shows a host with four slots as 4*HOST
 LSB_ENABLE_HPC_ALLOCATION       bjobs and bhist speak of tasks and allocated slots, as LSF 10.1
 LSB_BJOBS_PENDREASON_LEVEL      what `bjobs -p` shows: 0 important reasons, 1 all, 2 with hosts counted, 3 named

@@ -97,6 +97,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsb_stdout_direct: bool = False
     lsb_echkpnt_method: str = ""
     lsb_short_hostlist: bool = False
+    lsb_display_year: bool = False
     lsb_enable_hpc_allocation: bool = False
     lsb_bjobs_pendreason_level: int = 0
     lsb_bjobs_format: str = ""

@@ -181,6 +181,7 @@ LSF_CONF: Table = {
     "LSF_INTERACTIVE_STDERR": v.yes_no,
     "LSF_REMOTE_COPY_CMD": v.text,
     "LSB_SHORT_HOSTLIST": v.yes_no,
+    "LSB_DISPLAY_YEAR": v.yes_no,
     "LSB_ENABLE_HPC_ALLOCATION": v.yes_no,
     "LSB_BJOBS_PENDREASON_LEVEL": v.number(0, 3),
     "LSB_BJOBS_FORMAT": v.text,

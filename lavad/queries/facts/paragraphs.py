@@ -28,9 +28,9 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
     """The options of the submission, each with its comma before it."""
     words: list[str] = []
     if spec.begin:
-        words.append(f"Specified Start Time <{formats.full_time(spec.begin)}>")
+        words.append(f"Specified Start Time <{view.full_time(spec.begin)}>")
     if spec.deadline:
-        words.append(f"Specified Termination Time <{formats.full_time(spec.deadline)}>")
+        words.append(f"Specified Termination Time <{view.full_time(spec.deadline)}>")
     if text.cwd:
         words.append(f"CWD <{short_path(text.cwd, text.home)}>")
     for title, value, overwrite in (

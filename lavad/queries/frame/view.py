@@ -17,6 +17,7 @@ from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Params
+from lavad.queries.frame import formats
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from proto.records import Sample
 
@@ -117,6 +118,10 @@ class View:
     @property
     def params(self) -> Params:
         return self.cluster.conf.params
+
+    def full_time(self, at: float) -> str:
+        """``Fri Nov 20 11:33:50``, in bjobs -l, bhist and bacct -l; with LSB_DISPLAY_YEAR the year behind it."""
+        return formats.time_with_year(at) if self.params.lsb_display_year else formats.full_time(at)
 
     @cached_property
     def places_of_resources(self) -> dict[str, int]:

@@ -168,10 +168,10 @@ class _Report:
         head = head.replace(", Command <", f", Status <{job.state.name}>, Queue <{spec.queue}>, Command <", 1)
         options = paragraphs.submission(self.view, spec, text, job.depend)
         lines = ["\n", wrap(head, self.plain)]
-        lines.append(wrap(f"{formats.full_time(job.submitted)}: Submitted from host <{spec.from_host}>{options};", self.plain))
+        lines.append(wrap(f"{self.view.full_time(job.submitted)}: Submitted from host <{spec.from_host}>{options};", self.plain))
         if job.run is not None:
-            lines.append(wrap(f"{formats.full_time(job.run.dispatched)}: {self._dispatched(job)};", self.plain))
-        lines.append(wrap(f"{formats.full_time(job.since)}: {_completed(job)}", self.plain))
+            lines.append(wrap(f"{self.view.full_time(job.run.dispatched)}: {self._dispatched(job)};", self.plain))
+        lines.append(wrap(f"{self.view.full_time(job.since)}: {_completed(job)}", self.plain))
         if "gpu" in self.options:
             lines.append(resources.gpu_allocation(self.view, job))
             lines.append(gpu_usage.table(job, jobfacts.Usage(job, self.view)))

@@ -19,6 +19,7 @@ from lavad.queries.facts.sentences import HistoryFormatter, cluster_sentence
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
 from lavad.queries.frame.request import Options, Request, Shown, leave, out, read_period
+from lavad.queries.frame.view import View
 from lavad.queries.jobs import bjobs_filters, bjobs_long
 from lavad.store.asked import Find
 
@@ -129,19 +130,19 @@ def _record(request: Request, formatter: HistoryFormatter, history: History, spe
     view, job, plain = request.view, formatter.job, "UF" in options
     parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), formatter.text, ""), plain)]
     for event in history.of(job.key):
-        parts += [_told(event, sentence, plain) for sentence in formatter.sentences(event)]
+        parts += [_told(request.view, event, sentence, plain) for sentence in formatter.sentences(event)]
         if isinstance(event, ev.JobSubmitted) and not formatter.brief:
             spec = view.spec(Job(key=job.key, spec=event.spec, name="", submitted=0.0))
             parts.append(paragraphs.limits(spec))
     parts += _more(request, job, options)
-    parts += [_peaks(request, job), _state_times(spent)]
+    parts += [_peaks(request, job), _state_times(request.view, spent)]
     return "".join(parts)
 
 
-def _told(event: ev.Event, sentence: str, plain: bool = False) -> str:
+def _told(view: View, event: ev.Event, sentence: str, plain: bool = False) -> str:
     """A sentence with its time; the lines below its first, of a table, stay as they are."""
     first, newline, rest = sentence.partition("\n")
-    return wrap(f"{formats.full_time(event.at)}: {first}", plain) + (rest + "\n" if newline else "")
+    return wrap(f"{view.full_time(event.at)}: {first}", plain) + (rest + "\n" if newline else "")
 
 
 def _more(request: Request, job: Job, options: Options) -> Iterator[str]:
@@ -174,11 +175,11 @@ def _peaks(request: Request, job: Job) -> str:
     return text
 
 
-def _state_times(spent: Times) -> str:
+def _state_times(view: View, spent: Times) -> str:
     """The table of seconds in each state."""
     numbers = formats.joined(*(f"{spent.seconds[column]:<9}" for column in COLUMNS), f"{spent.total:<12}")
     return (
-        f"\nSummary of time in seconds spent in various states by  {formats.full_time(spent.end)}\n"
+        f"\nSummary of time in seconds spent in various states by  {view.full_time(spent.end)}\n"
         "  PEND     PSUSP    RUN      USUSP    SSUSP    UNKWN    TOTAL\n"
         f"  {numbers}\n"
     )
@@ -194,7 +195,7 @@ def _show_by_time(request: Request, window: tuple[float, float]) -> Iterator[Sho
             continue
         for sentence in _sentences(request, event, formatters):
             found = True
-            yield out(_told(event, sentence))
+            yield out(_told(request.view, event, sentence))
     if not found:
         yield out("No matching event found\n")
         yield leave(255)

@@ -94,7 +94,7 @@ class Record:
 
     def line(self, at: float, words: str) -> str:
         """A dated paragraph."""
-        return wrap(f"{formats.full_time(at)}: {words}", self.plain)
+        return wrap(f"{self.view.full_time(at)}: {words}", self.plain)
 
     def all(self) -> str:
         return "".join(
