@@ -258,14 +258,18 @@ class LeafRankNetwork:
         return min((at for at in (self._look_at, done_by, self._join_by) if at is not None), default=None)
 
     def on_time(self) -> None:
-        """Fail the ranks if the first host cannot be joined in time; be over where it does not answer "done"."""
+        """Fail the ranks if the first host cannot be joined in time; be over where it has all and does not answer "done"."""
         now = time.monotonic()
         self._check_unsent()
         if self._join_by is not None and now >= self._join_by:
             self._on_loss("no answer")
-        if self._done_by is not None and now >= self._done_by and not self._is_late:
-            self._is_late = True
-            self._on_event(PeerOver())
+        if self._done_by is None or now < self._done_by or self._is_late:
+            return
+        if self._network.unsent:  # the first host is slow, as its user does not read: what it has not taken would be lost
+            self._done_by = now + DONE_SECONDS
+            return
+        self._is_late = True
+        self._on_event(PeerOver())
 
     def _send(self, message: Json) -> None:
         self._network.send(wire.Frame(wire.RANKS, 0, self._network.host_index, 0, text(message)))

@@ -92,3 +92,20 @@ def test_a_first_host_that_does_not_answer_is_given_up_once(hosts: Hosts, monkey
     hosts.until(lambda: hosts.other.over(None), 1)
     assert sum(isinstance(event, PeerOver) for event in hosts.events[1]) == 1, "the part looks whether it is over"
     assert hosts.other.wake_at() is None
+
+
+def test_output_that_the_first_host_has_not_taken_is_waited_for(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the user of an interactive job looks at it page by page."""
+    monkeypatch.setattr(rank_network, "DONE_SECONDS", 0.05)
+    hosts.first.pause(True)
+    sent = 0
+    while OutputRoom(False) not in hosts.events[1]:
+        hosts.other.out(OUT, LINE)
+        sent += len(LINE)
+    hosts.other.done(HostEnd("h2", 0.0, 0.0, 0, 1, None))
+    enough = time.monotonic() + 0.3
+    hosts.until(lambda: time.monotonic() > enough)
+    assert not hosts.other.over(None)
+    hosts.first.pause(False)
+    hosts.until(lambda: hosts.other.over(None) and hosts.first.over(None))
+    assert sum(len(event.lines) for event in hosts.events[0] if isinstance(event, Output)) == sent
