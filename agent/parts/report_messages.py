@@ -79,7 +79,9 @@ def ended(entry: Entry, output: str) -> pb.Report:
     report = about(entry)
     told = report.ended  # filled in place: a message that is given to another one is copied
     told.status, told.at, told.started = end.status, end.at, end.started
-    told.utime, told.stime = end.utime, end.stime
+    # the samples saw also what its end no longer waited for: tasks of blaunch that were killed with it, daemons it left behind
+    unreaped = max(0.0, use.cpu - end.utime - end.stime)
+    told.utime, told.stime = end.utime + unreaped, end.stime
     told.max_mem, told.max_swap, told.avg_mem = use.max_mem, use.max_swap, use.avg_mem
     told.max_processes, told.max_threads = use.processes, use.threads
     told.cpu_peak, told.cpu_peak_after = use.cpu_peak, use.cpu_peak_after

@@ -39,7 +39,8 @@ def test_torchrun_goes_from_two_to_four_to_three_to_two_workers(tmp_path: Path, 
     steps.parent.mkdir()
 
     def rows() -> list[dict[str, int]]:
-        return [json.loads(line) for line in steps.read_text().splitlines()] if steps.exists() else []
+        # a line that is being written may be read in part
+        return [json.loads(line) for line in steps.read_text().split("\n")[:-1]] if steps.exists() else []
 
     with Cluster(tmp_path / "cluster", hosts=4, slots=1) as cluster:
         cluster.environ["PATH"] = f"{bins}:{cluster.environ['PATH']}"
@@ -53,8 +54,13 @@ def test_torchrun_goes_from_two_to_four_to_three_to_two_workers(tmp_path: Path, 
             said = cluster.run(f"lava run -r -o {tmp_path}/out {tmp_path}/job.yaml").stdout
             job = int(said.partition("<")[2].partition(">")[0])
 
+        def story() -> str:
+            out = tmp_path / "out"
+            said = out.read_text(errors="replace")[-8000:] if out.exists() else ""
+            return f"{rows()[-1:]}\n{cluster.run(f'bhist -l {job}; bjobs -l {job}').stdout}\n{said}"
+
         def reach(workers: int) -> None:
-            wait_until(lambda: rows() and rows()[-1]["world"] == workers, 300, lambda: cluster.run(f"bhist -l {job}").stdout)
+            wait_until(lambda: rows() and rows()[-1]["world"] == workers, 300, lambda: f"{workers} workers: {story()}")
 
         reach(2)
         cluster.run(f"bkill {fillers[0]} {fillers[1]}")

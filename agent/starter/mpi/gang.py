@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # ``ssl`` is loaded only where a job spans hosts
 
 DONE_SECONDS = 10.0
 """Seconds that the other hosts have to end after a failure."""
+GIVEN_UP = float("-inf")
+"""As the time of a failure: the other hosts are not waited for any more."""
 
 
 def is_gang(spec: Spec) -> bool:
@@ -318,7 +320,7 @@ class Gang:
         if self._silent and not self.failed and (at := self._silent.wake_at()) is not None:
             times.append(at)
         if self._net:
-            if self._failed_at is not None:
+            if self._failed_at is not None and self._failed_at != GIVEN_UP:
                 times.append(self._failed_at + DONE_SECONDS)
             if (at := self._net.wake_at()) is not None:
                 times.append(at)
@@ -334,8 +336,8 @@ class Gang:
         if not self._net:
             return
         self._net.on_time()
-        if self._failed_at is not None and now >= self._failed_at + DONE_SECONDS:
-            self._failed_at = float("-inf")
+        if self._failed_at is not None and self._failed_at != GIVEN_UP and now >= self._failed_at + DONE_SECONDS:
+            self._failed_at = GIVEN_UP
             self.events.append(GangEvent.OVER)
 
     # -- output ------------------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ DONE_SECONDS = 10.0
 """Seconds to wait for the other hosts after a failure, or for the answer to "done"."""
 MAX_UNSENT = 4 << 20
 """Bytes of output queued for the first host above which this host stops reading its ranks' output."""
+LOOK_SECONDS = 0.02
+"""Seconds until it looks whether they have gone out."""
 
 
 class Linked(NamedTuple):
@@ -211,10 +213,13 @@ class LeafRankNetwork:
         self._first_host = "the first host"
         self._is_joined = False
         self._join_by: float | None = None
-        self._done_at: float | None = None
+        self._done_by: float | None = None
+        """When the answer to "done" is due (monotonic); None: it was not sent."""
         self._acknowledged = False
+        self._is_late = False
         self._is_lost = False
-        self._full = False
+        self._look_at: float | None = None
+        """When to look whether there is room for output again (monotonic); None: there is."""
         network.on_ranks(self._on_network_event)
 
     def start(self, root: Root | None) -> None:
@@ -238,37 +243,42 @@ class LeafRankNetwork:
 
     def done(self, end: HostEnd) -> None:
         """All tasks of this host have ended and all output was sent."""
-        if self._done_at is None:
-            self._done_at = time.monotonic()
+        if self._done_by is None:
+            self._done_by = time.monotonic() + DONE_SECONDS
             self._send({"f": "done", "of": write(end)})
 
     def over(self, _: float | None) -> bool:
         """Whether the first host has acknowledged that this one is done, or cannot."""
-        late = self._done_at is not None and time.monotonic() >= self._done_at + DONE_SECONDS
         gone = self._is_lost or (self._join_by is None and not self._network.is_connected)
-        return self._acknowledged or gone or late
+        return self._acknowledged or gone or self._is_late
 
     def wake_at(self) -> float | None:
         """When ``on_time`` has something to do (monotonic)."""
-        if self._full:
-            return time.monotonic() + 0.02
-        if self._done_at is not None and not self._acknowledged:
-            return self._done_at + DONE_SECONDS
-        return self._join_by
+        done_by = None if self._acknowledged or self._is_late else self._done_by
+        return min((at for at in (self._look_at, done_by, self._join_by) if at is not None), default=None)
 
     def on_time(self) -> None:
-        """Fail the ranks if the first host does not answer in time."""
+        """Fail the ranks if the first host cannot be joined in time; be over where it has all and does not answer "done"."""
+        now = time.monotonic()
         self._check_unsent()
-        if self._join_by is not None and time.monotonic() >= self._join_by:
+        if self._join_by is not None and now >= self._join_by:
             self._on_loss("no answer")
+        if self._done_by is None or now < self._done_by or self._is_late:
+            return
+        if self._network.unsent:  # the first host is slow, as its user does not read: what it has not taken would be lost
+            self._done_by = now + DONE_SECONDS
+            return
+        self._is_late = True
+        self._on_event(PeerOver())
 
     def _send(self, message: Json) -> None:
         self._network.send(wire.Frame(wire.RANKS, 0, self._network.host_index, 0, text(message)))
 
     def _check_unsent(self) -> None:
         full = self._network.is_connected and self._network.unsent > MAX_UNSENT
-        if full is not self._full:
-            self._full = full
+        was_full = self._look_at is not None
+        self._look_at = time.monotonic() + LOOK_SECONDS if full else None
+        if full is not was_full:
             self._on_event(OutputRoom(not full))
 
     def _on_network_event(self, event: job_network.Event) -> None:
@@ -300,7 +310,7 @@ class LeafRankNetwork:
             return
         self._join_by = None
         self._is_lost = True
-        if not self._acknowledged and self._done_at is None:
+        if not self._acknowledged and self._done_by is None:
             lost = (
                 f"link to {self._first_host} lost"
                 if self._is_joined

@@ -63,7 +63,8 @@ class RoleTasks:
             del self._due[rank]
             for task in self._spec.tasks:
                 if task.rank == rank:
-                    yield task._replace(env={**task.env, "LAVA_RESTARTS": str(self._numbers[rank] - 1)})
+                    again = self._numbers[rank] - 1
+                    yield task._replace(env={**task.env, "LAVA_RESTARTS": str(again)}) if again else task
 
     def finish(self) -> None:
         """Nothing starts any more."""

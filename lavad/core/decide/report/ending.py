@@ -42,8 +42,8 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     # the last parts first, as hosts report more or less in their order
     if any(part.state not in OVER for part in reversed(run.parts)):
         return []
-    run = _with_cause(run)
     spec = cluster.specs.rows[job.spec]
+    run = _with_cause(run, spec)
     rule = exit_rule(cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue), spec)
     again = _again(cluster, job, run, spec, now, end, rule)
     if again is not None:
@@ -57,17 +57,27 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
 
 
-def _with_cause(run: Attempt) -> Attempt:
-    """Where the first part was only ended as another host had no link to it: what that host says is the verdict."""
+def _with_cause(run: Attempt, spec: Spec) -> Attempt:
+    """The verdict, which is the first part's, with what only another host can say: the limit that the job reached there, or
+    that the first part was only ended as that host had no link to it."""
     verdict = run.verdict
-    if verdict is None or verdict.lost or run.judged or not os.WIFSIGNALED(verdict.status):
+    if verdict is None or verdict.lost or run.judged or verdict.limit is not TermReason.NONE or find_kill(run) is not None:
         return run
-    if verdict.first_rank >= 0 or verdict.first_reason or verdict.limit is not TermReason.NONE or find_kill(run) is not None:
+    if (limit := _limit_of_others(run, spec)) is not TermReason.NONE:
+        return replace(run, verdict=replace(verdict, limit=limit))
+    if not os.WIFSIGNALED(verdict.status) or verdict.first_rank >= 0 or verdict.first_reason:
         return run
     for part in run.parts[1:]:
         if part.end is not None and told_apart(part.end):
             return replace(run, verdict=replace(verdict, status=part.end.status, first_reason=said_by(part)))
     return run
+
+
+def _limit_of_others(run: Attempt, spec: Spec) -> TermReason:
+    """The limit that ended the job on another host than its first: of the rank that failed first, where one did."""
+    failed = first_failed_host(run, spec)
+    others = (part for part in run.parts[1:] if part.end is not None and (not failed or part.host in failed))
+    return next((part.end.limit for part in others if part.end and part.end.limit is not TermReason.NONE), TermReason.NONE)
 
 
 def find_kill(run: Attempt) -> PendingSignal | None:

@@ -109,3 +109,33 @@ def test_a_job_that_its_user_killed_was_not_unreachable(bench: Bench) -> None:
     bench.ended(key, other, 255 << 8, first_rank=-1, first_reason="link to h1 lost: closed by the other side")
     bench.ended(key, first, 9, first_rank=-1)
     assert (bench.outcome(key).status, bench.outcome(key).reason) == (9, TermReason.TERM_OWNER)
+
+
+@pytest.mark.parametrize(
+    ("first_rank", "status", "reason"),
+    [
+        (6, 9, TermReason.TERM_MEMLIMIT),
+        (1, 9, TermReason.NONE),  # a rank of the first host: that the other one reached its limit meanwhile is not the cause
+        (-1, 137 << 8, TermReason.TERM_MEMLIMIT),  # without ranks: a task of blaunch
+        (-1, 0, TermReason.TERM_MEMLIMIT),  # it took the signal as an end
+    ],
+)
+def test_a_limit_that_is_reached_on_another_host_is_the_reason(
+    bench: Bench, first_rank: int, status: int, reason: TermReason
+) -> None:
+    """The verdict is that of the first host, which knows nothing of it."""
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    bench.ended(key, other, 9, limit=TermReason.TERM_MEMLIMIT)
+    bench.ended(key, first, status, first_rank=first_rank)
+    outcome = bench.outcome(key)
+    assert (outcome.reason, outcome.status) == (reason, status)
+
+
+def test_a_limit_on_another_host_is_not_the_reason_of_a_job_that_is_killed(bench: Bench) -> None:
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    bench.asked(control.kill, Kill(jobs=Select(ids=[str(key)])))
+    bench.ended(key, other, 9, limit=TermReason.TERM_CPULIMIT)
+    bench.ended(key, first, 9)
+    assert bench.outcome(key).reason is TermReason.TERM_OWNER
