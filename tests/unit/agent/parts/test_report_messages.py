@@ -11,7 +11,7 @@ from agent.core.part import Part
 from agent.launch.outputs import OutputPaths
 from agent.launch.site import User
 from agent.parts.entry import Entry
-from agent.parts.report_messages import story_so_far
+from agent.parts.report_messages import summary_so_far
 from proto import agent_pb2 as pb
 
 
@@ -22,4 +22,4 @@ def test_memory_asked_for_is_that_of_all_hosts_together(reserved: tuple[float, .
     order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts))
     made = cast(Any, SimpleNamespace(user=User("ann", 1000, 1000, (), "/", "/bin/sh"), text=pb.JobText(requested_mem=50.0)))
     entry = Entry(Part("u", 7, 1), order, made, OutputPaths(), 0.0)
-    assert story_so_far(entry, "h0").requested_mem == asked
+    assert summary_so_far(entry, "h0").requested_mem == asked
