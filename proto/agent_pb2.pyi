@@ -608,7 +608,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "submit_cwd", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "mail_user", "gpu_mode", "gpus_per_task", "enforce_gpu", "gpu_blocks", "gpu_mps", "checkpoint_auto", "checkpoint_moves", "shared_dirs", "checkpoint_stage", "checkpoint_to_hosts", "checkpoint_keep", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "rerunnable", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "cwd", "home", "shell", "submit_cwd", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "gpu_mode", "gpus_per_task", "enforce_gpu", "gpu_blocks", "gpu_mps", "checkpoint_moves", "shared_dirs", "checkpoint_stage", "checkpoint_to_hosts", "checkpoint_keep", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -665,13 +665,11 @@ class JobText(_message.Message):
     NICE_FIELD_NUMBER: _ClassVar[int]
     JOB_STARTER_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
-    MAIL_USER_FIELD_NUMBER: _ClassVar[int]
     GPU_MODE_FIELD_NUMBER: _ClassVar[int]
     GPUS_PER_TASK_FIELD_NUMBER: _ClassVar[int]
     ENFORCE_GPU_FIELD_NUMBER: _ClassVar[int]
     GPU_BLOCKS_FIELD_NUMBER: _ClassVar[int]
     GPU_MPS_FIELD_NUMBER: _ClassVar[int]
-    CHECKPOINT_AUTO_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_MOVES_FIELD_NUMBER: _ClassVar[int]
     SHARED_DIRS_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_STAGE_FIELD_NUMBER: _ClassVar[int]
@@ -682,7 +680,6 @@ class JobText(_message.Message):
     ADMINS_FIELD_NUMBER: _ClassVar[int]
     TERMINATE_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     REQUEUE_EXIT_VALUES_FIELD_NUMBER: _ClassVar[int]
-    RERUNNABLE_FIELD_NUMBER: _ClassVar[int]
     ENFORCE_MEMORY_FIELD_NUMBER: _ClassVar[int]
     RUN_WARNING_FIELD_NUMBER: _ClassVar[int]
     REPORT_MAIL_FIELD_NUMBER: _ClassVar[int]
@@ -759,13 +756,11 @@ class JobText(_message.Message):
     nice: int
     job_starter: str
     description: str
-    mail_user: str
     gpu_mode: str
     gpus_per_task: int
     enforce_gpu: bool
     gpu_blocks: bool
     gpu_mps: str
-    checkpoint_auto: bool
     checkpoint_moves: bool
     shared_dirs: _containers.RepeatedScalarFieldContainer[str]
     checkpoint_stage: str
@@ -776,7 +771,6 @@ class JobText(_message.Message):
     admins: _containers.RepeatedScalarFieldContainer[str]
     terminate_interval: int
     requeue_exit_values: str
-    rerunnable: bool
     enforce_memory: bool
     run_warning: int
     report_mail: str
@@ -811,7 +805,7 @@ class JobText(_message.Message):
     deadline: float
     job_controls: _containers.RepeatedCompositeFieldContainer[Control]
     effective_resreq: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., mail_user: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_auto: _Optional[bool] = ..., checkpoint_moves: _Optional[bool] = ..., shared_dirs: _Optional[_Iterable[str]] = ..., checkpoint_stage: _Optional[str] = ..., checkpoint_to_hosts: _Optional[bool] = ..., checkpoint_keep: _Optional[int] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., rerunnable: _Optional[bool] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_moves: _Optional[bool] = ..., shared_dirs: _Optional[_Iterable[str]] = ..., checkpoint_stage: _Optional[str] = ..., checkpoint_to_hosts: _Optional[bool] = ..., checkpoint_keep: _Optional[int] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
 
 class Control(_message.Message):
     __slots__ = ("action", "what")
@@ -1001,12 +995,11 @@ class Start(_message.Message):
     def __init__(self, sequence: _Optional[int] = ..., text: _Optional[int] = ..., two_phase: _Optional[bool] = ..., hosts: _Optional[_Iterable[_Union[HostSlots, _Mapping]]] = ..., place: _Optional[int] = ..., expires: _Optional[float] = ..., lease: _Optional[float] = ..., key_pem: _Optional[bytes] = ..., cert_pem: _Optional[bytes] = ..., restart: _Optional[int] = ..., restart_count: _Optional[int] = ..., name: _Optional[str] = ..., token: _Optional[str] = ..., go_back: _Optional[bool] = ..., holders: _Optional[_Iterable[_Union[Holder, _Mapping]]] = ..., chunk: _Optional[str] = ...) -> None: ...
 
 class Amend(_message.Message):
-    __slots__ = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail", "checkpoint_period")
+    __slots__ = ("output", "output_overwrite", "error", "error_overwrite", "notify_end", "report_mail", "checkpoint_period")
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     ERROR_OVERWRITE_FIELD_NUMBER: _ClassVar[int]
-    MAIL_USER_FIELD_NUMBER: _ClassVar[int]
     NOTIFY_END_FIELD_NUMBER: _ClassVar[int]
     REPORT_MAIL_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_PERIOD_FIELD_NUMBER: _ClassVar[int]
@@ -1014,11 +1007,10 @@ class Amend(_message.Message):
     output_overwrite: bool
     error: str
     error_overwrite: bool
-    mail_user: str
     notify_end: bool
     report_mail: str
     checkpoint_period: int
-    def __init__(self, output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., mail_user: _Optional[str] = ..., notify_end: _Optional[bool] = ..., report_mail: _Optional[str] = ..., checkpoint_period: _Optional[int] = ...) -> None: ...
+    def __init__(self, output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., notify_end: _Optional[bool] = ..., report_mail: _Optional[str] = ..., checkpoint_period: _Optional[int] = ...) -> None: ...
 
 class Release(_message.Message):
     __slots__ = ("root", "ports")

@@ -15,7 +15,6 @@ from agent.launch.site import User
 from agent.starter.part.generations import GENERATION, MANIFEST
 from agent.starter.protocol.orders import FindFolders, FindGenerations
 
-NAME = "app"
 _LOOK = "look "
 
 

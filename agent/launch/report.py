@@ -65,7 +65,7 @@ class Use(msgspec.Struct, frozen=True):
     gpus: tuple[pb.GpuUse, ...] = ()
 
 
-class Story(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True):
     """All that the report tells of one attempt, besides its text."""
 
     key: int
@@ -91,18 +91,18 @@ class Story(msgspec.Struct, frozen=True):
     """One line that the user should read though the job ended well."""
 
 
-def report(text: pb.JobText, story: Story, where: OutputPaths, now: float) -> tuple[str, str]:
+def report(text: pb.JobText, summary: Summary, where: OutputPaths, now: float) -> tuple[str, str]:
     """(what stands before the output, what stands behind it). Straight to the file, all of it stands behind."""
     direct = not where.kept
-    lines = [*_head(text, story, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
+    lines = [*_head(text, summary, now), "", "Your job looked like:", "", LINE, "# LSBATCH: User input"]
     lines += [
         _looks(text.script or text.command),
         LINE,
         "",
-        *_verdict(story),
-        *_usage(text, story),
-        *_gpus(story),
-        *_asked(text, story),
+        *_verdict(summary),
+        *_usage(text, summary),
+        *_gpus(summary),
+        *_asked(text, summary),
         "",
     ]
     lines += ["The output (if any) is above this job summary." if direct else "The output (if any) follows:", ""]
@@ -124,43 +124,44 @@ def interrupted(key: int, host: str, why: str, now: float, again: bool) -> str:
     return f"\n{LINE}\n{said}\n" + ("It is to be run again with the same jobid.\n\n" if again else "\n")
 
 
-def _head(text: pb.JobText, story: Story, now: float) -> list[str]:
-    done = "Done" if story.status == 0 and not story.why else "Exited"
+def _head(text: pb.JobText, summary: Summary, now: float) -> list[str]:
+    done = "Done" if summary.status == 0 and not summary.why else "Exited"
     cluster = f" in cluster <{text.cluster}>"
     lines = [
-        f"Sender: LSF System <{story.admin}@{story.host}>",
-        f"Subject: Job {show(story.key)}: <{story.name}>{cluster} {done}",
+        f"Sender: LSF System <{summary.admin}@{summary.host}>",
+        f"Subject: Job {show(summary.key)}: <{summary.name}>{cluster} {done}",
         "",
-        f"Job <{story.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster} at {date(text.submitted)}",
+        f"Job <{summary.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster} "
+        f"at {date(text.submitted)}",
     ]
-    where = [host if count == 1 and len(story.hosts) == 1 else f"{count}*{host}" for host, count in story.hosts]
+    where = [host if count == 1 and len(summary.hosts) == 1 else f"{count}*{host}" for host, count in summary.hosts]
     executed = f"Job was executed on host(s) <{where[0]}>"
-    tail = f", in queue <{text.queue}>, as user <{text.user}>{cluster} at {date(story.dispatched)}"
+    tail = f", in queue <{text.queue}>, as user <{text.user}>{cluster} at {date(summary.dispatched)}"
     if len(where) == 1:
         lines.append(executed + tail)
     else:
         lines += [executed + tail, *(" " * 28 + f"<{host}>" for host in where[1:])]
-    lines.append(f"<{story.home}> was used as the home directory.")
-    if story.lost_cwd:
-        lines.append(f"<{story.lost_cwd}> could not be entered.")
-    lines.append(f"<{story.cwd}> was used as the working directory.")
-    lines.append(f"Started at {date(story.started)}")
-    lines.append(f"Terminated at {date(story.ended)}")
+    lines.append(f"<{summary.home}> was used as the home directory.")
+    if summary.lost_cwd:
+        lines.append(f"<{summary.lost_cwd}> could not be entered.")
+    lines.append(f"<{summary.cwd}> was used as the working directory.")
+    lines.append(f"Started at {date(summary.started)}")
+    lines.append(f"Terminated at {date(summary.ended)}")
     lines.append(f"Results reported at {date(now)}")
     return lines
 
 
-def _verdict(story: Story) -> list[str]:
+def _verdict(summary: Summary) -> list[str]:
     lines: list[str] = []
-    if story.reason in _REQUEUED:
+    if summary.reason in _REQUEUED:
         lines.append("Job was killed by user or admin, and will be re-queued with the same jobid.")
-    if story.reason in _WHY:
-        lines.append(f"{story.reason}: {_WHY[story.reason]}.")
-    if story.why:
-        lines.append(f"{story.why[0].upper()}{story.why[1:]}.")
-    lines.append(verdict(story.status))
-    if story.note:
-        lines.append(f"{story.note[0].upper()}{story.note[1:]}.")
+    if summary.reason in _WHY:
+        lines.append(f"{summary.reason}: {_WHY[summary.reason]}.")
+    if summary.why:
+        lines.append(f"{summary.why[0].upper()}{summary.why[1:]}.")
+    lines.append(verdict(summary.status))
+    if summary.note:
+        lines.append(f"{summary.note[0].upper()}{summary.note[1:]}.")
     return [*lines, ""]
 
 
@@ -174,9 +175,9 @@ def verdict(status: int) -> str:
     return f"Exited with exit code {code}." if code else "Successfully completed."
 
 
-def _usage(text: pb.JobText, story: Story) -> list[str]:
-    use = story.use
-    requested = story.requested_mem
+def _usage(text: pb.JobText, summary: Summary) -> list[str]:
+    use = summary.use
+    requested = summary.requested_mem
     rows = [
         ("CPU time", f"{use.cpu:.2f} sec."),
         ("Max Memory", _mb(use.max_mem)),
@@ -186,18 +187,18 @@ def _usage(text: pb.JobText, story: Story) -> list[str]:
         ("Max Swap", _mb(use.max_swap)),
         ("Max Processes", str(use.processes or "-")),
         ("Max Threads", str(use.threads or "-")),
-        ("Run time", f"{max(0.0, story.ended - story.started):.0f} sec."),
-        ("Turnaround time", f"{max(0.0, story.ended - text.submitted):.0f} sec."),
+        ("Run time", f"{max(0.0, summary.ended - summary.started):.0f} sec."),
+        ("Turnaround time", f"{max(0.0, summary.ended - text.submitted):.0f} sec."),
     ]
     return ["Resource usage summary:", "", *(f"    {name + ' :':<44} {value}" for name, value in rows)]
 
 
-def _gpus(story: Story) -> list[str]:
+def _gpus(summary: Summary) -> list[str]:
     """What was used of the GPUs of this host; nothing for a job without any."""
-    gpus = sorted(story.use.gpus, key=lambda gpu: (gpu.index, gpu.uuid))
+    gpus = sorted(summary.use.gpus, key=lambda gpu: (gpu.index, gpu.uuid))
     if not gpus:
         return []
-    where = f" on host <{story.host}>" if len(story.hosts) > 1 else ""
+    where = f" on host <{summary.host}>" if len(summary.hosts) > 1 else ""
     lines = ["", f"GPU usage summary{where}:", ""]
     for gpu in gpus:
         name = f"GPU {gpu.index if gpu.index >= 0 else gpu.uuid} :"
@@ -205,17 +206,17 @@ def _gpus(story: Story) -> list[str]:
     return lines
 
 
-def _asked(text: pb.JobText, story: Story) -> list[str]:
+def _asked(text: pb.JobText, summary: Summary) -> list[str]:
     """What it used of what it asked for, where it ran for a minute, and advice."""
     use = advice.Use(
-        ran=max(0.0, story.ended - story.started),
-        slots=sum(slots for _, slots in story.hosts),
-        cpu=story.use.cpu,
-        max_mem=story.use.max_mem,
-        asked_mem=story.requested_mem * 1024,
+        ran=max(0.0, summary.ended - summary.started),
+        slots=sum(slots for _, slots in summary.hosts),
+        cpu=summary.use.cpu,
+        max_mem=summary.use.max_mem,
+        asked_mem=summary.requested_mem * 1024,
         run_limit=float(text.limits.run),
-        succeeded=story.status == 0 and not story.why,
-        gpus=[(gpu.known, gpu.idle) for gpu in story.use.gpus],
+        succeeded=summary.status == 0 and not summary.why,
+        gpus=[(gpu.known, gpu.idle) for gpu in summary.use.gpus],
     )
     said = advice.sentence(use)
     told = ["", f"    {said[0].upper()}{said[1:]}."] if said else []
@@ -223,7 +224,7 @@ def _asked(text: pb.JobText, story: Story) -> list[str]:
         return told
     rows = [("CPU", use.cpu_share, f"{use.slots} slot{'s' if use.slots > 1 else ''}")]
     if use.asked_mem:
-        rows.append(("Memory", use.mem_share, f"{story.requested_mem:.0f} MB"))
+        rows.append(("Memory", use.mem_share, f"{summary.requested_mem:.0f} MB"))
     if use.run_limit:
         rows.append(("Run limit", use.time_share, f"{use.run_limit / 60:.0f} min."))
     lines = [f"    {name + ' :':<44} {100 * share:.0f}% of {whole}" for name, share, whole in rows]
@@ -327,15 +328,17 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[
     return small_part(uid, order, made)._replace(argv=argv, stdout=DISCARDED)
 
 
-def so_far(text: pb.JobText, story: Story, became: str, now: float) -> str:
+def so_far(text: pb.JobText, summary: Summary, became: str, now: float) -> str:
     """The mail of ``-B`` and ``-notify suspend`` about a job that has not ended. ``became``: started or suspended."""
     cluster = f" in cluster <{text.cluster}>"
-    hosts = " ".join(f"<{host}>" if count == 1 and len(story.hosts) == 1 else f"<{count}*{host}>" for host, count in story.hosts)
+    hosts = " ".join(
+        f"<{host}>" if count == 1 and len(summary.hosts) == 1 else f"<{count}*{host}>" for host, count in summary.hosts
+    )
     return (
-        f"Sender: LSF System <{story.admin}@{story.host}>\n"
-        f"Subject: Job {show(story.key)}: <{story.name}>{cluster} {became}.\n\n"
-        f"Job <{story.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster}. "
-        f"Started at {date(story.started)}\n"
+        f"Sender: LSF System <{summary.admin}@{summary.host}>\n"
+        f"Subject: Job {show(summary.key)}: <{summary.name}>{cluster} {became}.\n\n"
+        f"Job <{summary.name}> was submitted from host <{text.from_host}> by user <{text.user}>{cluster}. "
+        f"Started at {date(summary.started)}\n"
         f"under user <{text.user}>, on host(s) {hosts}, while in queue <{text.queue}>.\n"
         f"Notification reported at {date(now)}\n"
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable
 
 import psutil
 
@@ -23,10 +22,9 @@ _SHORTEST = 0.2
 class LoadSampler:
     """Keeps the running means; call ``sample`` every few seconds from one thread. ``tmp``: the folder of that index."""
 
-    def __init__(self, tmp: str = "/tmp", clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, tmp: str = "/tmp") -> None:
         self._tmp = tmp
-        self._clock = clock
-        self._at = clock()
+        self._at = time.monotonic()
         self._queue_at: float | None = None
         self._counters = _read_counters()
         self._means: dict[str, float] = {}
@@ -34,7 +32,7 @@ class LoadSampler:
 
     def sample(self) -> dict[str, float]:
         """All indices now. Before the first rates are known ut is guessed from the run queue; pg and io are 0."""
-        now = self._clock()
+        now = time.monotonic()
         r1m, _, r15m = psutil.getloadavg()
         self._count_queue(now, r1m)
         self._count_rates(now)

@@ -49,10 +49,10 @@ class JobReports:
         if self._mails(entry):
             kept = where.kept if not where.output else ""
             mailed = where if where.output else outputs.OutputPaths(kept=kept or "-")
-            before, after = report.report(made.text, messages.story(entry, entry.end, self._host), mailed, now)
+            before, after = report.report(made.text, messages.summary_of(entry, entry.end, self._host), mailed, now)
             mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, (before, kept, after))
         if where.output and where.output != outputs.NOWHERE and not made.text.interactive and (where.kept or mail is None):
-            pieces = ("", "") if mail else report.report(made.text, messages.story(entry, entry.end, self._host), where, now)
+            pieces = ("", "") if mail else report.report(made.text, messages.summary_of(entry, entry.end, self._host), where, now)
             if why := messages.why_again(entry):
                 pieces = ("", report.interrupted(entry.key, self._host, why, now, not entry.dropped))
             file = report.order(entry.uid, made, where, entry.folder(), pieces)
@@ -68,7 +68,7 @@ class JobReports:
         if entry.uid + BEGUN in entry.mailed or entry.order.start.place:
             return None
         entry.mailed.add(entry.uid + BEGUN)
-        head = report.so_far(text, messages.story_so_far(entry, self._host), "started", now)
+        head = report.so_far(text, messages.summary_so_far(entry, self._host), "started", now)
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
 
     def suspended(self, entry: Entry, now: float) -> PartSpec | None:
@@ -78,7 +78,7 @@ class JobReports:
             return None
         if "suspend" not in text.notify.split() or entry.order.start.place:
             return None
-        head = report.so_far(text, messages.story_so_far(entry, self._host), "suspended", now)
+        head = report.so_far(text, messages.summary_so_far(entry, self._host), "suspended", now)
         uid = f"{entry.uid}.suspended{len(entry.mailed)}{MAILER}"
         entry.mailed.add(uid)
         return report.mail(uid, entry.order, made, self._mail, (head, "", ""))

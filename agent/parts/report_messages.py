@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent.core.checkpoint import CATCH_WITHIN
 from agent.core.effects import Send
 from agent.core.part import Stage
-from agent.launch.report import Story, Use
+from agent.launch.report import Summary, Use
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import Final
 from agent.starter.protocol.orders import Scope, Signal
@@ -137,7 +137,7 @@ def use_of_job(own: Use, others: Iterable[HostEnd]) -> Use:
     return total
 
 
-def story(entry: Entry, end: End, host: str) -> Story:
+def summary_of(entry: Entry, end: End, host: str) -> Summary:
     """What the report in the output file tells."""
     text = entry.text
     assert text is not None
@@ -151,7 +151,7 @@ def story(entry: Entry, end: End, host: str) -> Story:
     if end.status and entry.gpu_end.told:
         why = entry.gpu_end.told
     folder = entry.folder()
-    return Story(
+    return Summary(
         key=entry.key,
         name=entry.name(),
         hosts=tuple((slot.host, slot.slots) for slot in entry.order.start.hosts),
@@ -173,11 +173,11 @@ def story(entry: Entry, end: End, host: str) -> Story:
     )
 
 
-def story_so_far(entry: Entry, host: str) -> Story:
-    """The story of one that has only begun."""
+def summary_so_far(entry: Entry, host: str) -> Summary:
+    """The summary of one that has only begun."""
     at = entry.started_at or entry.received
     began = End(status=0, at=at, started=at, utime=0.0, stime=0.0, maxrss_kb=0, tasks=(), first=None, lease=False)
-    return story(entry, entry.end or began, host)
+    return summary_of(entry, entry.end or began, host)
 
 
 def why_again(entry: Entry) -> str:

@@ -9,7 +9,6 @@ from struct import Struct
 
 HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
 IN, OUT, ERR = range(3)
-WINDOW = 128 * 1024
 
 _HEAD = Struct("!IBIII")
 _CREDIT = Struct("!BI")

@@ -13,7 +13,7 @@ from lava_client import pickling
 from lava_client.call import Place
 from lava_client.cluster import Cluster
 from lava_client.options import options_of
-from lava_client.pool import Pool, Wish
+from lava_client.pool import JobSettings, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -64,7 +64,7 @@ class Executor(futures.Executor):
             raise TypeError("initializer must be a callable")
         if retries < 0 or (ranks is not None and ranks <= 0):
             raise ValueError("retries must be 0 or more, ranks greater than 0")
-        wish = Wish(
+        settings = JobSettings(
             options=options_of({**options, "ranks": ranks}),
             env=dict(env or {}),
             cwd=cwd,
@@ -76,7 +76,7 @@ class Executor(futures.Executor):
             folder=folder,
             most=max_workers,
         )
-        self._pool = Pool(cluster or Cluster(), cluster is None, wish)
+        self._pool = Pool(cluster or Cluster(), cluster is None, settings)
         # one that is collected takes no more calls; those under way go on
         self._finalizer = weakref.finalize(self, self._pool.shutdown, False, False)
         self._finalizer.atexit = False
@@ -84,7 +84,7 @@ class Executor(futures.Executor):
     @property
     def _max_workers(self) -> int:
         """How many calls may run at a time, for libraries that look here."""
-        return self._pool.wish.most or max(1, self._pool.cluster.link.slots())
+        return self._pool.settings.most or max(1, self._pool.cluster.link.slots())
 
     @property
     def _broken(self) -> str:
@@ -127,7 +127,7 @@ class Executor(futures.Executor):
             while waiting:
                 # what has been taken is not held here any more
                 values = _taken(waiting.pop(), end)
-                if self._pool.wish.ranks:
+                if self._pool.settings.ranks:
                     values = [list(of_ranks) for of_ranks in zip(*values)]  # type: ignore[misc]
                 following = next(more, None)
                 if following is not None:
@@ -153,7 +153,7 @@ class Executor(futures.Executor):
             blob = pickled()
         except Exception as failed:
             error, blob = failed, b""
-        future = self._pool.future(Place(blob, _name(fn), self._pool.wish.retries))
+        future = self._pool.future(Place(blob, _name(fn), self._pool.settings.retries))
         if error is not None:
             self._pool.add([])
             future.end(None, error)

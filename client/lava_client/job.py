@@ -7,7 +7,7 @@ import re
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeout
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from lava_client import card
 from lava_client.errors import JobFailed, JobKilled, LavaError, Refused
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from lava_client.session import Session
 
-T = TypeVar("T")
 _SIZE = re.compile(r"([0-9.]+)\s*([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _START = re.compile(r"^Estimated start: from (?P<soonest>.+) to (?P<latest>.+)$", re.MULTILINE)

@@ -33,7 +33,7 @@ LATE = 60.0
 LOOK = 0.5
 
 
-class Wish(NamedTuple):
+class JobSettings(NamedTuple):
     """What the jobs of an executor ask for."""
 
     options: Mapping[str, object]
@@ -53,18 +53,19 @@ class Wish(NamedTuple):
 class Pool:
     """The calls of one executor."""
 
-    def __init__(self, cluster: Session, owned: bool, wish: Wish) -> None:
+    def __init__(self, cluster: Session, owned: bool, settings: JobSettings) -> None:
         self.cluster = cluster
-        self.wish = wish
+        self.settings = settings
         self.broken = ""
         """Why no more calls are taken."""
         self._owned = owned
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._waiting: deque[CallFuture[Any]] = deque()
-        self._flying: dict[tuple[int, int], CallFuture[Any]] = {}
-        self._handing: list[CallFuture[Any]] = []
-        """Those that are being submitted."""
+        self._submitted: dict[tuple[int, int], CallFuture[Any]] = {}
+        """Job and element to its call, until that has ended."""
+        self._submitting: list[CallFuture[Any]] = []
+        """Those that are being submitted now."""
         self._to_kill: list[str] = []
         self._to_look: list[tuple[CallFuture[Any], Seen, float]] = []
         self._left: dict[str, int] = {}
@@ -101,7 +102,7 @@ class Pool:
     def _cancelled(self, future: CallFuture[Any]) -> None:
         """A call was cancelled: its job, if there is one, is killed."""
         with self._changed:
-            if future.id is not None and self._flying.get(future.place.key or (0, 0)) is future:
+            if future.id is not None and self._submitted.get(future.place.key or (0, 0)) is future:
                 self._to_kill.append(future.id)
             else:
                 with contextlib.suppress(ValueError):
@@ -115,12 +116,12 @@ class Pool:
         """
         with self._changed:
             self._shut = True
-            known = [*self._flying.values(), *self._handing, *self._waiting] if cancel else []
+            known = [*self._submitted.values(), *self._submitting, *self._waiting] if cancel else []
             thread = self._thread
             self._changed.notify_all()
         known = [future for future in known if not future.done()]
         running = [future for future in known if future.running()]
-        begun = {id(future) for future in [*running, *known][: self.wish.most or len(running)]}
+        begun = {id(future) for future in [*running, *known][: self.settings.most or len(running)]}
         for future in known:
             if id(future) not in begun and not future.running():
                 future.cancel()
@@ -135,9 +136,9 @@ class Pool:
 
     def abandon(self) -> None:
         """In the child of a fork: what is under way is the parent's."""
-        futures = [*self._waiting, *self._handing, *self._flying.values(), *(late[0] for late in self._to_look)]
-        wish, broken, shut = self.wish, self.broken, self._shut
-        self.__init__(self.cluster, self._owned, wish)  # type: ignore[misc]
+        futures = [*self._waiting, *self._submitting, *self._submitted.values(), *(late[0] for late in self._to_look)]
+        settings, broken, shut = self.settings, self.broken, self._shut
+        self.__init__(self.cluster, self._owned, settings)  # type: ignore[misc]
         self.broken, self._shut = broken, shut
         for future in futures:
             future.abandon()
@@ -149,36 +150,36 @@ class Pool:
             while True:
                 with self._changed:
                     while not self._due():
-                        if self._shut and not (self._waiting or self._flying or self._to_look):
+                        if self._shut and not (self._waiting or self._submitted or self._to_look):
                             return
                         self._changed.wait(LOOK if self._to_look else None)
                         if self._to_look:
                             break
                     kill, self._to_kill = self._to_kill, []
                     late, self._to_look = self._to_look, []
-                    calls = self._handing = self._taken()
+                    calls = self._submitting = self._taken()
                 try:
                     self._hand_in(calls)
                     self._kill(kill)
                     for future, seen, left in late:
                         self._ended(future, seen, left - LOOK)
                 except Closed as error:
-                    self._fail([*calls, *self._flying.values(), *self._waiting], error)
+                    self._fail([*calls, *self._submitted.values(), *self._waiting], error)
                     return
                 except Exception as error:
                     self._fail(calls, error)
                 finally:
-                    self._handing = []
+                    self._submitting = []
         finally:
             self._end()
 
     def _due(self) -> bool:
-        room = self.wish.most is None or len(self._flying) < self.wish.most
+        room = self.settings.most is None or len(self._submitted) < self.settings.most
         return bool(self._to_kill) or (bool(self._waiting) and room)
 
     def _taken(self) -> list[CallFuture[Any]]:
         """The calls of the next batch."""
-        most = MOST_ELEMENTS if self.wish.most is None else min(MOST_ELEMENTS, self.wish.most - len(self._flying))
+        most = MOST_ELEMENTS if self.settings.most is None else min(MOST_ELEMENTS, self.settings.most - len(self._submitted))
         limit = folder.LARGEST_THROUGH_LAVA // 2 if self._through_lava else MOST_BYTES
         taken: list[CallFuture[Any]] = []
         size = 0
@@ -213,13 +214,13 @@ class Pool:
         if not fresh:
             return
         blobs = [future.place.blob or b"" for future in fresh]
-        shared = pickling.setting(blobs, self.wish.main, self.wish.initializer, bool(self.wish.ranks))
+        shared = pickling.setting(blobs, self.settings.main, self.settings.initializer, bool(self.settings.ranks))
         try:
             if self._through_lava:
                 self._submit_through_lava(fresh, shared, blobs)
                 return
             if self._folder is None:
-                self._folder = folder.Folder(self.wish.folder)
+                self._folder = folder.Folder(self.settings.folder)
             batch = self._folder.write(shared, blobs)
         except OSError as error:
             self._fail(fresh, LavaError(f"the calls cannot be written: {error}"))
@@ -230,9 +231,9 @@ class Pool:
         self._submit(batch, fresh)
 
     def _submit_through_lava(self, futures: list[CallFuture[Any]], shared: bytes, blobs: list[bytes]) -> None:
-        body = None if self.wish.ranks else folder.as_input(shared, blobs)
+        body = None if self.settings.ranks else folder.as_input(shared, blobs)
         if body is None:
-            what = "an executor with ranks" if self.wish.ranks else f"a call of {len(blobs[0])} bytes"
+            what = "an executor with ranks" if self.settings.ranks else f"a call of {len(blobs[0])} bytes"
             why = f"the hosts do not see {self._folder and self._folder.path}, and {what} does not go through lava"
             self._fail(futures, LavaError(f"{why}: give Executor(folder=) a folder that all hosts share"))
             return
@@ -243,9 +244,9 @@ class Pool:
     def _submit(self, batch: str, futures: list[CallFuture[Any]], again: bool = False, body: str = "") -> None:
         """Submit calls of a batch; where lava does not take so large an array, in halves."""
         numbers = [future.place.number for future in futures]
-        words = [self.wish.python, str(Path(worker.__file__).resolve()), batch]
-        name = str(self.wish.options.get("J") or futures[0].place.name)
-        options = {**self.wish.options, "J": name}
+        words = [self.settings.python, str(Path(worker.__file__).resolve()), batch]
+        name = str(self.settings.options.get("J") or futures[0].place.name)
+        options = {**self.settings.options, "J": name}
         if len(futures) > 1:
             options["J"] = f"{name}[{numbers[0]}-{numbers[-1]}]"
         else:
@@ -254,7 +255,7 @@ class Pool:
             options |= {"is": ["calls", body], "notify": "suspend"}
         else:
             options.setdefault("o", "/dev/null")
-        frame = self.cluster.frame(shlex.join(words), options, self.wish.cwd, self.wish.env)
+        frame = self.cluster.frame(shlex.join(words), options, self.settings.cwd, self.settings.env)
         try:
             self.cluster.follower.begin(self.cluster.link)
             answer = self.cluster.link.submit(frame)
@@ -270,7 +271,7 @@ class Pool:
             key = (int(answer["job"]), future.place.number if len(futures) > 1 else 0)
             with self._changed:
                 future.place.key = key
-                self._flying[key] = future
+                self._submitted[key] = future
                 if future.cancelled():
                     self._to_kill.append(str(future.id))
             self.cluster.follower.follow(key, self._teller(future))
@@ -323,7 +324,7 @@ class Pool:
     def _found(self, future: CallFuture[Any]) -> list[bytes] | None:
         place = future.place
         if place.batch:
-            return folder.read(place.batch, place.number, self.wish.ranks)
+            return folder.read(place.batch, place.number, self.settings.ranks)
         try:
             data = folder.from_output(self.cluster.link.peek(str(future.id)))
         except LavaError:
@@ -339,7 +340,7 @@ class Pool:
             return None, CallLost(known.job, known.code, why, known.reason)
         results = [pickling.read_result(data) for data in found]
         error = next((result.error for result in results if result.error is not None), None)
-        return ([result.value for result in results] if self.wish.ranks else results[0].value), error
+        return ([result.value for result in results] if self.settings.ranks else results[0].value), error
 
     def _move(self, future: CallFuture[Any]) -> None:
         """The host of a call does not see the folder: lava carries it."""
@@ -357,9 +358,9 @@ class Pool:
         place = future.place
         place.retries -= 1
         if place.batch:
-            folder.forget(place.batch, place.number, self.wish.ranks)
+            folder.forget(place.batch, place.number, self.settings.ranks)
         with self._changed:
-            self._flying.pop(place.key or (0, 0), None)
+            self._submitted.pop(place.key or (0, 0), None)
             self._waiting.append(future)
             self._changed.notify_all()
 
@@ -367,9 +368,9 @@ class Pool:
         """Forget a call, or the way it went: it may go on in another."""
         place = future.place
         if place.batch:
-            folder.forget(place.batch, place.number, self.wish.ranks)
+            folder.forget(place.batch, place.number, self.settings.ranks)
         with self._changed:
-            self._flying.pop(place.key or (0, 0), None)
+            self._submitted.pop(place.key or (0, 0), None)
             if place.batch:
                 self._left[place.batch] -= 1
                 if not self._left[place.batch]:
@@ -381,9 +382,9 @@ class Pool:
     def _break(self, error: InitializerFailed) -> None:
         with self._changed:
             self.broken = str(error)
-            others = [*self._waiting, *self._handing, *self._flying.values()]
+            others = [*self._waiting, *self._submitting, *self._submitted.values()]
             self._waiting.clear()
-            self._to_kill += [one.id for one in self._flying.values() if one.id is not None]
+            self._to_kill += [one.id for one in self._submitted.values() if one.id is not None]
             self._changed.notify_all()
         for other in others:
             other.end(None, InitializerFailed(self.broken))

@@ -54,7 +54,6 @@ class GroupConfig(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[str, ...] = ()
     admins: tuple[str, ...] = ()
     shares: Shares = ()
-    condensed: bool = False
 
 
 class PartitionConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +157,6 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[UserConfig, ...] = ()
     user_groups: tuple[GroupConfig, ...] = ()
     resources: tuple[ResourceConfig, ...] = ()
-    host_types: tuple[str, ...] = ()
     host_models: tuple[HostModel, ...] = ()
     applications: tuple[ApplicationConfig, ...] = ()
     limits: tuple[Limit, ...] = ()

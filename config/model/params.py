@@ -228,7 +228,6 @@ class SiteParams(Params, frozen=True):
     mbd_refresh_time: int = 5
     job_scheduling_interval: float = 1.0
     max_sbd_fail: int = 3
-    sub_try_interval: int = 60
     pend_reason_update_interval: int = 60
     condense_pending_reasons: bool = False
 

@@ -139,7 +139,6 @@ def read_group(groups: dict[str, GroupConfig], places: dict[str, Place], row: Ro
         members=expand_all(members) if what == "host group" else members,
         admins=fields.get("group_admin", ()),
         shares=fields.get("user_shares", ()),
-        condensed=fields.get("condense", False),
     )
     places[name] = row.place
 

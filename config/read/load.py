@@ -171,7 +171,6 @@ def _assembled(
         users=tuple(users.users.values()),
         user_groups=tuple(users.groups.values()),
         resources=tuple(shared.resources.values()),
-        host_types=shared.types,
         host_models=tuple(shared.models.values()),
         applications=applications,
         limits=tuple(limit for limit, _ in limits), rusage_methods=read_methods(sections["lsb.resources"], problems),

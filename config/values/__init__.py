@@ -1,1 +1,1 @@
-"""One parser for each form of value, and the tables from parameter to parser. May import text and model."""
+"""One parser for each form of value, and the tables from parameter to parser. May import text, model and ``lsfconf.py``."""

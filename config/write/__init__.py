@@ -1,1 +1,1 @@
-"""Configurations that lava writes or shows. May import model and text."""
+"""Configurations that lava writes or shows. May import values and below."""

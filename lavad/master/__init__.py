@@ -1,4 +1,4 @@
 """The active master: everything that serves while this lavad holds the masters' lease.
 
-May import all of lavad but main.
+May import all of lavad but main and office.
 """

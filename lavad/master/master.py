@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOG_PAUSE = 30.0
+"""Seconds: the longest pause before lava-eventlog is started again, and how long its start waits for the query process."""
 READS, READS_EACH = 6, 2
 """Reads of finished jobs at a time, and of them one user's."""
 
@@ -170,7 +171,7 @@ class Master:
         self.held = HeldWatch((cluster.jobs.rows[key] for key in cluster.promised), time.time)
         self._admit()
         self.metrics = self._metrics(cluster) if site.metrics else None
-        self.page: Server | None = None
+        self.metrics_server: Server | None = None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, self.publisher.plan, counters)
         self._listen()
@@ -183,8 +184,8 @@ class Master:
             return "" if certificates is None else certificates.why_not(certificate_of(pem), time.time())
 
         def reloaded() -> None:
-            if self.page is not None:
-                self.page.reload()
+            if self.metrics_server is not None:
+                self.metrics_server.reload()
 
         auth = PeerAuth(certificates is None, why_not)
         self.admission = Admission(auth, self.cluster, self.sessions, self._silence, site.host, time.time)
@@ -276,12 +277,12 @@ class Master:
         if self.metrics is not None:
             from lavad.services.metrics import Server
 
-            self.page = Server(self.metrics, self.site.metrics, self.site.tls_folder)
+            self.metrics_server = Server(self.metrics, self.site.metrics, self.site.tls_folder)
         try:
             await self._serve()
         finally:
-            if self.page is not None:
-                await Workers("page of metrics").run(self.page.close)
+            if self.metrics_server is not None:
+                await Workers("end of the metrics server").run(self.metrics_server.close)
             if self.server is not None:
                 await self.server.close()
             self.audit.flush()

@@ -1,4 +1,5 @@
-"""The processes beside the master: scheduler, query, and the writer of lsb.events. Each applies committed events.
+"""The processes beside the master. Scheduler and query process apply committed events; the writer of lsb.events and the sender of
+traces read the event table.
 
-May import replica, queries, sched, lsb, store and core; nothing imports them but the master, by name.
+May import replica, queries, sched, lsb, store and core. The master starts each by its name (``replica.spawn``).
 """

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import asyncio
 
 HEAD = struct.Struct(">I")
-MAX_FRAME = 1 << 31
 
 
 class Events(msgspec.Struct, tag=True):

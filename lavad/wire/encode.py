@@ -353,10 +353,13 @@ def _release(root: Endpoint, ports: eff.Ports) -> bytes:
 
 
 def _amend(values: Mapping[str, str]) -> pb.Amend:
-    """Yes and no are kept as "1" and "" in the attempt's record, numbers in decimal."""
+    """Yes and no are kept as "1" and "" in the attempt's record, numbers in decimal.
+
+    The record may be of an older lava, and name what agents are not told any more.
+    """
     fields = pb.Amend.DESCRIPTOR.fields_by_name
     read: dict[int, Callable[[str], Any]] = {FieldDescriptor.TYPE_BOOL: bool, FieldDescriptor.TYPE_INT32: int}
-    return pb.Amend(**{name: read.get(fields[name].type, str)(value) for name, value in values.items()})
+    return pb.Amend(**{name: read.get(fields[name].type, str)(value) for name, value in values.items() if name in fields})
 
 
 @lru_cache(maxsize=8)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
+from tests.support.processes import stat
 from tests.support.wait import wait_until
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -78,5 +79,5 @@ def say(text: str) -> None:
 
 
 def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    fields = stat(pid)
     return (int(fields[11]) + int(fields[12])) / TICKS

@@ -9,7 +9,4 @@ from agent.devtools.simgpu.driver import sim_uuid
 from agent.devtools.simgpu.library import SimulatedDriver, install, uninstall
 from agent.devtools.simgpu.models import MODELS
 
-MEMORY_MB = MODELS["H100"].memory_mb
-"""Of the GPUs that a host has unless its environment says otherwise."""
-
-__all__ = ["MEMORY_MB", "MODELS", "SimulatedDriver", "install", "sim_uuid", "uninstall"]
+__all__ = ["MODELS", "SimulatedDriver", "install", "sim_uuid", "uninstall"]

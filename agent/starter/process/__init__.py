@@ -1,1 +1,1 @@
-"""One process of a part: its description, start, signals, accounting. May import system."""
+"""One process of a part: its description, start, signals, accounting. May import system and protocol."""

@@ -1,1 +1,1 @@
-"""What the kernel gives: epoll, control groups, limits, process trees, files. Imports no other room."""
+"""What the kernel gives: epoll, control groups, limits, process trees, files. May import protocol."""

@@ -1,1 +1,1 @@
-"""Frames and streams between agent, starter, shepherds and tasks. May import system."""
+"""Frames and streams between agent, starter, shepherds and tasks. May import system and protocol."""

@@ -122,7 +122,7 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
     task = run.tasks[rank]
     role = spec.roles[task.role]
     code = exit_code(task.status)
-    what = story(spec, run, rank, limit)
+    what = how_ended(spec, run, rank, limit)
     if wants_retry(role.restart, code):
         if retries < spec.policy.backoff:
             return Retry(delay_of(task.number - 1), what)
@@ -182,7 +182,7 @@ def find_action(spec: Spec, role: Role, code: int, completed: bool) -> str:
     return "AbortJob"
 
 
-def story(spec: Spec, run: Attempt, rank: int, limit: TermReason) -> str:
+def how_ended(spec: Spec, run: Attempt, rank: int, limit: TermReason) -> str:
     """One line for the user on how a task ended."""
     task = run.tasks[rank]
     code = os.waitstatus_to_exitcode(task.status)
@@ -213,7 +213,7 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
     if not all(task.state in TASK_OVER for task in asked):
         return None
     rank, task = next((rank, task) for rank, task in enumerate(run.tasks) if task.state is TaskState.FAILED)
-    return Judgement(_end(task, rank, TermReason.NONE, story(spec, run, rank, TermReason.NONE), now))
+    return Judgement(_end(task, rank, TermReason.NONE, how_ended(spec, run, rank, TermReason.NONE), now))
 
 
 def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:

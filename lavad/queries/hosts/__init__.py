@@ -1,1 +1,1 @@
-"""Listings of hosts and reservations: bhosts, lshosts, lsload, brsvs and their kin. May import facts and frame."""
+"""Listings of hosts and reservations: bhosts, lshosts, lsload, brsvs and their kin. May import explain and below."""

@@ -1,1 +1,1 @@
-"""Listings of jobs: bjobs, bhist, bacct and their kin, one command a file. May import facts and frame."""
+"""Listings of jobs: bjobs, bhist, bacct and their kin, one command a file. May import explain and below."""

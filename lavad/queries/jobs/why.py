@@ -51,7 +51,7 @@ def show(request: Request) -> Iterator[Shown]:
 def _told(request: Request, word: str) -> Iterator[Shown]:
     ended = why_ended.find(request, word)
     if ended:
-        yield out(why_ended.story(request, ended))
+        yield out(why_ended.explanation(request, ended))
         return
     key = _read(request, word)
     if not visibility.sees(request, _spec(request, key), detail=True):

@@ -40,7 +40,7 @@ def find(request: Request, word: str) -> list[Job]:
     return [row for row in rows if visibility.sees(request, request.view.spec(row), detail=True)]
 
 
-def story(request: Request, jobs: list[Job]) -> str:
+def explanation(request: Request, jobs: list[Job]) -> str:
     """What is said of it; of several elements, how many ended in which way, and of the first that failed all."""
     if len(jobs) == 1:
         return "".join(_one(request, jobs[0]))

@@ -1,1 +1,1 @@
-"""Listings of queues, users, limits and parameters: bqueues, busers, bparams and their kin. May import facts and frame."""
+"""Listings of queues, users, limits and parameters: bqueues, busers, bparams and their kin. May import explain and below."""

@@ -20,7 +20,7 @@ from agent.launch.checkpointing.holding import SPARE_SHARE
 from lavad.hosts.joblink import credentials
 from proto import agent_pb2 as pb
 from tests.support.checkpoint_programs import write_job, write_programs
-from tests.support.daemons.agent_host import ME, AgentHost, running, start_order
+from tests.support.daemons.agent_host import ME, AgentHost, ask_for_checkpoint, running, start_order
 from tests.support.daemons.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
@@ -78,10 +78,7 @@ class Job:
     def ask(self, kill_after: bool = False) -> pb.Granted:
         """Ask for a checkpoint, and the answer."""
         self.asked += 1
-        request = pb.Signal(number=self.asked, kind="checkpoint", kill_after=kill_after)
-        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=request))
-        wait_until(lambda: len(self.master.of(self.order.uid, "granted")) == self.asked, 20, "the answer")
-        return self.master.of(self.order.uid, "granted")[-1].granted
+        return ask_for_checkpoint(self.master, self.order, self.asked, kill_after)
 
     def generations(self) -> list[str]:
         return sorted(one.name for one in self.folder.iterdir() if one.name.startswith("gen-"))

@@ -10,6 +10,7 @@ import pytest
 from proto import agent_pb2 as pb
 from tests.support.daemons.agent_host import AgentHost, fake_master, run, running
 from tests.support.daemons.fake_master import FakeMaster
+from tests.support.processes import state_of
 from tests.support.wait import wait_until
 
 
@@ -36,11 +37,6 @@ def request(master: FakeMaster, order: pb.Order, number: int, kind: str, sig: in
 def says(host: AgentHost, name: str, words: str) -> None:
     path = host.folder / "work" / name
     wait_until(lambda: path.exists() and words in path.read_text(), 30, lambda: f"{words} in {name}")
-
-
-def state(pid: int) -> str:
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
 
 
 def test_kill_sends_int_then_term_then_kill(master: FakeMaster, host: AgentHost) -> None:
@@ -96,7 +92,7 @@ def test_stop_and_resume(master: FakeMaster, host: AgentHost) -> None:
     pid = master.wait_for(order.uid, "started").started.pid
     for stopped, letters in ((True, "T"), (False, "S")):
         master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, stop=pb.Stop(stopped=stopped)))
-        wait_until(lambda: state(pid) in letters, 30, f"state {letters}")  # noqa: B023
+        wait_until(lambda: state_of(pid) in letters, 30, f"state {letters}")  # noqa: B023
         said = lambda: [r.stopped.stopped for r in master.of(order.uid, "stopped")]  # noqa: E731
         wait_until(lambda: said()[-1:] == [stopped], 30, "stopped")  # noqa: B023
     master.order(pb.Order(key=order.key, attempt=1, uid=order.uid, kill=pb.Kill()))

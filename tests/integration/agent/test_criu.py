@@ -11,7 +11,7 @@ import pytest
 
 from proto import agent_pb2 as pb
 from tests.support import criu
-from tests.support.daemons.agent_host import AgentHost, running, start_order
+from tests.support.daemons.agent_host import AgentHost, ask_for_checkpoint, running, start_order
 from tests.support.daemons.fake_master import FakeMaster
 from tests.support.wait import wait_until
 
@@ -60,10 +60,7 @@ class Job:
 
     def ask(self, kill_after: bool = False) -> pb.Granted:
         self.asked += 1
-        request = pb.Signal(number=self.asked, kind="checkpoint", kill_after=kill_after)
-        self.master.order(pb.Order(key=self.order.key, attempt=self.order.attempt, uid=self.order.uid, signal=request))
-        wait_until(lambda: len(self.master.of(self.order.uid, "granted")) == self.asked, 20, "the answer")
-        return self.master.of(self.order.uid, "granted")[-1].granted
+        return ask_for_checkpoint(self.master, self.order, self.asked, kill_after)
 
     def migrates(self) -> None:
         answer = self.ask(kill_after=True)

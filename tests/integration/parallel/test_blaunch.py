@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import VENV, Cluster
-from tests.support.live.inside import alive, environment_of, pids_in, run_script, said, submit_script
+from tests.support.live.inside import environment_of, pids_in, run_script, said, submit_script
+from tests.support.processes import is_alive, state_of
 from tests.support.wait import wait_until
 
 WRITE_PID = "echo $$ >.pid.$LAVA_HOST.$$; mv .pid.$LAVA_HOST.$$ pid.$LAVA_HOST.$$; "
@@ -144,7 +145,7 @@ while [ ! -e over ]; do sleep 0.05; done
 """
     job, _ = submit_script(cluster, tmp_path, script, ALL)
     (task,) = pids_in(tmp_path, "pid.*", 1)
-    wait_until(lambda: not alive(task), 30, "the task to be gone")
+    wait_until(lambda: not is_alive(task), 30, "the task to be gone")
     (tmp_path / "over").touch()
     cluster.wait_for(job, "DONE")
 
@@ -245,10 +246,10 @@ blaunch 'sh task.sh' & wait
 """
     job, _ = submit_script(cluster, tmp_path, script, ALL, slots=1)
     pids = pids_in(tmp_path, "pid.*", 3) + pids_in(tmp_path, "d.*", 3)
-    assert all(alive(pid) for pid in pids)
+    assert all(is_alive(pid) for pid in pids)
     cluster.run(f"bkill {job}")
     cluster.wait_for(job, "EXIT", timeout=40)
-    wait_until(lambda: not any(alive(pid) for pid in pids), 30, "everything to be gone")
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), 30, "everything to be gone")
 
 
 def test_tasks_end_with_the_job_that_left_them(cluster: Cluster, tmp_path: Path) -> None:
@@ -261,7 +262,7 @@ exit 4
     job, _ = submit_script(cluster, tmp_path, script, ALL)
     (task,) = pids_in(tmp_path, "pid.*", 1)
     cluster.wait_for(job, "EXIT", timeout=40)
-    wait_until(lambda: not alive(task), 30, "the task to be gone")
+    wait_until(lambda: not is_alive(task), 30, "the task to be gone")
 
 
 def test_use_of_tasks_is_the_jobs(cluster: Cluster, tmp_path: Path) -> None:
@@ -299,13 +300,10 @@ def test_a_stopped_job_is_stopped_on_all_hosts(cluster: Cluster, tmp_path: Path)
     job, _ = submit_script(cluster, tmp_path, f"blaunch -n host2 '{WRITE_PID} while [ ! -e over ]; do sleep 0.05; done'")
     (task,) = pids_in(tmp_path, "pid.*", 1)
 
-    def state() -> str:
-        return Path(f"/proc/{task}/stat").read_text().rpartition(")")[2].split()[0]
-
     cluster.run(f"bstop {job}")
-    wait_until(lambda: state() == "T", 20, "the task to be stopped")
+    wait_until(lambda: state_of(task) == "T", 20, "the task to be stopped")
     cluster.run(f"bresume {job}")
-    wait_until(lambda: state() in "SR", 20, "the task to go on")
+    wait_until(lambda: state_of(task) in "SR", 20, "the task to go on")
     (tmp_path / "over").touch()
     cluster.wait_for(job, "DONE")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
-from tests.support.live.inside import alive, pids_in, said, submit_script
+from tests.support.live.inside import pids_in, said, submit_script
+from tests.support.processes import is_alive
 from tests.support.wait import SLOW, wait_until
 
 pytestmark = pytest.mark.cluster(hosts=8, slots=1)
@@ -51,5 +52,5 @@ def test_the_death_of_the_root_ends_the_tree_within_two_seconds(cluster: Cluster
     pids = pids_in(tmp_path, "pid.*", 8)
     root = int((tmp_path / "root").read_text())
     os.kill(root, signal.SIGKILL)
-    wait_until(lambda: not any(alive(pid) for pid in pids), 2 * max(SLOW, 1.0), "the tree to be gone")
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), 2 * max(SLOW, 1.0), "the tree to be gone")
     cluster.wait_for(job, "EXIT", timeout=40)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
+from tests.support.processes import state_of
 from tests.support.wait import wait_until
 
 QUEUES = """
@@ -40,7 +41,7 @@ pytestmark = pytest.mark.cluster(added={"lsb.queues": QUEUES})
 
 
 def stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return state_of(pid) == "T"
 
 
 def test_a_victim_stops_and_goes_on(cluster: Cluster, tmp_path: Path) -> None:

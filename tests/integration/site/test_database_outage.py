@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
-from tests.support.live.inside import alive
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.cluster(slots=4, options=("--database", "postgres"), reached_by_all=True)
@@ -28,7 +28,7 @@ def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, 
     wait_until((tmp_path / "began").exists, 30, cluster.logs)
     server = postmaster(cluster)
     os.kill(server, signal.SIGINT)
-    wait_until(lambda: not alive(server), 30, "PostgreSQL to be gone")
+    wait_until(lambda: not is_alive(server), 30, "PostgreSQL to be gone")
     with (tmp_path / "said").open("w") as said:
         words = ["bsub", "-o", "/dev/null", "echo once >> late"]
         asked = subprocess.Popen(words, cwd=tmp_path, env=cluster.environ, stderr=said)

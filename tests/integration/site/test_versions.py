@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.mixed import MixedSite, older_tree
-from tests.support.live.work import Work, is_alive
+from tests.support.live.work import Work
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 COUNT = 50

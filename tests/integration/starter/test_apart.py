@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.starter.system import cgroup
-from tests.support.daemons.starters import Rig, alive
+from tests.support.daemons.starters import Rig
+from tests.support.processes import is_alive, parent_of
 from tests.support.wait import wait_until
 
 pytestmark = [
@@ -79,7 +80,7 @@ def test_a_job_reads_nothing_of_another_users_processes_and_stops_none(open_rig:
     rig = open_rig
     rig.order(rig.part("a", "exec sleep 100", user=A, env={"SECRET": "word"}, stdout=None))
     task = rig.pid_of("a")
-    shepherd = int(Path(f"/proc/{task}/stat").read_text().split()[3])
+    shepherd = parent_of(task)
     look = """
 import ctypes, sys
 for pid in map(int, sys.argv[1:]):
@@ -96,7 +97,7 @@ print("looked")
 """
     rig.run("b", [*PYTHON, look, str(task), str(shepherd), str(rig.pid)], user=B)
     assert rig.text("b") == "looked\n"
-    assert alive(task)
+    assert is_alive(task)
     # nor of its own shepherd, whose sockets and memory are the starter's business
     rig.order(rig.part("self", [*PYTHON, look.replace("libc.kill(pid, 9)", "-1"), str(shepherd)], user=A))
     rig.gone("self")
@@ -192,7 +193,7 @@ def test_a_fork_bomb_is_stopped_by_its_jobs_limit_of_processes(open_rig: Rig) ->
     assert rig.run("beside", "for i in 1 2 3; do /bin/echo $i; done", user=A)["status"] == 0
     rig.send({"do": "kill", "uids": ["bomb"]})
     rig.gone("bomb", 30)
-    assert alive(other)
+    assert is_alive(other)
     assert (group / "pids.current").read_text() == "1\n"
     # the next part of the shepherd has its own limit
     rig.run("next", "cat /proc/self/cgroup", user=A, cgroup={"pids": 50})

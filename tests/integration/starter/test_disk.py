@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemons.starters import Rig, alive, children
+from tests.support.daemons.starters import Rig, children
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
@@ -79,7 +80,7 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_ends_for_later(full: Rig
     ballast = fill(rig.folder / "spool-hostA")
     rig.order(*[rig.part(f"new{n}" + "x" * 4000, "exit 1") for n in range(8)])
     rig.report("new7" + "x" * 4000, "refused")
-    assert alive(task)
+    assert is_alive(task)
     go.touch()
     assert rig.end("old")["status"] == 7 << 8
     rig.gone("old")
@@ -119,12 +120,12 @@ def test_a_disk_that_fails_ends_no_part(failing: Rig) -> None:
         wait_until(lambda: not os.path.exists(f"/proc/{idle}"), 20, "the starter to reap it")  # noqa: B023
     os.kill(next(one for one in rig.shepherds() if lost in children(one)), signal.SIGKILL)
     assert "signal 9" in rig.report("lost", "lost")["reason"]
-    assert not alive(lost)
+    assert not is_alive(lost)
     rig.send({"do": "forget", "uids": ["lost"]})
     rig.send({"do": "kill", "uids": ["stays"]})
     assert rig.end("stays")["status"] == signal.SIGKILL
     assert set(rig.known()) == {"stays"}
-    assert not alive(stays)
+    assert not is_alive(stays)
 
 
 def test_a_part_is_not_lost_because_a_starter_without_files_cannot_look(rig: Rig) -> None:
@@ -143,5 +144,5 @@ def test_a_part_is_not_lost_because_a_starter_without_files_cannot_look(rig: Rig
     assert not [report for report in rig.reports["a"] if report["is"] == "lost"]
     resource.prlimit(rig.pid, resource.RLIMIT_NOFILE, (soft, hard))
     rig.report("a", "lost")
-    assert not any(map(alive, [tasks[0], *below]))
-    assert alive(tasks[1])
+    assert not any(map(is_alive, [tasks[0], *below]))
+    assert is_alive(tasks[1])

@@ -14,7 +14,8 @@ import pytest
 
 from agent.starter.system import proctree
 from agent.starter.wire.frames import pack
-from tests.support.daemons.starters import ENTRY, Rig, alive, boottime, children
+from tests.support.daemons.starters import ENTRY, Rig, boottime, children
+from tests.support.processes import is_alive, parent_of
 from tests.support.wait import wait_until
 
 # Double fork, setsid, a cleared environment, closed files, ignored signals: what a daemon does, and more.
@@ -48,7 +49,7 @@ def test_an_escaped_daemon_is_killed_with_its_part(rig: Rig) -> None:
     pid = escaped(rig, "esc", "sleep 100")
     rig.send({"do": "kill", "uids": ["esc"]})
     rig.gone("esc")
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
 def test_what_is_left_after_the_end_gets_its_grace_and_dies(rig: Rig) -> None:
@@ -58,7 +59,7 @@ def test_what_is_left_after_the_end_gets_its_grace_and_dies(rig: Rig) -> None:
     rig.order(rig.part("left", f"{sys.executable} -I -S escape.py {mark}; {wait}", grace=0.3))
     assert rig.end("left")["status"] == 0
     rig.gone("left")
-    assert not alive(int(mark.read_text()))
+    assert not is_alive(int(mark.read_text()))
 
 
 def test_a_killed_shepherd_costs_its_own_part_only(rig: Rig) -> None:
@@ -68,9 +69,9 @@ def test_a_killed_shepherd_costs_its_own_part_only(rig: Rig) -> None:
     shepherd = next(s for s in rig.shepherds() if task in children(s))
     os.kill(shepherd, signal.SIGKILL)
     assert "signal 9" in rig.report("esc", "lost")["reason"]
-    assert not alive(pid)
-    assert not alive(task)
-    assert alive(other)
+    assert not is_alive(pid)
+    assert not is_alive(task)
+    assert is_alive(other)
     status = rig.known()
     assert (status["esc"]["state"], status["other"]["state"]) == ("lost", "running")
     rig.send({"do": "forget", "uids": ["esc"]})
@@ -105,8 +106,8 @@ def test_a_stopped_shepherd_cannot_keep_its_part_from_a_kill(rig: Rig) -> None:
     os.kill(next(s for s in rig.shepherds() if task in children(s)), signal.SIGSTOP)
     rig.send({"do": "kill", "uids": ["esc"]})
     rig.report("esc", "lost")
-    assert not alive(pid)
-    assert not alive(task)
+    assert not is_alive(pid)
+    assert not is_alive(task)
 
 
 def test_nothing_runs_on_when_the_starter_is_killed_and_the_next_one_knows(rig: Rig) -> None:
@@ -118,7 +119,7 @@ def test_nothing_runs_on_when_the_starter_is_killed_and_the_next_one_knows(rig: 
     shepherds = rig.shepherds()
     rig.known()
     rig.kill()
-    wait_until(lambda: not any(map(alive, [pid, task, *shepherds])), 30, "all to be gone")
+    wait_until(lambda: not any(map(is_alive, [pid, task, *shepherds])), 30, "all to be gone")
     rig.start()
     parts = {p["uid"]: p for p in rig.hello["parts"]}
     assert set(parts) == {"done", "esc"}
@@ -141,9 +142,9 @@ def test_starter_and_shepherds_killed_at_once_leave_nothing_to_the_next_starter(
     os.kill(shepherd, signal.SIGSTOP)
     tasks = children(shepherd)
     rig.kill()
-    assert all(map(alive, tasks))
+    assert all(map(is_alive, tasks))
     rig.start()
-    assert not any(map(alive, [shepherd, *tasks]))
+    assert not any(map(is_alive, [shepherd, *tasks]))
     assert rig.hello["parts"][0]["state"] == "lost"
 
 
@@ -158,9 +159,9 @@ def test_a_daemon_does_not_escape_when_starter_and_shepherd_are_killed(rig: Rig)
     for shepherd in shepherds:
         os.kill(shepherd, signal.SIGKILL)
     rig.kill()
-    assert alive(pid)
+    assert is_alive(pid)
     rig.start()
-    wait_until(lambda: not alive(pid), 30, "the daemon to be gone")
+    wait_until(lambda: not is_alive(pid), 30, "the daemon to be gone")
     assert rig.known()["esc"]["state"] == "lost"
     paths = [Path(line) for line in group.read_text().splitlines()]
     assert all(path.exists() for path in paths)
@@ -202,9 +203,8 @@ def test_shared_memory_of_a_killed_job_goes_and_that_of_others_stays(rig: Rig) -
 def test_an_end_on_disk_survives_a_shepherd_that_could_not_tell_it(rig: Rig) -> None:
     go = rig.folder / "go"
     rig.order(rig.part("mute", f"while ! test -e {go}; do sleep 0.02; done; exit 3"))
-    task = rig.pid_of("mute")
+    shepherd = parent_of(rig.pid_of("mute"))
     os.kill(rig.pid, signal.SIGSTOP)
-    shepherd = int(Path(f"/proc/{task}/stat").read_text().split()[3])
     go.touch()
     ends = rig.folder / "spool-hostA" / "ends"
     wait_until(lambda: any(b"mute" in p.read_bytes() for p in ends.iterdir()), 30, "the end on disk")
@@ -229,8 +229,8 @@ def test_the_lease_ends_a_part_while_agent_and_starter_are_frozen(rig: Rig) -> N
     rig.order(rig.part("leased", "sleep 100", deadline=boottime() + 1.5), rig.part("free", "sleep 100"))
     task, free = rig.pid_of("leased"), rig.pid_of("free")
     os.kill(rig.pid, signal.SIGSTOP)
-    wait_until(lambda: not alive(task), 30, "the lease to end it")
-    assert alive(free)
+    wait_until(lambda: not is_alive(task), 30, "the lease to end it")
+    assert is_alive(free)
     os.kill(rig.pid, signal.SIGCONT)
     end = rig.end("leased")
     assert end["lease"] is True
@@ -245,19 +245,19 @@ def test_a_renewed_lease_goes_on_and_an_old_one_of_a_stopped_shepherd_ends(rig: 
     rig.send({"do": "renew", "deadline": begin + 3.0, "uids": None})
     assert rig.end("r")["lease"] is True
     assert boottime() >= begin + 3.0
-    assert not alive(r)
+    assert not is_alive(r)
     rig.order(rig.part("t", "sleep 100", deadline=boottime() + 0.5, two_phase=True))
     assert rig.end("t")["lease"] is True
     rig.end("s")
-    assert not alive(s)
+    assert not is_alive(s)
 
 
 def test_a_stopped_shepherd_cannot_outlive_its_lease(rig: Rig) -> None:
     rig.order(rig.part("st", "sleep 100", deadline=boottime() + 0.5))
     task = rig.pid_of("st")
-    os.kill(int(Path(f"/proc/{task}/stat").read_text().split()[3]), signal.SIGSTOP)
+    os.kill(parent_of(task), signal.SIGSTOP)
     assert rig.report("st", "lost")["reason"].endswith("was killed by signal 9, as the lease had passed")
-    assert not alive(task)
+    assert not is_alive(task)
 
 
 def test_an_agent_comes_back_to_what_happened_meanwhile(rig: Rig) -> None:
@@ -359,7 +359,7 @@ def test_a_terminated_starter_ends_its_parts_first(rig: Rig) -> None:
     pid = escaped(rig, "esc", "sleep 100")
     shepherds = rig.shepherds()
     assert rig.stop() == 0
-    assert not any(map(alive, [pid, *shepherds]))
+    assert not any(map(is_alive, [pid, *shepherds]))
     assert not os.path.exists(rig.socket_path)
 
 

@@ -20,8 +20,8 @@ import pytest
 
 from agent.starter.part import native_parts
 from agent.starter.system import cgroup
-from tests.support.daemons.shepherds import state_of
-from tests.support.daemons.starters import ENTRY, NOBODY, Rig, alive, children
+from tests.support.daemons.starters import ENTRY, NOBODY, Rig, children
+from tests.support.processes import is_alive, state_of
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -115,7 +115,7 @@ def test_one_without_python_becomes_python_where_it_is_needed(rig: Rig) -> None:
     rig.send({"do": "signal", "uids": ["a"], "sig": signal.SIGUSR1, "scope": "catching", "within": 10.0})
     assert rig.end("a")["status"] == 5 << 8
     rig.gone("a")
-    assert not any(map(alive, left))
+    assert not any(map(is_alive, left))
     assert _has_python(pid)
     assert facts(pid) == before
     assert rig.shepherds() == [pid]
@@ -260,7 +260,7 @@ def test_where_python_is_lost_its_part_ends_with_the_starter(linked: Rig, releas
     one.send({"do": "signal", "uids": ["a"], "sig": signal.SIGUSR1, "scope": "catching", "within": 10.0})
     wait_until(lambda: "cannot start" in one.log(), 20, "it to say so")
     one.kill()
-    wait_until(lambda: not any(map(alive, pids)), 20, "their end")
+    wait_until(lambda: not any(map(is_alive, pids)), 20, "their end")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: its processes are without limit")
@@ -291,7 +291,7 @@ def test_one_without_python_ends_its_part_with_the_starter(rig: Rig) -> None:
     wait_until(lambda: len(children(task)) == 2, 20, "what the task starts")
     pids = [pid, task, *children(task)]
     rig.kill()
-    wait_until(lambda: not any(map(alive, pids)), 20, "its end")
+    wait_until(lambda: not any(map(is_alive, pids)), 20, "its end")
     assert "failed" not in rig.log()
     rig.start()
     assert rig.known()["a"]["state"] == "lost"
@@ -334,7 +334,7 @@ def test_one_that_does_not_answer_is_ended_and_its_parts_run(rig: Rig) -> None:
     os.kill(forker, signal.SIGSTOP)
     assert rig.run("a", "echo here")["status"] == 0
     assert rig.text("a") == "here\n"
-    wait_until(lambda: not alive(forker), 20, "its end")
+    wait_until(lambda: not is_alive(forker), 20, "its end")
 
 
 MANY = """
@@ -365,4 +365,4 @@ def test_very_many_are_forked_at_once(rig: Rig) -> None:
 def test_it_ends_with_a_starter_that_is_killed(rig: Rig) -> None:
     forkers = rig.forkers()
     rig.kill()
-    wait_until(lambda: not any(map(alive, forkers)), 20, "their end")
+    wait_until(lambda: not any(map(is_alive, forkers)), 20, "their end")

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.support.daemons.gangs import certificate, order_gang, pmi, python, ranks
-from tests.support.daemons.starters import NOBODY, SHELL_PATH, Rig, alive
+from tests.support.daemons.starters import NOBODY, SHELL_PATH, Rig
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 VENV_PYTHON = Path(sys.executable)
@@ -155,7 +156,7 @@ def test_a_lost_host_ends_the_gang(two: tuple[Rig, Rig]) -> None:
     end = a.end("r")
     assert "link to hostB lost" in end["first"]["reason"]
     assert end["status"] == 255 << 8
-    wait_until(lambda: not any(alive(t["pid"]) for t in started), 30, "all ranks to be gone")
+    wait_until(lambda: not any(is_alive(t["pid"]) for t in started), 30, "all ranks to be gone")
     b.start()
 
 

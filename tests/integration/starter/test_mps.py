@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.daemons.starters import SHELL_PATH, Rig, alive
+from tests.support.daemons.starters import SHELL_PATH, Rig
+from tests.support.processes import is_alive, parent_of
 from tests.support.wait import wait_until
 
 STAND_IN = """#!/bin/sh
@@ -66,7 +66,7 @@ def test_a_daemon_is_there_before_the_tasks_and_quits_after_them(rig: Rig, part:
     rig.gone("a")
     pid, first, second = rig.text("a").split()
     assert (first, second) == ("GPU-0,GPU-1", "GPU-2")
-    assert not alive(int(pid))
+    assert not is_alive(int(pid))
     assert (rig.folder / "heard").read_text() == "quit\nquit\n"
     assert not [path for path in rig.folder.iterdir() if path.name in ("m0", "m1")]
 
@@ -81,11 +81,11 @@ def test_a_daemon_ends_with_its_part_whatever_ends_that(rig: Rig, part: Part, wh
         rig.gone("a")
         assert not (rig.folder / "m0").exists()
     elif who == "shepherd":
-        os.kill(int(Path(f"/proc/{task}/stat").read_text().split()[3]), signal.SIGKILL)
+        os.kill(parent_of(task), signal.SIGKILL)
         rig.report("a", "lost")
     else:
         rig.kill()
-    wait_until(lambda: not alive(daemon) and not alive(task), 20, "the daemon's end")
+    wait_until(lambda: not is_alive(daemon) and not is_alive(task), 20, "the daemon's end")
     if who == "starter":
         rig.disconnect()
         rig.start()

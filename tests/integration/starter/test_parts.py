@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.support.daemons.starters import Rig, alive
+from tests.support.daemons.starters import Rig
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 
@@ -35,7 +36,7 @@ def test_a_quick_part_has_one_report_and_a_slow_one_tells_its_start(rig: Rig) ->
     assert len(rig.reports["quick"]) <= 2
     rig.order(rig.part("slow", "sleep 100"))
     started = rig.report("slow", "started")
-    assert alive(started["tasks"][0]["pid"])
+    assert is_alive(started["tasks"][0]["pid"])
     assert started["tasks"][0]["starttime"] > 0
     status = rig.known()["slow"]
     assert (status["state"], status["pid"]) == ("running", started["tasks"][0]["pid"])
@@ -43,7 +44,7 @@ def test_a_quick_part_has_one_report_and_a_slow_one_tells_its_start(rig: Rig) ->
     rig.send({"do": "kill", "uids": ["slow"]})
     assert exit_code(rig.end("slow")["status"]) == -9
     rig.gone("slow")
-    assert not alive(started["tasks"][0]["pid"])
+    assert not is_alive(started["tasks"][0]["pid"])
 
 
 def test_environment_is_what_was_given_and_the_attempt(rig: Rig) -> None:
@@ -177,7 +178,7 @@ def test_kill_while_the_before_command_runs(rig: Rig) -> None:
     rig.send({"do": "kill", "uids": ["prekill"]})
     assert rig.end("prekill")["status"] == 9
     rig.gone("prekill")
-    assert not alive(int((rig.folder / "prepid").read_text()))
+    assert not is_alive(int((rig.folder / "prepid").read_text()))
     assert not (rig.folder / "ran").exists()
 
 

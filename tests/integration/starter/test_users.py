@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemons.starters import ENTRY, NOBODY, Rig, alive
+from tests.support.daemons.starters import ENTRY, NOBODY, Rig
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -99,7 +100,7 @@ def users_processes(uid: int) -> list[int]:
     found = []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
-            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid and alive(int(name)):
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == uid and is_alive(int(name)):
                 found.append(int(name))
     return found
 
@@ -118,7 +119,7 @@ def test_a_process_that_became_another_user_is_ended_too(open_rig: Rig) -> None:
         pytest.skip("set-user-id programs are not honoured on this file system")
     rig.send({"do": "kill", "uids": ["setuid"]})
     rig.gone("setuid")
-    assert not alive(pid)
+    assert not is_alive(pid)
 
 
 def test_root_of_a_name_space_that_has_no_other_user_runs_its_own(tmp_path: Path) -> None:

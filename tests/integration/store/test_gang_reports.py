@@ -20,33 +20,20 @@ from lavad.engine import Engine
 from lavad.rpc import gang_reports, report_stream
 from lavad.rpc.gang_reports import GangReports
 from lavad.rpc.report_stream import ReportStream, SetAside
-from lavad.store.lease import Lease
 from lavad.store.writer import Store
-from tests.support.stores.stores import commit, store, store_url  # noqa: F401
+from tests.support.stores.stored_world import StoredWorld
+from tests.support.stores.stores import store, store_url  # noqa: F401
 from tests.support.worlds.office import Watched
 from tests.support.worlds.reports import report_of
-from tests.support.worlds.world import World
 
 HOSTS = [f"h{number:02d}" for number in range(80)]
-
-
-class Kept(World):
-    """A world whose events are committed."""
-
-    def __init__(self, kept: Store) -> None:
-        self.store = kept
-        assert Lease(kept.engine).acquire("me", 1000.0) == 1
-        super().__init__()
-
-    def apply(self, *events: ev.Event) -> None:
-        commit(self.store, self.cluster, events)
 
 
 class Bench:
     """A job on all hosts, a stream of each, and an engine over a real store."""
 
     def __init__(self, kept: Store) -> None:
-        self.world = Kept(kept)
+        self.world = StoredWorld(kept)
         self.world.hosts(*HOSTS, slots=1)
         self.key = self.world.submit(slots=len(HOSTS))
         self.world.step()

@@ -28,34 +28,21 @@ from lavad.rpc.report_stream import ReportStream, SetAside
 from lavad.services import plans
 from lavad.services.plans import Acceptance
 from lavad.store.errors import StoreFull
-from lavad.store.lease import Lease
 from lavad.store.load import load
 from lavad.store.writer import Store
-from tests.support.stores.stores import commit, store, store_url  # noqa: F401
+from tests.support.stores.stored_world import StoredWorld
+from tests.support.stores.stores import store, store_url  # noqa: F401
 from tests.support.worlds.office import Watched
 from tests.support.worlds.reports import report_of
-from tests.support.worlds.world import World
 
 UNWRITABLE = "\udcff"
-
-
-class Kept(World):
-    """A world whose events are committed."""
-
-    def __init__(self, kept: Store) -> None:
-        self.store = kept
-        assert Lease(kept.engine).acquire("me", 1000.0) == 1
-        super().__init__()
-
-    def apply(self, *events: ev.Event) -> None:
-        commit(self.store, self.cluster, events)
 
 
 class Bench:
     """Jobs on a host, and an engine over a real store."""
 
     def __init__(self, kept: Store, jobs: int) -> None:
-        self.world = Kept(kept)
+        self.world = StoredWorld(kept)
         self.world.hosts("h", slots=jobs)
         self.keys = [self.world.submit() for _ in range(jobs)]
         self.store = Watched(kept)

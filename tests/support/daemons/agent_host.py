@@ -118,6 +118,14 @@ def running(host: AgentHost, heard: Callable[[], object]) -> Iterator[AgentHost]
         host.stop()
 
 
+def ask_for_checkpoint(master: FakeMaster, order: pb.Order, number: int, kill_after: bool = False) -> pb.Granted:
+    """The answer to the request with this number, the first one's being 1."""
+    request = pb.Signal(number=number, kind="checkpoint", kill_after=kill_after)
+    master.order(pb.Order(key=order.key, attempt=order.attempt, uid=order.uid, signal=request))
+    wait_until(lambda: len(master.of(order.uid, "granted")) == number, 20, "the answer")
+    return master.of(order.uid, "granted")[-1].granted
+
+
 KEYS = itertools.count(100)
 
 

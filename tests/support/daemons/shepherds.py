@@ -12,6 +12,7 @@ from typing import Any
 
 from agent.starter.process import ends
 from agent.starter.wire.frames import FrameReader, pack, parsed
+from tests.support.processes import stat
 from tests.support.wait import SLOW
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -70,14 +71,9 @@ def are_below(pid: int, names: list[str]) -> bool:
         return False
 
 
-def state_of(pid: int) -> str:
-    """Its letter in ps."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def start_time(pid: int) -> int:
     """In clock ticks since boot."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return int(stat(pid)[19])
 
 
 class Shepherd:

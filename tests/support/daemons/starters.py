@@ -17,6 +17,7 @@ import pytest
 
 from agent.starter.wire.frames import FrameReader, pack
 from tests.support.daemons.unit_groups import inside, keeps, make_unit_group, remove_unit_group
+from tests.support.processes import is_alive
 from tests.support.wait import SLOW, wait_until
 
 ENTRY = Path(__file__).resolve().parents[3] / "agent" / "starter" / "__main__.py"
@@ -25,18 +26,10 @@ ME = {"name": "me", "uid": os.getuid(), "gid": os.getgid(), "groups": sorted({os
 SHELL_PATH = "/usr/bin:/bin"
 
 
-def alive(pid: int) -> bool:
-    """The process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (OSError, IndexError):
-        return False
-
-
 def children(pid: int) -> list[int]:
     """Its children, zombies left out."""
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [c for c in map(int, text.split()) if alive(c)]
+    return [c for c in map(int, text.split()) if is_alive(c)]
 
 
 def is_shepherd(pid: int) -> bool:

@@ -14,6 +14,7 @@ from typing import Self
 
 from cli.local.daemons import begun, children, find_pid
 from cli.local.folder import Folder
+from tests.support.processes import is_alive
 from tests.support.wait import SLOW, wait_until
 
 ENDED = ("DONE", "EXIT")
@@ -135,7 +136,7 @@ class Cluster:
         assert pid, f"{name} is not running"
         os.kill(pid, sign)
         if sign == signal.SIGKILL:
-            wait_until(lambda: not _is_alive(pid), 30, f"{name} to be gone")
+            wait_until(lambda: not is_alive(pid), 30, f"{name} to be gone")
 
     def kill_host(self, host: str) -> None:
         """The loss of a whole host: agent and starter, which could tell of it, and then everything they started."""
@@ -157,10 +158,3 @@ class Cluster:
             lines = path.read_text(errors="replace").splitlines()[-15:]
             parts.append(f"--- {path.name}\n" + "\n".join(lines))
         return "\n".join(parts)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -45,14 +45,6 @@ def run_script(
     return int(code) if code.isdigit() else 0, said(output)
 
 
-def alive(pid: int) -> bool:
-    """The process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (OSError, IndexError):
-        return False
-
-
 def pids_in(folder: Path, pattern: str, count: int) -> list[int]:
     """The process ids that the job's tasks wrote into files, when there are so many."""
 

@@ -20,7 +20,7 @@ import pytest
 from cli.local.certs import make
 from cli.local.daemons import begun, children
 from cli.local.folder import commands_folder
-from tests.support.live.work import is_alive
+from tests.support.processes import is_alive
 from tests.support.wait import SLOW, wait_until
 
 OLDER = "54218a511a7c6d4e4b2aed5a95e06c351c3db4b7"

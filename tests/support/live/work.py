@@ -40,11 +40,3 @@ class Work:
     def began(self, name: str, times: int = 1) -> list[int]:
         """Wait until it has begun so often."""
         return wait_until(lambda: self.pids(name) if len(self.pids(name)) == times else [], 30, f"{name} to begin {times} times")
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -162,6 +162,14 @@ class World:
         state = JobState.EXIT if status else JobState.DONE
         self.apply(ev.JobFinished(at=self.now, key=key, state=state, end=End(status=status, at=self.now)))
 
+    def leave(self, key: int) -> None:
+        """Nothing of a job that is to wait again is left on its hosts: it waits."""
+        run = self.cluster.jobs.rows[key].run
+        assert run is not None
+        for part in run.parts:
+            self.apply(ev.PartGone(at=self.now, key=key, attempt=run.number, host=part.host))
+        self.apply(ev.JobRequeued(at=self.now, key=key))
+
     def later(self, seconds: float) -> None:
         """Time passes, and what is reserved for a part of a job's life decays."""
         self.now += seconds

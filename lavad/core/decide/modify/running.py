@@ -28,7 +28,7 @@ from lavad.core.rules.run_settings import mail_to, text_settings
 from proto.options import ALWAYS, BY_NAME, IF_ALLOWED, NO, find_reset
 
 RUNNING = "Job parameters cannot be changed now; non-repetitive job is running"
-_TOLD = ("output", "output_overwrite", "error", "error_overwrite", "mail_user", "notify_end", "report_mail")
+_TOLD = ("output", "output_overwrite", "error", "error_overwrite", "notify_end", "report_mail")
 
 
 def why_not_running(cluster: Cluster, ask: Modify) -> str:

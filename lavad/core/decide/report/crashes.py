@@ -57,7 +57,7 @@ def after_crash(cluster: Cluster, job: Job, run: Attempt, now: float, end: End |
     )
 
 
-def story(job: Job, run: Attempt) -> str:
+def why_given_up(job: Job, run: Attempt) -> str:
     """What a job that died too often ends with; "" for others."""
     known = job.checkpoints
     if known is None or run.checkpoint < 0 or not (crash := crash_of(run)):

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.report.crashes import after_crash, story
+from lavad.core.decide.report.crashes import after_crash, why_given_up
 from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import UNSENDABLE
@@ -239,7 +239,7 @@ def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule)
     reason, why = _cause(verdict, killed, run, end)
     state = _state_of(verdict, reason, rule)
     if not why and killed is None:
-        why = verdict.note if state is JobState.DONE else story(job, run)
+        why = verdict.note if state is JobState.DONE else why_given_up(job, run)
     status = verdict.status if not verdict.lost else 255 << 8
     return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
 

@@ -28,7 +28,6 @@ __all__ = [
     "RusageItem",
     "Span",
     "combine",
-    "default_type",
     "in_mb",
     "merge",
     "names_in",
@@ -341,15 +340,6 @@ def names_in(expr: Expr | None) -> tuple[str, ...]:
     if expr[0] in ("==", "!=") and expr[1][0] == "name" and expr[2][0] == "name":
         parts = expr[1:2]
     return tuple(dict.fromkeys(name for part in parts for name in names_in(part)))
-
-
-def default_type(req: ResReq, labels: Container[str]) -> str:
-    """The host type that is implied where a select has no `type==`: "" where it has one, `any` where it names a string or one of
-    the cluster's boolean and string resources (`labels`), else `local`."""
-    names = names_in(req.select)
-    if "type" in names:
-        return ""
-    return "any" if any(name in _TEXTS or name in labels for name in names) else "local"
 
 
 def unknown_names(req: ResReq, known: Container[str]) -> list[str]:

@@ -225,7 +225,7 @@ def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> 
     assert limits.rules_of(pb.JobText(), one, site()).sequential
 
 
-def story(**fields: object) -> report.Story:
+def summary(**fields: object) -> report.Summary:
     given: dict[str, object] = {
         "key": 108,
         "name": "fails",
@@ -243,7 +243,7 @@ def story(**fields: object) -> report.Story:
         "why": "",
         "use": report.Use(cpu=0.01, max_mem=6 * 1024, processes=1),
     }
-    return report.Story(**(given | fields))  # type: ignore[arg-type]
+    return report.Summary(**(given | fields))  # type: ignore[arg-type]
 
 
 TEXT = pb.JobText(command="exit 3", user="alice", from_host="ol1", cluster="C", queue="normal", submitted=1e9 - 2)
@@ -254,7 +254,7 @@ def test_the_report_has_a_section_for_gpus() -> None:
     idle = pb.GpuUse(uuid="GPU-a", index=0, held=90, known=90, idle=90, energy=-1)
     dark = pb.GpuUse(uuid="GPU-c", index=-1, held=90, energy=-1)
     use = report.Use(cpu=0.01, gpus=(busy, idle, dark))
-    text = report.report(TEXT, story(use=use), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)[0]
+    text = report.report(TEXT, summary(use=use), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)[0]
     lines = text[text.index("GPU usage summary") :].splitlines()
     assert lines[:7] == [
         "GPU usage summary:",
@@ -265,14 +265,14 @@ def test_the_report_has_a_section_for_gpus() -> None:
         "",
         "    3 GPUs asked, 1 idle 100 % of the time: ask for fewer.",
     ]
-    apart = report.report(TEXT, story(use=use, hosts=(("ol2", 1), ("ol3", 1))), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
+    apart = report.report(TEXT, summary(use=use, hosts=(("ol2", 1), ("ol3", 1))), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
     assert "GPU usage summary on host <ol2>:" in apart
 
 
 def test_the_report_of_a_longer_job_says_what_it_used_of_what_it_asked_for() -> None:
     text = pb.JobText(user="alice", cluster="C", queue="normal", limits=pb.Limits(run=7200))
     used = {"use": report.Use(cpu=660.0, max_mem=1 << 20), "requested_mem": 8192.0, "status": 0}
-    told = story(hosts=(("ol2", 4), ("ol3", 4)), ended=1e9 + 600, **used)
+    told = summary(hosts=(("ol2", 4), ("ol3", 4)), ended=1e9 + 600, **used)
     before = report.report(text, told, outputs.OutputPaths("out", "", "/kept"), 1e9 + 600)[0]
     assert before[before.index("Used of what was") :].splitlines()[:7] == [
         "Used of what was asked for:",
@@ -283,11 +283,11 @@ def test_the_report_of_a_longer_job_says_what_it_used_of_what_it_asked_for() -> 
         "",
         "    It used 1.1 of its 8 slots: ask for -n 2, or let the program use them.",
     ]
-    assert "asked for" not in report.report(text, story(**used), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
+    assert "asked for" not in report.report(text, summary(**used), outputs.OutputPaths("out", "", "/kept"), 1e9)[0]
 
 
 def test_the_report_is_lsfs() -> None:
-    before, after = report.report(TEXT, story(), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)
+    before, after = report.report(TEXT, summary(), outputs.OutputPaths("out", "", "/kept"), 1e9 + 6)
     when = [report.date(1e9 + n) for n in (-2, 0, 5, 6)]
     assert after == ""
     assert (
@@ -334,11 +334,11 @@ The output (if any) follows:
 
 def test_the_report_names_what_ended_the_job() -> None:
     where = outputs.OutputPaths("out", "err", "")
-    before, after = report.report(TEXT, story(status=9, reason="TERM_OWNER", why="rank 3: it died"), where, 1e9)
+    before, after = report.report(TEXT, summary(status=9, reason="TERM_OWNER", why="rank 3: it died"), where, 1e9)
     assert before == ""
     assert "TERM_OWNER: job killed by owner.\nRank 3: it died.\nExited with signal termination: Killed.\n" in after
     assert after.endswith("\n\nPS:\n\nRead file <err> for stderr output of this job.\n\n")
-    _, after = report.report(TEXT, story(status=0, hosts=(("a", 2), ("b", 1))), where, 1e9)
+    _, after = report.report(TEXT, summary(status=0, hosts=(("a", 2), ("b", 1))), where, 1e9)
     where_it_ran = f"<2*a>, in queue <normal>, as user <alice> in cluster <C> at {report.date(1e9)}\n{' ' * 28}<1*b>\n"
     assert where_it_ran in after
     assert "<fails> in cluster <C> Done" in after
@@ -346,7 +346,7 @@ def test_the_report_names_what_ended_the_job() -> None:
 
 def test_the_report_of_a_job_that_ended_well_has_its_note() -> None:
     where = outputs.OutputPaths("out", "err", "")
-    _, after = report.report(TEXT, story(status=0, note="none of the 4 ranks joined"), where, 1e9)
+    _, after = report.report(TEXT, summary(status=0, note="none of the 4 ranks joined"), where, 1e9)
     assert "\n\nSuccessfully completed.\nNone of the 4 ranks joined.\n\nResource usage" in after
     assert "<fails> in cluster <C> Done" in after
 

@@ -11,7 +11,7 @@ import pytest
 
 from agent.monitor.health import GpuHealth, Health
 from config.model.params import SiteParams
-from tests.support.live.inside import alive
+from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 
@@ -53,7 +53,7 @@ def test_one_that_hangs_is_a_reason_and_leaves_nothing(folder: Path) -> None:
     path = program(folder, f"sleep 1000 & echo $! > {folder}/pid; wait")
     assert asked(path, 0.5) == f"{path} did not end within 0.5 s"
     pid = int((folder / "pid").read_text())
-    wait_until(lambda: not alive(pid), 30, "what the program started to be gone")
+    wait_until(lambda: not is_alive(pid), 30, "what the program started to be gone")
 
 
 def test_one_that_is_missing_is_a_reason(folder: Path) -> None:

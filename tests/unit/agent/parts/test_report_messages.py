@@ -12,7 +12,7 @@ from agent.launch.outputs import OutputPaths
 from agent.launch.site import User
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import NOT_SEEN
-from agent.parts.report_messages import ended, story_so_far, use_of
+from agent.parts.report_messages import ended, summary_so_far, use_of
 from agent.starter.protocol.reports import End
 from proto import agent_pb2 as pb
 
@@ -28,7 +28,7 @@ def test_memory_asked_for_is_that_of_all_hosts_together(reserved: tuple[float, .
     hosts = [pb.HostSlots(host=f"h{at}", slots=1, reserved_mem=amount) for at, amount in enumerate(reserved)]
     order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts))
     entry = _entry(order, pb.JobText(requested_mem=50.0))
-    assert story_so_far(entry, "h0").requested_mem == asked
+    assert summary_so_far(entry, "h0").requested_mem == asked
 
 
 @pytest.mark.parametrize(("sampled", "utime"), [(0.0, 2.0), (2.5, 2.0), (60.0, 59.0)])

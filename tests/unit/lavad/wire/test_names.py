@@ -91,9 +91,9 @@ def _names(text: str) -> set[str]:
 NOT_SENT = {
     Spec: _names(
         "slots gpu gpu_own hosts exclusive cpu_host run_host estimate priority begin checkpoint dependency user_group requeue "
-        "never_rerun autoresize resize_command policy migrate_after reservation memory_auto"
+        "rerunnable never_rerun autoresize resize_command policy migrate_after reservation memory_auto"
     ),
-    JobText: _names("on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
+    JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
     Policy: {"success", "backoff", "actions"},
     RunSettings: {"role_limits"},
     Role: {"resreq", "restart", "spread", "actions"},
@@ -113,6 +113,12 @@ def test_what_bmod_changes_has_the_type_that_the_text_has() -> None:
     text = pb.JobText.DESCRIPTOR.fields_by_name
     for field in pb.Amend.DESCRIPTOR.fields:
         assert (field.type, field.is_repeated) == (text[field.name].type, text[field.name].is_repeated)
+
+
+def test_what_agents_are_not_told_any_more_is_left_out_of_what_is_kept_for_them() -> None:
+    kept = (("mail_user", "bob"), ("notify_end", "1"), ("checkpoint_period", "60"))
+    read = pb.Order.FromString(encode.order(eff.ChangeText(host="h1", key=1, attempt=1, uid="u", values=kept)))
+    assert read.amend == pb.Amend(notify_end=True, checkpoint_period=60)
 
 
 def test_the_fields_of_a_role() -> None:

@@ -23,8 +23,9 @@ from agent.starter.wire.frames import pack
 from cli.install_commands import make_library
 from cli.native.build import LIBRARY, built_library, is_current
 from tests.support.daemons.both_ways import CHANGES, ENV, LIMITS, WORDS, both_shepherds
-from tests.support.daemons.shepherds import SHOW, Shepherd, are_below, below, has_below, start_time, state_of
-from tests.support.daemons.starters import alive, boottime
+from tests.support.daemons.shepherds import SHOW, Shepherd, are_below, below, has_below, start_time
+from tests.support.daemons.starters import boottime
+from tests.support.processes import is_alive, state_of
 from tests.support.wait import wait_until
 
 ROOT = Path(__file__).resolve().parents[5]
@@ -226,7 +227,7 @@ def test_a_kill_ends_all_of_a_part(both: tuple[Shepherd, Shepherd], program: str
         one.send(pack({"do": "kill", "uids": ["another"]}), pack({"do": "kill", "uids": [uid], "posts": True}))
         assert one.next() == {"is": "killing", "uid": uid}
         assert one.outcome() == (signal.SIGKILL, None)
-        assert not any(map(alive, pids))
+        assert not any(map(is_alive, pids))
         assert one.run(one.template(), one.part())["gone"]
         assert len(one.noted()) > noted or one is both[0]
 
@@ -239,7 +240,7 @@ def test_a_kill_of_more_than_native_code_takes_is_python_s(native: Shepherd) -> 
     native.send(pack({"do": "kill", "uids": ["u1"]}))
     assert native.report("killing")["uid"] == "u1"
     assert native.outcome() == (signal.SIGKILL, None)
-    assert not any(map(alive, pids))
+    assert not any(map(is_alive, pids))
     assert native.run(native.part(argv=["true"]))["gone"]
     assert native.noted() == ["take_over u1"]
 

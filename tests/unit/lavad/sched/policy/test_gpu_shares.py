@@ -9,7 +9,6 @@ import pytest
 
 from config.model.queue import QueueConfig
 from config.model.values import JobAction, JobControl, Preemption, TerminateWhen
-from lavad.core import events as ev
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.states import PreemptionAction
 from lavad.core.site.conf import Params
@@ -41,15 +40,6 @@ def has(world: World) -> Counter[str]:
         parts = job.promised if job.run is None else () if job.preempted_for_good else job.run.parts
         found[world.cluster.spec_of(job.key).queue] += sum(len(part.gpus) for part in parts)
     return +found
-
-
-def gone(world: World, key: int) -> None:
-    """A job that gives up all that it has is gone, and waits again."""
-    run = world.cluster.jobs.rows[key].run
-    assert run is not None
-    for part in run.parts:
-        world.apply(ev.PartGone(at=world.now, key=key, attempt=run.number, host=part.host))
-    world.apply(ev.JobRequeued(at=world.now, key=key))
 
 
 def test_all_gpus_are_lent_but_those_that_are_guaranteed() -> None:
@@ -91,7 +81,7 @@ def test_what_is_lent_by_weight_comes_back_within_one_cycle() -> None:
     assert [one.key for one in plan.preemptions] == lent[:1:-1] or len(plan.preemptions) == 2
     assert not step(world).preemptions
     for one in plan.preemptions:
-        gone(world, one.key)
+        world.leave(one.key)
     step(world)
     assert [key for key in mine if key in world.cluster.started] == mine[:2]
     assert has(world) == {"a": 2, "b": 2}
@@ -146,7 +136,7 @@ def test_a_guarantee_comes_back_from_one_large_job() -> None:
     assert not step(world).preemptions, "4 would leave a below the 2 that it deserves"
     world.configure(queues=BOTH)
     assert [one.key for one in step(world).preemptions] == [whole]
-    gone(world, whole)
+    world.leave(whole)
     step(world)
     assert has(world) == {"b": 2}
     world.now += 400

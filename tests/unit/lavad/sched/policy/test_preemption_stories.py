@@ -91,7 +91,7 @@ def act(world: World, action: tuple[Any, ...]) -> None:
         case ("gone", at):
             ending = [key for key in world.cluster.suspended if rows[key].preempted_for_good]
             if ending:
-                leave(world, ending[at % len(ending)])
+                world.leave(ending[at % len(ending)])
         case ("kill", at):
             waiting = [key for key, job in rows.items() if job.state is JobState.PEND]
             if waiting:
@@ -115,15 +115,6 @@ def act_on_site(world: World, action: tuple[Any, ...]) -> None:
             world.now += seconds
         case ("hour", hour):
             world.local = (1, hour * 3600)
-
-
-def leave(world: World, key: int) -> None:
-    """A job that was told to wait again is gone from its hosts."""
-    run = world.cluster.jobs.rows[key].run
-    assert run is not None
-    for part in run.parts:
-        world.apply(ev.PartGone(at=world.now, key=key, attempt=run.number, host=part.host))
-    world.apply(ev.JobRequeued(at=world.now, key=key))
 
 
 def step(world: World) -> None:
@@ -204,7 +195,7 @@ def test_all_ends_well(story: list[tuple[Any, ...]]) -> None:
         check_world(world)
         for key in list(world.cluster.suspended):
             if rows[key].preempted_for_good:
-                leave(world, key)
+                world.leave(key)
         going = [key for key in world.cluster.started if rows[key].state is JobState.RUN]
         if going:
             world.finish(going[0])

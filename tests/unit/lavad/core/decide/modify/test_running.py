@@ -241,9 +241,9 @@ def test_output_files_of_a_running_job_change_where_they_are_delivered_at_its_en
 def test_mail_of_a_running_job(bench: Bench) -> None:
     key = running(bench, all_jobs=False)
     bmod(bench, key, u="bob")
-    assert amended(bench, key) == {"mail_user": "bob"}
+    assert amended(bench, key) == {}, "no mail is sent of it"
     bmod(bench, key, N=True)
-    assert amended(bench, key) == {"mail_user": "bob", "notify_end": "1", "report_mail": "alice"}
+    assert amended(bench, key) == {"notify_end": "1", "report_mail": "alice"}
 
 
 def test_an_estimate_of_a_running_job(bench: Bench) -> None:

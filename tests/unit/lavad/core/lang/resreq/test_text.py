@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lavad.core.lang.resreq.sections import Cu, RusageItem, Span
-from lavad.core.lang.resreq.text import ResReq, ResReqError, combine, default_type, merge, parse, show, unknown_names
+from lavad.core.lang.resreq.text import ResReq, ResReqError, combine, merge, parse, show, unknown_names
 
 GOOD = [
     "mem>10",
@@ -220,13 +220,6 @@ def test_unknown_names_are_found_everywhere():
     assert unknown_names(req, {"os"}) == ["nosuch", "d", "z", "lic", "s"]
     assert unknown_names(parse("2*{q>1}+{mem>1}"), ()) == ["q"]
     assert unknown_names(parse("swap>1 && login<5 && cpu<1 && idle>3"), ()) == []
-
-
-def test_the_default_type():
-    assert default_type(parse("mem>1"), ()) == "local"
-    assert default_type(parse("mem>1 && bigmem"), {"bigmem"}) == "any"
-    assert default_type(parse("hname==a"), ()) == "any"
-    assert default_type(parse("type==any && bigmem"), {"bigmem"}) == ""
 
 
 @given(st.integers(0, 10**15), st.integers(0, 10**9), st.sampled_from(["", "K", "M", "G", "T", "E", "ZB"]))

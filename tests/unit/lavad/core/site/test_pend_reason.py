@@ -1,4 +1,4 @@
-"""Host lists of HOSTS and -m, user groups, and the texts of pend reasons."""
+"""The texts of pend reasons, with the names that are configured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 
 from config.model.cluster import Limit
 from lavad.core.site.conf import Conf, ResourceConf
-from lavad.core.site.host_names import first_hosts, preferences, user_groups
 from lavad.core.site.pend_reason import (
     JOB_RUSAGE,
     LIMIT_JOBS,
@@ -19,40 +18,10 @@ from lavad.core.site.pend_reason import (
     text,
 )
 
-HOSTS = ("h1", "h2", "h3", "h4")
 CONF = Conf(
-    host_groups=(("left", ("h1", "h2")), ("both", ("left", "h4")), ("loop", ("loop", "h3"))),
-    user_groups=(("devs", ("ann",)), ("staff", ("devs", "bob")), ("everyone", ("all",))),
     resources=(ResourceConf(name="lic", kind="numeric"),),
     limits=(Limit(name="few", users=("ann",), slots=4, jobs=2),),
 )
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("all",), {"h1": 0, "h2": 0, "h3": 0, "h4": 0}),
-        (("h2", "h9"), {"h2": 0}),
-        (("both",), {"h1": 0, "h2": 0, "h4": 0}),
-        (("loop",), {"h3": 0}),
-        (("all", "~left"), {"h3": 0, "h4": 0}),
-        (("~h1",), {"h2": 0, "h3": 0, "h4": 0}),
-        (("h3+5", "left+", "others"), {"h1": 1, "h2": 1, "h3": 5, "h4": 0}),
-        (("h3", "others+2"), {"h1": 2, "h2": 2, "h3": 0, "h4": 2}),
-        (("h1!", "left+3"), {"h1": 3, "h2": 3}),
-        ((), {}),
-    ],
-)
-def test_preferences(words, expected):
-    assert preferences(CONF, words, HOSTS) == expected
-
-
-def test_first_hosts_and_user_groups():
-    assert first_hosts(CONF, ("left!", "h4")) == {"h1", "h2"}
-    assert set(user_groups(CONF, "ann")) == {"devs", "staff", "everyone"}
-    assert user_groups(CONF, "eve") == ("everyone",)
-
-
 NAMES = index_names(CONF)
 
 

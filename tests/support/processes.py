@@ -1,0 +1,28 @@
+"""What /proc says of a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the name: state, parent, process group …; raises OSError where there is none."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def state_of(pid: int) -> str:
+    """R, S, D, T, Z …; raises OSError."""
+    return stat(pid)[0]
+
+
+def parent_of(pid: int) -> int:
+    """Raises OSError."""
+    return int(stat(pid)[1])
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process is there and no zombie."""
+    try:
+        return state_of(pid) not in "ZX"
+    except (OSError, IndexError):
+        return False
