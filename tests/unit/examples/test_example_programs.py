@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,7 @@ def test_greeting_in_python(tmp_path: Path) -> None:
     assert mpi(4, sys.executable, EXAMPLES / "greeting" / "greeting.py", cwd=tmp_path) == expected
 
 
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
 def test_greeting_in_c(tmp_path: Path) -> None:
     """The corrected C program compiles and says the same."""
     subprocess.run(

@@ -85,7 +85,7 @@ OPTIONS = st.fixed_dictionaries(
         "J": WORD,
         "q": WORD,
         "W": st.sampled_from(["60", "1:30"]),
-        "o": TEXT,
+        "o": TEXT.filter(lambda text: not text.startswith("-")),
         "r": st.just(True),
         "R": st.lists(WORD, min_size=1, max_size=2),
     },
