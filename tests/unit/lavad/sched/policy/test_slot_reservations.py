@@ -284,8 +284,15 @@ def play(story: list[Wish], hosts: int, backfill: str) -> Site:
 @settings(max_examples=30, phases=PHASES)
 @given(st.lists(wishes, min_size=4, max_size=16), st.integers(1, 3))
 def test_a_promise_is_kept_and_never_moves_back(backfill: str, story: list[Wish], hosts: int) -> None:
-    """The first promise that the head of the line gets holds, whatever comes after it in lower queues."""
-    story = [Wish(at, w.queue, min(w.slots, 4 * hosts), w.minutes, w.comes, 1.0, w.gpu) for at, w in enumerate(story)]
+    """The first promise that the head of the line gets holds, whatever comes after it in lower queues.
+
+    Not so with CONSERVATIVE and GPUs: a job with GPUs starts where they pack best, which may not be where its promise counted on
+    (docs/scheduling.md).
+    """
+    gpus = backfill == "easy"
+    story = [
+        Wish(at, w.queue, min(w.slots, 4 * hosts), w.minutes, w.comes, 1.0, w.gpu if gpus else "") for at, w in enumerate(story)
+    ]
     site = play(story, hosts, backfill)
     for name, starts in site.promised.items():
         assert starts == sorted(starts, reverse=True), (name, starts)
