@@ -80,10 +80,11 @@ test-web: install
 test-gpu: install
 	$(PYTEST) -n 0 tests/gpu
 
-# All tests in another Debian, SUITE=trixie or sid, with its Python and C library; as root, with debootstrap. RUN=... runs that instead.
+# All tests in another Debian, SUITE=trixie or sid, with its Python and C library; as root, with debootstrap. RUN=... runs that instead,
+# LEAST=1 has no more packages than lava needs.
 test-on:
 	@test -n "$(SUITE)" || { echo "make test-on SUITE=trixie" >&2; exit 2; }
-	@tests/support/on_debian.sh "$(SUITE)" "$(or $(RUN),make test)"
+	@LEAST="$(LEAST)" tests/support/on_debian.sh "$(SUITE)" "$(or $(RUN),make test)"
 
 # One JSON object a line; ONLY=name runs one of them.
 bench: install

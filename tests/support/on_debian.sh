@@ -1,11 +1,13 @@
 #!/bin/bash
 # on_debian.sh SUITE COMMAND: run COMMAND in a copy of this tree in another Debian (bookworm, trixie, sid ...), with its Python, C
 # library and SQLite, as that system's own root. For root, with debootstrap. The system is made once, in build/debian-SUITE.
+# LEAST=1: with no more than lava needs, no compiler, git, ps or ip, in build/debian-SUITE-least.
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 suite=$1
-root=$here/build/debian-$suite
-needs=python3,python3-venv,python3-dev,gcc,libc6-dev,make,git,ca-certificates,procps,iproute2,openssh-client,man-db
+root=$here/build/debian-$suite${LEAST:+-least}
+needs=python3,python3-venv,make,ca-certificates
+[ "${LEAST:-}" ] || needs=$needs,python3-dev,gcc,libc6-dev,git,procps,iproute2,openssh-client,man-db
 
 if [ ! -e "$root/.made" ]; then
     rm -rf "$root"
