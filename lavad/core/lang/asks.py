@@ -70,6 +70,8 @@ class Submit(Ask, frozen=True):
     options: b.Options = {}
     env_hash: b.Word = ""
     """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
+    esub: b.Line = ""
+    """What ``-a`` named, also those that the command has run, in one line; set by the server as ``env_hash`` is."""
     restart_of: b.Job = 0
     """brestart: the job whose checkpoint it starts from."""
     restart_from: b.Number | None = None
