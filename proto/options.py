@@ -105,6 +105,7 @@ class Option:
 
 
 _X11 = "there is no X11 forwarding; with ssh -X the DISPLAY of your login reaches jobs on hosts that see it"
+_APS = "values of APS come from the queue alone; -sp is a job's own priority, btop puts it before others"
 _CSM = "it is for IBM's Cluster Systems Manager"
 _DATA = "there is no data manager"
 _EXTERNAL = "there is no external scheduler"
@@ -258,6 +259,8 @@ OPTIONS = (
     Option("yaml", VALUE, only="bsub", options_file=True),
     Option("We+", VALUE, only="bmod", esub="LSB_SUB3_RUNTIME_ESTIMATION_ACC", running=ALWAYS),
     Option("Z", VALUE, only="bmod", sent=False),
+    Option("aps", VALUE, only="bmod", unsupported=_APS),
+    Option("apsn", FLAG, only="bmod", unsupported=_APS),
 )
 # fmt: on
 

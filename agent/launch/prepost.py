@@ -103,22 +103,30 @@ def copies_before(text: pb.JobText, site: Site) -> str:
     lines = []
     for spec in text.copies:
         if _operator(spec) in (">", "><", "<>"):
-            copy, why = _copy_in(text, site, *_paths(text, spec)), quote(f"-f {spec}: not copied: ")
-            # opened by its name: a shell may take no number above 9 behind >&
-            say = f'printf %s%s {why} "$lava_said" >> "/proc/self/fd/${{LAVA_SAY:-2}}"'
-            lines.append(f"lava_said=$({copy} 2>&1) || {{ {say}; exit {ABORT}; }}")
+            lines.append(_or_say(spec, _copy_in(text, site, *_paths(text, spec)), f"exit {ABORT}"))
     return "\n".join(lines)
+
+
+def _or_say(spec: str, copy: str, otherwise: str) -> str:
+    """The command ``copy``; where it fails, why is said, and ``otherwise`` follows."""
+    why = quote(f"-f {spec}: not copied: ")
+    # opened by its name: a shell may take no number above 9 behind >&
+    say = f'printf "%s%s\\n" {why} "$lava_said" >> "/proc/self/fd/${{LAVA_SAY:-2}}"'
+    return f"lava_said=$({{ {copy}; }} 2>&1) || {{ {say}; {otherwise}; }}"
 
 
 def copies_after(text: pb.JobText, site: Site) -> str:
-    """The shell command that copies files back after the job, "" if there are none."""
-    lines = []
+    """The shell command that copies files back after the job, "" if there are none. It fails where one copy does."""
+    copies = []
     for spec in text.copies:
         if (operator := _operator(spec)) in ("<", "><"):
-            lines.append(_copy_out(text, site, *_paths(text, spec)))
+            copies.append((spec, _copy_out(text, site, *_paths(text, spec))))
         elif operator in ("<<", "<>"):
-            lines.append(_append_out(text, site, *_paths(text, spec)))
-    return "\n".join(lines)
+            copies.append((spec, _append_out(text, site, *_paths(text, spec))))
+    if not copies:
+        return ""
+    lines = [_or_say(spec, copy, "lava_copied=no") for spec, copy in copies]
+    return "\n".join(["lava_copied=", *lines, '[ -z "$lava_copied" ]'])
 
 
 def _operator(spec: str) -> str:
@@ -139,8 +147,8 @@ def _remote(text: pb.JobText, site: Site) -> str:
 def _copy_in(text: pb.JobText, site: Site, local: str, remote: str) -> str:
     same, copy = f"[ {quote(local)} -ef {quote(remote)} ]", f"cp -- {quote(local)} {quote(remote)}"
     if remote_copy := _remote(text, site):
-        return f"{{ {same} || {remote_copy} {quote(text.from_host + ':' + local)} {quote(remote)}; }}"
-    return f"{{ {same} || {copy}; }}"
+        return f"{same} || {remote_copy} {quote(text.from_host + ':' + local)} {quote(remote)}"
+    return f"{same} || {copy}"
 
 
 def _copy_out(text: pb.JobText, site: Site, local: str, remote: str) -> str:
@@ -152,7 +160,6 @@ def _copy_out(text: pb.JobText, site: Site, local: str, remote: str) -> str:
 def _append_out(text: pb.JobText, site: Site, local: str, remote: str) -> str:
     if remote_copy := _remote(text, site):
         there, part = quote(text.from_host + ":" + local), f"{quote(remote)}.$$"
-        return (
-            f"{remote_copy} {there} {part} && cat -- {quote(remote)} >> {part} && {remote_copy} {part} {there}; rm -f -- {part}"
-        )
+        steps = f"{remote_copy} {there} {part} && cat -- {quote(remote)} >> {part} && {remote_copy} {part} {there}"
+        return f"{steps}; lava_code=$?; rm -f -- {part}; exit $lava_code"
     return f"[ {quote(local)} -ef {quote(remote)} ] || cat -- {quote(remote)} >> {quote(local)}"

@@ -169,13 +169,14 @@ class _Book:
                 _add(task, proc, share, gpu_use.get(proc.pid))
         self._look_at_still(now, tasks, ticks, living)
         self._weigh(now, rss, swap, len(living), threads)
-        self._cpu_peak.see(now, sum(ticks.values()) / TICKS)
-        self.peaks = self.peaks._replace(cpus=self._cpu_peak.cpus, cpus_after=self._cpu_peak.after)
+        cpu = sum(ticks.values()) / TICKS
+        self._cpu_peak.see(now, cpu)
+        self.peaks = self.peaks._replace(cpus=self._cpu_peak.cpus, cpus_after=self._cpu_peak.after, cpu=cpu)
         self._newest = pb.Usage(
             key=roots.key,
             attempt=roots.attempt,
             at=now,
-            cpu=sum(ticks.values()) / TICKS,
+            cpu=cpu,
             rss=rss,
             pss=pss,
             swap=swap,

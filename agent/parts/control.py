@@ -94,7 +94,9 @@ class PartControl:
         """Store what was decided about a part, and carry out the effects."""
         if part is entry.part and not effects:
             return
-        entry.part = part
+        limit, entry.part = entry.part.limit, part
+        if part.limit != limit and (note := entry.note(self._monitor.peaks(entry.uid))) is not None:
+            self._starter.put(note)  # before what ends it, or its shepherd would tell of that end without it
         for effect in effects:
             if isinstance(effect, eff.Send):
                 self._starter.put(messages.signal(effect))

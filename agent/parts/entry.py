@@ -247,18 +247,28 @@ class Entry:
         if self.where.kept:
             self.where = replace(self.where, output=new.output, error=new.error if self.where.kept_error else "")
 
+    def note(self, peaks: HostUse) -> Note | None:
+        """What its shepherd is to tell the first host of the job, None: nothing, or nothing new.
+
+        The report of a job over several hosts is written on its first one, which hears only the shepherds of the others: each
+        is told what its agent saw, and for which limit the agent ends it.
+        """
+        text, noted = self.text, peaks._replace(limit=self.part.limit)
+        if text is None or not self.order.start.place or not frameworks.on_every_host(text.launch) or noted == self.noted:
+            return None
+        self.noted = noted
+        return Note(self.uid, noted)
+
     def after_sample(self, use: pb.Usage, peaks: HostUse) -> Iterator[EndTask | Note]:
         """What the starter is told after a sample of its usage.
 
-        The report of a job over several hosts is written on its first one, which hears only the shepherds of the others: each
-        is told what its agent saw. A task over the memory limit of its role is killed; the others go on, if the master lets them.
+        A task over the memory limit of its role is killed; the others go on, if the master lets them.
         """
         text, start = self.text, self.order.start
         if text is None:
             return
-        if start.place and frameworks.on_every_host(text.launch) and peaks != self.noted:
-            self.noted = peaks
-            yield Note(self.uid, peaks)
+        if (note := self.note(peaks)) is not None:
+            yield note
         for task in use.tasks if text.roles else ():
             most = roles.memory_limit(text, start.hosts, task.rank)
             if most and (task.pss or task.rss) > most and task.rank not in self.over_limit:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent.core import decide
 from agent.core.checkpoint import CATCH_WITHIN
 from agent.core.effects import Send
 from agent.core.part import Stage
@@ -14,6 +15,7 @@ from agent.launch.report import Summary, Use
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import Final
 from agent.starter.protocol.orders import Scope, Signal
+from agent.starter.protocol.part import NO_RANK
 from agent.starter.protocol.reports import End, HostEnd, HostUse, TaskEnded, TaskStarted
 from proto import agent_pb2 as pb
 
@@ -127,7 +129,8 @@ def use_of_job(own: Use, others: Iterable[HostEnd]) -> Use:
         use = one.use or HostUse()
         total = replace(
             total,
-            cpu=total.cpu + one.utime + one.stime,
+            # as on this host: the samples saw also what the end no longer waited for
+            cpu=total.cpu + max(one.utime + one.stime, use.cpu),
             max_mem=total.max_mem + max(use.mem, one.mem),
             avg_mem=total.avg_mem + use.avg_mem,
             max_swap=total.max_swap + use.swap,
@@ -135,6 +138,21 @@ def use_of_job(own: Use, others: Iterable[HostEnd]) -> Use:
             threads=total.threads + use.threads,
         )
     return total
+
+
+def limit_of_job(entry: Entry, end: End) -> str:
+    """The limit that ended the job, here or on the host of the rank that failed first; of any host where no rank did. ""
+    if none. The master finds that of another host in the report of that host, and may have killed this part for it."""
+    rank = end.first.rank if end.first else NO_RANK
+    if entry.limit or entry.part.reason or rank in {task.rank for task in end.tasks}:
+        return entry.limit
+    failed = [one for one in end.others if one.status] if rank >= 0 else []
+    for one in failed or end.others:
+        use = one.use or HostUse()
+        cpu, mem = max(one.utime + one.stime, use.cpu), max(use.mem, one.mem)
+        if limit := use.limit or decide.limit_of_end(replace(entry.part, killing=False), one.status, cpu, mem):
+            return limit
+    return ""
 
 
 def summary_of(entry: Entry, end: End, host: str) -> Summary:
@@ -164,7 +182,7 @@ def summary_of(entry: Entry, end: End, host: str) -> Summary:
         started=end.started or entry.received,
         ended=end.at,
         status=end.status,
-        reason=entry.limit or (entry.part.reason if end.status else ""),
+        reason=limit_of_job(entry, end) or (entry.part.reason if end.status else ""),
         why=why,
         note=end.note,
         use=use_of_job(entry.use, end.others),
@@ -188,7 +206,7 @@ def why_again(entry: Entry) -> str:
     end, text = entry.end, entry.text
     if end is not None and entry.part.migrating and (end.status or entry.part.rules.checkpoint):
         return "it is migrated"
-    if end is None or text is None or not text.leased or entry.part.killing or entry.limit:
+    if end is None or text is None or not text.leased or entry.part.killing or limit_of_job(entry, end):
         return ""
     if end.lease:
         return "the master was not heard for the lease of the job"

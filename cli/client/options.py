@@ -21,12 +21,21 @@ WHY_NOT = {
     "fwd": "there is no other cluster",
     "gl": "limits are those of one cluster",
     "bucket": "see lava why for what a job waits for",
+    "attr": "hosts have no attributes",
+    "loc": "hosts have no locations; bhosts -l and lshosts show what is known of them",
+    "blimits o": "its columns are fixed",
+    "bgmod u": "a job group is named by its path alone, whoever made it",
     **dict.fromkeys(("rc", "rconly", "rcalloc"), "it has no resource connector"),
 }
-"""Why an option that LSF has makes no sense here, where that is not plain from its name."""
+"""Why an option that LSF has, of one command or of all, makes no sense here, where that is not plain from its name."""
 
 HELP = ("h", "V", "help", "-help")
 """Options of every command, by which it does nothing else; ``--help`` among them."""
+
+
+def why_not(command: str, name: str) -> str:
+    """Why a command has not this option, "" where that is plain."""
+    return WHY_NOT.get(f"{command} {name}") or WHY_NOT.get(name, "")
 
 
 class Table:
@@ -88,7 +97,7 @@ class Table:
 
     def unsupported(self, name: str) -> Fail:
         """LSF has it, lava has not."""
-        why = self.reasons.get(name) or WHY_NOT.get(name, "")
+        why = self.reasons.get(name) or why_not(self.command, name)
         return Fail(f"{self.command}: option -{name} is not supported by lava{': ' if why else ''}{why}")
 
     def keep(self, options: Options, name: str, value: str | bool) -> None:
@@ -181,7 +190,7 @@ def read_letters(table: Table, words: list[str]) -> tuple[Options, list[str]]:
         if value is not None:
             table.keep(options, name, value)
         elif name == "o" and at < len(words):
-            options["o"] = True
+            table.keep(options, "o", True)
         else:
             raise Fail(f"{table.command}: option requires an argument -- '{name}'\n{table.usage()}")
     if options.get("o") is True and table.valued.get("o"):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ABORT_VALUE = 97
 EEXEC_DATA = "LAVA_EEXEC_DATA"
+ESUBS = "LAVA_ESUBS"
+"""What ``-a`` named, for the master, which takes it out: the option itself has no more the names of programs that were run."""
 LARGEST_DATA = 1 << 16
 
 
@@ -56,6 +58,8 @@ class Site:
                 self._run(program, arguments, work, options, env)
         if left:
             options["a"] = left
+        if asked:
+            env[ESUBS] = " ".join(asked)
         if self._for_eexec:
             env[EEXEC_DATA] = self._for_eexec[:LARGEST_DATA].decode("utf-8", "replace").replace("\0", "")
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from cli import completion, lava, manpages, secret, web
-from cli.client.options import WHY_NOT
+from cli.client.options import why_not
 from cli.live import top, watch
 from cli.terminal.targets import USAGE as BLAUNCH
 from docs.generate.markdown import cell, code, sentence, table
@@ -66,7 +66,7 @@ def _left_out(name: str) -> str:
     if name in ("bsub", "bmod"):
         why = {option.name: option.unsupported for option in OPTIONS if option.unsupported and option.only in ("", name)}
     else:
-        why = {option: WHY_NOT.get(option, "") for option in COMMANDS[name].refused.split()}
+        why = {option: why_not(name, option) for option in COMMANDS[name].refused.split()}
     said = []
     for reason in dict.fromkeys(why.values()):
         names = " ".join(f"`-{option}`" for option, one in why.items() if one == reason)

@@ -33,8 +33,8 @@ from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Sessions
 from lavad.replica import protocol as feed
 from lavad.replica.publisher import Publisher
-from lavad.replica.replicas import PAUSE, QueryProcess, ReplicaProcess
-from lavad.replica.spawn import QUERY, SCHEDULER, seed_ahead, spawn
+from lavad.replica.replicas import QueryProcess, ReplicaProcess
+from lavad.replica.spawn import QUERY, SCHEDULER, seed_ahead
 from lavad.rpc.admission import Admission
 from lavad.rpc.certificate_watch import CertificateWatch
 from lavad.rpc.certificates import Certificates, certificate_of
@@ -44,6 +44,7 @@ from lavad.rpc.server import Listener, PeerAuth, serve
 from lavad.services.audit import Audit
 from lavad.services.audit_file import AuditFile
 from lavad.services.disks import Disks, sqlite_folder
+from lavad.services.event_log import EventLog
 from lavad.services.fencing import Fencing
 from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOG_PAUSE = 30.0
-"""Seconds: the longest pause before lava-eventlog is started again, and how long its start waits for the query process."""
+"""Seconds that the start of lava-eventlog waits for the query process."""
 READS, READS_EACH = 6, 2
 """Reads of finished jobs at a time, and of them one user's."""
 
@@ -194,7 +195,8 @@ class Master:
         if certificates is not None:
             self.watch = CertificateWatch(certificates, self.sessions, time.time, reloaded)
         disks = Disks([*sqlite_folder(site.database), site.lsf.get("LSF_LOGDIR", "")])
-        sources = [self._ending, self.admission.refused_lately, self.set_aside.notices, disks.notices]
+        self.event_log = EventLog(self._output)
+        sources = [self._ending, self.admission.refused_lately, self.set_aside.notices, disks.notices, self.event_log.notices]
         self.notices = Notices(self.publish, sources)
 
     def _listen(self) -> None:
@@ -350,24 +352,10 @@ class Master:
         self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
 
     async def _write_event_log(self) -> None:
-        """Keep the process that writes lsb.events running: again after PAUSE, and ever later while it ends soon.
+        """Keep the process that writes lsb.events running.
 
         It begins once queries are answered, which its own start would delay: it reads what it has missed from the store.
         """
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.queries.answers.wait(), LOG_PAUSE)
-        pause = PAUSE
-        while True:
-            process, link, _ = spawn("lavad.processes.lsb_events", self._output)
-            try:
-                began = time.monotonic()
-                link.sendall(feed.frame(self._facts))
-                status = await Workers("event log").run(process.wait)
-                if time.monotonic() - began >= LOG_PAUSE:
-                    pause = PAUSE
-                log.warning("lava-eventlog (pid %d, exit status %d) died; another starts in %g s", process.pid, status, pause)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LOG_PAUSE)
-            finally:
-                link.close()
-                process.kill()
+        await self.event_log.run(self._facts)

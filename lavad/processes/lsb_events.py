@@ -7,6 +7,7 @@ that hangs, while another master is at work, finds the position of the other and
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -24,7 +25,8 @@ from lavad.replica.spawn import child_socket, set_title
 from lavad.store.errors import StoreError
 from lavad.store.read import Reader
 
-EVERY = 1.0
+EVERY, AGAIN = 1.0, 5.0
+"""Seconds between two looks, and before what could not be written is tried again."""
 AT_ONCE = 5000
 LARGEST = 256 << 20
 HELD = 1 << 20
@@ -42,15 +44,31 @@ class Log:
         self.folder = folder
         self.reader = reader
         self._writer = int.from_bytes(os.urandom(6), "big")
+        self._others: int | None = None
+        """Whose position was there at the beginning; None: it is not known yet."""
+        self._begun = False
         self.paths = {name: folder / name for name in (EVENTS, ACCOUNTS)}
         self.restored = max((seq for seq, _ in reader.site_events(["StoreRestored"], 0.0, float("inf"))), default=0)
         """The number of the event by which the store was last restored from a backup; 0: never."""
-        self.seq = self._recovered()
-        self._save()
+        self.seq = 0
         self.earlier = Earlier()
         self.finished = 0
         """Jobs that have finished since the last lsb.events was moved away."""
         self.params = reader.params()
+        with contextlib.suppress(OSError):
+            self._begin()
+
+    def _begin(self) -> None:
+        """Go on from the last saved position; again where something could not be written."""
+        writer = position.read(self.folder).get("writer", 0)
+        if self._others is None:
+            self._others = writer
+        elif writer not in (0, self._others, self._writer):
+            raise Replaced
+        self.seq = self._recovered()
+        self.earlier = Earlier()
+        self._save()
+        self._begun = True
 
     def _recovered(self) -> int:
         """The position to continue from; lines written after the last saved position are removed."""
@@ -75,7 +93,19 @@ class Log:
             raise Replaced
 
     def advance(self) -> bool:
-        """Write new events; whether there may be more. Raises Replaced, before anything is written."""
+        """Write new events; whether there may be more. Raises Replaced, before anything is written.
+
+        OSError: it goes on from the last saved position when it is called again.
+        """
+        try:
+            if not self._begun:
+                self._begin()
+            return self._advance()
+        except OSError:
+            self._begun = False
+            raise
+
+    def _advance(self) -> bool:
         rows = self.reader.events_after(self.seq, AT_ONCE)
         if not rows:
             return False
@@ -123,6 +153,13 @@ class Log:
         return full or old
 
 
+def _say(link: socket.socket, why: str) -> None:
+    """To the log and to the master; "": it is written again."""
+    line = why or "lsb.events is written again"
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+    link.sendall(f"{why}\n".encode(errors="replace"))
+
+
 def _site(link: socket.socket) -> feed.ReplicaSettings:
     """The first frame from the master."""
     data = b""
@@ -144,15 +181,25 @@ def main() -> int:
     site = _site(link)
     folder = position.folder_of(site.lsf["LSB_SHAREDIR"], site.cluster)
     try:
-        log = Log(folder, Reader.open(site.database))
+        link.sendall(b"\n")  # what another one before has said is past
+        log, told = Log(folder, Reader.open(site.database)), ""
         while True:
-            while log.advance():
-                pass
-            if select.select([link], [], [], EVERY)[0] and not link.recv(1 << 16):
+            why = ""
+            try:
+                while log.advance():
+                    pass
+            except OSError as error:  # no room, say: that passes
+                why = f"lsb.events in {folder} is not written: {error.strerror or error}"
+            if why != told:
+                _say(link, why)
+                told = why
+            if select.select([link], [], [], AGAIN if told else EVERY)[0] and not link.recv(1 << 16):
                 return 0
     except Replaced:
         print(f"lsb.events in {folder} is written by another master now", file=sys.stderr, flush=True)  # noqa: T201
         return 1
+    except BrokenPipeError:
+        return 0  # the master has ended
     except (OSError, StoreError) as error:
         print(f"lsb.events in {folder} is not written: {error}", file=sys.stderr, flush=True)  # noqa: T201
         return 1

@@ -17,7 +17,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import find_decision
 from lavad.core.decide.base.resolve import StoredJobs
 from lavad.core.decide.base.select import get_target
-from lavad.core.decide.control import control, force, revive, tokens
+from lavad.core.decide.control import force, revive, tokens
 from lavad.core.decide.depend.depend import judge
 from lavad.core.decide.modify.modify import modify
 from lavad.core.lang import asks, bounds
@@ -289,10 +289,10 @@ class Dispatch:
         return await self.lookups.held(self._requeue_finished(ask, caller))
 
     async def _requeue_finished(self, ask: asks.Requeue, caller: Caller) -> Answer:
-        finished = await self.lookups.finished(ask.jobs, caller)
+        finished = await self.lookups.finished(ask.jobs, caller, ask.states)
 
         def decide(cluster: Cluster, now: float) -> Decided:
-            return revive.revive(cluster, ask, finished, caller, now, control.requeue(cluster, ask, caller, now))
+            return revive.requeue_all(cluster, ask, finished, caller, now)
 
         return await self._ask(decide, ask, caller)
 

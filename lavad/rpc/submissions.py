@@ -38,6 +38,9 @@ LONGEST_RUN, LARGEST_RUN = 64, 64 << 10
 """Jobs that one decision is about, and characters of their commands and scripts; between two a turn's time is looked at."""
 ENVIRONMENTS_AT_ONCE = 8 << 20
 """Bytes of different environments beyond which no more are made in one go: others wait as long as that takes."""
+ESUBS = "LAVA_ESUBS"
+"""The variable in which a command on a site with esubs says what ``-a`` named; it is none of the job's."""
+LONGEST_ESUBS = 4_000
 _GROWN = "As much as LAVA_USER_STORE allows was added to the master's store"
 _packer = msgspec.msgpack.Encoder()
 Environment = tuple[str, bytes]
@@ -57,8 +60,9 @@ class Submissions:
 
     async def submit(self, ask: asks.Submit, caller: Caller) -> Answer:
         """One job or array; raises Refused."""
+        esub = _esubs(ask.env)
         env = self._kept(ask.env, ask.options.get("secret"))
-        ask = replace(ask, env={}, env_hash=env[0])
+        ask = replace(ask, env={}, env_hash=env[0], esub=esub)
         await self._probes.look_for((ask,), caller.user, caller.host)
         if ask.restart_of:
             return await self._lookups.held(self._restart(ask, caller, env))
@@ -144,18 +148,22 @@ class Submissions:
             secret = options.get("secret")
             try:
                 if job.env:
-                    env = self._kept(_changed(ask.env, job.env), secret)
+                    changed = _changed(ask.env, job.env)
+                    esub, env = _esubs(changed), self._kept(changed, secret)
                 else:
+                    esub = _esubs(ask.env)
                     known = envs.get(secret if isinstance(secret, str) else None)
                     env = known or envs.setdefault(secret if isinstance(secret, str) else None, self._kept(ask.env, secret))
             except Refused as refusal:
                 yield refusal
                 continue
-            yield _submission(ask, job, options, env[0]), env
+            yield replace(_submission(ask, job, options, env[0]), esub=esub), env
 
     def _kept(self, env: Mapping[str, str], secret: OptionValue | None) -> Environment:
         """The environment as it is stored; raises Refused."""
         passed = without_secrets(env, secret)
+        if ESUBS in passed:
+            passed = {name: value for name, value in passed.items() if name != ESUBS}
         packed = _packer.encode(passed)
         if len(packed) > MAX_ENVIRONMENT:
             raise Refused("The environment is too large")
@@ -310,6 +318,10 @@ def _submission(ask: asks.Bulk, job: BulkJob, options: dict[str, OptionValue], e
         roles=job.roles,
         policy=job.policy,
     )
+
+
+def _esubs(env: Mapping[str, str]) -> str:
+    return " ".join(env.get(ESUBS, "").split())[:LONGEST_ESUBS]
 
 
 def _changed(env: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:

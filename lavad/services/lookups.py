@@ -22,6 +22,7 @@ from proto.answers import Answer
 from proto.workers import Workers
 
 T = TypeVar("T")
+ENDED = ("DONE", "EXIT")
 TRIES = 20
 """Attempts: a job may end between the lookup and the decision, which then needs another lookup."""
 
@@ -72,11 +73,11 @@ class Lookups:
                 missing = more
         raise missing
 
-    async def finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
-        """Finished jobs that ids or filters select (by filters only those that ended within CLEAN_PERIOD)."""
-        return await self._reads.run(self._finished, jobs, caller, who=caller.user)
+    async def finished(self, jobs: Select, caller: Caller, states: Collection[str] = ENDED) -> FinishedJobs:
+        """Finished jobs that ids or filters select (by filters only those that ended within CLEAN_PERIOD, in these states)."""
+        return await self._reads.run(self._finished, jobs, caller, states, who=caller.user)
 
-    def _finished(self, jobs: Select, caller: Caller) -> FinishedJobs:
+    def _finished(self, jobs: Select, caller: Caller, states: Collection[str]) -> FinishedJobs:
         try:
             keys = keys_named(jobs.ids)
             everything = not jobs.ids or any(parse_job_id(text)[0] == 0 for text in jobs.ids)
@@ -86,7 +87,7 @@ class Lookups:
             found = self._reader.finished_jobs(Find(keys=tuple(keys)))
         else:
             since = self._clock() - self._cluster.conf.params.clean_period
-            found = self._matching(jobs, caller, since)
+            found = self._matching(jobs, caller, states, since)
         due = self._due({job_of(job.key) for job in found})
         found = [job for job in found if job_of(job.key) not in due]
         ids = {job_of(job.key) for job in found if job.key >> 32}
@@ -94,17 +95,19 @@ class Lookups:
         numbers = {job.spec for job in found} | {array.spec for array in arrays.values()}
         return FinishedJobs(jobs=found, arrays=arrays, specs=self._reader.specs(sorted(numbers)))
 
-    def _matching(self, jobs: Select, caller: Caller, since: float) -> list[Job]:
-        """Jobs that the filters select, by id; without an id the last one."""
+    def _matching(self, jobs: Select, caller: Caller, states: Collection[str], since: float) -> list[Job]:
+        """Jobs that the filters select, by id; without an id the last one, of an array all its elements that they select."""
         whose = owners(self._cluster, jobs, caller)
         user = next(iter(whose)) if isinstance(whose, frozenset) else None
         name = jobs.name.partition("[")[0] if jobs.name.endswith("]") else jobs.name  # the filters look at the indices
         find = Find(user=user, name=name if jobs.name else None, queue=jobs.queue or None, since=since)
-        found = self._reader.finished_jobs(find)
+        found = [job for job in self._reader.finished_jobs(find) if job.state.name in states]
         specs = self._reader.specs(sorted({job.spec for job in found}))
         filters = Filters(self._cluster, jobs)
         taken = [job for job in found if (whose is None or specs[job.spec].user in whose) and filters.take(job, specs[job.spec])]
-        return taken if jobs.ids else taken[-1:]
+        if jobs.ids or not taken:
+            return taken
+        return [job for job in taken if job_of(job.key) == job_of(taken[-1].key)]
 
     def _read(self, missing: NeedsLookup, caller: Caller, known: StoredJobs) -> None:
         since = self._clock() - self._cluster.conf.params.clean_period

@@ -323,6 +323,7 @@ w                         -
     "lshosts": """\
 a                         -
 s                         resources that hosts share
+sl                        resources that hosts share
 T                         sockets, cores, memory nodes
 gpu                       GPUs
 mig                       with -gpu: MIG instances

@@ -273,7 +273,8 @@ class Gang:
             return True
         self._output.drain()
         if self._leaf:
-            self._leaf.done(account.end_of_host(self._host, self._tasks, self.use, self._is_silent()))
+            failed = self.first.status if self.first is not None and self.first.rank in self._ranks else 0
+            self._leaf.done(account.end_of_host(self._host, self._tasks, self.use, self._is_silent(), failed))
         return self._net.over(self._failed_at)
 
     def completed(self, end: End) -> End:

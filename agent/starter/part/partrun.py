@@ -285,7 +285,8 @@ class PartRun:
         more = {"LSB_JOBEXIT_STAT": str(self._tasks.status())}
         try:
             prepare.enter_folder(self.spec)
-            self._setup_pid = task_start.begin_setup(self.spec, self.spec.part.post_exec or "", more)
+            with task_start.behind_output(self.spec) as say:
+                self._setup_pid = task_start.begin_setup(self.spec, self.spec.part.post_exec or "", more, say)
         except Refused:
             self._gone()
         os.chdir("/")

@@ -5,8 +5,9 @@ Rule: what cannot be started has ended, with the status and the line that a shel
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.starter.mpi.gang import Gang, TaskFiles
@@ -58,6 +59,26 @@ class Said:
         os.close(self._fd)
         self._fd = -1
         return said
+
+
+@contextlib.contextmanager
+def behind_output(spec: Spec) -> Iterator[int]:
+    """The file in which lava's own programs after the tasks say why they fail: the user's output, -1 where there is none.
+
+    Output that is collected for the user's file is delivered by then, or about to be.
+    """
+    path = spec.env.get("LSB_OUTPUTFILE", b"").partition(b"=")[2] or os.fsencode(
+        spec.part.stdout.path if spec.part.stdout else ""
+    )
+    fd = -1
+    if path:
+        with contextlib.suppress(OSError, ValueError):  # a named pipe may have nobody who reads it any more
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        if fd >= 0:
+            os.close(fd)
 
 
 def begin_together(tasks: Sequence[Task], asked: Sequence[TaskSpec], spec: Spec, around: Surroundings) -> list[TaskFiles | None]:

@@ -74,10 +74,11 @@ def end_of(tasks: list[Task], status: int, began: float, lease: bool, used: Used
     )
 
 
-def end_of_host(host: str, tasks: list[Task], use: HostUse | None, silent: bool = False) -> HostEnd:
+def end_of_host(host: str, tasks: list[Task], use: HostUse | None, silent: bool, status: int) -> HostEnd:
     """This host's message to the first one when its tasks have ended.
 
     ``use``: the agent's samples of them, if there are any. ``silent``: none of them used the PMI that it was offered.
+    ``status``: as in ``HostEnd``.
     """
     peak = _own_peak()
     return HostEnd(
@@ -88,6 +89,7 @@ def end_of_host(host: str, tasks: list[Task], use: HostUse | None, silent: bool 
         tasks=len(tasks),
         use=use,
         silent=silent,
+        status=status,
     )
 
 

@@ -104,6 +104,10 @@ class HostUse(NamedTuple):
     """The most CPUs in use at a time."""
     cpus_after: float = 0.0
     """When that was, in seconds after the first sample."""
+    cpu: float = 0.0
+    """Seconds of CPU time."""
+    limit: str = ""
+    """The limit (the name of a TermReason) for which the agent ends what runs there."""
 
 
 class HostEnd(NamedTuple):
@@ -118,6 +122,8 @@ class HostEnd(NamedTuple):
     use: HostUse | None
     silent: bool = False
     """None of them used the PMI that it was offered."""
+    status: int = 0
+    """The wait status of the task there that failed first of the whole job; 0: it was none of them, or the starter is older."""
 
 
 class End(NamedTuple):

@@ -69,11 +69,11 @@ class Submit(Ask, frozen=True):
     shell: b.Path = ""
     options: b.Options = {}
     env_hash: b.Word = ""
-    """Set by the server, which keeps the environment by this name; what a caller sends here is overwritten."""
+    esub: b.Line = ""
+    """Set by the server, which keeps the environment by this hash, and has from it what -a named; a caller's are overwritten."""
     restart_of: b.Job = 0
-    """brestart: the job whose checkpoint it starts from."""
     restart_from: b.Number | None = None
-    """The newest whole generation there; None: there is none on the caller's host."""
+    """brestart: the job whose checkpoint it starts from, and the newest whole generation on the caller's host; None: none."""
     checkpoint_folder: b.Path = ""
     """That of ``-k`` (with ``stage`` that of the copies) on the caller's host, absolute and without links."""
     checkpoint_probe: b.Path = ""

@@ -25,7 +25,7 @@ _WIDTHS = (6, 6, 6, 5, 6, 6, 5, 5, 6, 6, 6)
 def show(request: Request) -> Iterator[Shown]:
     """A line, or a record with -l, for each host."""
     options = request.options()
-    if "s" in options:
+    if options.any("s", "sl"):
         yield from _shared(request)
         return
     names = _names(request, options)

@@ -28,10 +28,11 @@ def show(request: Request) -> Iterator[Shown]:
     """
     options = request.options()
     conf = request.cluster.conf
-    names = options.words("n")
-    chosen = [(at, limit) for at, limit in enumerate(conf.limits) if not names or limit.name in names]
+    only = options.words("n")
+    chosen = [(at, limit) for at, limit in enumerate(conf.limits) if not only or limit.name in only]
     lines: list[_Line] = []
-    used = Limits(LimitBook(conf), Ledger(request.cluster)).used()
+    book = LimitBook(conf)
+    used = Limits(book, Ledger(request.cluster)).used()
     for at, limit in chosen:
         sums = {key[1:]: value for key, value in used.items() if key[0] == at}
         if "c" in options or (not sums and "a" in options):
@@ -39,9 +40,10 @@ def show(request: Request) -> Iterator[Shown]:
         lines += [(limit, whose, host, sum_) for (whose, host), sum_ in sorted(sums.items())] if "c" not in options else []
     for column, option in enumerate(_OF_COLUMNS, 1):
         if option in options:
-            lines = [line for line in lines if _is_about(_whose(line)[column].split(), options.words(option))]
+            names = [(name, *(book.groups(name) if option == "u" else ())) for name in options.words(option)]
+            lines = [line for line in lines if _is_about(_whose(line)[column].split(), names)]
     if "A" in options:
-        lines = [line for line in lines if _is_about(_app(line).split(), options.words("A"))]
+        lines = [line for line in lines if _is_about(_app(line).split(), [(name,) for name in options.words("A")])]
     if "R" in options:
         lines = [line for line in lines if not _resources(line[0]).isdisjoint(options.words("R"))]
     if options.any("p", "Lp"):
@@ -60,9 +62,11 @@ def show(request: Request) -> Iterator[Shown]:
         yield from _table(title, (*COLUMNS[:5], *found), rows)
 
 
-def _is_about(cell: list[str], names: list[str]) -> bool:
-    """Whether a cell names one of these, or all but others."""
-    return any(name in cell or ("all" in cell and f"~{name}" not in cell) for name in names)
+def _is_about(cell: list[str], wanted: list[tuple[str, ...]]) -> bool:
+    """Whether a cell names one of these, or all but others; each with the groups that it is in."""
+    return any(
+        any(name in cell for name in ("all", *names)) and not any(f"~{name}" in cell for name in names) for names in wanted
+    )
 
 
 def _table(title: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[Shown]:

@@ -33,6 +33,16 @@ def test_the_files(tmp_path: Path) -> None:
         between = cluster.submit("true")
         wait_until(lambda: read(logdir / "lsb.acct", "JOB_FINISH", between), 20, "the account by the process that follows")
         assert f"lava-eventlog (pid {writer.pid}, exit status -9) died; another starts in 0.5 s" in cluster.logs()
+        away = logdir.rename(logdir.with_name("away"))
+        logdir.touch()
+        unwritten = cluster.submit("true")
+        wait_until(lambda: "is not written: Not a directory" in cluster.run("badmin showstatus").stdout, 20, "the warning")
+        assert "make room in LSB_SHAREDIR" in cluster.run("lava status").stdout
+        logdir.unlink()
+        away.rename(logdir)
+        wait_until(lambda: "is not written" not in cluster.run("badmin showstatus").stdout, 20, "the end of the warning")
+        assert len(read(logdir / "lsb.events", "JOB_NEW", unwritten)) == 1
+        assert cluster.logs().count("is not written") == 1
         cluster.kill("lavad")
         cluster.up()
         last = cluster.submit("true")

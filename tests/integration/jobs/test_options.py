@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
@@ -19,6 +21,16 @@ def test_files_come_and_go_with_the_job(cluster: Cluster, tmp_path: Path) -> Non
     assert (tmp_path / "in").read_text() == "one\n"
     assert ', Copy Files "in > copy", "log << copy"' in cluster.run(f"bjobs -UF -a {job}").stdout
     assert cluster.wait_end(cluster.submit("-f 'missing > copy' true", cwd=tmp_path)) == ["EXIT"]
+
+
+@pytest.mark.parametrize("out", ["", "-o out"])
+def test_copies_back_that_fail_are_told_in_the_output(cluster: Cluster, tmp_path: Path, out: str) -> None:
+    job = cluster.submit(f"{out} -f 'in < missing' -f 'two << copy' 'echo one > copy'", cwd=tmp_path)
+    assert cluster.wait_end(job) == ["DONE"]
+    wait_until(lambda: "Post job process failed" in cluster.run(f"bhist -l {job}").stdout, 20)
+    told = (tmp_path / "out").read_text() if out else cluster.run(f"bpeek {job}").stdout
+    assert "-f in < missing: not copied: cp: cannot stat" in told
+    assert (tmp_path / "two").read_text() == "one\n"
 
 
 def test_input_is_as_it_was(cluster: Cluster, tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ AT_ONCE = 500
 OnJob = Callable[[Job, float], "list[ev.Event] | str"]
 OnElements = Callable[[Array, Ranges, float], "list[ev.Event] | str"]
 """The events, or why not; the time is that of the chunk."""
+LEFT_OUT = "left out"
+"""Why not, of what an option of the command leaves out: a target of which nothing is meant has no line in the answer."""
 
 
 class Chunking(NamedTuple):
@@ -112,17 +114,19 @@ class _Chunks:
             due, rest = self._cut(rest or target, room, one_by_one)
             room -= max(1, len(due.keys) + (len(due.untouched) if one_by_one else bool(due.untouched)))
             why, did = self._act(cluster, due, now, allowed, events)
-            refusal, done = refusal or why, done or did
+            refusal, done = _first(refusal, why), done or did
             if rest is None:
                 why = "" if done else refusal
-                lines.append({"id": target.shown, "ok": not why, "why": why})
+                if why != LEFT_OUT:
+                    lines.append({"id": target.shown, "ok": not why, "why": why})
                 at, refusal, done = at + 1, "", False
         all_events = [*self._before, *events]
         results = (*results, lines)
         if at < len(self._targets):
             next_progress = _Progress(at, rest, refusal, done)
             return Decided(events=all_events, more=lambda cluster, now: self.next_chunk(cluster, now, next_progress, results))
-        return Decided(events=all_events, answer={"results": [result for some in results for result in some]})
+        told = [result for some in results for result in some]
+        return Decided(events=all_events, answer={"results": told} if told else {"results": [], "none": UNKNOWN})
 
     def _one_by_one(self, cluster: Cluster, target: Target) -> bool:
         """Whether each untouched element counts."""
@@ -156,7 +160,7 @@ class _Chunks:
             job = cluster.jobs.rows[key]
             answer = self._on_job(job, now) if self._may_control(cluster, job, allowed) else DENIED
             why, did = _collect(answer, events)
-            refusal, done = refusal or why, done or did
+            refusal, done = _first(refusal, why), done or did
         return refusal if keys or untouched else FINISHED, done
 
     def _of_elements(self, cluster: Cluster, array: Array, untouched: Ranges, now: float) -> list[ev.Event] | str:
@@ -173,6 +177,11 @@ class _Chunks:
             spec = cluster.specs.rows[job.spec]
             may = allowed[job.spec] = may_control(cluster.conf, spec.user, spec.queue, self._caller)
         return may
+
+
+def _first(refusal: str, why: str) -> str:
+    """The first refusal, of those that are told the first."""
+    return why if why and refusal in ("", LEFT_OUT) else refusal
 
 
 def _collect(answer: list[ev.Event] | str, events: list[ev.Event]) -> tuple[str, bool]:

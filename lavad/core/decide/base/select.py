@@ -49,9 +49,8 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     """The targets in the order given; raises Refused for a malformed id."""
     _check_filters(cluster, wanted)
     if not wanted.ids:
-        filters = wanted.name or wanted.queue or wanted.user or wanted.host or wanted.group or wanted.app or wanted.state
-        matching = list(_matching(cluster, wanted, caller)) if filters else []
-        return matching if wanted.state else matching[-1:]
+        taken = list(matching(cluster, wanted, caller)) if has_filter(wanted) else []
+        return taken if wanted.state else taken[-1:]
     if len(wanted.ids) > MAX_IDS:
         raise Refused(f"More than {MAX_IDS} job IDs in one request")
     targets: list[Found] = []
@@ -75,6 +74,12 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
     except ArrayError as error:
         raise Refused(str(error)) from None
     return targets
+
+
+def has_filter(wanted: Select) -> bool:
+    """Whether anything but an id selects jobs."""
+    filters = wanted.name, wanted.queue, wanted.user, wanted.host, wanted.group, wanted.app, wanted.state
+    return any(filters)
 
 
 def _check_filters(cluster: Cluster, wanted: Select) -> None:
@@ -104,7 +109,7 @@ def _all_matching(cluster: Cluster, wanted: Select, caller: Caller) -> list[Foun
         started = record.run.started if isinstance(record, Job) and record.run is not None else 0.0
         return not started, urgency[record.spec], started
 
-    return sorted(_matching(cluster, wanted, caller), key=place)
+    return sorted(matching(cluster, wanted, caller), key=place)
 
 
 def find_target(cluster: Cluster, job: int, elements: Ranges | None, text: str) -> Target:
@@ -156,8 +161,12 @@ def owners(cluster: Cluster, wanted: Select, caller: Caller) -> Container[str] |
     return users_of_group(conf, wanted.user) if wanted.user in dict(conf.user_groups) else frozenset((wanted.user,))
 
 
-def _matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
-    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target."""
+def matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found]:
+    """Live jobs that pass the filters, oldest first; an array whose elements all match is one target.
+
+    Raises Refused where a filter names what there is not.
+    """
+    _check_filters(cluster, wanted)
     whose = owners(cluster, wanted, caller)
     users = [user for user in cluster.by_user if whose is None or user in whose]
     keys = [key for user in users for key in cluster.by_user[user]]

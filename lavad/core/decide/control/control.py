@@ -6,17 +6,18 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import Chunking, decide_each
+from lavad.core.decide.base.bulk import LEFT_OUT, Chunking, decide_each
 from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.base.select import DENIED
+from lavad.core.decide.base.select import DENIED, UNKNOWN, has_filter, matching
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.resources import known_hosts
 from lavad.core.decide.submit.submit import known_names
 from lavad.core.job.job import Array, Job, PendingSignal
 from lavad.core.job.spec import Spec
-from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Stop
+from lavad.core.lang.asks import Caller, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
+from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, SignalKind, TermReason
 from lavad.core.rules.checkpoint_folder import for_other_hosts
@@ -181,16 +182,24 @@ def _may_not_resume(cluster: Cluster, job: Job | Array, caller: Caller) -> bool:
 
 @decides(Requeue)
 def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decided:
-    """brequeue: end running jobs and queue them again, at the head of their class."""
+    """brequeue: end running jobs and queue them again, at the head of their class.
+
+    States are a filter as the others are: jobs in another one are passed over, where no id names them.
+    """
     check_reason(ask.reason)
-    for name in ask.states:
-        if name not in JobState.__members__:
-            raise Refused(f"{name}: Unknown job state")
-    wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
-    wanted |= {JobState.WAIT} if JobState.RUN in wanted else set()
+    wanted = _wanted_states(ask)
+    filters = bool(ask.states) and all(text == "0" for text in ask.jobs.ids)
     target = JobState.PSUSP if ask.hold else JobState.PEND
+    jobs = ask.jobs
+    if filters and not jobs.ids:
+        newest = newest_live(cluster, ask, caller)
+        if not newest:
+            return Decided(answer={"results": [], "none": UNKNOWN})
+        jobs = Select(ids=[newest])
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
+        if filters and (job.state in WAITING or job.state not in wanted):
+            return LEFT_OUT
         if job.state in WAITING:
             return NOT_STARTED
         if job.state not in wanted:
@@ -201,7 +210,28 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
         pending = PendingSignal(kind=SignalKind.REQUEUE, at=now, by=caller.user, reason=reason, state=target, said=ask.reason)
         return [ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
-    return decide_each(cluster, ask.jobs, caller, now, on_job, not_started)
+    def on_elements(array: Array, elements: Ranges, now: float) -> list[ev.Event] | str:
+        return LEFT_OUT if filters else NOT_STARTED
+
+    return decide_each(cluster, jobs, caller, now, on_job, on_elements)
+
+
+def _wanted_states(ask: Requeue) -> set[JobState]:
+    for name in ask.states:
+        if name not in JobState.__members__:
+            raise Refused(f"{name}: Unknown job state")
+    wanted = {JobState[name] for name in ask.states} or {JobState.RUN, JobState.USUSP, JobState.SSUSP}
+    return wanted | {JobState.WAIT} if JobState.RUN in wanted else wanted
+
+
+def newest_live(cluster: Cluster, ask: Requeue, caller: Caller) -> str:
+    """The id of the job that was submitted last of the live ones that the filters take, its state with them; "": none."""
+    wanted, newest, shown = _wanted_states(ask) - WAITING, 0, ""
+    for found in matching(cluster, ask.jobs, caller) if has_filter(ask.jobs) else ():
+        keys = [found] if isinstance(found, int) else found.keys
+        if any(cluster.jobs.rows[key].state in wanted for key in keys) and job_of(keys[0]) > newest:
+            newest, shown = job_of(keys[0]), str(found) if isinstance(found, int) else found.shown
+    return shown
 
 
 @decides(Migrate)

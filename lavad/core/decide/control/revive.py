@@ -15,6 +15,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.room import TOO_MANY, has_room
 from lavad.core.decide.base.select import DENIED, FINISHED
 from lavad.core.decide.base.specs import spec_number
+from lavad.core.decide.control.control import newest_live, requeue
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.job.checkpoints import holds
 from lavad.core.job.depend import MET
@@ -35,6 +36,17 @@ class FinishedJobs(msgspec.Struct):
     jobs: Sequence[Job] = ()
     arrays: Mapping[int, Array] = {}
     specs: Mapping[int, Spec] = {}
+
+
+def requeue_all(cluster: Cluster, ask: Requeue, finished: FinishedJobs, caller: Caller, now: float) -> Decided:
+    """brequeue of live and finished jobs. Where no id is given, of the job alone that was submitted last."""
+    live = "" if ask.jobs.ids else newest_live(cluster, ask, caller)
+    if live and finished.jobs:
+        newest = int(live.partition("[")[0])
+        if job_of(finished.jobs[-1].key) > newest:
+            return revive(cluster, ask, finished, caller, now, Decided(answer={"results": []}))
+        finished = replace(finished, jobs=[job for job in finished.jobs if job_of(job.key) == newest])
+    return revive(cluster, ask, finished, caller, now, requeue(cluster, ask, caller, now))
 
 
 def revive(cluster: Cluster, ask: Requeue, finished: FinishedJobs, caller: Caller, now: float, decided: Decided) -> Decided:

@@ -49,12 +49,16 @@ def key_of(ask: Submit, caller: Caller, common: Mapping[str, OptionValue]) -> by
     if ask.roles or ask.policy != _NO_POLICY or "a" in common:
         # the ways to start tasks look at the command
         return None
-    return _encode((common, caller, ask.cwd, ask.home, ask.umask, ask.shell, ask.checkpoint_folder, ask.checkpoint_mount))
+    return _encode(
+        (common, caller, ask.cwd, ask.home, ask.umask, ask.shell, ask.checkpoint_folder, ask.checkpoint_mount, ask.esub)
+    )
 
 
 def runs_with(first: Submit, ask: Submit) -> bool:
     """Whether a submission may be decided together with the first of its request and environment, which may be itself."""
     if ask.roles or ask.restart_of or ask.checkpoint_folder or ask.policy != _NO_POLICY or ask.cwd != first.cwd:
+        return False
+    if ask.esub != first.esub:
         return False
     if ask.options is not first.options and split_options(ask.options)[0] != split_options(first.options)[0]:
         return False

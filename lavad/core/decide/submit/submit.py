@@ -166,6 +166,8 @@ def read_draft(
     if source is not None:
         restart.settle(draft, ask, source)
     read_roles(draft, ask)
+    if ask.esub:
+        draft.set_text(esub=ask.esub)
     return draft
 
 

@@ -61,10 +61,40 @@ def test_a_file_that_cannot_be_copied_is_named_with_the_reason(tmp_path: Path) -
     )
 
 
+def _said(line: str, folder: Path) -> tuple[int, str]:
+    with (folder / "said").open("a+b", 0) as file:
+        said = fcntl.fcntl(file, fcntl.F_DUPFD, 20)
+        words = ["/bin/sh", "-c", line]
+        done = subprocess.run(words, cwd=folder, check=False, env={**os.environ, "LAVA_SAY": str(said)}, pass_fds=(said,))
+        os.close(said)
+    return done.returncode, (folder / "said").read_text()
+
+
+def test_a_file_that_cannot_be_copied_back_is_named_and_the_others_are_copied(tmp_path: Path) -> None:
+    (tmp_path / "here").write_text("x")
+    text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=["back < missing", "log << missing", "copy < here"])
+    code, said = _said(prepost.copies_after(text, site()), tmp_path)
+    lines = said.splitlines()
+    assert code
+    assert [line.partition(": not copied: ")[0] for line in lines] == ["-f back < missing", "-f log << missing"]
+    assert all("No such file" in line for line in lines)
+    assert (tmp_path / "copy").read_text() == "x"
+
+
+def test_what_is_appended_on_another_host_fails_where_the_copy_does(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("x")
+    text = pb.JobText(cwd=str(tmp_path), from_host="login", copies=["log << out"])
+    away = tmp_path / "away"
+    away.write_text("#!/bin/sh\necho away >&2\nexit 1\n")
+    away.chmod(0o755)
+    code, said = _said(prepost.copies_after(text, site("h2", LSF_REMOTE_COPY_CMD=str(away))), tmp_path)
+    assert (code, said) == (1, "-f log << out: not copied: away\n")
+
+
 def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
     text = pb.JobText(cwd="/w", from_host="login", copies=["in > b c", "out <"])
     text.copies[:] = ["in > b", "out <"]
     far = site("h2", LSF_REMOTE_COPY_CMD="scp -B")
     assert "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; }" in prepost.copies_before(text, far)
-    assert prepost.copies_after(text, far) == "scp -B /w/out login:/w/out"
+    assert "$({ scp -B /w/out login:/w/out; } 2>&1)" in prepost.copies_after(text, far)
     assert "scp" not in prepost.copies_before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))

@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from agent.core.part import Part
+from agent.core.part import Part, Rules
 from agent.launch.outputs import OutputPaths
 from agent.launch.site import User
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import NOT_SEEN
-from agent.parts.report_messages import ended, summary_so_far, use_of
-from agent.starter.protocol.reports import End
+from agent.parts.report_messages import ended, limit_of_job, summary_so_far, use_of, use_of_job
+from agent.starter.protocol.reports import End, EndedTask, FirstFailure, HostEnd, HostUse
 from proto import agent_pb2 as pb
 
 
@@ -39,3 +39,45 @@ def test_cpu_time_that_only_the_samples_saw_is_told(sampled: float, utime: float
     entry.use = use_of(entry.end, NOT_SEEN._replace(cpu=sampled))
     told = ended(entry, "").ended
     assert (told.utime, told.stime) == (utime, 1.0)
+
+
+def test_what_only_the_samples_saw_on_other_hosts_counts_as_here() -> None:
+    others = [HostEnd("h1", 1.0, 0.5, 0, 2, HostUse(cpu=60.0)), HostEnd("h2", 3.0, 0.0, 0, 2, HostUse(cpu=1.0))]
+    assert use_of_job(use_of(_end(), NOT_SEEN), others).cpu == pytest.approx(2.0 + 1.0 + 60.0 + 3.0)
+
+
+def _end(first: FirstFailure | None = None, *others: HostEnd) -> End:
+    return End(9, 9.0, 1.0, 2.0, 1.0, 0, (), first, False, others=others)
+
+
+_SEEN = HostEnd("h1", 0.0, 0.0, 0, 2, HostUse(limit="TERM_MEMLIMIT"))
+_BY_KERNEL = HostEnd("h1", 0.0, 0.0, 100_000, 2, None)
+_RANK = FirstFailure(3, 9, "rank 3 was killed by signal 9 on h1")
+_HOST = FirstFailure(-1, 9, "the part on h1 was killed")
+
+
+@pytest.mark.parametrize(
+    ("end", "limit"),
+    [
+        (_end(_RANK, _SEEN._replace(status=9)), "TERM_MEMLIMIT"),
+        (_end(_HOST, _SEEN), "TERM_MEMLIMIT"),
+        (_end(_RANK, _BY_KERNEL._replace(status=9)), "TERM_MEMLIMIT"),
+        (_end(_RANK, _BY_KERNEL), ""),  # of an older starter
+        (_end(_RANK, _SEEN, _BY_KERNEL._replace(host="h2", status=9, mem=5)), ""),
+    ],
+)
+def test_limit_of_another_host_is_that_of_the_job(end: End, limit: str) -> None:
+    entry = _entry(pb.Order(key=7, attempt=1, uid="u"))
+    rules = Rules(mem=102_400, enforce_memory=True)
+    entry.part = Part("u", 7, 1, rules)
+    assert limit_of_job(entry, end) == limit
+    entry.part = Part("u", 7, 1, rules, killing=True)  # the master heard of that host's end first
+    assert limit_of_job(entry, end) == limit
+    entry.part = Part("u", 7, 1, rules, killing=True, reason="TERM_OWNER")
+    assert limit_of_job(entry, end) == ""
+
+
+def test_rank_of_this_host_that_failed_first_has_no_limit_of_another_one() -> None:
+    entry = _entry(pb.Order(key=7, attempt=1, uid="u"))
+    end = _end(_RANK, _SEEN)._replace(tasks=(EndedTask(3, 5, 9, 0.0, 0.0, 0, 9.0),))
+    assert limit_of_job(entry, end) == ""

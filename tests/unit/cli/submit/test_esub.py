@@ -64,6 +64,7 @@ def test_the_sites_program_wins_over_a_built_in_name(site: Caller):
     ran, (ask,) = submit(site, "-a", "mpi(x, y) openmpi", "mpirun", "./x")
     assert ran.err == "x y\nmpi(x, y) openmpi\n"
     assert ask["options"] == {"a": ["openmpi"]}
+    assert ask["env"]["LAVA_ESUBS"] == "mpi(x, y) openmpi"
 
 
 def test_mandatory_esubs_run_and_epsubs_hear_of_the_job(tmp_path: Path):

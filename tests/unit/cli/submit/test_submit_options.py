@@ -14,7 +14,7 @@ from cli.submit.submit_options import bmod_table, bsub_table, last_rival, merged
 from proto.options import FLAG, OPTIONS
 
 TABLE = bsub_table()
-REFUSED = [option.name for option in OPTIONS if option.unsupported]
+REFUSED = [option.name for option in OPTIONS if option.unsupported and option.only != "bmod"]
 ALIAS = {option.name: option.same_as for option in OPTIONS if option.same_as}
 TAKEN = [option for option in OPTIONS if option.only != "bmod" and not option.unsupported]
 TAKEN_FLAGS = sorted(option.name for option in TAKEN if option.takes == FLAG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
@@ -117,5 +118,53 @@ def test_the_one_that_was_started_last_writes(tmp_path: Path) -> None:
         write_all(other)
         with pytest.raises(Replaced):
             hung.advance()
+        reader.close()
+    check_each_line_is_there_once(folder)
+
+
+class HasNoRoom(Log):
+    """The disk is full in the middle of a line, and has room again later."""
+
+    full = True
+
+    def _append(self, lines: dict[str, list[str]]) -> None:
+        if self.full:
+            with self.paths["lsb.events"].open("a") as file:
+                file.write('"JOB_NEW" "10.1" 1')
+            raise OSError(ENOSPC, "No space left on device")
+        super()._append(lines)
+
+
+def test_what_there_was_no_room_for_is_written_later(tmp_path: Path) -> None:
+    c = QueryCluster()
+    short_jobs(c)
+    folder = tmp_path / "logdir"
+    with stored(c, tmp_path):
+        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
+        log = HasNoRoom(folder, reader)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                log.advance()
+        log.full = False
+        write_all(log)
+        reader.close()
+    check_each_line_is_there_once(folder)
+
+
+def test_folder_that_cannot_be_made_may_come_later_and_another_writer_meanwhile(tmp_path: Path) -> None:
+    c = QueryCluster()
+    short_jobs(c)
+    folder = tmp_path / "shared" / "logdir"
+    folder.parent.touch()
+    with stored(c, tmp_path):
+        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
+        first, second = Log(folder, reader), Log(folder, reader)
+        for log in (first, second):
+            with pytest.raises(OSError, match=r"File exists|Not a directory"):
+                log.advance()
+        folder.parent.unlink()
+        write_all(second)
+        with pytest.raises(Replaced):
+            first.advance()
         reader.close()
     check_each_line_is_there_once(folder)

@@ -146,6 +146,23 @@ def test_a_job_has_what_all_have_and_its_own(tmp_path: Path) -> None:
     serve(tmp_path, work)
 
 
+def test_what_the_sites_esubs_were_is_kept_and_no_variable_of_the_job(tmp_path: Path) -> None:
+    """The command has run them, and taken their names out of -a."""
+
+    async def work(master: Master) -> None:
+        ran = {"LAVA_ESUBS": "check(fast)  mpi"}
+        await master.ask(ask="submit", command="a", env={"A": "1", **ran}, options={"a": ["mpi"]})
+        await master.ask(ask="submit", command="b", env={"A": "1"}, options={"a": ["mpi"]})
+        await master.bulk(
+            "c", {"command": "d", "env": {"LAVA_ESUBS": None}}, {"command": "e", "env": {"B": "2"}}, env={"A": "1", **ran}
+        )
+        made = [master.text(job) for job in (1, 2, 3, 4, 5)]
+        assert [text.esub for text, _ in made] == ["check(fast) mpi", "mpi", "check(fast) mpi", "", "check(fast) mpi"]
+        assert [env for _, env in made] == [*[{"A": "1"}] * 4, {"A": "1", "B": "2"}]
+
+    serve(tmp_path, work)
+
+
 def test_what_was_made_before_the_caller_was_lost_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one_a_turn(monkeypatch)
     jobs = [f"step {number}" for number in range(6)]

@@ -157,3 +157,26 @@ def test_filters_select_finished_jobs_as_they_do_live_ones(
     found = asyncio.run(lookups.finished(wanted, ALICE)).jobs
     assert [job_of(job.key) for job in found if not index_of(job.key)] == taken
     assert [index_of(job.key) for job in found if index_of(job.key)] == elements
+
+
+@pytest.mark.parametrize(
+    ("states", "taken"),
+    [(["EXIT"], [(2, 1), (2, 3)]), (["DONE"], [(3, 0)]), (["DONE", "EXIT"], [(3, 0)])],
+)
+def test_last_job_is_that_in_the_wanted_state(
+    store: Store, tmp_path: Path, states: list[str], taken: list[tuple[int, int]]
+) -> None:
+    """Of an array all elements in it."""
+    cluster = Cluster()
+    events: list[ev.Event] = [ev.SpecAdded(at=900.0, spec=1, value=Spec(user="alice", queue="normal"))]
+    for number, state in ((1, JobState.EXIT), (3, JobState.DONE)):
+        events.append(ev.JobSubmitted(at=900.0, key=number, spec=1, name="a"))
+        events.append(ev.JobFinished(at=990.0, key=number, state=state))
+    events.append(ev.JobSubmitted(at=900.0, key=2, spec=1, name="a", indices=Ranges.parse("1-3"), spec_text="a[1-3]"))
+    for index in (1, 2, 3):
+        events.append(ev.ElementSplit(at=980.0, key=key_of(2, index)))
+        events.append(ev.JobFinished(at=990.0, key=key_of(2, index), state=JobState.DONE if index == 2 else JobState.EXIT))
+    commit(store, cluster, events)
+    lookups = Lookups(cluster, Reader.open(f"sqlite:///{tmp_path}/lava.db"), Workers("reads"), lambda: 1000.0)
+    found = asyncio.run(lookups.finished(Select(name="a"), ALICE, states)).jobs
+    assert [(job_of(job.key), index_of(job.key)) for job in found] == taken

@@ -90,3 +90,22 @@ def test_application_profiles_choose() -> None:
     assert chosen("mpi") == ["codes", "each"]
     assert chosen("fem") == ["codes"]
     assert chosen("other") == ["each"]
+
+
+def test_limit_of_a_group_is_about_its_users() -> None:
+    c = busy()
+    limits = (
+        Limit(name="one", users=("phys",), jobs=3),
+        Limit(name="per", users=("phys",), per_user=True, jobs=3),
+        Limit(name="above", users=("science",), jobs=3),
+        Limit(name="not", users=("all", "~phys"), jobs=3),
+        Limit(name="less", users=("phys", "~alice"), jobs=3),
+    )
+    groups = (("phys", ("alice", "bob")), ("science", ("phys",)))
+    c.feed(Configured(at=c.now, conf=replace(c.cluster.conf, limits=limits, user_groups=groups)))
+    chosen = lambda user, **more: [line.split()[0] for line in c.ask("blimits", u=user, **more)[0].splitlines()[3:]]  # noqa: E731
+    assert chosen("alice", c=True) == ["one", "per", "above"]
+    assert chosen("bob", c=True) == ["one", "per", "above", "less"]
+    assert chosen("carol", c=True) == ["not"]
+    assert chosen("phys", c=True) == ["one", "per", "above", "less"]
+    assert chosen("alice") == ["one", "per", "above"]
