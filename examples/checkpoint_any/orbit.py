@@ -44,5 +44,9 @@ with open(result, "w", encoding="ascii") as file:
         total.update(repr(bodies).encode())
         print("step", step, total.hexdigest()[:16], file=file, flush=True)
         time.sleep(pause)
+    for _ in range(1000):  # the thread may not have had its turn yet
+        if seen:
+            break
+        time.sleep(0.01)
     assert 0 < seen <= steps
     print("sum", total.hexdigest(), file=file)
