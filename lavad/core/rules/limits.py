@@ -19,6 +19,7 @@ from lavad.core.cluster.gpu_book import gpu_amounts
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.rules.gpu_counts import slots_with_gpus
+from lavad.core.rules.gpus import per_task
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
@@ -105,7 +106,8 @@ class Limits:
         for at, limit in enumerate(self.book.conf.limits):
             if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
                 room = min(room, self._limit_left(at, limit, spec, "", jobs))
-        if spec.gpu is not None and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
+        by_slots = spec.gpu is not None and (self._own is None or per_task(spec.gpu))  # else a host of the job needs no more
+        if by_slots and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
             gpus, reason = self.gpus_left(spec)
             room = min(room, (slots_with_gpus(spec, gpus), reason))
         if self.policy is not None:
@@ -200,9 +202,9 @@ class Limits:
         left, reason = self.left(spec)
         if sum(part.slots for part in parts) > left:
             return reason
-        if spec.gpu is not None:
+        if asked := sum(len(part.gpus) for part in parts):
             gpus, reason = self.gpus_left(spec)
-            if sum(len(part.gpus) for part in parts) > gpus:
+            if asked > gpus:
                 return reason
         if self.has_host_limits(spec):
             for part in parts:

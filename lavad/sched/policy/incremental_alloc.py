@@ -41,6 +41,7 @@ class PartialAllocation:
         self.key = key
         self.parts = {part.host: part for part in parts}
         self.grew = False
+        self._further = need.further(False), need.further(True)
         self.eligible: Eligibility = get_eligible(state, need)
         rows = ranked(state, need)
         self.hosts = [at for at in rows if not self.eligible.codes[at]]
@@ -73,14 +74,13 @@ class PartialAllocation:
 
     def _one_more(self, state: CycleState, row: Row) -> Placed | None:
         """What one slot more on a host takes there; None: there is none, or a limit forbids it."""
-        need = self.need
+        own = row.name in self.parts
+        need = self._further[own] if self.parts else self.need
         if not units(state, need, row)[0]:
             return None
         more = place_on(state, need, row, 1, not self.parts)
-        if row.name in self.parts:
-            # what is reserved once a host, and GPUs that are not for each task, it has already
-            gpus = more.gpus if need.gpu_per_task else ()
-            more = Placed(host=more.host, slots=1, gpus=gpus, reserved=more.reserved[len(need.per_host) :])
+        if own:
+            more = Placed(host=more.host, slots=1, gpus=more.gpus, reserved=more.reserved)
         return None if state.limits.why_not(need.spec, (more,)) else more
 
 

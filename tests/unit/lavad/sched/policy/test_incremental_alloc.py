@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Params
+from lavad.core.site.conf import Params, ResourceConf
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.world import World
@@ -71,6 +74,32 @@ def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, sl
     cycle(world)
     cycle(world)
     assert list(world.cluster.started) == [two], "killing one of them ends it"
+
+
+@pytest.mark.parametrize("queue", ["gang", "parts"])
+@pytest.mark.parametrize(
+    "fields", [{"gpu": "num=1:j_exclusive=yes"}, {"resreq": "rusage[mem=600]"}, {"resreq": "rusage[licence=1]"}]
+)
+def test_what_it_takes_once_a_host_or_once_it_takes_once(queue: str, fields: dict[str, Any]) -> None:
+    """One GPU, memory for one such reservation, and one licence are enough for all its slots."""
+    licence = ResourceConf(name="licence", kind="numeric", consumable=True, locations=((1.0, ("h1",)),))
+    world = World()
+    world.configure(queues=(GANG, PARTS), params=Params(parallel_sched_by_slot=True), resources=(licence,))
+    world.hosts("h1", slots=3, gpus=1, mem=1000)
+    job = world.submit(queue=queue, slots=3, **fields)
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
+
+
+@pytest.mark.parametrize("queue", ["gang", "parts"])
+def test_a_limit_on_gpus_that_a_job_has_reached_leaves_it_further_slots_there(queue: str) -> None:
+    world = world_of(1, 3)
+    world.configure(queues=tuple(replace(one, gpu_capability=1) for one in (GANG, PARTS)))
+    job = world.submit(queue=queue, slots=3, gpu="num=1")
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
 
 
 def test_what_it_holds_does_not_count_against_itself() -> None:
