@@ -126,6 +126,7 @@ def _check_indexes(cluster: Cluster) -> None:
     for name in ("elastic", "copies"):
         _require_same(f"use.{name}", getattr(cluster.use, name), getattr(fresh.use, name))
     _require_same("conditions", _waiters(cluster), _waiters(fresh))
+    _require_same("conditions.orphans", cluster.conditions.orphans, fresh.conditions.orphans)
     _require_same("accounts", cluster.accounts.rows, fresh.accounts.rows)
     _require_same("use.hosts", _host_use(cluster), _host_use(fresh))
     for number, pending in cluster.pending.items():
