@@ -12,6 +12,7 @@ from itertools import islice
 
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.lang.ids import key_of
+from lavad.core.lang.rusage_decay import merge_decays
 from lavad.core.plan.plan import Placement
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.hosts.fit import place_on, units
@@ -74,13 +75,10 @@ class PartialAllocation:
 
     def _one_more(self, state: CycleState, row: Row) -> Placed | None:
         """What one slot more on a host takes there; None: there is none, or a limit forbids it."""
-        own = row.name in self.parts
-        need = self._further[own] if self.parts else self.need
+        need = self._further[row.name in self.parts] if self.parts else self.need
         if not units(state, need, row)[0]:
             return None
         more = place_on(state, need, row, 1, not self.parts)
-        if own:
-            more = Placed(host=more.host, slots=1, gpus=more.gpus, reserved=more.reserved)
         return None if state.limits.why_not(need.spec, (more,)) else more
 
 
@@ -88,7 +86,14 @@ def _joined(old: Placed, more: Placed) -> Placed:
     amounts = dict(old.reserved)
     for name, amount in more.reserved:
         amounts[name] = amounts.get(name, 0.0) + amount
-    return Placed(host=old.host, slots=old.slots + more.slots, gpus=(*old.gpus, *more.gpus), reserved=tuple(amounts.items()))
+    return Placed(
+        host=old.host,
+        slots=old.slots + more.slots,
+        gpus=old.gpus + more.gpus,
+        reserved=tuple(amounts.items()),
+        decays=merge_decays(old.decays, more.decays),
+        binds=old.binds + more.binds,
+    )
 
 
 class IncrementalAllocation:
