@@ -149,6 +149,8 @@ class LimitBook:
 
     def applying(self, spec: Spec) -> tuple[tuple[int, Limit, Consumer], ...]:
         """The limits of lsb.resources that apply to jobs of this spec: place, limit, whose jobs it counts together."""
+        if not self.conf.limits:
+            return ()
         key = spec.user, spec.queue, spec.project, spec.app
         found = self._applying.get(key)
         if found is None:
