@@ -115,8 +115,20 @@ class _Door(socket.socket):
         super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
         self.setblocking(False)
         self.bind(path)
-        self._room = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._room = -1
+        """The file that is closed where a caller needs its place; -1: there is none."""
+        self._keep_room()
         self._said = -PAUSE
+
+    def _keep_room(self) -> None:
+        # another thread may have taken the place meanwhile: the number is then a file of that one
+        with contextlib.suppress(OSError):
+            self._room = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _leave_room(self) -> None:
+        if self._room >= 0:
+            os.close(self._room)
+            self._room = -1
 
     def accept(self) -> tuple[socket.socket, Any]:
         """A caller. BlockingIOError: there is none, or there was no room for one."""
@@ -128,20 +140,19 @@ class _Door(socket.socket):
         if time.monotonic() - self._said >= PAUSE:
             self._said = time.monotonic()
             log.warning("no more files can be opened (LimitNOFILE): commands are sent away and try again")
-        os.close(self._room)
+        self._leave_room()
         try:
             caller, _ = super().accept()
             with caller, contextlib.suppress(OSError):
                 caller.setblocking(False)
                 caller.send(pack(LATER))
         finally:
-            self._room = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            self._keep_room()
         raise BlockingIOError
 
     def close(self) -> None:
         """Listen no more."""
-        if self.fileno() >= 0:
-            os.close(self._room)
+        self._leave_room()
         super().close()
 
 

@@ -193,7 +193,8 @@ class Master:
         self.set_aside = SetAside()
         self.watch: CertificateWatch | None = None
         if certificates is not None:
-            self.watch = CertificateWatch(certificates, self.sessions, time.time, reloaded)
+            known = self.cluster.hosts
+            self.watch = CertificateWatch(certificates, self.sessions, time.time, reloaded, lambda host: host in known.rows)
         disks = Disks([*sqlite_folder(site.database), site.lsf.get("LSF_LOGDIR", "")])
         self.event_log = EventLog(self._output)
         sources = [self._ending, self.admission.refused_lately, self.set_aside.notices, disks.notices, self.event_log.notices]

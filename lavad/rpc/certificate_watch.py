@@ -17,7 +17,10 @@ PAUSE = 2.0
 
 
 class CertificateWatch:
-    """Of a master that serves over TLS. ``reloaded`` is called when other certificates are in force."""
+    """Of a master that serves over TLS. ``reloaded`` is called when other certificates are in force.
+
+    ``is_known``: whether a host is one of the cluster.
+    """
 
     def __init__(
         self,
@@ -25,16 +28,18 @@ class CertificateWatch:
         sessions: Sessions,
         clock: Callable[[], float],
         reloaded: Callable[[], None],
+        is_known: Callable[[str], bool],
     ) -> None:
         self._certificates = certificates
         self._sessions = sessions
         self._clock = clock
         self._reloaded = reloaded
+        self._is_known = is_known
         self._files = Workers("certificates")
         self.ending: tuple[str, ...] = ()
         """A line for each certificate that ends soon, or has ended."""
         self._ended: dict[str, Certificate] = {}
-        """Host to its certificate that has ended, until it connects with another: TLS names no host that it does not let in."""
+        """Host to its certificate that has ended, until it has another or leaves: TLS names no host that it does not let in."""
 
     async def run(self) -> None:
         """Look every few seconds."""
@@ -55,6 +60,7 @@ class CertificateWatch:
                 self._sessions.hang_up(session.host)
                 if peer.ends <= now:
                     self._ended[session.host] = peer
+        self._ended = {host: peer for host, peer in self._ended.items() if self._is_known(host)}
         former, self.ending = self.ending, tuple(self._certificates.ending(self._peers(), now))
         for line in self.ending:
             if line not in former:

@@ -152,7 +152,8 @@ class Loops:
             while (grace := cluster.conf.params.orphan_job_term_grace_period) is not None:
                 if not orphans.due(cluster, self._clock(), grace):
                     break
-                await self._tried(partial(_end_orphans, orphans, grace))
+                if not await self._tried(partial(_end_orphans, orphans, grace)):
+                    break
                 await asyncio.sleep(ORPHANS_TOO)
 
     async def groups(self) -> None:

@@ -157,6 +157,18 @@ def test_a_limit_on_jobs_does_not_keep_a_job_from_preempting_one_in_it(limit: st
     assert site.state(late) == "PEND"
 
 
+@pytest.mark.parametrize("options", [{"R": "rusage[mem=1000]"}, {"m": "h2"}, {"n": "8"}])
+def test_a_job_that_a_limit_on_jobs_alone_keeps_from_free_hosts_preempts_one_elsewhere(
+    options: dict[str, str], tmp_path: Path
+) -> None:
+    site = site_of(tmp_path, "JOBS=2", HIGH, LOW)
+    low = [site.bsub(q="low", n="1", m="h1", R="rusage[mem=8000]") for _ in range(2)]
+    site.turn()
+    key = site.bsub(**options)
+    assert [one.key in low for one in cycle(site).preemptions] == [True]
+    assert site.state(key) == "RUN"
+
+
 def test_a_limit_on_the_jobs_of_a_queue_holds_for_its_preempting_jobs(tmp_path: Path) -> None:
     site = site_of(tmp_path, "QUEUES=q\nJOBS=1", HIGH, LOW)
     for _ in range(12):

@@ -20,7 +20,7 @@ from lavad.core.cluster.key_set import KeySet
 from lavad.core.cluster.records import add_to, is_as_large, units_of, units_of_spec
 from lavad.core.cluster.usage_index import UsageIndex, changed_parts, only_elements
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
-from lavad.core.job.depend import Ended
+from lavad.core.job.depend import NEVER, Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
@@ -209,12 +209,9 @@ class Cluster:
         """Index who waits for which condition."""
         was = old.depend if old is not None and old.blocked else None
         now = new.depend if new is not None and new.blocked else None
-        if was is now:
-            return
-        if new is not None and now is not None:
-            self.conditions.add(now, new.key)
-        if old is not None and was is not None:
-            self._forget_ended(self.conditions.discard(was, old.key) if was != now else [])
+        row = new or old
+        if row is not None and (was is not None or now is not None):
+            self._forget_ended(self.conditions.moved(row.key, was, now, row is new and row.blocked == NEVER))
 
     def _forget_ended(self, jobs: list[int]) -> None:
         for job in jobs:
@@ -335,12 +332,9 @@ class Cluster:
     def _array_depends(self, old: Array | None, new: Array | None) -> None:
         was = old.depend if old is not None and old.waiting else None
         now = new.depend if new is not None and new.waiting else None
-        if was is now:
-            return
-        if new is not None and now is not None:
-            self.conditions.add(now, new.job)
-        if old is not None and was is not None and was != now:
-            self._forget_ended(self.conditions.discard(was, old.job))
+        row = new or old
+        if row is not None and (was is not None or now is not None):
+            self._forget_ended(self.conditions.moved(row.job, was, now, row is new and bool(row.never)))
 
     def _queue_up(self, key: int, row: Job | Array, in_order: bool) -> None:
         pending = self.pending.get(row.spec)

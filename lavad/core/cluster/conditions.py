@@ -78,7 +78,19 @@ class Conditions:
         """Job id to the conditions that name it."""
         self.timed: dict[Condition, None] = {}
         """Conditions that the clock alone may change."""
+        self.orphans: dict[int, None] = {}
+        """Jobs whose condition can never be met, and arrays with such elements."""
         self.watcher: Watcher | None = None
+
+    def moved(self, key: int, was: Depend | None, now: Depend | None, never: bool) -> list[int]:
+        """What a job, array or element waits for, before and after; the answer is that of ``discard``."""
+        if never:
+            self.orphans[key] = None
+        else:
+            self.orphans.pop(key, None)
+        if now is not None and now is not was:
+            self.add(now, key)
+        return self.discard(was, key) if was is not None and was != now else []
 
     def add(self, depend: Depend, key: int) -> None:
         """A job, array or element waits for a condition."""

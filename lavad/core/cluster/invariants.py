@@ -121,11 +121,12 @@ def _check_indexes(cluster: Cluster) -> None:
     for name in (*counted, "started", "suspended", "promised", "held_back"):
         _require_same(name, getattr(cluster, name), getattr(fresh, name))
     _require_same("pending", _waiting(cluster), _waiting(fresh))
-    for name in ("queues", "users", "pairs", "queue_gpus", "array_running", "group_running", "decaying"):
+    for name in ("queues", "users", "pairs", "waiting", "queue_gpus", "array_running", "group_running", "decaying"):
         _require_same(f"use.{name}", _nonzero(getattr(cluster.use, name)), _nonzero(getattr(fresh.use, name)))
     for name in ("elastic", "copies"):
         _require_same(f"use.{name}", getattr(cluster.use, name), getattr(fresh.use, name))
     _require_same("conditions", _waiters(cluster), _waiters(fresh))
+    _require_same("conditions.orphans", cluster.conditions.orphans, fresh.conditions.orphans)
     _require_same("accounts", cluster.accounts.rows, fresh.accounts.rows)
     _require_same("use.hosts", _host_use(cluster), _host_use(fresh))
     for number, pending in cluster.pending.items():

@@ -186,6 +186,8 @@ class UsageIndex:
         self.queues: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self.users: defaultdict[str, list[int]] = defaultdict(lambda: [0] * 6)
         self.pairs: defaultdict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * 6)
+        self.waiting: dict[str, int] = {}
+        """User to the jobs and elements that have not started."""
         self.queue_gpus: dict[str, int] = {}
         """Queue to the GPUs that its started jobs have or that are held for it; a GPU counts for each job on it."""
         self.hosts: defaultdict[str, HostUse] = defaultdict(HostUse)
@@ -207,6 +209,10 @@ class UsageIndex:
         self.users[spec.user][column] += slots
         self.pairs[spec.queue, spec.user][column] += slots
 
+    def _count_waiting(self, spec: Spec, column: int, jobs: int) -> None:
+        self._count(spec, column, jobs * spec.slots)
+        shift(self.waiting, spec.user, jobs)
+
     def _count_gpus(self, spec: Spec, gpus: tuple[str, ...], sign: int) -> None:
         if gpus and (spec.gpu is not None or spec.roles):
             shift(self.queue_gpus, spec.queue, sign * len(gpus))
@@ -214,7 +220,7 @@ class UsageIndex:
     def job(self, job: Job, spec: Spec, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) one live job."""
         if job.run is None:
-            self._count(spec, _COLUMN[job.state], sign * spec.slots)
+            self._count_waiting(spec, _COLUMN[job.state], sign)
             for held in job.promised:
                 self._count_gpus(spec, held.gpus, sign)
                 self._count(spec, RSV, sign * held.slots)
@@ -288,7 +294,7 @@ class UsageIndex:
 
     def pend(self, spec: Spec, count: int) -> None:
         """Add so many pending jobs of a class for which nothing is reserved."""
-        self._count(spec, PEND, count * spec.slots)
+        self._count_waiting(spec, PEND, count)
 
     def parts(self, job: Job, spec: Spec, changed: Iterable[tuple[Part, Part]]) -> None:
         """Parts of the job that ``changed_parts`` has found."""
@@ -333,11 +339,11 @@ class UsageIndex:
 
     def untouched(self, spec: Spec, count: int) -> None:
         """So many more elements of an array are pending, or (below 0) fewer."""
-        self._count(spec, PEND, spec.slots * count)
+        self._count_waiting(spec, PEND, count)
 
     def array(self, array: Array, spec: Spec, sign: int) -> None:
         """Add (``sign`` 1) or subtract (-1) the untouched elements of an array."""
         if array.pending:
-            self._count(spec, PEND, sign * spec.slots * len(array.pending))
+            self._count_waiting(spec, PEND, sign * len(array.pending))
         if array.held:
-            self._count(spec, PSUSP, sign * spec.slots * len(array.held))
+            self._count_waiting(spec, PSUSP, sign * len(array.held))

@@ -19,6 +19,7 @@ from lavad.core.cluster.gpu_book import gpu_amounts
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.rules.gpu_counts import slots_with_gpus
+from lavad.core.rules.gpus import per_task
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS, PendReason
@@ -102,10 +103,11 @@ class Limits:
                 used = sum(map(self.ledger.user_slots, users)) if users else self.ledger.user_slots(spec.user)
                 left = section.max_jobs - used
                 room = min(room, (left, _user_reason(bool(users), left)))
-        for at, limit in enumerate(self.book.conf.limits):
-            if not limit.hosts and not limit.per_host and self.book.applies(at, spec):
+        for at, limit, _ in self.book.applying(spec):
+            if not limit.hosts and not limit.per_host:
                 room = min(room, self._limit_left(at, limit, spec, "", jobs))
-        if spec.gpu is not None and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
+        by_slots = spec.gpu is not None and (self._own is None or per_task(spec.gpu))  # else a host of the job needs no more
+        if by_slots and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
             gpus, reason = self.gpus_left(spec)
             room = min(room, (slots_with_gpus(spec, gpus), reason))
         if self.policy is not None:
@@ -151,16 +153,16 @@ class Limits:
         if conf is not None and conf.user_job_limit is not None:
             room = min(room, (conf.user_job_limit - self._on_host[host, "", spec.user], PendReason.HOST_USR_JLIMIT))
         room = min(room, self._processor_left(spec, host, ncpus))
-        for at, limit in enumerate(self.book.conf.limits):
-            if (limit.hosts or limit.per_host) and self.book.on_host(at, host) and self.book.applies(at, spec):
+        for at, limit, _ in self.book.applying(spec):
+            if (limit.hosts or limit.per_host) and self.book.on_host(at, host):
                 room = min(room, self._limit_left(at, limit, spec, host))
         return room
 
     def amounts_left(self, spec: Spec, host: str) -> Iterator[tuple[str, float, int]]:
         """(resource, amount that jobs of this spec may still reserve on one host, reason): limits of lsb.resources on hosts."""
-        for at, limit in enumerate(self.book.conf.limits):
+        for at, limit, _ in self.book.applying(spec):
             caps = (limit.hosts or limit.per_host) and (limit.resources or limit.mem is not None)
-            if caps and self.book.on_host(at, host) and self.book.applies(at, spec):
+            if caps and self.book.on_host(at, host):
                 where = host if limit.per_host else ""
                 taken = self._sum(at, spec, where).amounts
                 for name, cap in self._caps(limit, where).items():
@@ -200,20 +202,19 @@ class Limits:
         left, reason = self.left(spec)
         if sum(part.slots for part in parts) > left:
             return reason
-        if spec.gpu is not None:
+        if asked := sum(len(part.gpus) for part in parts):
             gpus, reason = self.gpus_left(spec)
-            if sum(len(part.gpus) for part in parts) > gpus:
+            if asked > gpus:
                 return reason
         if self.has_host_limits(spec):
             for part in parts:
                 left, reason = self.host_left(spec, part.host)
                 if part.slots > left:
                     return reason
-        for at, limit in enumerate(self.book.conf.limits):
-            if self.book.applies(at, spec):
-                reason = self._why_not_limit(at, limit, spec, parts)
-                if reason:
-                    return reason
+        for at, limit, _ in self.book.applying(spec):
+            reason = self._why_not_limit(at, limit, spec, parts)
+            if reason:
+                return reason
         return 0
 
     def _why_not_limit(self, at: int, limit: Limit, spec: Spec, parts: tuple[Placed, ...]) -> int:
@@ -304,8 +305,8 @@ class Limits:
 
     def keep_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int = 1) -> None:
         """Slots that a job has given up by suspension count against limits on hosts again (1), or not (-1)."""
-        for at, limit in enumerate(self.book.conf.limits):
-            if (limit.hosts or limit.per_host) and self.book.applies(at, spec):
+        for at, limit, _ in self.book.applying(spec):
+            if limit.hosts or limit.per_host:
                 for part in parts:
                     if self.book.on_host(at, part.host):
                         self._sum(at, spec, part.host if limit.per_host else "").slots += sign * part.slots
@@ -347,10 +348,7 @@ class Limits:
         for part in parts:
             self._on_host[part.host, spec.queue, ""] += sign * part.slots
             self._on_host[part.host, "", spec.user] += sign * part.slots
-        for at, limit in enumerate(self.book.conf.limits):
-            if not self.book.applies(at, spec):
-                continue
-            whose = self.book.counted(at, spec)
+        for at, limit, whose in self.book.applying(spec):
             seen: set[str] = set()
             for part in parts:
                 if not self.book.on_host(at, part.host):

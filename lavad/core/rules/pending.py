@@ -29,20 +29,15 @@ def _least(*limits: int | None) -> int | None:
 
 
 def is_over(cluster: Cluster, user: str, limits: Waiting, jobs: int, slots: int) -> bool:
-    """Whether so many more would be too many. Jobs are counted only where there are as many slots: each has one at least."""
-    if limits.jobs is None and limits.slots is None:
+    """Whether so many more would be too many."""
+    if limits.jobs is not None and pending_jobs(cluster, user) + jobs > limits.jobs:
+        return True
+    if limits.slots is None:
         return False
     used = cluster.use.users[user]
-    waiting = used[PEND] + used[PSUSP] + slots
-    if limits.slots is not None and waiting > limits.slots:
-        return True
-    return limits.jobs is not None and waiting > limits.jobs and pending_jobs(cluster, user) + jobs > limits.jobs
+    return used[PEND] + used[PSUSP] + slots > limits.slots
 
 
 def pending_jobs(cluster: Cluster, user: str) -> int:
-    """Jobs and elements of a user that wait; the time is that of looking at each record of theirs."""
-    count = 0
-    for key in cluster.by_user.get(user, ()):
-        array = cluster.arrays.rows.get(key)
-        count += key not in cluster.started if array is None else len(array.pending) + len(array.held)
-    return count
+    """Jobs and elements of a user that wait."""
+    return cluster.use.waiting.get(user, 0)

@@ -16,6 +16,8 @@ from lavad.core.site.host_names import members, user_groups
 
 Consumer = tuple[str, str, str, str]
 """(user, queue, project, application profile); "" where a limit does not count these separately."""
+MOST_KNOWN = 10_000
+"""Kinds of jobs of which it is kept which limits apply to them."""
 
 
 class LimitBook:
@@ -27,6 +29,7 @@ class LimitBook:
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._host_limits: dict[tuple[str, str], bool] = {}
+        self._applying: dict[Consumer, tuple[tuple[int, Limit, Consumer], ...]] = {}
 
     @cached_property
     def queues(self) -> dict[str, QueueConfig]:
@@ -143,6 +146,20 @@ class LimitBook:
             and _names(limit.projects, (spec.project,))
             and (not limit.apps or (bool(spec.app) and _names(limit.apps, (spec.app,))))
         )
+
+    def applying(self, spec: Spec) -> tuple[tuple[int, Limit, Consumer], ...]:
+        """The limits of lsb.resources that apply to jobs of this spec: place, limit, whose jobs it counts together."""
+        if not self.conf.limits:
+            return ()
+        key = spec.user, spec.queue, spec.project, spec.app
+        found = self._applying.get(key)
+        if found is None:
+            if len(self._applying) >= MOST_KNOWN:
+                self._applying.clear()
+            limits = enumerate(self.conf.limits)
+            found = tuple((at, limit, self.counted(at, spec)) for at, limit in limits if self.applies(at, spec))
+            self._applying[key] = found
+        return found
 
     def counted(self, at: int, spec: Spec) -> Consumer:
         """Whose jobs a limit counts together with those of this spec."""

@@ -5,6 +5,7 @@ Rule: a ``Need`` depends on the spec and the configuration only, never on load, 
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import msgspec
@@ -177,6 +178,15 @@ class Need(msgspec.Struct, eq=False):
         special = span.kind in ("block", "stripe") or (span.kind == "ptile" and not self.ptile)
         if both.cu is not None or ((both.same or special) and not self.one_slot):
             self.shape = Shape(both.same, both.cu, span if special else _NO_SPAN, self.shape.per_job)
+
+    def further(self, own: bool) -> Need:
+        """The need of more slots of a job that has some; ``own``: on a host of it, where it has what it takes once a host."""
+        need = copy(self)
+        need.shared = ()
+        if own:
+            need.per_host = ()
+            need.gpu = self.gpu if self.gpu_per_task else None
+        return need
 
     @property
     def preferred(self) -> tuple[str, ...]:

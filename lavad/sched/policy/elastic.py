@@ -99,6 +99,7 @@ class ElasticGrowth:
             # LSF: slots added to a job with a compound requirement are of its last term
             need = need.terms[-1]
             need.slots, need.most = least, max(most, 2)
+        need.shared = ()
         if need.shape.per_job:
             rest = replace_fields(need.shape, per_job=())
             need.shape = PLAIN if rest == PLAIN else rest
@@ -114,7 +115,7 @@ class ElasticGrowth:
         offers = self._offers(job, need)
         for some in chain([offers], retries(state, need, offers)):
             chosen = choose(state, need, some, most)
-            parts = tuple(_placed(state, need, row, slots, row.name in own) for row, slots in chosen)
+            parts = tuple(_placed(state, need.further(row.name in own), row, slots) for row, slots in chosen)
             if not parts or not state.limits.why_not(spec, parts):
                 break
         else:
@@ -133,9 +134,11 @@ class ElasticGrowth:
         assert run is not None
         state = self.state
         own = {part.host for part in run.parts}
-        staying = {part.host for part in run.parts if not part.leaving and not by_hosts(need.spec)}
-        candidates = list(Candidates(state, need, get_eligible(state, need)))
-        offers = [(row, units(state, need, row)[0]) for row in candidates if row.name not in own or row.name in staying]
+        staying = [part.host for part in run.parts if not part.leaving and not by_hosts(need.spec)]
+        eligible, further = get_eligible(state, need), need.further(True)
+        mine = [row for name in staying if (row := state.cache.by_name.get(name)) and not eligible.codes[row.index]]
+        offers = [(row, units(state, further, row)[0]) for row in mine]
+        offers += [(row, units(state, need, row)[0]) for row in Candidates(state, need, eligible) if row.name not in own]
         offers = [(row, count) for row, count in offers if count]
         if (need.shape.same or state.cache.mixed) and (first := state.cache.by_name.get(run.parts[0].host)) is not None:
             offers = [offer for offer in offers if _same(state, need, offer[0], first)]
@@ -154,11 +157,6 @@ def _same(state: CycleState, need: Need, row: Row, first: Row) -> bool:
     return all(here.get(name) == there.get(name) for name in need.shape.same)
 
 
-def _placed(state: CycleState, need: Need, row: Row, slots: int, own: bool) -> Placed:
-    """A part of the growth; what is reserved once a host is left out where the job has the host (``own``)."""
-    placed = replace(place_on(state, need, row, slots, False), decays=())
-    if not own:
-        return placed
-    once = len(need.per_host)
-    gpus = placed.gpus if need.gpu_per_task else ()
-    return Placed(host=placed.host, slots=placed.slots, gpus=gpus, reserved=placed.reserved[once:], binds=placed.binds)
+def _placed(state: CycleState, need: Need, row: Row, slots: int) -> Placed:
+    """A part of the growth."""
+    return replace(place_on(state, need, row, slots, False), decays=())

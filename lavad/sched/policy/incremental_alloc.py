@@ -12,6 +12,7 @@ from itertools import islice
 
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.lang.ids import key_of
+from lavad.core.lang.rusage_decay import merge_decays
 from lavad.core.plan.plan import Placement
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.hosts.fit import place_on, units
@@ -41,6 +42,7 @@ class PartialAllocation:
         self.key = key
         self.parts = {part.host: part for part in parts}
         self.grew = False
+        self._further = need.further(False), need.further(True)
         self.eligible: Eligibility = get_eligible(state, need)
         rows = ranked(state, need)
         self.hosts = [at for at in rows if not self.eligible.codes[at]]
@@ -73,14 +75,10 @@ class PartialAllocation:
 
     def _one_more(self, state: CycleState, row: Row) -> Placed | None:
         """What one slot more on a host takes there; None: there is none, or a limit forbids it."""
-        need = self.need
+        need = self._further[row.name in self.parts] if self.parts else self.need
         if not units(state, need, row)[0]:
             return None
         more = place_on(state, need, row, 1, not self.parts)
-        if row.name in self.parts:
-            # what is reserved once a host, and GPUs that are not for each task, it has already
-            gpus = more.gpus if need.gpu_per_task else ()
-            more = Placed(host=more.host, slots=1, gpus=gpus, reserved=more.reserved[len(need.per_host) :])
         return None if state.limits.why_not(need.spec, (more,)) else more
 
 
@@ -88,7 +86,14 @@ def _joined(old: Placed, more: Placed) -> Placed:
     amounts = dict(old.reserved)
     for name, amount in more.reserved:
         amounts[name] = amounts.get(name, 0.0) + amount
-    return Placed(host=old.host, slots=old.slots + more.slots, gpus=(*old.gpus, *more.gpus), reserved=tuple(amounts.items()))
+    return Placed(
+        host=old.host,
+        slots=old.slots + more.slots,
+        gpus=old.gpus + more.gpus,
+        reserved=tuple(amounts.items()),
+        decays=merge_decays(old.decays, more.decays),
+        binds=old.binds + more.binds,
+    )
 
 
 class IncrementalAllocation:

@@ -113,9 +113,11 @@ class Preemptor:
         chosen: tuple[Placed, ...] = ()
         names = {self.state.rows[at].name for at in offers.order}
         surplus = Surplus(self.state, offers.need)
+        # of a limit on jobs, in which a victim may be whatever its hosts are
+        was_full = self._is_full(offers.need)
         for victim, share in self._victims.of(offers.need, frees):
             parts = preempt.given(self.state.cluster, victim)
-            if victim.key in self.state.preempted or not names.intersection(part.host for part in parts):
+            if victim.key in self.state.preempted or not (was_full or names.intersection(part.host for part in parts)):
                 continue
             if share is not None and not surplus.count_in(share, victim.key):
                 continue
@@ -125,7 +127,8 @@ class Preemptor:
                 offers.renew(self._shift(before, 1))
                 unit = [one for one in unit if one.key != victim.key]
             unit.append(Preemption(victim.key, victim.uid, victim.how, key, victim.parts))
-            if offers.renew(self._shift(unit[-1:], -1)):
+            more = offers.renew(self._shift(unit[-1:], -1))
+            if more or (was_full and not self._is_full(offers.need)):
                 chosen = offers.choose()
             if chosen or len(unit) >= MAX_VICTIMS:
                 break
@@ -141,6 +144,10 @@ class Preemptor:
             else:
                 offers.renew(self._shift([victim], -1))
         return unit, chosen
+
+    def _is_full(self, need: Need) -> bool:
+        """Whether a limit leaves too little to jobs of this class, the victims shifted."""
+        return self.state.limits.left(need.spec)[0] < need.slots
 
     def _shift(self, unit: list[Preemption], sign: int) -> set[int]:
         """Take the victims' slots away on the ledger (-1) or put them back (1); the row numbers of their hosts."""

@@ -116,6 +116,31 @@ def test_callers_are_sent_away_while_no_file_can_be_opened(tmp_path: Path, caplo
     assert [record.message[:30] for record in caplog.records] == ["no more files can be opened (L"]
 
 
+def test_the_place_that_another_thread_took_first_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file has the number that the one that was closed for the caller had."""
+    taken: list[int] = []
+    close = os.close
+
+    def close_and_lose(number: int) -> None:
+        close(number)
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+
+    door = callers._Door(str(tmp_path / "sock"))
+    door.listen(5)
+    with socket.socket(socket.AF_UNIX) as client, no_more_files():
+        client.connect(str(tmp_path / "sock"))
+        monkeypatch.setattr(os, "close", close_and_lose)
+        with pytest.raises(OSError, match="Too many open files"):
+            door.accept()
+        monkeypatch.undo()
+        with pytest.raises(OSError, match="Too many open files"):
+            door.accept()
+    door.close()
+    assert len(taken) == 1
+    os.fstat(taken[0])
+    os.close(taken[0])
+
+
 def test_names_are_the_systems_or_digits() -> None:
     async def names() -> list[str]:
         callers = Callers()

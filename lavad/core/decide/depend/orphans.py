@@ -12,12 +12,10 @@ from functools import reduce
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.conditions import Condition
-from lavad.core.job.depend import NEVER
+from lavad.core.job.depend import Depend
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState, TermReason
-from lavad.core.rules.dependency_eval import by_element
 
 INHERITED = 60.0
 """Seconds in which those who depended on an orphan that was ended are found to be orphans."""
@@ -39,8 +37,8 @@ class Orphans:
         self._ended = {job: at for job, at in self._ended.items() if now < at + INHERITED}
         found: dict[int, Spans] = {}
         events: list[ev.Event] = []
-        for condition, key, elements in _orphans(cluster):
-            inherited = any(job in self._ended for ids in condition.depend.ids for job in ids)
+        for depend, key, elements in _orphans(cluster):
+            inherited = bool(self._ended) and any(job in self._ended for ids in depend.ids for job in ids)
             found[key] = spans = _kept(self._since.get(key, []), elements, now - grace if inherited else now)
             over = [span for since, span in spans if since + grace <= now]
             if over and len(events) < most:
@@ -67,13 +65,11 @@ def _kept(spans: Spans, elements: Ranges | None, since: float) -> Spans:
     return [*kept, (since, new)] if new else kept
 
 
-def _orphans(cluster: Cluster) -> Iterator[tuple[Condition, int, Ranges | None]]:
+def _orphans(cluster: Cluster) -> Iterator[tuple[Depend, int, Ranges | None]]:
     """(condition, who waits for it, which elements; None: a job)."""
-    for condition in cluster.conditions.rows.values():
-        for key in condition.waiters:
-            job = cluster.jobs.rows.get(key)
-            never = cluster.arrays.rows[key].never if job is None else EMPTY
-            if never or (job is not None and job.blocked == NEVER):
-                yield condition, key, None if job is not None else never
-            elif not by_element(condition.depend):
-                break  # all who wait for one condition stand alike, and there may be a million
+    for key in cluster.conditions.orphans:
+        job = cluster.jobs.rows.get(key)
+        array = cluster.arrays.rows[key] if job is None else None
+        row = job or array
+        if row is not None and row.depend is not None:
+            yield row.depend, key, None if array is None else array.never

@@ -13,11 +13,13 @@ from lavad.core.job.spec import Spec
 from lavad.core.plan.plan import Placement
 from lavad.core.rules.gpus import per_task
 from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.limits import Limits
 
 
-def held(ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placement], Spec | None], now: float) -> list[Event]:
-    """Events for the slots that are still free."""
+def held(limits: Limits, holds: Iterable[Placement], find_spec: Callable[[Placement], Spec | None], now: float) -> list[Event]:
+    """Events for the slots that are still free, and that limits still leave."""
     events: list[Event] = []
+    ledger = limits.ledger
     for placement in holds:
         spec = find_spec(placement)
         job = ledger.cluster.jobs.rows.get(placement.key)
@@ -27,7 +29,16 @@ def held(ledger: Ledger, holds: Iterable[Placement], find_spec: Callable[[Placem
         more = _more(placement.parts, old)
         if more is None or not _fits(ledger, spec, more, {part.host for part in old}):
             continue
+        if not old and (ledger.why_not_array(placement.key) or ledger.group_left(spec.group) <= 0):
+            continue
+        with limits.of_started(part.host for part in old):
+            if limits.why_not(spec, tuple(more)):
+                continue
+            limits.shift(spec, more, 1)
         ledger.shift(more, spec, 1)
+        ledger.count_slots(spec, tuple(more))
+        if not old:
+            ledger.count_job(placement.key, spec)
         events.append(SlotsReserved(at=now, key=placement.key, parts=placement.parts))
     return events
 
@@ -48,12 +59,14 @@ def _more(parts: tuple[Placed, ...], old: tuple[Placed, ...]) -> list[Placed] | 
         if before is None:
             found.append(part)
         elif part != before:
-            if part.slots < before.slots or not set(before.gpus) <= set(part.gpus):
+            binds = part.binds[len(before.binds) :]
+            if part.slots < before.slots or not set(before.gpus) <= set(part.gpus) or part.binds != before.binds + binds:
                 return None
             amounts = dict(before.reserved)
             reserved = tuple((name, amount - amounts.get(name, 0.0)) for name, amount in part.reserved)
             gpus = tuple(gpu for gpu in part.gpus if gpu not in before.gpus)
-            found.append(Placed(host=part.host, slots=part.slots - before.slots, gpus=gpus, reserved=reserved))
+            slots = part.slots - before.slots
+            found.append(Placed(host=part.host, slots=slots, gpus=gpus, reserved=reserved, binds=binds))
     return None if known or not found else found
 
 

@@ -109,7 +109,7 @@ class _Acceptance:
         for growth in plan.growths:
             if growth.key not in self.used:
                 self.events += grow.accept(self.cluster, self.ledger, self.limits, growth, self.now, self.reserved)
-        self.events += piecemeal.held(self.ledger, plan.holds, lambda hold: _find_spec(self.cluster, hold), self.now)
+        self.events += piecemeal.held(self.limits, plan.holds, lambda hold: _find_spec(self.cluster, hold), self.now)
         self.events += piecemeal.deadlocked(self.cluster, plan.deadlocked, self.now)
         self.events += preempt.resumed(self.limits, plan.resumes, self.used, self.now)
 

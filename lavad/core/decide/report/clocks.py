@@ -26,6 +26,8 @@ def end_in_time(run: Attempt, end: End, now: float) -> End:
     """The end of a part; how long it ran is believed, as far as it fits. One that says no time stays as it is."""
     if not end.at or (run.dispatched <= end.at <= now and (not end.started or run.dispatched <= end.started <= end.at)):
         return end
-    at = end.at if run.dispatched <= end.at <= now else now
+    began_before = end.started and end.started + NEAR < run.dispatched  # it ended later than its host says, then
+    at = end.at if run.dispatched <= end.at <= now and not began_before else now
     ran = max(0.0, end.at - end.started)
-    return replace(end, at=at, started=max(run.dispatched, at - ran) if end.started else 0.0)
+    # a master that has taken over may be behind the one that has dispatched it
+    return replace(end, at=at, started=min(at, max(run.dispatched, at - ran)) if end.started else 0.0)

@@ -73,17 +73,24 @@ def test_what_ends_soon_is_told_the_first_to_end_first(folder: Path) -> None:
     assert "the certificate of agent:a has ended" in known.ending([peer], peer.ends)
 
 
-def test_a_host_whose_certificate_has_ended_is_told_of_until_it_is_there_with_another(folder: Path) -> None:
+def test_a_host_whose_certificate_has_ended_is_told_of_until_it_is_there_with_another_or_leaves(folder: Path) -> None:
     known, sessions = Certificates(str(folder), 30), Sessions()
     pem = (folder / "a.crt").read_bytes()
-    now = certificate_of(pem).ends
-    watch = CertificateWatch(known, sessions, lambda: now, lambda: None)
+    now, hosts = certificate_of(pem).ends, {"a"}
+    watch = CertificateWatch(known, sessions, lambda: now, lambda: None, hosts.__contains__)
     sessions.open(Session("a", 0, certificate=pem))
     watch.look()
     assert not sessions.rows
     for _ in range(2):
         watch.look()
         assert "the certificate of agent:a has ended" in watch.ending
+    hosts.clear()
+    watch.look()
+    assert "the certificate of agent:a has ended" not in watch.ending
+    hosts.add("a")
+    sessions.open(Session("a", 0, certificate=pem))
+    watch.look()
+    assert "the certificate of agent:a has ended" in watch.ending
     now -= 20 * DAY
     sessions.open(Session("a", 0, certificate=pem))
     watch.look()

@@ -16,6 +16,9 @@ from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.decide.depend.orphans import Orphans
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.states import JobState
 from lavad.hosts.leases import Findings, Leases
 from lavad.hosts.sessions import Session, Sessions
 from lavad.services import loops as loops_module
@@ -88,3 +91,26 @@ def test_hosts_are_let_go_once_another_master_may_be_in_office(
     asyncio.run(story())
     assert caplog.messages[1:] == ["the masters' lease is renewed again"]
     assert list(sessions.rows) == ["far1"]
+
+
+def test_ends_of_orphans_that_are_refused_are_tried_again_no_sooner_than_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched, tries, pauses = Watched(), [], []
+    watched.bench.configure(params=replace(watched.bench.cluster.conf.params, orphan_job_term_grace_period=0))
+    event = ev.JobFinished(at=0.0, key=1, state=JobState.EXIT)
+    monkeypatch.setattr(Orphans, "due", lambda *_: [event])
+
+    async def refused(_: object) -> None:
+        tries.append(1)
+        raise Refused("the store is full")
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) > 3:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(watched.engine, "ask", refused)
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    loops = Loops(watched.engine, Sessions(), Leases(0.0), cast(Store, None), lambda: 0.0)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(loops.orphans())
+    assert (len(tries), set(pauses)) == (3, {loops_module.ORPHANS_PAUSE})

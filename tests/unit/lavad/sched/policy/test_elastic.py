@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from config.model.cluster import Limit
@@ -31,6 +33,21 @@ def test_it_grows_when_slots_are_free_and_never_beyond_its_maximum() -> None:
     begin(world, key)
     assert slot_sum(world, key) == 3
     assert cycle(world) == []
+
+
+@pytest.mark.parametrize("fields", [{"gpu": "num=1:j_exclusive=yes"}, {"resreq": "rusage[mem=10000]"}])
+def test_it_grows_on_a_host_where_it_has_what_it_takes_once(fields: dict[str, Any]) -> None:
+    world = World()
+    world.hosts("h1", slots=4, gpus=1)
+    filler = world.submit(slots=3)
+    world.step()
+    key = elastic(world, 1, 4, **fields)
+    started(world, key)
+    world.finish(filler)
+    cycle(world)
+    assert slots(world, key) == {"h1": 4}
+    run = run_of(world, key)
+    assert (run.parts[0].reserved, len(run.parts[0].gpus)) == ((("mem", 10000.0),) if "resreq" in fields else (), "gpu" in fields)
 
 
 def test_a_plain_job_with_a_range_stays_as_it_is() -> None:

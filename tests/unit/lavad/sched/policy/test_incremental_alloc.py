@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from config.model.cluster import Limit
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.states import JobState
-from lavad.core.site.conf import Params
+from lavad.core.site.conf import Params, ResourceConf
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
 GANG = QueueConfig(name="gang", priority=30)
@@ -71,6 +76,76 @@ def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, sl
     cycle(world)
     cycle(world)
     assert list(world.cluster.started) == [two], "killing one of them ends it"
+
+
+@pytest.mark.parametrize("queue", ["gang", "parts"])
+@pytest.mark.parametrize(
+    "fields", [{"gpu": "num=1:j_exclusive=yes"}, {"resreq": "rusage[mem=600]"}, {"resreq": "rusage[licence=1]"}]
+)
+def test_what_it_takes_once_a_host_or_once_it_takes_once(queue: str, fields: dict[str, Any]) -> None:
+    """One GPU, memory for one such reservation, and one licence are enough for all its slots."""
+    licence = ResourceConf(name="licence", kind="numeric", consumable=True, locations=((1.0, ("h1",)),))
+    world = World()
+    world.configure(queues=(GANG, PARTS), params=Params(parallel_sched_by_slot=True), resources=(licence,))
+    world.hosts("h1", slots=3, gpus=1, mem=1000)
+    job = world.submit(queue=queue, slots=3, **fields)
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
+
+
+@pytest.mark.parametrize("queue", ["gang", "parts"])
+def test_a_limit_on_gpus_that_a_job_has_reached_leaves_it_further_slots_there(queue: str) -> None:
+    world = world_of(1, 3)
+    world.configure(queues=tuple(replace(one, gpu_capability=1) for one in (GANG, PARTS)))
+    job = world.submit(queue=queue, slots=3, gpu="num=1")
+    cycle(world)
+    cycle(world)
+    assert job in world.cluster.started
+
+
+@pytest.mark.parametrize(
+    "resreq", ["affinity[core]", "affinity[core(1):cpubind=core]", "rusage[mem=100/task:duration=5:decay=1]"]
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_it_has_the_processors_and_the_decay_of_what_it_reserves_as_a_gang_has(resreq: str, at_once: bool) -> None:
+    found = []
+    for queue in ("gang", "parts"):
+        world = World()
+        world.configure(queues=(GANG, PARTS), params=Params(parallel_sched_by_slot=True))
+        world.hosts("h1", slots=4, topology=regular(1, 1, 4, 1))
+        filler = world.submit(queue="gang", slots=2)
+        cycle(world)
+        if at_once:
+            world.finish(filler)
+        job = world.submit(queue=queue, slots=3, resreq=resreq)
+        cycle(world)
+        if not at_once:
+            world.finish(filler)
+        cycle(world)
+        cycle(world)
+        run = world.cluster.jobs.rows[job].run
+        assert run is not None
+        found.append([(part.slots, part.binds, part.decays, part.reserved) for part in run.parts])
+    assert found[0] == found[1]
+
+
+LATER: dict[str, Any] = {
+    "on a host": {"limits": (Limit(name="one", hosts=("h1",), slots=2),)},
+    "of jobs": {"limits": (Limit(name="one", jobs=1),)},
+    "of the queue": {"queues": (GANG, replace(PARTS, qjob_limit=2))},
+}
+
+
+@pytest.mark.parametrize("limit", LATER)
+def test_what_a_limit_forbids_since_the_plan_was_made_is_not_held(limit: str) -> None:
+    world = world_of(1, 8)
+    jobs = [world.submit(queue="parts", slots=slots) for slots in (2, 3)]
+    plan = world.schedule()
+    assert [hold.key for hold in plan.holds] == jobs
+    world.configure(**LATER[limit])
+    assert [event.key for event in world.accept(plan) if isinstance(event, ev.SlotsReserved)] == jobs[:1]
+    check_invariants(world.cluster)
 
 
 def test_what_it_holds_does_not_count_against_itself() -> None:

@@ -354,3 +354,19 @@ def test_no_grace_is_at_once(world: Waiters) -> None:
     second = world.depend(f"done({first})")
     world.end(first, 256)
     assert end_orphans(world, orphans, 0) == [second]
+
+
+def test_only_orphans_are_looked_at(world: Waiters) -> None:
+    """However many wait for conditions that can be met."""
+    orphans, first, other = Orphans(), world.submit(), world.submit()
+    second = world.depend(f"done({first})")
+    array = world.depend(f"done({first})", array="1-3")
+    for _ in range(3):
+        world.depend(f"done({other})")
+    world.end(first, 256)
+    check_invariants(world.cluster)
+    assert list(world.cluster.conditions.orphans) == [second, array]
+    world.cluster.conditions.rows.clear()
+    assert len(orphans.due(world.cluster, world.now, 0)) == 2
+    world.apply(*orphans.due(world.cluster, world.now, 0))
+    assert not world.cluster.conditions.orphans

@@ -55,6 +55,27 @@ def test_an_end_that_was_kept_while_no_master_was_there_is_believed(bench: Bench
     assert job.run.verdict == end
 
 
+def test_a_job_that_ran_for_longer_than_its_hosts_clock_is_behind(bench: Bench) -> None:
+    key = dispatched(bench)
+    began = bench.now
+    bench.said("started", key, "h1", 77, began - 3600.0, "/")
+    bench.now += 7200.0
+    bench.said("ended", key, "h1", End(at=bench.now - 3600.0, started=began - 3600.0), True)
+    verdict = bench.finished(key).run.verdict  # type: ignore[union-attr]
+    assert verdict is not None
+    assert (verdict.started, verdict.at) == (began, bench.now)
+
+
+def test_a_master_whose_clock_is_behind_that_of_the_one_before_it(bench: Bench) -> None:
+    key = dispatched(bench)
+    end = End(at=bench.now + 3.0, started=bench.now + 1.0)
+    bench.now -= 10.0
+    bench.said("ended", key, "h1", end, True)
+    verdict = bench.finished(key).run.verdict  # type: ignore[union-attr]
+    assert verdict is not None
+    assert verdict.started <= verdict.at <= bench.now
+
+
 def test_a_late_report_of_a_host_whose_clock_is_a_little_behind(bench: Bench) -> None:
     """It began when it was dispatched, not when the report came an hour later."""
     key = dispatched(bench)

@@ -12,9 +12,12 @@ from config.model.cluster import HostConfig, UserConfig
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, Interactive, Limits, TaskLimit
 from lavad.core import events as ev
+from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Caller, OptionValue, Refused
+from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
+from lavad.core.rules.pending import pending_jobs
 from lavad.core.rules.run_settings import limits_on
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, Bench
@@ -274,6 +277,24 @@ def test_only_jobs_that_wait_count_for_the_jobs_that_may_wait(bench: Bench) -> N
     assert bench.bsub(n="4")
     with pytest.raises(Refused, match="Pending job threshold reached"):
         bench.bsub(n="4")
+
+
+def test_jobs_that_wait_are_counted_as_they_come_and_go(bench: Bench) -> None:
+    """A submit looks at no job before it."""
+    first = bench.bsub()["job"]
+    array, held = bench.bsub(n="2", J="a[1-4]")["job"], bench.bsub(J="b[1-5]", H=True)["job"]
+    counts = [pending_jobs(bench.cluster, "alice")]
+    bench.step()
+    counts.append(pending_jobs(bench.cluster, "alice"))
+    bench.finish(first)
+    bench.apply(ev.JobFinished(at=bench.now, key=2 << 32 | array, state=JobState.EXIT))
+    counts.append(pending_jobs(bench.cluster, "alice"))
+    bench.apply(ev.ElementsKilled(at=bench.now, key=held, elements=Ranges.span(1, 4)))
+    counts.append(pending_jobs(bench.cluster, "alice"))
+    assert counts == [10, 5, 5, 1]
+    check_invariants(bench.cluster)
+    bench.cluster.by_user.clear()
+    assert pending_jobs(bench.cluster, "alice") == 1
 
 
 def test_hosts_that_are_only_configured_may_be_named(bench: Bench) -> None:
