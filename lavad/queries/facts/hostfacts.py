@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from config.model.cluster import HostConfig
 from lavad.core.job.chunk import slots_in
@@ -49,7 +49,7 @@ def without_groups(view: View, words: Iterable[str]) -> list[str]:
     return list(found)
 
 
-def named(request: Request, words: Iterable[str]) -> list[str]:
+def named(request: Request, words: Sequence[str]) -> list[str]:
     """The hosts that the words name, with groups expanded; all hosts for no words. Raises Refused for an unknown name."""
     view = request.view
     known = all_hosts(view)
@@ -65,7 +65,7 @@ def named(request: Request, words: Iterable[str]) -> list[str]:
             found[word] = None
         else:
             raise Refused(f"{word}: {UNKNOWN}")
-    return list(found) or known
+    return list(found) if words else known
 
 
 class Slots:

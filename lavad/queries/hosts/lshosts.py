@@ -56,7 +56,7 @@ def _names(request: Request, options: Options) -> list[str]:
     for name in words:
         if name not in known:
             raise Refused(f"lshosts: Bad host name: {name}" if "l" in options else f"main: invalid hostname {name}")
-    names = words or known
+    names = words if request.words else known
     if "R" in options:
         names = hostfacts.fitting(request, list(names), options.text("R"))
         if not names:

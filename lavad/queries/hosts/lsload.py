@@ -51,7 +51,9 @@ def show(request: Request) -> Iterator[Shown]:
 def _hosts(request: Request, options: Options) -> list[str]:
     view = request.view
     known = hostfacts.all_hosts(view)
-    names = hostfacts.without_groups(view, request.words) or [name for name in known if hostfacts.conf_of(view, name).server]
+    names = hostfacts.without_groups(view, request.words)
+    if not request.words:
+        names = [name for name in known if hostfacts.conf_of(view, name).server]
     for name in names:
         if name not in known:
             raise Refused(f"main: invalid hostname {name}")
