@@ -291,10 +291,11 @@ def resumed(part: Part, now: float) -> Part:
     return replace(part, steps=(*past[-1:], *(step for step in part.steps if step.at > now)))
 
 
-def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
+def limit_of_end(part: Part, status: int, cpu: float, max_mem: int, ran_out: bool = False) -> str:
     """The limit that ended the part (the name of a TermReason, "" if none): ours, or the kernel's (RLIMIT_CPU, cgroup).
 
-    ``status``: a wait status; ``cpu``: seconds; ``max_mem``: KB.
+    ``status``: a wait status; ``cpu``: seconds; ``max_mem``: KB, as was seen in time; ``ran_out``: its control group tells that
+    the kernel killed for its memory.
     """
     if part.limit or part.killing:
         return part.limit
@@ -302,7 +303,7 @@ def limit_of_end(part: Part, status: int, cpu: float, max_mem: int) -> str:
     rules = part.rules
     if rules.cpu and (number == signal.SIGXCPU or (number == signal.SIGKILL and cpu >= rules.cpu)):
         return "TERM_CPULIMIT"
-    if rules.mem and rules.enforce_memory and number == signal.SIGKILL and max_mem >= 0.95 * rules.mem:
+    if rules.mem and rules.enforce_memory and number == signal.SIGKILL and (ran_out or max_mem >= 0.95 * rules.mem):
         return "TERM_MEMLIMIT"
     return ""
 

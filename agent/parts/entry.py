@@ -103,6 +103,7 @@ class Entry:
         "over_limit",
         "part",
         "post",
+        "ran_out_of_memory",
         "received",
         "reported",
         "shepherd",
@@ -147,12 +148,12 @@ class Entry:
         self.work = CheckpointWork()
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""
-        self.over = False
+        self.over = self.acked = self.ran_out_of_memory = False
+        """``ran_out_of_memory``: the kernel has killed processes of it for its memory limit."""
         self.reported = False
         """The master was told how it ended (or that it was refused)."""
         self.told: pb.Report | None = None
         """How it ended, as the master was told last."""
-        self.acked = False
         self.dropped = ""
         """Why it is ended on behalf of the master or of a newer attempt."""
         self.orphan = False

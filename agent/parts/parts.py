@@ -40,6 +40,7 @@ from agent.starter.protocol.reports import (
     PartState,
     PartStatus,
     Prepared,
+    RanOutOfMemory,
     Refused,
     SignalIgnored,
     Started,
@@ -253,6 +254,8 @@ class Parts:
             case SignalIgnored():
                 if entry.checkpoint is not None:
                     self._control.apply_checkpoint(entry, *checkpoint.signal_ignored(entry.checkpoint))
+            case RanOutOfMemory():
+                entry.ran_out_of_memory = True
             case TaskStarted() | TaskEnded():
                 self._task_report(entry, report)
             case Wrote(error):
@@ -289,7 +292,7 @@ class Parts:
                 end = end._replace(status=status)
             entry.end = end
             entry.use = messages.use_of(end, self._monitor.final(entry))
-            entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem)
+            entry.limit = decide.limit_of_end(entry.part, end.status, entry.use.cpu, entry.use.max_mem, entry.ran_out_of_memory)
             entry.part = decide.ended(entry.part)
         if entry.reported or entry.lost or (entry.part.rules.after and not entry.over):
             return

@@ -223,6 +223,13 @@ class SignalIgnored(NamedTuple):
     sig: int = 0
 
 
+@report("oom")
+class RanOutOfMemory(NamedTuple):
+    """The kernel has killed processes of it for the memory limit of its control group; comes before its end."""
+
+    uid: str
+
+
 @report("task_started")
 class TaskStarted(NamedTuple):
     """A task of a role job runs that was ordered by ``StartTask``."""
@@ -343,7 +350,7 @@ class Listed(NamedTuple):
     parts: tuple[PartStatus, ...]
 
 
-PartReport = Prepared | Started | Ended | Gone | Refused | Lost | SignalIgnored | TaskStarted | TaskEnded | Wrote
+PartReport = Prepared | Started | Ended | Gone | Refused | Lost | SignalIgnored | RanOutOfMemory | TaskStarted | TaskEnded | Wrote
 
 
 @report("reports")

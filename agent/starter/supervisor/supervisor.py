@@ -31,6 +31,7 @@ from agent.starter.protocol.reports import (
     PartReport,
     PartState,
     Prepared,
+    RanOutOfMemory,
     Refused,
     Report,
     SignalIgnored,
@@ -174,6 +175,8 @@ class Supervisor:
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
             self.journal.ended(encoded)
+            if shepherd.groups and shepherd.groups.ran_out_of_memory():
+                self._report(RanOutOfMemory(part.uid))
             self._report(encoded.report(report.gone))
         else:
             self._report(report.encoded.report(True) if isinstance(report, ToldEnd) else report)
@@ -208,14 +211,10 @@ class Supervisor:
 
     def forget(self, uids: Iterable[str]) -> None:
         """The master has the ends of these parts: forget each, at once or as soon as it is over."""
-        done: list[Part] = []
-        for uid in uids:
-            part = self.parts.get(uid)
-            if part is not None and (part.state.over or part.has_ended):
-                part.forgotten = True
-                if part.state.over:
-                    done.append(part)
-        self._drop(done)
+        known = [part for uid in uids if (part := self.parts.get(uid)) is not None and (part.state.over or part.has_ended)]
+        for part in known:
+            part.forgotten = True
+        self._drop([part for part in known if part.state.over])
 
     # -- orders to shepherds -----------------------------------------------------------------------------------------
 

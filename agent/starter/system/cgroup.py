@@ -40,6 +40,8 @@ class Places(NamedTuple):
 
 
 NOWHERE = Places({}, False)
+_BATCH = 32 * 4096
+"""Bytes that the kernel takes at a time: so near a limit nothing more may be had."""
 
 
 class Removals:
@@ -146,6 +148,21 @@ class Groups:
             self._program = devices.attach(self._home, rules)
         return self._program >= 0
 
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed a process of the part, which had reached its memory limit."""
+        for folder in self._part:
+            if self._places.unified:
+                counts = _counts(os.path.join(folder, "memory.events"))
+                reached = counts.get("oom", 0) > 0
+            else:
+                counts = _counts(os.path.join(folder, "memory.oom_control"))
+                # not by the count of failures, which newer kernels leave at 0
+                most, limit = (_number(os.path.join(folder, f"memory.{name}_in_bytes")) for name in ("max_usage", "limit"))
+                reached = most + _BATCH >= limit
+            if reached and counts.get("oom_kill"):
+                return True
+        return False
+
     def end(self, alive: bool = True) -> None:
         """The part is gone: remove its groups. ``alive``: its shepherd is not, and leaves them first."""
         if self._program >= 0:
@@ -245,6 +262,18 @@ def read(path: str) -> str:
             return f.read()
     except OSError:
         return ""
+
+
+def _counts(path: str) -> dict[str, int]:
+    """What a file of names and numbers says, {} where it cannot be read."""
+    rows = map(str.split, read(path).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def _number(path: str) -> int:
+    """What a file of one number says, 0 where it cannot be read."""
+    text = read(path).strip()
+    return int(text) if text.isdigit() else 0
 
 
 def mounts(kind: str) -> list[tuple[str, str]]:

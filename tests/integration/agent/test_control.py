@@ -125,6 +125,17 @@ def test_a_job_over_its_memory_limit_is_ended(master: FakeMaster, host: AgentHos
     assert master.wait_for(order.uid, "ended").ended.limit == ""
 
 
+def test_processes_that_reach_the_memory_limit_together_are_ended_for_it(master: FakeMaster, host: AgentHost) -> None:
+    """The kernel kills one of them before the agent has seen how much they are: its control group tells."""
+    command = "bash -c '"
+    command += 'perl -e "\\$x = qq(a) x 30_000_000; sleep 100" & ' * 2
+    command += "wait -n; exit $?'"
+    order = run(master, host, command, limits=pb.Limits(mem=50_000, core=-1), enforce_memory=True, output="together.out")
+    end = master.wait_for(order.uid, "ended").ended
+    assert end.limit == "TERM_MEMLIMIT"
+    assert "TERM_MEMLIMIT" in (host.folder / "work" / "together.out").read_text()
+
+
 def test_the_cpu_limit(master: FakeMaster, host: AgentHost) -> None:
     order = run(master, host, "while :; do :; done", limits=pb.Limits(cpu=1, core=-1))
     end = master.wait_for(order.uid, "ended").ended

@@ -321,6 +321,13 @@ def test_limits_that_the_kernel_enforced_are_read_from_the_end(
     assert decide.limit_of_end(replace(running(rules), killing=True), status, cpu, mem) == ""
 
 
+@pytest.mark.parametrize(("status", "enforced", "limit"), [(9, True, "TERM_MEMLIMIT"), (1 << 8, True, ""), (9, False, "")])
+def test_what_the_kernel_says_of_memory_counts_however_little_was_seen(status: int, enforced: bool, limit: str) -> None:
+    part = running(Rules(mem=100_000, enforce_memory=enforced))
+    assert decide.limit_of_end(part, status, 0.0, 3_000, True) == limit
+    assert decide.limit_of_end(part, status, 0.0, 3_000) == ""
+
+
 @pytest.mark.parametrize(
     ("limit", "status", "told"),
     [

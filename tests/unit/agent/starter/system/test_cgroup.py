@@ -63,6 +63,31 @@ def test_of_version_2_a_part_with_a_memory_limit_has_all_its_limits_in_one_group
     assert (home / "cgroup.procs").read_text() == "1234"
 
 
+@pytest.mark.parametrize(
+    ("unified", "files", "ran_out"),
+    [
+        (True, {"memory.events": "low 0\nmax 7\noom 1\noom_kill 1\n"}, True),
+        (True, {"memory.events": "low 0\nmax 7\noom 0\noom_kill 1\n"}, False),  # the whole host had no more
+        (True, {"memory.events": "low 0\nmax 7\noom 1\noom_kill 0\n"}, False),
+        (True, {}, False),
+        (False, {"memory.oom_control": "under_oom 0\noom_kill 2\n", "memory.max_usage_in_bytes": "1048576\n"}, True),
+        (False, {"memory.oom_control": "under_oom 0\noom_kill 2\n", "memory.max_usage_in_bytes": "500000\n"}, False),
+        (False, {"memory.oom_control": "under_oom 0\n", "memory.max_usage_in_bytes": "1048576\n"}, False),
+        (False, {}, False),
+    ],
+)
+def test_whether_the_kernel_killed_for_the_memory_limit(
+    tmp_path: Path, unified: bool, files: dict[str, str], ran_out: bool
+) -> None:
+    groups = Groups(Places({"memory": str(tmp_path)}, unified), 7, Removals())
+    part = group(tmp_path / "lava-u", "memory.max", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+    assert not groups.ran_out_of_memory(), "it has no group yet"
+    groups.begin("u", CgroupLimits(memory_bytes=1 << 20))
+    for name, text in files.items():
+        (part / name).write_text(text)
+    assert groups.ran_out_of_memory() is ran_out
+
+
 def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) -> None:
     home = group(tmp_path / f"lava-shepherd-{os.getpid()}-1", "pids.max")
     groups = Groups(Places({"pids": str(tmp_path)}, False), 1, Removals())
