@@ -25,6 +25,13 @@ def site_of(folder: Path, limit: str, lines: str = "", others: str = "") -> Queu
     return site
 
 
+def fill(site: QueueSite) -> None:
+    """Jobs of the low queue on all slots."""
+    for _ in range(12):
+        site.bsub(q="low")
+    site.turn()
+
+
 def cycle(site: QueueSite, seconds: float = 1) -> Plan:
     """So much later one cycle, accepted; the dispatched jobs run."""
     site.later(seconds)
@@ -110,9 +117,7 @@ def test_what_is_held_for_jobs_counts_against_limits(limit: str, tmp_path: Path)
 
 def test_elements_for_which_slots_are_held_count_as_running_ones(tmp_path: Path) -> None:
     site = site_of(tmp_path, "", HIGH, REQUEUED)
-    for _ in range(12):
-        site.bsub(q="low")
-    site.turn()
+    fill(site)
     site.bsub(J="a[1-4]%1")
     assert [len(cycle(site).preemptions) for _ in range(3)] == [1, 0, 0]
 
@@ -120,9 +125,7 @@ def test_elements_for_which_slots_are_held_count_as_running_ones(tmp_path: Path)
 @pytest.mark.parametrize("limit", ["PER_HOST=all\nSLOTS=4", "HOSTS=h1 h2 h3\nSLOTS=12", "PER_HOST=all\nSLOTS_PER_PROCESSOR=1"])
 def test_the_slots_of_preempted_jobs_do_not_count_on_hosts(limit: str, tmp_path: Path) -> None:
     site = site_of(tmp_path, limit, HIGH, LOW)
-    for _ in range(12):
-        site.bsub(q="low")
-    site.turn()
+    fill(site)
     key = site.bsub()
     assert len(cycle(site).preemptions) == 1
     assert site.state(key) == "RUN"
@@ -145,9 +148,7 @@ def test_a_preempted_job_goes_on_when_the_limit_of_its_host_has_room(tmp_path: P
 @pytest.mark.parametrize("limit", ["JOBS=12", "PER_HOST=all\nJOBS=4", "PER_USER=all\nJOBS=12"])
 def test_a_limit_on_jobs_does_not_keep_a_job_from_preempting_one_in_it(limit: str, tmp_path: Path) -> None:
     site = site_of(tmp_path, limit, HIGH, LOW)
-    for _ in range(12):
-        site.bsub(q="low")
-    site.turn()
+    fill(site)
     first = site.bsub()
     assert len(cycle(site).preemptions) == 1
     assert site.state(first) == "RUN"
@@ -171,9 +172,7 @@ def test_a_job_that_a_limit_on_jobs_alone_keeps_from_free_hosts_preempts_one_els
 
 def test_a_limit_on_the_jobs_of_a_queue_holds_for_its_preempting_jobs(tmp_path: Path) -> None:
     site = site_of(tmp_path, "QUEUES=q\nJOBS=1", HIGH, LOW)
-    for _ in range(12):
-        site.bsub(q="low")
-    site.turn()
+    fill(site)
     first, second = site.bsub(), site.bsub()
     assert len(cycle(site).preemptions) == 1
     assert cycle(site).preemptions == ()
@@ -262,9 +261,7 @@ def test_a_job_that_grows_on_its_hosts_leaves_a_limit_on_jobs_as_it_is(tmp_path:
 
 def test_jobs_suspended_before_do_not_keep_another_from_preempting_by_a_limit_on_jobs(tmp_path: Path) -> None:
     site = site_of(tmp_path, "JOBS=12", HIGH, LOW)
-    for _ in range(12):
-        site.bsub(q="low")
-    site.turn()
+    fill(site)
     highs = []
     for _ in range(2):
         highs.append(site.bsub())

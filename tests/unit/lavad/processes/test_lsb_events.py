@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from errno import ENOSPC
 from pathlib import Path
 
@@ -67,11 +68,18 @@ class DiesAsFilesMove(Log):
         raise Killed
 
 
-def short_jobs(c: QueryCluster) -> None:
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """Of a store with four jobs that have ended."""
+    c = QueryCluster()
     for job in range(1, 5):
         c.submit(job)
         c.start(job)
         c.finish(job, "11:35:00")
+    with stored(c, tmp_path):
+        found = Reader.open(f"sqlite:///{tmp_path}/lava.db")
+        yield found
+        found.close()
 
 
 def told_of(folder: Path, name: str, kind: str) -> list[str]:
@@ -90,35 +98,25 @@ def write_all(log: Log) -> None:
         pass
 
 
-def test_who_is_killed_as_files_move_away_has_written_each_line_once(tmp_path: Path) -> None:
-    c = QueryCluster()
-    short_jobs(c)
+def test_who_is_killed_as_files_move_away_has_written_each_line_once(tmp_path: Path, reader: Reader) -> None:
     folder = tmp_path / "logdir"
-    with stored(c, tmp_path):
-        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
-        dies = DiesAsFilesMove(folder, reader)
-        with pytest.raises(Killed):
-            dies.advance()
-        assert (folder / "lsb.events.1").exists()
-        write_all(Log(folder, reader))
-        reader.close()
+    dies = DiesAsFilesMove(folder, reader)
+    with pytest.raises(Killed):
+        dies.advance()
+    assert (folder / "lsb.events.1").exists()
+    write_all(Log(folder, reader))
     check_each_line_is_there_once(folder)
 
 
-def test_the_one_that_was_started_last_writes(tmp_path: Path) -> None:
+def test_the_one_that_was_started_last_writes(tmp_path: Path, reader: Reader) -> None:
     """A master that has hung beside another one goes on with an old position."""
-    c = QueryCluster()
-    short_jobs(c)
     folder = tmp_path / "logdir"
-    with stored(c, tmp_path):
-        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
-        hung, other = Log(folder, reader), Log(folder, reader)
-        with pytest.raises(Replaced):
-            hung.advance()
-        write_all(other)
-        with pytest.raises(Replaced):
-            hung.advance()
-        reader.close()
+    hung, other = Log(folder, reader), Log(folder, reader)
+    with pytest.raises(Replaced):
+        hung.advance()
+    write_all(other)
+    with pytest.raises(Replaced):
+        hung.advance()
     check_each_line_is_there_once(folder)
 
 
@@ -135,36 +133,26 @@ class HasNoRoom(Log):
         super()._append(lines)
 
 
-def test_what_there_was_no_room_for_is_written_later(tmp_path: Path) -> None:
-    c = QueryCluster()
-    short_jobs(c)
+def test_what_there_was_no_room_for_is_written_later(tmp_path: Path, reader: Reader) -> None:
     folder = tmp_path / "logdir"
-    with stored(c, tmp_path):
-        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
-        log = HasNoRoom(folder, reader)
-        for _ in range(2):
-            with pytest.raises(OSError, match="No space left"):
-                log.advance()
-        log.full = False
-        write_all(log)
-        reader.close()
+    log = HasNoRoom(folder, reader)
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left"):
+            log.advance()
+    log.full = False
+    write_all(log)
     check_each_line_is_there_once(folder)
 
 
-def test_folder_that_cannot_be_made_may_come_later_and_another_writer_meanwhile(tmp_path: Path) -> None:
-    c = QueryCluster()
-    short_jobs(c)
+def test_folder_that_cannot_be_made_may_come_later_and_another_writer_meanwhile(tmp_path: Path, reader: Reader) -> None:
     folder = tmp_path / "shared" / "logdir"
     folder.parent.touch()
-    with stored(c, tmp_path):
-        reader = Reader.open(f"sqlite:///{tmp_path}/lava.db")
-        first, second = Log(folder, reader), Log(folder, reader)
-        for log in (first, second):
-            with pytest.raises(OSError, match=r"File exists|Not a directory"):
-                log.advance()
-        folder.parent.unlink()
-        write_all(second)
-        with pytest.raises(Replaced):
-            first.advance()
-        reader.close()
+    first, second = Log(folder, reader), Log(folder, reader)
+    for log in (first, second):
+        with pytest.raises(OSError, match=r"File exists|Not a directory"):
+            log.advance()
+    folder.parent.unlink()
+    write_all(second)
+    with pytest.raises(Replaced):
+        first.advance()
     check_each_line_is_there_once(folder)
