@@ -105,7 +105,7 @@ class CallerReader(asyncio.StreamReader):
 Serve = Callable[[CallerReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class _Door(socket.socket):
+class _Listener(socket.socket):
     """The listening socket. While this process may open no more files it sends callers away, by the room that it keeps for that.
 
     asyncio would leave them waiting, and log each of as many tries as the socket has places, again and again.
@@ -163,7 +163,7 @@ async def listen(path: str, serve: Serve, backlog: int) -> asyncio.Server:
         # StreamReaderProtocol calls it with the reader that it is given here
         return asyncio.StreamReaderProtocol(CallerReader(), serve)  # type: ignore[arg-type]
 
-    return await asyncio.get_running_loop().create_unix_server(connection, sock=_Door(path), backlog=backlog)
+    return await asyncio.get_running_loop().create_unix_server(connection, sock=_Listener(path), backlog=backlog)
 
 
 class Callers:

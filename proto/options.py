@@ -267,6 +267,8 @@ OPTIONS = (
 MPI_LIBRARIES = ("openmpi", "intelmpi", "mpich")
 """What ``-a`` may name besides ``mpi``: the MPI libraries whose own launcher ``mpirun.lsf`` starts, once."""
 
+ESUBS = "LAVA_ESUBS"
+"""The variable in which a command says all that ``-a`` named: esubs of the site, which it has run, are out of the option then."""
 SECRETS_FOLDER = ".lava/secrets"
 """Below the home folder: where ``lava secret set`` keeps the values that ``-secret`` names, a file each."""
 

@@ -15,6 +15,7 @@ import tempfile
 from cli.client.context import Context, Fail
 from cli.submit.esub_file import file_lines, from_file, names_of, parse_assignments
 from cli.submit.submit_options import propagated
+from proto.options import ESUBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 ABORT_VALUE = 97
 EEXEC_DATA = "LAVA_EEXEC_DATA"
-ESUBS = "LAVA_ESUBS"
-"""What ``-a`` named, for the master, which takes it out: the option itself has no more the names of programs that were run."""
 LARGEST_DATA = 1 << 16
 
 

@@ -306,7 +306,7 @@ class Master:
                 group.create_task(self.watch.run())
             group.create_task(self.notices.run())
             group.create_task(self.loops.hosts())
-            group.create_task(self.loops.doubt())
+            group.create_task(self.loops.masters_lease())
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())
             group.create_task(self.pruning.run())

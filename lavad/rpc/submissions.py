@@ -30,6 +30,7 @@ from lavad.requests import Decide
 from lavad.rpc.store_growth import StoreGrowth
 from lavad.services.lookups import Lookups
 from proto.answers import Answer, Result
+from proto.options import ESUBS
 
 MAX_ENVIRONMENT = 8 << 20
 AT_ONCE = 2_000
@@ -38,8 +39,6 @@ LONGEST_RUN, LARGEST_RUN = 64, 64 << 10
 """Jobs that one decision is about, and characters of their commands and scripts; between two a turn's time is looked at."""
 ENVIRONMENTS_AT_ONCE = 8 << 20
 """Bytes of different environments beyond which no more are made in one go: others wait as long as that takes."""
-ESUBS = "LAVA_ESUBS"
-"""The variable in which a command on a site with esubs says what ``-a`` named; it is none of the job's."""
 LONGEST_ESUBS = 4_000
 _GROWN = "As much as LAVA_USER_STORE allows was added to the master's store"
 _packer = msgspec.msgpack.Encoder()
@@ -162,7 +161,7 @@ class Submissions:
     def _kept(self, env: Mapping[str, str], secret: OptionValue | None) -> Environment:
         """The environment as it is stored; raises Refused."""
         passed = without_secrets(env, secret)
-        if ESUBS in passed:
+        if ESUBS in passed:  # it is none of the job's
             passed = {name: value for name, value in passed.items() if name != ESUBS}
         packed = _packer.encode(passed)
         if len(packed) > MAX_ENVIRONMENT:

@@ -35,7 +35,7 @@ from proto.workers import Workers
 log = logging.getLogger(__name__)
 
 DAY = 86_400.0
-DOUBT_PAUSE = 1.0
+LEASE_PAUSE = 1.0
 OVERDUE_PAUSE = 10.0
 NOTE_PAUSE = 30.0
 TOKENS_PAUSE = 600.0
@@ -85,20 +85,20 @@ class Loops:
                 some = found.expired[at : at + TOGETHER]
                 await asyncio.gather(*(self._tried(_expired(name, keys)) for name, keys in some))
 
-    async def doubt(self) -> None:
+    async def masters_lease(self) -> None:
         """End all streams while the masters' lease may be over: hosts look for the master that may be in office instead, and come
         back where there is none. An ask of the database that hangs would keep them here, and their users' commands, for longer.
         """
-        doubts = False
+        is_held = True
         while True:
-            await asyncio.sleep(DOUBT_PAUSE)
+            await asyncio.sleep(LEASE_PAUSE)
             certain = self._leases.is_certain(boottime())
-            if certain and doubts:
+            if certain and not is_held:
                 log.info("the masters' lease is renewed again")
-            elif not certain and not doubts:
+            elif not certain and is_held:
                 log.warning("the database does not renew the masters' lease in time: hosts are to look for another master")
-            doubts = not certain
-            for host in list(self._sessions.rows) if doubts else ():
+            is_held = certain
+            for host in () if certain else list(self._sessions.rows):
                 self._sessions.hang_up(host)
 
     async def _silent(self, hosts: Sequence[str]) -> None:

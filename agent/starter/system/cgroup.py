@@ -151,16 +151,14 @@ class Groups:
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel has killed a process of the part, which had reached its memory limit."""
         for folder in self._part:
+            counts = _counts(os.path.join(folder, "memory.events" if self._places.unified else "memory.oom_control"))
+            if not counts.get("oom_kill"):
+                continue
             if self._places.unified:
-                counts = _counts(os.path.join(folder, "memory.events"))
-                reached = counts.get("oom", 0) > 0
-            else:
-                counts = _counts(os.path.join(folder, "memory.oom_control"))
-                # not by the count of failures, which newer kernels leave at 0
-                most, limit = (_number(os.path.join(folder, f"memory.{name}_in_bytes")) for name in ("max_usage", "limit"))
-                reached = most + _BATCH >= limit
-            if reached and counts.get("oom_kill"):
-                return True
+                return counts.get("oom", 0) > 0
+            # not by the count of failures, which newer kernels leave at 0
+            most, limit = (_number(os.path.join(folder, f"memory.{name}_in_bytes")) for name in ("max_usage", "limit"))
+            return most + _BATCH >= limit
         return False
 
     def end(self, alive: bool = True) -> None:

@@ -125,17 +125,17 @@ def test_the_place_that_another_thread_took_first_is_left_to_it(tmp_path: Path, 
         close(number)
         taken.append(os.open(os.devnull, os.O_RDONLY))
 
-    door = callers._Door(str(tmp_path / "sock"))
-    door.listen(5)
+    listener = callers._Listener(str(tmp_path / "sock"))
+    listener.listen(5)
     with socket.socket(socket.AF_UNIX) as client, no_more_files():
         client.connect(str(tmp_path / "sock"))
         monkeypatch.setattr(os, "close", close_and_lose)
         with pytest.raises(OSError, match="Too many open files"):
-            door.accept()
+            listener.accept()
         monkeypatch.undo()
         with pytest.raises(OSError, match="Too many open files"):
-            door.accept()
-    door.close()
+            listener.accept()
+    listener.close()
     assert len(taken) == 1
     os.fstat(taken[0])
     os.close(taken[0])

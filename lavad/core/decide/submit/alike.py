@@ -24,7 +24,7 @@ OWN = frozenset(("J", "Jd", "o", "oo", "e", "eo"))
 _APART = frozenset(("a", "w"))
 """Options of which each submission has to be decided by itself: they look at its command, or at jobs before it."""
 Common = tuple[JobDraft, QueueConfig, Waiting]
-"""A draft, its queue, and how many slots its user may have pending (None: any number)."""
+"""A draft, its queue, and how many jobs and slots its user may have pending."""
 Alike = dict[bytes, Common]
 """By what submissions have in common."""
 MOST = 64

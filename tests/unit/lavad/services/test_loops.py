@@ -68,13 +68,13 @@ def test_hosts_are_let_go_once_another_master_may_be_in_office(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also while the database says nothing at all; each host that comes back meanwhile is let go again, with no other line."""
-    monkeypatch.setattr(loops_module, "DOUBT_PAUSE", 0.0)
+    monkeypatch.setattr(loops_module, "LEASE_PAUSE", 0.0)
     caplog.set_level(logging.INFO)
     watched = Watched()
     sessions, leases = Sessions(), Leases(boottime(), boottime() - 1.0)
 
     async def story() -> None:
-        doubting = asyncio.create_task(Loops(watched.engine, sessions, leases, cast(Store, None), lambda: 0.0).doubt())
+        watching = asyncio.create_task(Loops(watched.engine, sessions, leases, cast(Store, None), lambda: 0.0).masters_lease())
         async with asyncio.timeout(60):
             for _ in range(2):
                 session = Session("far1", 0)
@@ -86,7 +86,7 @@ def test_hosts_are_let_go_once_another_master_may_be_in_office(
             sessions.open(Session("far1", 0))
             for _ in range(10):
                 await asyncio.sleep(0)
-        doubting.cancel()
+        watching.cancel()
 
     asyncio.run(story())
     assert caplog.messages[1:] == ["the masters' lease is renewed again"]
