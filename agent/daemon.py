@@ -29,8 +29,8 @@ from agent.starter.system.notify import Notify
 from agent.starter_client import starterlink
 from agent.starter_client.outgoing import Outgoing
 from agent.stream import Inbox, Measures, Stream, finish_turn, nothing, until
-from proto.large_pages import gather_soon
-from proto.workers import Workers
+from proto.daemon.large_pages import gather_soon
+from proto.daemon.workers import Workers
 
 log = logging.getLogger("lava-agent")
 

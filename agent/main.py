@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from agent.starter.system import folders
 from agent.starter_client import starterlink
 from config.lsfconf import level_of, read_lsf_conf, why_no_conf
-from proto.cpu_precedence import precede_jobs
+from proto.daemon.cpu_precedence import precede_jobs
 from proto.localsocket import why_not_kept
+from proto.whole_file import write_pid
 
 if TYPE_CHECKING:
     from agent.launch.site import Site
@@ -57,7 +58,7 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     import asyncio
     import gc
 
-    from proto import grpc_threads
+    from proto.daemon import grpc_threads
 
     grpc_threads.load()
 
@@ -68,7 +69,7 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     site = _site(options)
     os.makedirs(site.output_dir, mode=0o755, exist_ok=True)
     if options.pidfile:
-        _write_pid(options.pidfile)
+        write_pid(options.pidfile)
     launchers.look_up(site.address)
     if options.gpus:
         from agent.devtools import simgpu
@@ -113,7 +114,7 @@ def _site(options: argparse.Namespace) -> Site:
 
     from agent.launch.site import Site
     from config.read.params import settings_of
-    from proto.logs import log_as
+    from proto.daemon.logs import log_as
 
     try:
         own = pwd.getpwuid(os.geteuid()).pw_name
@@ -147,8 +148,8 @@ def _log_to(path: str) -> None:
     import logging
     import signal
 
-    from proto import logfile
-    from proto.logs import log_to
+    from proto.daemon import logfile
+    from proto.daemon.logs import log_to
 
     form = "%(asctime)s %(levelname)s %(message)s"
     # A line for each job: what the format does not show is not looked up.
@@ -161,13 +162,6 @@ def _log_to(path: str) -> None:
             logfile.follow(path)
         except OSError as e:
             logging.getLogger("lava-agent").warning("no log in %s: %s; standard error is the log", path, e.strerror)
-
-
-def _write_pid(path: str) -> None:
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="ascii") as file:
-        file.write(f"{os.getpid()}\n")
-    os.rename(temporary, path)
 
 
 def _remove_pid(path: str) -> None:

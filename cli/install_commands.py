@@ -21,6 +21,7 @@ import sys
 from cli import manpages
 from cli.native.build import LIBRARY, built, built_library, is_current
 from proto.commands import COMMANDS, INSTALLED, NATIVE
+from proto.whole_file import replace_file
 
 ALONE = os.path.join("lib", "lava", "bin")
 """Below the prefix of an installation: the folder with the commands and nothing else."""
@@ -132,11 +133,7 @@ def install(folder: str, python: str, root: str, native: bytes | None = None, pl
 
 def write(path: str, content: str | bytes) -> None:
     """Write an executable in one move: another process may be starting the command right now. Raises OSError."""
-    part = f"{path}.{os.getpid()}"
-    with open(part, "wb") as file:
-        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
-    os.chmod(part, 0o755)
-    os.replace(part, path)
+    replace_file(path, content, 0o755)
 
 
 def link(source: str, path: str) -> None:

@@ -13,6 +13,7 @@ from proto.commands import COMMANDS, INSTALLED
 from proto.help.lookup import ALWAYS, RESETS, rows
 from proto.help.usages import BADMIN, LAVA, LSADMIN
 from proto.version import VERSION
+from proto.whole_file import replace_file
 
 USAGE = "Usage: lava man DIR"
 SECTION = os.path.join("share", "man", "man1")
@@ -63,10 +64,7 @@ def write(folder: str) -> int:
     """All pages below a folder; how many. Raises OSError."""
     os.makedirs(folder, exist_ok=True)
     for command in INSTALLED:
-        path = os.path.join(folder, f"{command}.1")
-        with open(f"{path}.{os.getpid()}", "w", encoding="utf-8") as file:
-            file.write(page(command))
-        os.replace(f"{path}.{os.getpid()}", path)
+        replace_file(os.path.join(folder, f"{command}.1"), page(command))
     return len(INSTALLED)
 
 

@@ -10,6 +10,7 @@ import re
 import sys
 
 from proto.options import SECRETS_FOLDER
+from proto.whole_file import replace_file
 
 USAGE = "Usage: lava secret set NAME < value | lava secret rm NAME | lava secret ls"
 LONGEST = 64 << 10
@@ -63,12 +64,4 @@ def _keep(folder: str, name: str, value: bytes) -> None:
     """Write the value whole or not at all; nobody else can read it at any moment."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, name)
-    new = f"{path}.{os.getpid()}.new"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(value)
-        os.replace(new, path)
-    except BaseException:
-        os.unlink(new)
-        raise
+    replace_file(path, value, 0o600)

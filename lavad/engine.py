@@ -38,7 +38,7 @@ from lavad.store.refusals import Refusals, for_users
 from lavad.store.rows import StoredText
 from lavad.store.writer import Store
 from proto.answers import Answer
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 KEPT_ANSWERS, KEPT_BYTES = 2_000, 16 << 20
 """Recent answers kept in memory, and their bytes; a retry that is not found here is looked up in the store."""

@@ -13,9 +13,9 @@ from config.model.problems import report
 from config.read.load import load as load_files
 from lavad.collector import look_rarely
 from lavad.replica.spawn import AHEAD, end_ahead, set_title, spawn_ahead
-from proto import logfile
-from proto.cpu_precedence import precede_jobs
-from proto.logs import log_as, log_to
+from proto.daemon import logfile
+from proto.daemon.cpu_precedence import precede_jobs
+from proto.daemon.logs import log_as, log_to
 
 log = logging.getLogger("lavad")
 

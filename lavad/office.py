@@ -37,8 +37,9 @@ from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
+from proto.daemon.workers import Workers
 from proto.localsocket import address, is_local, why_not_kept
-from proto.workers import Workers
+from proto.whole_file import write_pid
 
 log = logging.getLogger("lavad")
 
@@ -140,7 +141,7 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, st
     name = _name(number)
     local = LocalServer(f"{site.rundir}/{name}.sock", site.host, dispatch)
     await local.start()
-    pid_file(Path(site.rundir, f"{name}.pid"))
+    write_pid(f"{site.rundir}/{name}.pid")
     watchdog = Watchdog()
     watchdog.tell("READY=1")
     beats = asyncio.ensure_future(watchdog.run(lambda: _lives(office)))
@@ -237,13 +238,6 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first exception of a group, whatever groups it is in."""
     first = group.exceptions[0]
     return _first(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def pid_file(path: Path) -> None:
-    """Write this process's id."""
-    new = path.with_name(f"{path.name}.{os.getpid()}")
-    new.write_text(f"{os.getpid()}\n")
-    new.replace(path)
 
 
 def serve(options: argparse.Namespace, loaded: Loaded) -> int:

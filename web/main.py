@@ -14,14 +14,14 @@ import resource
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from config.lsfconf import find_envdir, level_of, read_lsf_conf
-from proto import logfile
-from proto.logs import log_as, log_to
+from proto.daemon import logfile
+from proto.daemon.logs import log_as, log_to
+from proto.whole_file import replace_file, write_pid
 from web.app import make_app
 from web.master import Master
 from web.settings import BadSettings, Settings, read
@@ -70,9 +70,9 @@ def main(argv: list[str] | None = None) -> int:
     settings = settings._replace(port=listening.getsockname()[1])
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"lava-web", 0, 0, 0)
     if options.address_file:
-        _write(options.address_file, address_of(settings))
+        replace_file(options.address_file, address_of(settings) + "\n")
     if options.pidfile:
-        _write(options.pidfile, str(os.getpid()))
+        write_pid(options.pidfile)
     master = Master(settings.run)
     config = uvicorn.Config(
         make_app(settings, master, SignIn(settings, master)),
@@ -113,12 +113,6 @@ def _listen(settings: Settings) -> socket.socket:
     listening = socket.create_server((settings.host, settings.port), family=family, backlog=512)
     listening.set_inheritable(False)
     return listening
-
-
-def _write(path: str, text: str) -> None:
-    new = Path(f"{path}.new")
-    new.write_text(text + "\n")
-    new.replace(path)
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:

@@ -18,9 +18,9 @@ import msgspec
 from starlette.requests import Request
 
 from proto.answers import Answer
+from proto.daemon.workers import Workers
 from proto.names import Entry, NoAnswer, find_user
 from proto.site_records import Me
-from proto.workers import Workers
 from web.limits import Bucket
 from web.master import Master
 from web.problems import Problem

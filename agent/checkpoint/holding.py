@@ -20,8 +20,8 @@ from agent.launch.site import Site
 from agent.starter.system import folders
 from agent.starter.wire import link
 from proto import agent_pb2 as pb
+from proto.daemon.workers import Workers
 from proto.localsocket import why_not_kept
-from proto.workers import Workers
 
 log = logging.getLogger("lava-agent")
 

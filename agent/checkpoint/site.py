@@ -14,7 +14,7 @@ from agent.launch.site import Site
 from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import End
 from proto import agent_pb2 as pb
-from proto.cpu_precedence import LEAST
+from proto.daemon.cpu_precedence import LEAST
 
 
 def part(

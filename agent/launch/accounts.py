@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from agent.launch.site import User
+from proto.daemon.workers import Workers
 from proto.names import NoAnswer, find_user
-from proto.workers import Workers
 
 KEPT = 60.0
 WAIT = 20.0

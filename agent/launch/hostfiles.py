@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from agent.launch.launchers import slots_text
+from proto.whole_file import replace_file
 
 OLD = 7 * 86400
 FRESH = 86400
@@ -89,12 +90,3 @@ class HostFiles:
             if path not in self._written or time.time() >= self._written[path] + FRESH:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(path)
-
-
-def replace_file(path: str, text: str, mode: int = 0o644) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    temporary = f"{path}.{os.getpid()}"
-    with open(temporary, "w", encoding="utf-8") as file:
-        file.write(text)
-        os.fchmod(file.fileno(), mode)
-    os.replace(temporary, path)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from agent.launch.hostfiles import replace_file
+from proto.whole_file import replace_file
 
 KINDS = ("hosts", "ranks", "mcpu", "slots", "discover")
 Hosts = Sequence[tuple[str, int]]

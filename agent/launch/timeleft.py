@@ -13,7 +13,8 @@ import os
 import time
 from collections.abc import Mapping
 
-from agent.launch.hostfiles import HostFiles, replace_file
+from agent.launch.hostfiles import HostFiles
+from proto.whole_file import replace_file
 
 VARIABLE = "LAVA_TIME_LEFT_FILE"
 MOVED = 1.0

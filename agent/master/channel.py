@@ -18,8 +18,9 @@ import grpc
 import grpc.aio
 
 from agent.launch.site import Site
-from proto import localsocket, revoked
-from proto.workers import Workers
+from proto import localsocket
+from proto.daemon import revoked
+from proto.daemon.workers import Workers
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", 128 << 20),

@@ -17,8 +17,8 @@ import grpc.aio
 from agent.launch.site import Site
 from agent.master.link import Session, metadata
 from proto import agent_pb2 as pb
-from proto import callers
-from proto.callers import CallerReader, Callers, NameUnknown
+from proto.daemon import callers
+from proto.daemon.callers import CallerReader, Callers, NameUnknown
 from proto.unixpath import reachable
 
 _LATER = (

@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ part's processes; energy and traffic, which no driver tells by process, are divi
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,6 +17,7 @@ import msgspec
 
 from proto import agent_pb2 as pb
 from proto.gpu_waste import IDLE
+from proto.whole_file import replace_file
 
 SAVE_EVERY = 10.0
 """Seconds between writes of the sums."""
@@ -213,12 +213,9 @@ class GpuMeter:
             self.sums.pop(uid, None)
 
     def _save(self) -> None:
-        temporary = self._path + ".new"
         # a full disk takes a restarted agent its sums; it must not take jobs anything
         with contextlib.suppress(OSError):
-            with open(temporary, "wb") as file:
-                file.write(msgspec.json.encode(self.sums))
-            os.replace(temporary, self._path)
+            replace_file(self._path, msgspec.json.encode(self.sums))
 
     def _enter(self, now: float, held: Mapping[str, Held], look: GpuLook) -> dict[str, list[pb.GpuUse]]:
         for uid in [uid for uid, sums in self.sums.items() if uid not in held and _is_stale(sums.values(), now)]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent.monitor.elim import only_root_writes
 from config.model.params import SiteParams
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger("lava-agent")
 

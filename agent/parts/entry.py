@@ -23,7 +23,7 @@ from agent.parts.spool import Saved
 from agent.starter.protocol.orders import EndTask, Note
 from agent.starter.protocol.reports import End, HostUse, PartState, RunningTask
 from proto import agent_pb2 as pb
-from proto.cpu_precedence import LEAST, make_nice
+from proto.daemon.cpu_precedence import LEAST, make_nice
 
 
 class Writing(Enum):

@@ -16,6 +16,7 @@ import msgspec
 
 from agent.monitor.gpu.source import GpuSource
 from agent.monitor.gpu.watch import HANGS, HANGS_AFTER, GpuWatch
+from proto.whole_file import replace_file
 
 EXCLUSIVE_PROCESS = 3
 """NVML_COMPUTEMODE_EXCLUSIVE_PROCESS: contexts of one process at a time."""
@@ -101,11 +102,7 @@ class GpuModes:
 
     def _note(self, changed: dict[str, Changed]) -> None:
         if changed != self._changed:
-            with open(f"{self._path}.new", "wb") as file:
-                file.write(msgspec.json.encode(changed))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(f"{self._path}.new", self._path)
+            replace_file(self._path, msgspec.json.encode(changed), synced=True)
             self._changed = changed
 
 

@@ -19,7 +19,7 @@ from agent.monitor.usage import PartRoots, UsageSampler
 from agent.parts.entry import Entry
 from agent.starter.protocol.reports import HostUse
 from proto import agent_pb2 as pb
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 FACTS_KEPT = 30.0
 WAIT = 2.0

@@ -20,7 +20,7 @@ from agent.launch.outputs import show
 from agent.launch.site import Site
 from agent.parts import output_retention
 from agent.parts.entry import Entry
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger("lava-agent")
 

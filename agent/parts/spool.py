@@ -17,6 +17,7 @@ from agent.launch.site import User
 from agent.parts.past_ends import PastEnds
 from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
+from proto.whole_file import replace_file
 
 COMPACT_AT = 16 << 20
 KEPT_TEXTS = 1024
@@ -104,13 +105,8 @@ class Spool:
     def obey(self, obeyed: Obeyed) -> None:
         """Safe on disk on return: an older master is never obeyed again, after a power cut either."""
         data = msgspec.json.encode(obeyed)
-        temporary = self._state + ".new"
         try:
-            with open(temporary, "wb", opener=_private) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._state)
+            replace_file(self._state, data, 0o600, synced=True)
         except OSError as e:
             if e.errno not in FULL or not os.path.exists(self._state):
                 raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from proto.revoked import FILE
+from proto.daemon.revoked import FILE
+from proto.whole_file import replace_file
 
 AUTHORITY_DAYS, MEMBER_DAYS = 3650, 825
 MASTER, ISSUED = "master", "issued"
@@ -38,18 +38,10 @@ Authority = tuple[ec.EllipticCurvePrivateKey, str]
 """Its key and name."""
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """In one step, as a daemon may be reading it."""
-    new = path.with_name(f"{path.name}.new")
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(data)
-    new.replace(path)
-
-
 def _keep(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
     private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    _write(folder / f"{name}.key", private, 0o600)
-    _write(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    replace_file(str(folder / f"{name}.key"), private, 0o600)
+    replace_file(str(folder / f"{name}.crt"), certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _name(text: str) -> x509.Name:
@@ -158,7 +150,7 @@ def revoke(folder: Path, cluster: str, hosts: list[str]) -> Path:
         builder = builder.add_revoked_certificate(
             x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
         )
-    _write(path, builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), 0o644)
+    replace_file(str(path), builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
     for host in hosts:
         for suffix in ("crt", "key"):
             (folder / f"{host}.{suffix}").unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from lavad.core.job.spec import JobText
 from lavad.store import codec
 from lavad.store.errors import StoreCorrupt
 from lavad.store.read import Reader
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 KEPT_TEXTS = 8 << 20
 KEPT_BYTES = 32 << 20

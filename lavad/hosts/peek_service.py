@@ -22,7 +22,7 @@ from lavad.replica.replicas import ALIVE
 from lavad.store.read import Reader
 from lavad.wire import records
 from proto.answers import Piece
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 FOLLOW = 0.3
 """Seconds between two reads of output with bpeek -f."""

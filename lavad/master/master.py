@@ -61,9 +61,9 @@ from lavad.services.waits import Waits
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store, newest_answers, secret
-from proto import grpc_threads
-from proto.large_pages import gather_soon
-from proto.workers import Workers
+from proto.daemon import grpc_threads
+from proto.daemon.large_pages import gather_soon
+from proto.daemon.workers import Workers
 
 if TYPE_CHECKING:
     from lavad.services.metrics import Metrics, Server

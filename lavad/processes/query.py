@@ -30,7 +30,7 @@ from lavad.replica import protocol as feed
 from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
 from lavad.store.errors import StoreRefused
-from proto.logs import indented
+from proto.daemon.logs import indented
 
 if TYPE_CHECKING:
     from lavad.store.read import Reader

@@ -22,7 +22,7 @@ from lavad.replica.replica import Ended, Replica
 from lavad.replica.spawn import child_socket, set_title
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
-from proto.large_pages import gather_soon
+from proto.daemon.large_pages import gather_soon
 
 COALESCE = 0.0015
 """Seconds to wait for further changes before a cycle, where they come one right after the other."""

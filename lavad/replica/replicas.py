@@ -23,7 +23,7 @@ from lavad.replica import protocol as feed
 from lavad.replica.spawn import is_seeded, spawn
 from lavad.replica.watch import watch
 from proto.answers import Piece
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
-from proto import logfile
+from proto.daemon import logfile
 
 CHILD_FD = 3
 _PR_SET_NAME = 15

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from lavad.hosts.sessions import Sessions
 from lavad.rpc.certificates import Certificate, Certificates, certificate_of
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

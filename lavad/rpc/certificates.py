@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from proto import grpc_threads, revoked
+from proto.daemon import grpc_threads, revoked
 
 if TYPE_CHECKING:
     import grpc

@@ -47,7 +47,7 @@ from lavad.services.waits import Waits, answer_for
 from lavad.store.errors import StoreRefused
 from lavad.store.refusals import for_users
 from proto.answers import Answer
-from proto.callers import LATER
+from proto.daemon.callers import LATER
 from proto.version import PROTOCOL, why_not_protocol
 
 _decoder: msgspec.json.Decoder[asks.Ask] = msgspec.json.Decoder(asks.any_ask())

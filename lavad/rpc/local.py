@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from lavad.core.lang.asks import Caller
 from lavad.rpc.dispatch import Dispatch
-from proto import callers
-from proto.callers import CallerReader, Callers, NameUnknown
+from proto.daemon import callers
+from proto.daemon.callers import CallerReader, Callers, NameUnknown
 from proto.unixpath import reachable
 
 BACKLOG = 512

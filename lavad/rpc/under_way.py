@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from proto.callers import MOST_LARGE
+from proto.daemon.callers import MOST_LARGE
 
 LARGE, CHANGE, QUERY = "large", "change", "query"
 MOST = {LARGE: MOST_LARGE, CHANGE: 500, QUERY: 100}

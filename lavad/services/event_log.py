@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import spawn
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 PAUSE = 0.5
 LONGEST_PAUSE = 30.0

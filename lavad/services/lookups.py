@@ -19,7 +19,7 @@ from lavad.core.site.rights import is_admin
 from lavad.store.asked import Find
 from lavad.store.read import Reader
 from proto.answers import Answer
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 T = TypeVar("T")
 ENDED = ("DONE", "EXIT")

@@ -30,7 +30,7 @@ from lavad.local_time import local_time
 from lavad.requests import Decide
 from lavad.store.errors import StoreRefused
 from lavad.store.writer import Store
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from lavad.hosts.leases import Leases
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from lavad.core.lang.ids import show
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.services.metrics_address import is_loopback, split_address
-from proto.revoked import FILE
+from proto.daemon.revoked import FILE
 
 log = logging.getLogger(__name__)
 

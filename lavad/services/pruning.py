@@ -22,7 +22,7 @@ from lavad.store import prune
 from lavad.store.errors import OutcomeUnknown, StoreRefused
 from lavad.store.read import Reader
 from lavad.store.writer import Store
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from lavad.core.lang.windows import is_open, local_of, parse_windows
 from lavad.engine import Engine
 from lavad.local_time import local_time
 from lavad.services.audit import Audit
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

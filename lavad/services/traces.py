@@ -19,7 +19,7 @@ from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
 from lavad.processes.traces import MISSING
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import spawn
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from lavad.core.decide.report.ending import NO_USER, without_user
 from lavad.core.lang.asks import Refused
 from lavad.engine import Engine
 from lavad.requests import Decide
+from proto.daemon.workers import Workers
 from proto.names import Entry, NoAnswer, find_user
-from proto.workers import Workers
 
 WAIT = 20.0
 """Seconds that the directory has for an answer."""

@@ -1,4 +1,4 @@
-"""Where a test can see that daemons go before jobs (``proto.cpu_precedence``)."""
+"""Where a test can see that daemons go before jobs (``proto.daemon.cpu_precedence``)."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ def test_no_path_of_one_machine() -> None:
 
 
 def test_what_may_hang_has_threads_of_its_own() -> None:
-    """Daemons use proto/workers.py, never the pool that all of asyncio shares; users are looked up by proto/names.py.
+    """Daemons use proto/daemon/workers.py, never the pool that all of asyncio shares; users are looked up by proto/names.py.
 
     Left out: what a process does once when it starts, and the process that writes lsb.events, which nobody waits for.
     """

@@ -32,7 +32,7 @@ from agent.launch.checkpointing.holder import GET, LENGTH, PUT, SECONDS, receive
 from agent.launch.checkpointing.staging import expected
 from agent.launch.checkpointing.writing import sync_folder
 from agent.starter.wire.link import memory_file
-from proto.cpu_precedence import give_way
+from proto.daemon.cpu_precedence import give_way
 from proto.names import NoAnswer, find_user
 
 MOST_STRANGERS = 64

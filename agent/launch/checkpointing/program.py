@@ -20,7 +20,7 @@ from agent.launch.checkpointing.asked import Asked, CheckpointError, WrongHosts
 from agent.launch.checkpointing.criu import method as criu
 from agent.launch.checkpointing.criu import ranks, trial
 from agent.starter.part.generations import HOLDERS
-from proto.cpu_precedence import give_way
+from proto.daemon.cpu_precedence import give_way
 
 CRIU = "criu"
 HOLDER_FAILED = 3

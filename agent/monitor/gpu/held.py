@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable
 
 import msgspec
 
 from agent.monitor.gpu.records import GpuProcess
 from agent.monitor.procscan import read_proc
+from proto.whole_file import replace_file
 
 Pid = tuple[int, int]
 """Pid and start time."""
@@ -61,9 +61,7 @@ class HeldGpus:
     def _save(self) -> None:
         if self._path:
             with contextlib.suppress(OSError):  # told on as long as this agent lives
-                with open(f"{self._path}.new", "wb") as file:
-                    file.write(msgspec.json.encode(self._holds))
-                os.replace(f"{self._path}.new", self._path)
+                replace_file(self._path, msgspec.json.encode(self._holds))
 
 
 def _lives(pid: int, start: int) -> bool:

@@ -20,7 +20,7 @@ from agent.monitor.gpu.state import unknown
 from agent.monitor.gpu_meter import GpuReading
 from agent.monitor.health import GpuHealth
 from proto import agent_pb2 as pb
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 HANGS_AFTER = 10.0
 """Seconds that a look may take; a driver that nothing keeps loaded needs some for the first one."""

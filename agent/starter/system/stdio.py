@@ -162,6 +162,6 @@ class Lines:
 
 
 def one_line(text: str) -> str:
-    """A text for the log, with plain characters only. As ``proto.logs.escaped``, which is not imported here."""
+    """A text for the log, with plain characters only. As ``proto.daemon.logs.escaped``, which is not imported here."""
     text = text[:LONGEST_LINE]
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text)

@@ -12,7 +12,7 @@ import pytest
 from cryptography import x509
 
 from cli.local import certs
-from proto import revoked
+from proto.daemon import revoked
 from tests.support.live.tls import Impostor, TlsCluster
 from tests.support.wait import wait_until
 

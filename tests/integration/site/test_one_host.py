@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from cli.local.daemons import find_pid
-from proto.cpu_precedence import NICENESS
+from proto.daemon.cpu_precedence import NICENESS
 from tests.support.autogroups import needs_precedence
 from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until

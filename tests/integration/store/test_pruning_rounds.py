@@ -19,7 +19,7 @@ from lavad.services.pruning import DAY, Pruning
 from lavad.store.asked import Find
 from lavad.store.read import Reader
 from lavad.store.writer import Store
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 from tests.integration.store.test_prune import finished
 from tests.support.stores.stores import commit, store, store_url  # noqa: F401
 

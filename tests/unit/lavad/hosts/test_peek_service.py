@@ -17,7 +17,7 @@ from lavad.hosts.peek_service import PeekService
 from lavad.hosts.sessions import Session, Sessions
 from lavad.wire.records import PeekData
 from proto import agent_pb2 as pb
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 from tests.support.stores.memory_reader import MemoryReader
 from tests.support.worlds.bench import ALICE, Bench
 from web.master import PATIENCE

@@ -41,7 +41,7 @@ from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from proto.answers import Piece
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 from tests.support.wait import SLOW
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, ROOT
 from tests.support.worlds.frames import Frames

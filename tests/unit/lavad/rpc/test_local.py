@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from lavad.rpc.local import LocalServer
-from proto import callers
+from proto.daemon import callers
 from tests.support.wait import SLOW, wait_until
 from tests.unit.lavad.rpc.test_dispatch_fuzz import made
 

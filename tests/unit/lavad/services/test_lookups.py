@@ -29,7 +29,7 @@ from lavad.store.asked import Find
 from lavad.store.lease import Lease
 from lavad.store.read import Reader
 from lavad.store.writer import Store
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 from tests.support.stores.stores import commit
 
 ALICE, BOB = Caller(user="alice", uid=1000, host="h"), Caller(user="bob", uid=1001, host="h")

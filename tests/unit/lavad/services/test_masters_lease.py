@@ -13,7 +13,7 @@ from lavad.boottime import boottime
 from lavad.services.masters_lease import Held, LeaseLost, acquire, renew
 from lavad.store.errors import StoreRefused
 from lavad.store.lease import Lease
-from proto.workers import Workers
+from proto.daemon.workers import Workers
 
 
 class Row:

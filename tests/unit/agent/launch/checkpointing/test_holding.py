@@ -27,7 +27,7 @@ from agent.launch.checkpointing.holder import LENGTH, Holder, HolderError, Putti
 from agent.starter.part import generations
 from agent.starter.wire import link
 from lavad.hosts.joblink import credentials
-from proto.cpu_precedence import LEAST
+from proto.daemon.cpu_precedence import LEAST
 from tests.support.wait import wait_until
 
 SECRET = b"of this host"

@@ -7,7 +7,7 @@ import sys
 
 SCRIPT = """
 import mmap
-from proto import large_pages
+from proto.daemon import large_pages
 
 def private(size):
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

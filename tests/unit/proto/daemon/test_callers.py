@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from proto import callers
-from proto.callers import LARGE, MAX_FRAME, MOST_LARGE, CallerReader, Callers, NameUnknown, pack
+from proto.daemon import callers
+from proto.daemon.callers import LARGE, MAX_FRAME, MOST_LARGE, CallerReader, Callers, NameUnknown, pack
 from proto.names import NoAnswer
 from tests.support.open_files import no_more_files
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from agent.starter.system.proctree import starttime
-from proto.cpu_precedence import NICENESS, make_nice
+from proto.daemon.cpu_precedence import NICENESS, make_nice
 from tests.support.autogroups import AUTOGROUP, needs_autogroups, needs_precedence
 
 _SHOWN = """
 import os, subprocess
-from proto.cpu_precedence import precede_jobs
+from proto.daemon.cpu_precedence import precede_jobs
 print(precede_jobs())
 show = "import os; print(os.getpriority(os.PRIO_PROCESS, 0), *open('/proc/self/autogroup').read().split()[-1:])"
 print(open("/proc/self/autogroup").read().strip())
@@ -50,7 +50,7 @@ def test_what_works_beside_jobs_comes_last_in_a_session_of_its_own(leads: bool) 
     before = AUTOGROUP.read_text()
     words = """
 import os
-from proto.cpu_precedence import give_way
+from proto.daemon.cpu_precedence import give_way
 print(give_way(), os.getpriority(os.PRIO_PROCESS, 0), open("/proc/self/autogroup").read().split()[-1])
 """
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True, start_new_session=leads)

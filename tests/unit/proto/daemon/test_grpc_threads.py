@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 
-from proto import grpc_threads
+from proto.daemon import grpc_threads
 
 CODE = """
 import os
-from proto import grpc_threads
+from proto.daemon import grpc_threads
 {before}
 grpc_threads.load()
 import grpc.aio

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from proto import workers as workers_module
-from proto.workers import Workers
+from proto.daemon import workers as workers_module
+from proto.daemon.workers import Workers
 from tests.support.wait import wait_until
 
 SOON = 20.0

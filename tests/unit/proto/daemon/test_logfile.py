@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 WAIT = "while not select.select([sys.stdin], [], [], 0.05)[0]: pass"
 CHILD = f"""
 import select, sys
-from proto import logfile
+from proto.daemon import logfile
 logfile.follow_parent()
 print("child", flush=True)
 {WAIT}
@@ -23,7 +23,7 @@ print("child", flush=True)
 """
 DAEMON = f"""
 import select, subprocess, sys
-from proto import logfile
+from proto.daemon import logfile
 logfile.follow(sys.argv[1], inherited=True)
 child = subprocess.Popen([sys.executable, "-c", {CHILD!r}], stdin=subprocess.PIPE, text=True)
 print("daemon", child.pid, flush=True)

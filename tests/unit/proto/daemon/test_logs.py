@@ -10,7 +10,7 @@ import re
 import pytest
 
 from agent.starter.system.stdio import one_line
-from proto.logs import INDENT, LONGEST, OneLine, Structured, escaped, log_as
+from proto.daemon.logs import INDENT, LONGEST, OneLine, Structured, escaped, log_as
 
 HOSTILE = "a\n2026-11-22 15:00:00 INFO obeys\r\x1b[31mred\x1b[0m\x9b31m\u202eback\u2028next\udcff\0end"
 

@@ -23,8 +23,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
+from proto.daemon.workers import Workers
 from proto.names import NoAnswer, find_name
-from proto.workers import Workers
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 16 << 20

@@ -1,0 +1,31 @@
+"""Files that are replaced in one move: who reads one sees the former or the new content, never a part of it."""
+
+from __future__ import annotations
+
+import os
+
+
+def replace_file(path: str, content: str | bytes, mode: int = 0o644, *, synced: bool = False) -> None:
+    """Write a file of that mode, whatever the umask; OSError, and the former file stays.
+
+    ``synced``: the content is on disk on return. At no moment can anybody read it whom ``mode`` does not let.
+    """
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
+    new = f"{path}.{os.getpid()}.new"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+            os.fchmod(fd, mode)
+            if synced:
+                file.flush()
+                os.fsync(fd)
+        os.replace(new, path)
+    except BaseException:
+        os.unlink(new)
+        raise
+
+
+def write_pid(path: str) -> None:
+    """Write this process's id, for who stops daemons; OSError."""
+    replace_file(path, f"{os.getpid()}\n")
