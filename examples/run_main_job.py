@@ -27,7 +27,8 @@ SECONDS = 6.0
 PATIENCE = 180.0
 PYTHON = str(BIN / "python")
 """Has mpi4py and NumPy, as the user's own need not."""
-JOB = ["-a", "mpi", "-n", "4", "-R", "span[ptile=2]", "-o", "out.%J", PYTHON, "matmul.py", "A.bin", "B.bin", "C.bin"]
+JOB = ["-a", "mpi", "-n", "4", "-R", "span[ptile=2]", "-o", "out.%J", shlex.quote(PYTHON), "matmul.py", "A.bin", "B.bin", "C.bin"]
+"""A shell reads the command again on the host, as with any bsub."""
 TERMINAL = sys.stdout.isatty()
 ENDED = ("DONE", "EXIT")
 
@@ -131,7 +132,7 @@ def run(folder: Path, env: dict[str, str]) -> None:
     output_of([PYTHON, "generate.py", "A.bin", "B.bin", "--size", str(SIZE)], env, work)
     command = [*JOB, "--at-least", f"{SECONDS:g}"]
     title(f"A product of two {SIZE} x {SIZE} matrices, read and written with MPI-IO, by 4 ranks on both:")
-    say("$ bsub " + " ".join(f'"{word}"' if "[" in word else shlex.quote(word) for word in command))
+    say("$ bsub " + " ".join(f'"{word}"' if set("['") & set(word) else shlex.quote(word) for word in command))
     began = time.monotonic()
     answer = output_of(["bsub", *command], env, work).strip()
     say(answer)
