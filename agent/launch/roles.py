@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
+from shlex import quote
 
 import msgspec
 
@@ -72,6 +73,7 @@ def _tasks(
 ) -> tuple[TaskSpec, ...]:
     cards = list(order.start.hosts[order.start.place].gpus)
     has_gpus = bool(cards)
+    quoted = {place: quote(at) for place, at in places.items()}  # a shell reads commands
     tasks = []
     for peer in mine:
         role = text.roles[peer.role]
@@ -86,7 +88,7 @@ def _tasks(
         holds = role.kind == "hold"
         argv: tuple[str, ...] | None = None
         if not holds:
-            line = _with_places(role.command, places)
+            line = _with_places(role.command, quoted)
             words = command.command_argv(line, path, text.login_shell, text.job_starter)
             argv = tuple(software.wrap([*text.software, *role.software], words))
         task = TaskSpec(

@@ -233,6 +233,16 @@ def test_volcano_finds_its_hosts() -> None:
     assert fields(job, 0, hosts).tasks[0].argv == ("cat", "/h/h1,h2")
 
 
+def test_a_file_of_hosts_may_lie_in_a_folder_with_a_space() -> None:
+    """A shell reads the command; a variable has the path as it is."""
+    role = pb.Role(name="one", command="cat /etc/volcano/one.host | wc -l", env={"AT": "/etc/volcano/one.host"})
+    order = pb.Order(key=7, attempt=2, uid="abc", start=pb.Start(hosts=[host("h1", "10.0.0.1", [(0, 0, 1)])], restart=-1))
+    files = lambda names: ("/my jobs/hosts", "", "", "")  # noqa: E731
+    (task,) = roles.of_host(order, text("volcano", role), "/bin", "10.0.0.1", files).tasks
+    assert task.argv is not None
+    assert (task.argv[-1], task.env["AT"]) == ("cat '/my jobs/hosts' | wc -l", "/my jobs/hosts")
+
+
 def test_each_task_sees_its_own_gpus() -> None:
     """As many as its role asks for, no two tasks the same; a role without GPUs sees none."""
     job = text("", pb.Role(name="ps", command="p"), pb.Role(name="worker", command="w", gpus=2))
