@@ -178,17 +178,15 @@ class Reserved:
 
     def why_not_resumed(self, spec: Spec, parts: Iterable[tuple[str, int]]) -> int:
         """Why a job that gave up its slots may not have them again: reservations that are active now keep them; 0: it may."""
-        row = self.rows.get(spec.reservation)
-        own = row is not None and is_active(row, self.now)
+        return next((self.why_none(spec, host) for host, slots in parts if slots > self.room_now(spec, host)), 0)
+
+    def room_now(self, spec: Spec, host: str) -> int:
+        """Free slots of a host that reservations which are active now leave to a job that gave up its slots; may be negative."""
         self.catch_up()
-        for host, slots in parts:
-            if own:
-                short = slots > self.share(spec.reservation, host)
-            else:
-                short = slots > self.ledger.host(host).free - self.kept(spec, host, self.now, self.now + 1e-3)
-            if short:
-                return self.why_none(spec, host)
-        return 0
+        row = self.rows.get(spec.reservation)
+        if row is not None and is_active(row, self.now):
+            return self.share(spec.reservation, host)
+        return self.ledger.host(host).free - self.kept(spec, host, self.now, self.now + 1e-3)
 
     def why_none(self, spec: Spec, host: str) -> int:
         """The pend reason of a host whose slots a job may not have."""

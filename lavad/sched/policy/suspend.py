@@ -94,13 +94,15 @@ class SuspendResume:
         return not queue_shares.may_resume(spec, sum(part.slots for part in job.run.parts))
 
     def _take(self, job: Job) -> None:
-        """Take its slots on the ledger, as far as they are free."""
-        parts = preempt.parts_of(self.state.cluster, job.key)
-        self.state.limits.shift_slots(self.state.cluster.specs.rows[job.spec], parts, 1)
+        """Take its slots on the ledger, as far as they are free and no advance reservation has them."""
+        parts, advance = preempt.parts_of(self.state.cluster, job.key), self.state.advance
+        spec = self.state.cluster.specs.rows[job.spec]
+        self.state.limits.shift_slots(spec, parts, 1)
         for part in parts:
             row = self.state.cache.by_name[part.host]
             host = self.state.ledger.host(part.host)
-            host.taken += min(part.slots, host.free)
+            room = host.free if advance is None else min(host.free, advance.reserved.room_now(spec, part.host))
+            host.taken += max(0, min(part.slots, room))
             self.state.renew(row)
 
     def _may_resume(self, job: Job) -> bool:

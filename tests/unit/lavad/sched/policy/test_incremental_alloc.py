@@ -78,6 +78,15 @@ def test_without_gangs_both_hold_two_and_the_deadlock_is_reported(hosts: int, sl
     assert list(world.cluster.started) == [two], "killing one of them ends it"
 
 
+def test_a_deadlock_over_the_last_slot_of_each_is_reported() -> None:
+    """Two hosts of one slot, two jobs of two."""
+    world = world_of(2)
+    jobs = [world.submit(queue="parts", slots=2) for _ in range(2)]
+    cycle(world)
+    cycle(world)
+    assert [world.soft.why_job[key] for key in jobs] == [PendReason.JOB_DEADLOCK] * 2
+
+
 @pytest.mark.parametrize("queue", ["gang", "parts"])
 @pytest.mark.parametrize(
     "fields", [{"gpu": "num=1:j_exclusive=yes"}, {"resreq": "rusage[mem=600]"}, {"resreq": "rusage[licence=1]"}]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
 from config.model.values import Limits
 from lavad.core import events as ev
@@ -118,15 +119,36 @@ def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_s
     pass_time(world, 3600)
     step(world)
     assert all(runs(world, key) for key in old)
-    own = submit(world, 2, reservation=name)
+    first, own = (submit(world, 2, reservation=name) for _ in range(2))
     step(world)
-    assert [runs(world, key) for key in (own, *old)] == [True, True, False], "the newest gives way"
+    assert [runs(world, key) for key in (first, *old)] == [True, True, False], "the newest gives way"
+    world.finish(first)
+    assert not runs(world, own)
+    step(world)
+    assert [runs(world, key) for key in (own, *old)] == [True, True, False], "free slots are those of the reservation"
     step(world)
     pass_time(world, 3600)
     assert world.cluster.jobs.rows[own].run.pending_signals[0].kind == "kill"  # type: ignore[union-attr]
     world.finish(own, 9)
     step(world)
     assert all(runs(world, key) for key in old), "they go on when it has expired"
+
+
+def test_one_that_gave_way_waits_while_the_reservation_keeps_the_slots() -> None:
+    """They are free, and no job of the reservation asks for them."""
+    world = world_of()
+    old = [submit(world, 2, user="bob") for _ in range(2)]
+    step(world)
+    name = reserve(world, slots=2)
+    pass_time(world, 3600)
+    own = submit(world, 2, reservation=name)
+    step(world)
+    world.finish(own)
+    step(world)
+    assert [runs(world, key) for key in old] == [True, False]
+    world.finish(old[0])
+    step(world)
+    assert runs(world, old[1]), "on slots that it does not keep"
 
 
 def test_a_job_of_one_slot_has_others_suspended_too() -> None:
@@ -175,6 +197,10 @@ def test_nothing_starts_on_a_host_in_maintenance() -> None:
     job = submit(world, 1, minutes=1)
     step(world)
     assert list(world.running()[job]) == ["h2"]
+    world.host_conf(HostConfig(name="h1", slots=8), HostConfig(name="h2"))
+    more = [submit(world, 1, minutes=1) for _ in range(4)]
+    step(world)
+    assert [runs(world, key) for key in more] == [True, True, True, False], "slots that it has since got are none either"
 
 
 def test_a_recurring_one_comes_again() -> None:
