@@ -73,6 +73,15 @@ def two_jobs(names: list[str], order: tuple[int, ...], at_once: bool, load: dict
     return [{part.host for part in parts} for parts in found.values()]
 
 
+def test_a_job_that_failed_on_a_host_goes_elsewhere() -> None:
+    world = World()
+    world.hosts("h1", "h2", slots=3)
+    key = submit(world, PS, WORKER)
+    (before,) = {part.host for part in placed(world)[key]}
+    world.apply(ev.JobRequeued(at=world.now, key=key, avoid=(before,)))
+    assert {part.host for part in placed(world)[key]} == {"h1", "h2"} - {before}
+
+
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize("order", list(permutations((1, 2))))
 def test_each_job_is_whole_on_its_own_host(order: tuple[int, ...], at_once: bool) -> None:
