@@ -19,6 +19,8 @@ from lavad.lsb.write import REASON_OF
 
 _FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
 _RUSAGE = 19
+_HOST_RUSAGE = 5
+"""Fields of hostRusage: host, memory, swap, user and system time."""
 _DONE_BY_POST = 0x80 | 0x100
 _OPENED = ("", "qopen", "qclose", "qact", "qinact")
 
@@ -273,6 +275,7 @@ def job_finish(fields: Fields, at: float) -> tuple[Job, Spec, JobText]:
     fields.skip(3)
     reason = REASON_OF.get(fields.number(), TermReason.NONE) if fields.left() > 0 else TermReason.NONE
     more = _tail(fields)
+    average, ran = _average_and_run_time(fields)
     spec = Spec(
         user=user, queue=queue, slots=max(slots, 1), max_slots=max(most, slots, 1), project=project, resreq=resreq,
         hosts=tuple(asked), begin=begin, deadline=deadline, dependency=dependency, from_host=from_host,
@@ -282,13 +285,15 @@ def job_finish(fields: Fields, at: float) -> tuple[Job, Spec, JobText]:
         command=command, cwd=cwd, input=files[0], output=files[1], error=files[2], mail_user=mail, pre_exec=pre_exec,
         post_exec=more["post_exec"], description=more["description"],
     )  # fmt: skip
-    end = End(status=status, at=at, started=started, utime=utime, stime=stime, max_mem=memory, max_swap=swap)
+    end = End(status=status, at=at, started=started, utime=utime, stime=stime, max_mem=memory, max_swap=swap, avg_mem=average)
+    paused = 0.0 if ran is None else max(0.0, at - started - ran)
     parts = tuple(
         Part(host=part.host, slots=part.slots, end=end if not number else None) for number, part in enumerate(placed(hosts))
     )
-    run = Attempt(number=1, uid="", dispatched=started, started=started, parts=parts, verdict=end) if started else None
+    run = Attempt(number=1, uid="", dispatched=started, started=started, parts=parts, verdict=end, paused=paused)
     found = Job(
-        key=key, spec=0, name=name or command, submitted=submitted, state=state, since=at, attempt=1 if run else 0, run=run,
+        key=key, spec=0, name=name or command, submitted=submitted, state=state, since=at, attempt=int(started > 0),
+        run=run if started else None,
         outcome=Outcome(at=at, status=status, reason=reason),
     )  # fmt: skip
     return found, spec, text
@@ -298,3 +303,15 @@ def _tail(fields: Fields) -> dict[str, str]:
     """The fields that newer releases of LSF write after the reason."""
     names = ("", "", "", "", "app", "post_exec", "", "group", "", "", "", "", "", "description")
     return {name: fields.text() if fields.left() > 0 else "" for name in names} | {"": ""}
+
+
+def _average_and_run_time(fields: Fields) -> tuple[int, int | None]:
+    """Average memory in KB and seconds in state RUN, which newer releases still write after the description; None: not there."""
+    try:
+        fields.skip(2 * fields.number())  # of submitEXT
+        fields.skip(_HOST_RUSAGE * fields.number() + 2)
+        average = max(0, fields.number())
+        fields.skip(10)  # from effectiveResReq to outdir
+        return average, fields.number()
+    except (IndexError, ValueError):
+        return 0, None

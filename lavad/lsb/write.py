@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from config.model.values import Limits
-from lavad.core.job.chunk import its_turn, slots_in
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
+from lavad.core.job.run_time import run_time, start_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, SignalKind, TermReason
@@ -165,7 +166,7 @@ _LAST = _Shown("-1 0 0 0 0 0")
 
 
 class _Totals(NamedTuple):
-    """Of all parts: their times and greatest memory as one field, and the greatest of a part in KB."""
+    """Of all parts: their times and the greatest memory of one of them as one field; what all of them used of memory in KB."""
 
     usage: str
     max_mem: int
@@ -182,9 +183,9 @@ def _totals(run: Attempt | None) -> _Totals:
         return _UNUSED
     # what hosts that left the job used is known as one number
     utime, stime = sum([end.utime for end in ends]) + run.spent[2], sum([end.stime for end in ends])
-    mem = max([end.max_mem for end in ends])
-    usage = f"{utime:.6f} {stime:.6f} {mem}"
-    return _Totals(usage, mem, max([end.max_swap for end in ends]), max([end.avg_mem for end in ends]))
+    mem = sum([end.max_mem for end in ends])
+    usage = f"{utime:.6f} {stime:.6f} {max([end.max_mem for end in ends])}"
+    return _Totals(usage, mem, sum([end.max_swap for end in ends]), sum([end.avg_mem for end in ends]))
 
 
 def job_finish(job: Job, alike: OfClass) -> str:
@@ -198,7 +199,7 @@ def job_finish(job: Job, alike: OfClass) -> str:
     depend = job.depend.text if job.depend is not None else ""
     options = alike.options | (_JOB_NAME if job.name else 0) | (_DEPEND if depend else 0)
     number, submitted, when = job_of(job.key), int(job.submitted), int(job.since)
-    dispatched = int(its_turn(run)) if run is not None else 0
+    dispatched = int(start_of(job))
     times, owner, files, asked, project, shell, reserved, after, described, limit, required, rest, command = alike.pieces
     named = _joined([len(hosts), *hosts])
     # all in one text, as the line of each job that ends has a hundred fields
@@ -207,7 +208,7 @@ def job_finish(job: Job, alike: OfClass) -> str:
         f' {_quoted(depend)} {files} "{submitted}.{number}" {asked} {named} {job.state:d} 1.000000 {_quoted(job.name)} {command}'
         f" {usage} {_UNKNOWN} {project} {status} {shell} {index_of(job.key)} {mem} {swap} {reserved} {reason} {after}"
         f" {dispatched} {described} {_joined([len(used) // _HOST_FIELDS, *used])} {limit} {average} {required}"
-        f" {max(0, when - dispatched) if dispatched else 0} {rest} {named} {_LAST}\n"
+        f" {run_time(job, when)} {rest} {named} {_LAST}\n"
     )
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
@@ -21,11 +25,10 @@ _jobs = schema.jobs.c
 
 def sums(ask: Ask, asked: Asked) -> Sums:
     """The sums of all jobs asked for."""
-    cpu, run = _CPU, sa.func.coalesce(_jobs.run, 0.0)
-    turnaround = _jobs.finished_at - _jobs.submitted
-    wait = _WAIT
+    cpu, run, wait = _CPU, _Whole(sa.func.coalesce(_jobs.run, 0.0)), _WAIT
+    turnaround = _Whole(_jobs.finished_at) - _Whole(_jobs.submitted)
     hog = sa.case((turnaround > 0, cpu / turnaround), else_=0.0)
-    expansion = turnaround / sa.case((run >= 1.0, run), else_=1.0)
+    expansion = 1.0 * _at_least_one(turnaround) / _at_least_one(run)
     figures = (cpu, wait, turnaround, run, hog, expansion)
     kinds = (sa.func.sum, sa.func.max, sa.func.min, sa.func.avg)
     query = sa.select(
@@ -53,7 +56,28 @@ def sums(ask: Ask, asked: Asked) -> Sums:
     )
 
 
-_WAIT = sa.func.coalesce(_jobs.dispatched, _jobs.finished_at) - _jobs.submitted
+class _Whole(FunctionElement[int]):
+    """A time without its part of a second: the sums of times are those of what -l shows of each job, as LSF counts them."""
+
+    type = sa.BigInteger()
+    inherit_cache = True
+
+
+@compiles(_Whole)
+def _floor(element: _Whole, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"FLOOR({compiler.process(element.clauses, **kw)})"
+
+
+@compiles(_Whole, "sqlite")
+def _truncated(element: _Whole, compiler: SQLCompiler, **kw: Any) -> str:
+    return f"CAST({compiler.process(element.clauses, **kw)} AS INTEGER)"
+
+
+def _at_least_one(seconds: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    return sa.case((seconds > 1, seconds), else_=1)
+
+
+_WAIT = _Whole(sa.func.coalesce(_jobs.dispatched, _jobs.finished_at)) - _Whole(_jobs.submitted)
 _SLOTS = sa.func.coalesce(_jobs.slot_seconds, _jobs.run, 0.0)
 _CPU = sa.func.coalesce(_jobs.cpu, 0.0)
 _WASTED = sa.case((_SLOTS > _CPU, _SLOTS - _CPU), else_=0.0)

@@ -30,8 +30,9 @@ from lavad.core.events import (
     kind_of,
 )
 from lavad.core.job.checkpoints import sums_of
-from lavad.core.job.chunk import its_turn, slots_in
+from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Array, Job, Outcome
+from lavad.core.job.run_time import run_time, start_of
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState
 from lavad.store.arrays import Row
@@ -133,7 +134,7 @@ _NO_SUMS = (None, *_NONE, *_NONE, *_NONE)
 
 
 def _sums(job: Job) -> Row:
-    """Columns for accounting: dispatch time, seconds of CPU and run, hosts, seconds of slots; those of GPUs, of checkpoints."""
+    """Columns for accounting: start, seconds of CPU and in state RUN, hosts, seconds of slots; those of GPUs, of checkpoints."""
     run = job.run
     had = gpus_with_attempt(job, run, job.since)
     known = job.checkpoints
@@ -142,12 +143,12 @@ def _sums(job: Job) -> Row:
     if run is None:
         return *_NO_SUMS[:5], *gpus, *checkpoints
     _, cpu, slots, _ = used_by(run, job.since)
-    started = run.started or next((part.end.started for part in run.parts if part.end and part.end.started), run.dispatched)
     hosts = " ".join([part.host for part in run.parts])
-    seconds = max(0.0, job.since - started)
-    # of an attempt that ended at once the master knows no start
-    slots = slots or sum(map(slots_in, run.parts)) * seconds
-    return its_turn(run), cpu, seconds, f" {hosts} ", slots, *gpus, *checkpoints
+    if not slots:
+        # of an attempt that ended at once the master knows no start
+        started = run.started or next((part.end.started for part in run.parts if part.end and part.end.started), run.dispatched)
+        slots = sum(map(slots_in, run.parts)) * max(0.0, job.since - started)
+    return start_of(job) or None, cpu, run_time(job, job.since), f" {hosts} ", slots, *gpus, *checkpoints
 
 
 _TOGETHER = frozenset((JobDispatched, PartStarted, JobFinished))

@@ -13,6 +13,7 @@ from lavad.core.events.records import attempt_of, live_job, put, record_of, stay
 from lavad.core.job.checkpoints import Checkpoints, Generation, brought, failed, made, staged, to_copy
 from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
+from lavad.core.job.run_time import with_suspension
 from lavad.core.lang.rusage_decay import decayed
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.lang.states import JobState as S
@@ -109,8 +110,17 @@ def _job_suspended(cluster: Cluster, event: JobSuspended) -> None:
     count = job.preempted + (event.beneficiary not in (0, job.key))
     beneficiary = event.beneficiary or job.preempted_for
     remarks = (event.why if state is JobState.USUSP else "", "")
-    since = job.since if job.state is state is JobState.USUSP else event.at
-    job = replace(job, state=state, since=since, preempted_for=beneficiary, preempted=count, stopper=event.by, remarks=remarks)
+    goes_on = job.state is state is JobState.USUSP
+    job = replace(
+        job,
+        state=state,
+        since=job.since if goes_on else event.at,
+        run=job.run if goes_on else with_suspension(job, event.at),
+        preempted_for=beneficiary,
+        preempted=count,
+        stopper=event.by,
+        remarks=remarks,
+    )
     cluster.jobs.put(job.key, job)
 
 
@@ -126,9 +136,7 @@ class JobResumed(JobEvent, frozen=True):
 @folds(JobResumed)
 def _job_resumed(cluster: Cluster, event: JobResumed) -> None:
     job = live_job(cluster, event.key)
-    run = job.run
-    if run is not None:
-        run = replace(run, paused=run.paused + max(0.0, event.at - job.since))
+    run = with_suspension(job, event.at)
     remarks = (job.remarks[0], event.why)
     cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, preempted_for=0, run=run, remarks=remarks))
 
@@ -144,7 +152,8 @@ class JobLost(JobEvent, frozen=True):
 @folds(JobLost)
 def _job_lost(cluster: Cluster, event: JobLost) -> None:
     job = live_job(cluster, event.key)
-    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, before=job.state))
+    run = with_suspension(job, event.at)
+    cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, before=job.state, run=run))
 
 
 class JobFound(JobEvent, frozen=True):

@@ -14,6 +14,7 @@ from lavad.core.job.checkpoints import died, started_again
 from lavad.core.job.depend import Ended, exit_code
 from lavad.core.job.job import Array, Attempt, End, Job, Outcome
 from lavad.core.job.memory import learn
+from lavad.core.job.run_time import with_suspension
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.lang.states import JobState as S
@@ -133,7 +134,7 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
 def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:
     """Note the last record of a job, and charge what its attempt used; the job itself is dropped by the caller."""
     outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why, post=event.post)
-    run = job.run
+    run = with_suspension(job, event.at)
     if run is not None and event.end is not None:
         run = _with_end(run, event.end)
     _charge(cluster, job.spec, run, event.at)

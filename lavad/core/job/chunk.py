@@ -16,19 +16,20 @@ RUNS = frozenset({JobState.RUN, JobState.WAIT})
 
 
 def its_turn(run: Attempt) -> float:
-    """When an attempt got its slot: as it was dispatched, or those before it in its chunk were over."""
+    """When an attempt got its slot: as it was dispatched, or those before it in its chunk were over; 0.0: it has not yet."""
     if not run.chunk:
         return run.dispatched
     ends = (part.end.started for part in run.parts if part.end is not None)
-    return run.started or next((at for at in ends if at), run.dispatched)
+    return run.started or next((at for at in ends if at), 0.0)
 
 
 def end_by_limit(run: Attempt, limit: float) -> float:
-    """When a run limit, in seconds, is up: of a job that waits behind others, once each of them has run for as long.
+    """When a run limit, in seconds, is up, suspensions that are over not counted: of a job that waits behind others, once each of
+    them has run for as long.
 
     What counts is the last job of a chunk: it has the slot from the dispatch on, and runs after the others.
     """
-    return (run.started or run.dispatched + limit * len(run.ahead)) + limit
+    return (run.started or run.dispatched + limit * len(run.ahead)) + limit + run.paused
 
 
 def slots_in(part: Part | Placed) -> int:

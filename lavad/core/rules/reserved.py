@@ -30,8 +30,7 @@ def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
     limit = spec.limits.run
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
-    paused = 0.0 if cluster.conf.params.abs_runlimit else run.paused
-    return end_by_limit(run, limit) + paused
+    return end_by_limit(run, limit)
 
 
 def _covers(row: Reservation, at: float, start: float) -> bool:

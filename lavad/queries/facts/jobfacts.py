@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lavad.core.cluster.charge import used_by
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import End, Job, Part
+from lavad.core.job.run_time import counted, run_time
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState, TermReason
@@ -81,20 +82,9 @@ def slots_of(job: Job, spec: Spec) -> int:
     return sum(map(slots_in, parts_of(job))) or spec.slots
 
 
-def start_of(job: Job) -> float:
-    """When its attempt started; 0 if there is none."""
-    return (job.run.started or job.run.dispatched) if job.run is not None else 0.0
-
-
 def end_of(job: Job) -> float:
     """When it finished; 0 if it has not."""
     return job.outcome.at if job.outcome is not None else 0.0
-
-
-def run_time(job: Job, now: float) -> float:
-    """In seconds; 0 before its start."""
-    begin = start_of(job)
-    return max((end_of(job) or now) - begin, 0.0) if begin else 0.0
 
 
 def run_limit(job: Job, spec: Spec, view: View) -> float | None:
@@ -130,7 +120,7 @@ def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] 
     limit, estimate, parts = run_limit(job, spec, view), float(spec.estimate), parts_of(job)
     if estimate and parts and not view.params.abs_runlimit:
         estimate *= scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
-    if estimate and run_time(job, now) <= estimate:
+    if estimate and counted(job, now) <= estimate:
         return estimate, "E"
     if limit is None:
         return (estimate, "X") if estimate else None
@@ -142,7 +132,7 @@ def time_left(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str]
     found = expected(job, spec, view, now)
     if found is None or job.run is None or job.outcome is not None:
         return None
-    return max(found[0] - run_time(job, now), 0.0), found[1]
+    return max(found[0] - counted(job, now), 0.0), found[1]
 
 
 def complete(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
@@ -150,7 +140,7 @@ def complete(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] 
     found = expected(job, spec, view, now)
     if found is None or not found[0] or job.run is None or job.outcome is not None:
         return None
-    return min(run_time(job, now) / found[0], 1.0) * 100, found[1]
+    return min(counted(job, now) / found[0], 1.0) * 100, found[1]
 
 
 def ends(job: Job) -> list[End]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from config.model.queue import QueueConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import run_time
 from lavad.core.lang.states import FINAL
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.rules import ownership
@@ -107,7 +108,7 @@ def job_exceptions(job: Job, view: View, now: float) -> list[str]:
     queue = view.queue(view.spec(job).queue)
     if job.run is None or not job.run.started or not _has_thresholds(queue):
         return []
-    ran = jobfacts.run_time(job, now)
+    ran = run_time(job, now)
     found = []
     if job.state in FINAL:
         if queue.job_underrun is not None and ran < queue.job_underrun:
@@ -115,7 +116,7 @@ def job_exceptions(job: Job, view: View, now: float) -> list[str]:
         return found
     if queue.job_overrun is not None and ran > queue.job_overrun:
         found.append("overrun")
-    looked_at = ran >= view.params.detect_idle_job_after
+    looked_at = ran > 0 and ran >= view.params.detect_idle_job_after
     if queue.job_idle is not None and looked_at and jobfacts.Usage(job, view).cpu / ran < queue.job_idle:
         found.append("idle")
     return found

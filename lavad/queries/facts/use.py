@@ -8,6 +8,7 @@ from typing import NamedTuple
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.gpu_use import GpuUse
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import run_time
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState
 from lavad.queries.facts import jobfacts
@@ -45,7 +46,7 @@ def by_host(job: Job, view: View) -> list[HostUse]:
 def of_job(job: Job, spec: Spec, view: View, now: float, hosts: Iterable[HostUse] | None = None) -> Use:
     """Its newest attempt, as bacct counts it; CPU time and slots of hosts that have left a resizable job are in it."""
     found = by_host(job, view) if hosts is None else list(hosts)
-    ran = jobfacts.run_time(job, now)
+    ran = run_time(job, now)
     slots = sum(host.slots for host in found)
     asked = sum(host.asked_mem for host in found) or float(spec.limits.mem or 0) * len(found)
     return Use(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from lavad.core.cluster.charge import gpus_with_attempt
 from lavad.core.job import checkpoints as job_checkpoints
 from lavad.core.job import gpu_use
-from lavad.core.job.chunk import its_turn
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import run_time, start_of
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show as show_key
@@ -208,8 +208,7 @@ class _Report:
     def _times(self, job: Job) -> tuple[float, int, int]:
         """CPU time, wait and turnaround; whole seconds as LSF counts them."""
         cpu = self.factor * jobfacts.cpu_time(job)
-        dispatched = its_turn(job.run) if job.run is not None else job.since
-        return cpu, int(dispatched) - int(job.submitted), int(job.since) - int(job.submitted)
+        return cpu, int(start_of(job) or job.since) - int(job.submitted), int(job.since) - int(job.submitted)
 
     def brief(self, job: Job, text: JobText) -> str:
         """A line of -b."""
@@ -306,7 +305,7 @@ def _four(values: list[float]) -> tuple[float, ...]:
 
 
 def _summed(jobs: list[Job], figures: Callable[[Job], tuple[float, int, int]]) -> Sums:
-    rows = [(*figures(job), max(0.0, job.since - jobfacts.start_of(job)) if job.run is not None else 0.0) for job in jobs]
+    rows = [(*figures(job), run_time(job, job.since)) for job in jobs]
     done = sum(job.state is JobState.DONE for job in jobs)
     return Sums(
         done=done,
@@ -316,7 +315,7 @@ def _summed(jobs: list[Job], figures: Callable[[Job], tuple[float, int, int]]) -
         turnaround=_four([row[2] for row in rows]),
         run=_four([row[3] for row in rows]),
         hog=_four([row[0] / row[2] if row[2] else 0.0 for row in rows]),
-        expansion=_four([row[2] / max(row[3], 1.0) for row in rows]),
+        expansion=_four([max(row[2], 1) / max(row[3], 1) for row in rows]),
         begin=min((job.since for job in jobs), default=0.0),
         end=max((job.since for job in jobs), default=0.0),
         gpus=gpu_use.total(gpus_with_attempt(job, job.run, job.since) for job in jobs),

@@ -102,7 +102,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("planned_start_time plan_start_time", 20, v.reserved_start),
     ("plan_finish_time", 20, v.reserved_end),
     ("cpu_used", 10, v.cpu),
-    ("run_time", 15, v.run_time),
+    ("run_time", 15, v.ran),
     ("idle_factor", 11, v.idle),
     ("exception_status except_stat", 16, lambda row, unit: " ".join(queuefacts.job_exceptions(row.job, row.view, row.now))),
     ("slots", 5, lambda row, unit: str(jobfacts.slots_of(row.job, row.spec))),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import run_time, start_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import name_of_command, one_line
@@ -137,7 +138,7 @@ class Record:
         """Started on …"""
         if self.job.run is None:
             return ""
-        return self.line(jobfacts.start_of(self.job), paragraphs.started(self.view, self.job, self.text))
+        return self.line(start_of(self.job) or self.job.run.dispatched, paragraphs.started(self.view, self.job, self.text))
 
     def used(self) -> str:
         """Resource usage collected, of a running job; then each rank."""
@@ -212,7 +213,7 @@ class Record:
         lines.append(checkpoints.section(self.job.checkpoints))
         if wasted := gpu_usage.waste(self.usage):
             lines.append(f"\n GPU USAGE: {wasted}\n")
-        elif jobfacts.run_time(self.job, self.now) >= _TOLD and (said := self.advice()):
+        elif run_time(self.job, self.now) >= _TOLD and (said := self.advice()):
             lines.append(f"\n ADVICE: {said}\n")
         if "hostfile" in self.options:
             lines.append(paragraphs.host_file(self.spec))

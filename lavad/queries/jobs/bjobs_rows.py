@@ -12,6 +12,7 @@ import msgspec
 
 from lavad.core.cluster.job_rows import Submitted
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import counted, start_of
 from lavad.core.lang.states import WAITING, JobState
 from lavad.queries.facts import jobfacts, reasons, shares
 from lavad.queries.facts.jobset import Untouched
@@ -203,7 +204,7 @@ def _usage_rows(request: Request, jobs: Iterator[Job]) -> Iterator[Shown]:
         )
         mem, swap = (f"{usage.mem:<6}", f"{usage.swap:<6}") if usage.known else (f"{'-':<6}", f"{'-':<6}")
         pids = ",".join(map(str, usage.pids)) or "-"
-        start, finish = formats.wide_time(jobfacts.start_of(job)), formats.wide_time(jobfacts.end_of(job))
+        start, finish = formats.wide_time(start_of(job)), formats.wide_time(jobfacts.end_of(job))
         yield out(f"{row}{mem} {swap} {pids} {start} {finish}\n")
 
 
@@ -248,7 +249,7 @@ def finish_text(request: Request, job: Job) -> str:
     found = jobfacts.expected(job, request.view.spec(job), request.view, request.now)
     if found is None or job.run is None:
         return "-"
-    return f"{formats.short_time(jobfacts.start_of(job) + found[0])} {found[1]}"
+    return f"{formats.short_time(request.now - counted(job, request.now) + found[0])} {found[1]}"
 
 
 _APS_HEADER = "JOBID   USER    STAT  QUEUE      FROM_HOST   JOB_NAME   SUBMIT_TIME    APS"

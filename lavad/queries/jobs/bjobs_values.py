@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import run_time, start_of
 from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.job_names import one_line
@@ -185,7 +186,7 @@ def first_host(row: Row, unit: str) -> str:
 
 
 def start(row: Row, unit: str) -> str:
-    at = jobfacts.start_of(row.job)
+    at = start_of(row.job)
     return formats.short_time(at) if at else ""
 
 
@@ -224,7 +225,8 @@ def pend_state(row: Row, unit: str) -> str:
 
 
 def pend_time(row: Row, unit: str) -> str:
-    return str(int(max((jobfacts.start_of(row.job) or jobfacts.end_of(row.job) or row.now) - row.job.submitted, 0)))
+    until = start_of(row.job) or jobfacts.end_of(row.job) or row.now
+    return str(max(int(until) - int(row.job.submitted), 0))
 
 
 def pend_reason(row: Row, unit: str) -> str:
@@ -235,13 +237,13 @@ def cpu(row: Row, unit: str) -> str:
     return row.seconds(row.usage.cpu * row.factor, 1) if row.job.run is not None else ""
 
 
-def run_time(row: Row, unit: str) -> str:
-    return row.seconds(jobfacts.run_time(row.job, row.now))
+def ran(row: Row, unit: str) -> str:
+    return row.seconds(run_time(row.job, row.now))
 
 
 def idle(row: Row, unit: str) -> str:
-    ran = jobfacts.run_time(row.job, row.now)
-    return f"{row.usage.cpu / ran:.2f}" if ran and row.job.outcome is None else ""
+    seconds = run_time(row.job, row.now)
+    return f"{row.usage.cpu / seconds:.2f}" if seconds and row.job.outcome is None else ""
 
 
 def usage(name: str) -> Value:

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from config.model.values import TerminateWhen
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import counted
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id
-from lavad.core.lang.states import SUSPENDED, WAITING
+from lavad.core.lang.states import WAITING
 from lavad.core.lang.windows import is_open, local_of, next_change, parse_windows
 from lavad.local_time import local_time
-from lavad.queries.facts.jobfacts import run_limit, start_of
+from lavad.queries.facts.jobfacts import run_limit
 from lavad.queries.frame.request import Request, Shown, out
 
 if TYPE_CHECKING:
@@ -56,9 +57,8 @@ def _left(request: Request, job: Job, spec: Spec) -> float | None:
     run, now = job.run, request.now
     ends: list[float] = []
     limit = run_limit(job, spec, request.view)
-    if limit is not None and run is not None:
-        counted = job.since if job.state in SUSPENDED else now
-        ends.append(limit - max(0.0, counted - (start_of(job) or now) - run.paused))
+    if limit is not None:
+        ends.append(limit - counted(job, now))
     if spec.deadline:
         ends.append(spec.deadline - now)
     queue = request.cluster.queue_conf.get(spec.queue)

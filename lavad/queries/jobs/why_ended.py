@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from lavad.core import events as ev
 from lavad.core.job.job import Job, Part, TaskRun
 from lavad.core.job.roles import task_name
+from lavad.core.job.run_time import run_time
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ids import show as show_key
@@ -83,7 +84,7 @@ def _way(job: Job) -> str:
 
 def _one(request: Request, job: Job) -> Iterator[str]:
     spec = request.view.spec(job)
-    ran = jobfacts.run_time(job, request.now)
+    ran = run_time(job, request.now)
     where = ", ".join(dict.fromkeys(part.host for part in jobfacts.parts_of(job)))
     yield f"Job <{show_key(job.key)}>, User <{spec.user}>, Queue <{spec.queue}>: {job.state.name} since "
     yield formats.full_time(jobfacts.end_of(job) or job.since)
@@ -261,7 +262,7 @@ def _run_limit(request: Request, job: Job, spec: Spec) -> tuple[list[str], list[
         ]
         others = f"; these give more: {' '.join(longer)}" if longer else ""
         todo.append(f"queue {spec.queue} gives {_time(most)} at most{others}")
-    return [f"Killed at its run limit of {_time(limit)}; it had run {_time(jobfacts.run_time(job, request.now))}"], todo
+    return [f"Killed at its run limit of {_time(limit)}; it had run {_time(run_time(job, request.now))}"], todo
 
 
 def _minutes(seconds: float) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import start_of
 from lavad.core.lang.ids import show
 from lavad.core.site.reservation import periods
 from lavad.local_time import local_time
@@ -93,7 +94,7 @@ def _of_reservations(request: Request, hosts: frozenset[str], begin: float, end:
 
 def _of_job(request: Request, job: Job, hosts: frozenset[str], begin: float, end: float) -> Iterator[Block]:
     spec = request.view.spec(job)
-    first, ended = jobfacts.start_of(job), jobfacts.end_of(job)
+    first, ended = start_of(job), jobfacts.end_of(job)
     left = None if ended else jobfacts.time_left(job, spec, request.view, request.now)
     last = ended or (request.now + left[0] if left is not None else max(end, request.now))
     if not first or first >= end or last <= begin:

@@ -11,6 +11,7 @@ from heapq import merge, nlargest, nsmallest
 from itertools import islice
 
 from lavad.core.job.job import Array, Job
+from lavad.core.job.run_time import start_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of, key_of, show
@@ -36,7 +37,7 @@ _SORTS: dict[str, Callable[[Entry, Spec], float | str]] = {
     "name": lambda entry, spec: entry.name,
     "slots": lambda entry, spec: jobfacts.slots_of(entry, spec) if isinstance(entry, Job) else spec.slots,
     "submitted": lambda entry, spec: entry.submitted,
-    "started": lambda entry, spec: jobfacts.start_of(entry) if isinstance(entry, Job) else 0.0,
+    "started": lambda entry, spec: start_of(entry) if isinstance(entry, Job) else 0.0,
     "state": lambda entry, spec: entry.state.name if isinstance(entry, Job) else "PEND",
 }
 STORED = 200

@@ -6,6 +6,7 @@ from collections import Counter
 
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Array, Job
+from lavad.core.job.run_time import start_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, show
 from lavad.core.lang.states import FINAL, STARTED, WAITING, JobState, TermReason
@@ -79,7 +80,7 @@ def row(view: View, job: Job) -> records.JobRow:
     """A job or an element."""
     spec = view.spec(job)
     parts = jobfacts.parts_of(job)
-    started = jobfacts.start_of(job)
+    started = start_of(job)
     return records.JobRow(
         id=show(job.key),
         kind="element" if index_of(job.key) else "job",

@@ -24,6 +24,5 @@ def end_of(state: CycleState, job: Job, spec: Spec) -> float:
     limit = spec.expected
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
-    paused = 0.0 if state.cluster.conf.params.abs_runlimit else run.paused
-    end = end_by_limit(run, limit) + paused
+    end = end_by_limit(run, limit)
     return end if end > state.now else state.now + OVERDUE

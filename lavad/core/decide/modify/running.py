@@ -16,6 +16,7 @@ from lavad.core.decide.modify.change import Change, reset, shown
 from lavad.core.decide.submit.gpus import gpu_uses
 from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import counted
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Modify, OptionValue, Refused
 from lavad.core.lang.ids import index_of
@@ -51,7 +52,7 @@ def modify_running(change: Change, job: Job) -> JobText:
     """Decide the event for a running job; returns its new text. Call ``why_not_running`` first."""
     cluster, options, now = change.cluster, change.ask.options, change.now
     old = cluster.specs.rows[job.spec]
-    draft = change.begin_draft(job, ran=_ran(job, now))
+    draft = change.begin_draft(job, ran=counted(job, now))
     if why := _why_not_files(cluster, change.text, options):
         raise Refused(why)
     _reset(draft, options)
@@ -82,11 +83,6 @@ def modify_running(change: Change, job: Job) -> JobText:
         )
     )
     return draft.text
-
-
-def _ran(job: Job, now: float) -> float:
-    run = job.run
-    return max(0.0, now - (run.started or run.dispatched) - run.paused) if run is not None else 0.0
 
 
 def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionValue]) -> str:

@@ -12,6 +12,8 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
+from lavad.core.lang.states import JobState
+from lavad.core.rules import reserved
 from lavad.core.site.conf import Conf, Params
 from lavad.sched.ask.estimate import get_queue_position, latest, soonest
 from lavad.sched.ask.trial import Moment, starts
@@ -181,6 +183,23 @@ def test_start_is_estimated_from_run_limits() -> None:
     assert soonest(*args) == world.now + 1800
     assert latest(*args) == world.now + 3600
     check_invariants(world.cluster)
+
+
+def test_what_a_job_was_suspended_moves_its_end_whatever_its_run_limit_is_given_for() -> None:
+    world = small(hosts=1, slots=1)
+    world.configure(params=Params(abs_runlimit=True))
+    key = world.submit(limits=Limits(run=1800))
+    world.step()
+    begin = world.now
+    world.apply(ev.PartStarted(at=begin, key=key, attempt=1, host="h0", started=begin))
+    world.apply(ev.JobSuspended(at=begin + 10, key=key, state=JobState.SSUSP))
+    world.apply(ev.JobSuspended(at=begin + 400, key=key, state=JobState.USUSP, by="alice"))
+    world.apply(ev.JobResumed(at=begin + 610, key=key))
+    world.later(700)
+    mine = world.submit(user="me")
+    assert soonest(Moment(committed(world).cluster, world.soft, world.now, world.local), mine) == begin + 1800 + 600
+    job = world.cluster.jobs.rows[key]
+    assert reserved.end_of(world.cluster, job, world.cluster.specs.rows[job.spec]) == begin + 1800 + 600
 
 
 def test_without_run_limits_nothing_says_when() -> None:

@@ -1,0 +1,46 @@
+"""How long an attempt has run, in whole seconds between events as LSF counts them, so that all reports have the same number.
+
+Rule: it runs from its dispatch on, its pre-execution command included, as its state is RUN from then on; suspensions do not
+count. Its run limit counts from the start of its first process.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lavad.core.job.chunk import its_turn
+from lavad.core.job.job import Attempt, Job
+from lavad.core.lang.states import SUSPENDED, JobState
+
+
+def suspended_until(job: Job, at: float) -> float:
+    """Seconds that its attempt has been suspended until ``at``, now or before."""
+    if job.run is None:
+        return 0.0
+    return job.run.paused + (max(0, int(at) - int(job.since)) if job.state in SUSPENDED else 0)
+
+
+def with_suspension(job: Job, at: float) -> Attempt | None:
+    """Its attempt as the job leaves its state at ``at``: a suspension that is over then counts."""
+    run = job.run
+    return replace(run, paused=suspended_until(job, at)) if run is not None and job.state in SUSPENDED else run
+
+
+def start_of(job: Job) -> float:
+    """When its attempt got its slots; 0.0: it never did."""
+    return its_turn(job.run) if job.run is not None else 0.0
+
+
+def run_time(job: Job, now: float) -> int:
+    """Seconds in state RUN until its end, or until ``now``; 0 before its start."""
+    begin = start_of(job)
+    end = job.outcome.at if job.outcome is not None else now
+    return max(0, int(end) - int(begin) - int(suspended_until(job, end))) if begin else 0
+
+
+def counted(job: Job, now: float) -> float:
+    """Seconds that count for its run limit."""
+    run = job.run
+    if run is None or job.state is JobState.WAIT:
+        return 0.0
+    return max(0.0, now - (run.started or run.dispatched) - suspended_until(job, now))
