@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from math import fsum
 
-from config.model.values import FairShare
 from lavad.core.cluster.accounts import COMMITTED, GPUS, JOBS, MEM, SLOTS, gpu_seconds, run_seconds
-from lavad.core.cluster.charge import Account, account_of, decayed, mean_decayed
+from lavad.core.cluster.charge import Account, account_of, decayed, mean_decayed, used_by
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import RSV
 from lavad.core.job.job import Placed
@@ -47,10 +46,12 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
     share = policy.share
     tree = Tree(policy, _totals(cluster) if share.dominant_resources else {})
     ruled = frozenset(policy.queues)
+    faded = _decayed_run(cluster, ruled, share.hist_hours, now) if share.run_time_decay else {}
     for account in sorted(account for account in cluster.accounts.rows if account[0] in ruled):
         node = tree.leaf(account[1], account[2])
         if node is not None:
-            _add_live(node, cluster.accounts.rows[account], share, now)
+            row = cluster.accounts.rows[account]
+            _add_live(node, row, faded.get(account, 0.0) if share.run_time_decay else run_seconds(row, now), now)
     for queue, user in sorted(pair for pair in cluster.use.pairs if pair[0] in ruled):
         reserved = cluster.use.pairs[queue, user][RSV]
         node = tree.leaf(user, "") if reserved else None
@@ -74,12 +75,21 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
     return tree
 
 
-def _add_live(node: Node, row: list[int], share: FairShare, now: float) -> None:
-    run, gpu = run_seconds(row, now), gpu_seconds(row, now)
-    if share.run_time_decay and row[SLOTS]:
-        # the running jobs of an account decay as one job that began at their mean start
-        run = mean_decayed(run, run / row[SLOTS], share.hist_hours)
-    node.add(run=run, gpu=gpu, committed=row[COMMITTED], slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])
+def _add_live(node: Node, row: list[int], run: float, now: float) -> None:
+    gpu, committed = gpu_seconds(row, now), row[COMMITTED]
+    node.add(run=run, gpu=gpu, committed=committed, slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])
+
+
+def _decayed_run(cluster: Cluster, queues: frozenset[str], hours: float, now: float) -> dict[Account, float]:
+    """Account to the slot seconds of its running jobs in these queues, each decayed as it will be charged at its end."""
+    used: defaultdict[Account, list[float]] = defaultdict(list)
+    for key in cluster.started:
+        job = cluster.jobs.rows[key]
+        spec = cluster.specs.rows[job.spec]
+        if job.run is not None and job.run.started and spec.queue in queues:
+            seconds, _, slots, _ = used_by(job.run, now)
+            used[account_of(spec)].append(mean_decayed(slots, seconds, hours))
+    return {account: fsum(amounts) for account, amounts in used.items()}
 
 
 def running_cpu(cluster: Cluster, soft: Soft, queues: frozenset[str], hours: float) -> dict[Account, float]:

@@ -10,6 +10,7 @@ import pytest
 from config.model.queue import QueueConfig
 from config.model.values import Aps, FairShare
 from lavad.core import events as ev
+from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf, Params
 from lavad.sched.order.fairshare import make_tree, queue_policies
 from lavad.sched.order.share_tree import Tree
@@ -119,7 +120,6 @@ def test_history_decays_to_a_tenth_in_hist_hours(hist_run: bool, run: float) -> 
     world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", started=world.now))
     world.now += 0.001
     from lavad.core.job.job import End
-    from lavad.core.lang.states import JobState
 
     # a job that used an hour of CPU in no time, so that nothing of it has decayed when it ends
     end = End(at=world.now, started=world.now - 0.001, utime=HOUR)
@@ -245,6 +245,32 @@ def test_priority_grows_with_waiting() -> None:
     late.now += 240
     keen = late.submit(user="b", priority=55)
     assert list(late.step()) == [keen]
+
+
+def test_jobs_that_run_fade_each_by_its_own_age() -> None:
+    """RUN_TIME_DECAY: an old one adds as little beside new ones as alone, and what it is charged at its end."""
+    world = world_of(fair(shares=(("ann", 1),), hist_hours=1.0, run_time_decay=True, enable_hist_run_time=True))
+
+    def start() -> int:
+        key = world.submit(user="ann")
+        world.step()
+        world.apply(ev.PartStarted(at=world.now, key=key, attempt=1, host="h1", pid=1, started=world.now, cwd="/"))
+        return key
+
+    def used() -> float:
+        leaf = tree_of(world).leaf("ann", "")
+        assert leaf is not None
+        return leaf.run + leaf.hist_run
+
+    old = start()
+    world.now += 4 * HOUR
+    alone = used()
+    for _ in range(4):
+        start()
+    assert used() == pytest.approx(alone) == pytest.approx(HOUR * (1 - 0.1**4) / log(10))
+    world.apply(ev.PartGone(at=world.now, key=old, attempt=1, host="h1"))
+    world.apply(ev.JobFinished(at=world.now, key=old, state=JobState.DONE))
+    assert used() == pytest.approx(alone)
 
 
 def test_what_runs_counts_in_full_unless_run_time_fades_too() -> None:
