@@ -59,27 +59,30 @@ class Policy:
         """
         key = (user, group)
         if key not in self._paths:
-            found = sorted(self._ways(self.shares, user, frozenset()))
-            wanted = [way for _, way in found if any(name == group for name, _, _ in way)] if group else []
-            self._paths[key] = next(iter(wanted or [way for _, way in found]), None)
+            found = sorted(self._ways(self.shares, user, frozenset()), key=lambda way: way[:2])
+            wanted = [way for _, way, groups in found if group in groups] if group else []
+            self._paths[key] = next(iter(wanted or [way for _, way, _ in found]), None)
         return self._paths[key]
 
-    def _ways(self, shares: Shares, user: str, above: frozenset[str]) -> Iterator[tuple[tuple[int, ...], Path]]:
-        """(rank, path) of all paths to a user; at each level the user's own share ranks first, then groups, default, others."""
+    def _ways(self, shares: Shares, user: str, above: frozenset[str]) -> Iterator[tuple[tuple[int, ...], Path, frozenset[str]]]:
+        """(rank, path, groups that it leads through) of all paths to a user.
+
+        At each level the user's own share ranks first, then groups, default, others. The path has no step for ``group@``.
+        """
         for at, (name, count) in enumerate(shares):
             group = _bare(name)
             if name == user:
-                yield (0, at), ((name, count, at),)
+                yield (0, at), ((name, count, at),), above
             elif name in SHARE_KEYWORDS:
-                yield (2 + SHARE_KEYWORDS.index(name), at), ((user if name == "default" else name, count, at),)
+                yield (2 + SHARE_KEYWORDS.index(name), at), ((user if name == "default" else name, count, at),), above
             elif group in self._groups and group not in above and user in self._members[group]:
                 if name.endswith("@"):
-                    yield (1, at), ((user, count, at),)
+                    yield (1, at), ((user, count, at),), above | {group}
                 elif inner := self._group_shares.get(group):
-                    for rank, way in self._ways(inner, user, above | {group}):
-                        yield (1, at, *rank), ((group, count, at), *way)
+                    for rank, way, groups in self._ways(inner, user, above | {group}):
+                        yield (1, at, *rank), ((group, count, at), *way), groups
                 else:
-                    yield (1, at), ((group, count, at),)
+                    yield (1, at), ((group, count, at),), above | {group}
 
     def entries(self) -> Iterator[Path]:
         """The paths to all that the configuration names, so that listings show them even where nobody uses them."""

@@ -95,6 +95,20 @@ def test_dash_g_chooses_among_the_groups_of_a_user() -> None:
     assert policy.find_path("zoe", "") is None
 
 
+def test_dash_g_chooses_among_groups_whose_members_have_shares_of_their_own() -> None:
+    groups = (("dev", ("ann",)), ("ops", ("ann", "bob")), ("all", ("dev", "ops")))
+    world = world_of(
+        fair(shares=(("dev@", 4), ("ops@", 2))),
+        fair("tree", shares=(("all", 1),)),
+        user_groups=groups,
+        group_shares=(("all", (("dev@", 4), ("ops@", 2))),),
+    )
+    policies = queue_policies(world.cluster.conf)
+    assert policies["fair"].find_path("ann", "") == policies["fair"].find_path("ann", "dev") == (("ann", 4, 0),)
+    assert policies["fair"].find_path("ann", "ops") == (("ann", 2, 1),)
+    assert policies["tree"].find_path("ann", "ops") == (("all", 1, 0), ("ann", 2, 1))
+
+
 def test_the_formula_is_the_documented_one() -> None:
     """Precedence row 17: the default factors, and one of the GPU term inside the denominator."""
     share = FairShare(shares=(("ann", 10), ("bob", 10)), gpu_run_time_factor=0.5, committed_run_time_factor=0.2)
