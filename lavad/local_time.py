@@ -16,7 +16,11 @@ class _SystemZone(tzinfo):
         return time.localtime(time.time() if at is None else at.replace(tzinfo=None).timestamp())
 
     def utcoffset(self, at: datetime | None) -> timedelta:
-        return timedelta(seconds=self._known(at).tm_gmtoff)
+        """That before the change for times that summer time leaves out: they are an hour later by the clock, never before."""
+        if at is None:
+            return timedelta(seconds=self._known(None).tm_gmtoff)
+        naive = at.replace(tzinfo=None)
+        return timedelta(seconds=round((naive - _EPOCH).total_seconds() - naive.timestamp()))
 
     def dst(self, at: datetime | None) -> timedelta:
         return timedelta(hours=max(0, self._known(at).tm_isdst))

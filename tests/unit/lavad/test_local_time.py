@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from lavad.core.lang.when import parse_point
 from lavad.core.site.reservation import Reservation, periods
 from lavad.local_time import SYSTEM_ZONE, local_time
 
@@ -33,6 +34,15 @@ def test_the_hour_that_comes_twice() -> None:
     assert (first.utcoffset(), second.utcoffset()) == (timedelta(hours=2), timedelta(hours=1))
     assert (first.timestamp(), second.timestamp()) == (SUMMER_ENDS - HOUR, SUMMER_ENDS)
     assert (first.tzname(), first.dst()) == ("CEST", timedelta(hours=1))
+
+
+@pytest.mark.usefixtures("berlin")
+def test_the_hour_that_there_is_not() -> None:
+    """`bsub -b 2:30` on the day on which two o'clock becomes three: not before half past two."""
+    noon = datetime(2027, 3, 27, 12, tzinfo=SYSTEM_ZONE)
+    for clock, meant in (("1:59", 1), ("2:30", 3), ("3:01", 3)):
+        point = local_time(parse_point(clock, noon).timestamp())
+        assert (point.day, point.hour, point.minute) == (28, meant, int(clock[2:])), clock
 
 
 @pytest.mark.usefixtures("berlin")
