@@ -124,11 +124,15 @@ def leave(status: int) -> Shown:
     return "exit", str(status)
 
 
+_LAST = 0.999999
+"""The part of the last second of a period that is in it, in microseconds as times have them: the next second is not."""
+
+
 def read_period(request: Request, text: str) -> tuple[float, float]:
-    """``t0,t1`` of -T, -C, -S, -D as seconds; raises Refused."""
+    """``t0,t1`` of -T, -C, -S, -D as seconds, up to where the next second begins; raises Refused."""
     local = local_time(request.now)
     try:
         begin, end = parse_interval(text, local)
     except WhenError:
         raise Refused(f"{text[:80].removesuffix(',.')}: Bad time specification") from None
-    return (begin.timestamp() if begin is not None else 0.0), (end.timestamp() + 1 if end is not None else request.now)
+    return (begin.timestamp() if begin is not None else 0.0), (end.timestamp() + _LAST if end is not None else request.now)

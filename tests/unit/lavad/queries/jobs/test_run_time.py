@@ -104,6 +104,23 @@ def test_totals_of_bacct_are_the_sums_of_its_lines(tmp_path: Path) -> None:
         assert f" Maximum turnaround time: {max(turnarounds):>9} " in plain
 
 
+def test_what_ends_at_midnight_is_of_one_day(tmp_path: Path) -> None:
+    c = QueryCluster()
+    for key, clock in ((1, "23:59:59"), (2, "24:00:00"), (3, "24:00:01")):
+        c.submit(key)
+        c.start(key)
+        c.finish(key, clock)
+    c.now = at("40:00:00")
+    with stored(c, tmp_path) as found:
+        totals = [found.ask("bacct", C=day)[0].partition("done jobs:")[2].split()[0] for day in ("2026/11/20", "2026/11/21")]
+        assert totals == ["1", "2"]
+        head = found.ask("bacct", C="2026/11/20")[0].splitlines()
+        assert head[5:7] == [
+            "  - completed between  Fri Nov 20 00:00:00 2026",
+            "                  ,and   Fri Nov 20 23:59:59 2026",
+        ]
+
+
 def test_time_left_and_expected_end_do_not_count_suspensions() -> None:
     c = QueryCluster(abs_runlimit=True)
     c.submit(1, limits={"run": 3600})
