@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import NamedTuple
@@ -204,8 +205,9 @@ class HostMonitor:
             self._usage.forget(uid)
             return NOT_SEEN
         gpus: list[pb.GpuUse] = []
-        if end is not None and end.started and entry.gpus:
-            gpus = self._meter.close(uid, Held(entry.gpus, end.started), end.at)
+        began, at = (end.started, end.at) if end is not None else (entry.started_at, time.time())
+        if began and entry.gpus:
+            gpus = self._meter.close(uid, Held(entry.gpus, began), at)
         else:
             self._meter.drop(uid)
         peaks = self._usage.peaks(uid)

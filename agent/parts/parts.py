@@ -324,7 +324,7 @@ class Parts:
         entry.lost, entry.over = reason, True
         self._resizing.over(entry)
         entry.part = decide.gone(entry.part)
-        self._monitor.final(entry)
+        entry.use = messages.use_seen(self._monitor.final(entry))
         log.warning("job %s: %s", outputs.show(entry.key), reason)
         self._tell_lost(entry)
 

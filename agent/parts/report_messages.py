@@ -72,21 +72,19 @@ def refused(entry: Entry, code: str, why: str) -> pb.Report:
 
 def ended(entry: Entry, output: str) -> pb.Report:
     """How it ended, or that this is unknown."""
-    if entry.end is None:
-        return about(
-            entry,
-            ended=pb.Ended(lost=entry.lost or "its end is not known", first_rank=-1, gone=True, gpu_faults=entry.gpu_end.faults),
-        )
-    end, use, first = entry.end, entry.use, entry.end.first
-    report = about(entry)
+    report, use = about(entry), entry.use
     told = report.ended  # filled in place: a message that is given to another one is copied
+    _tell_use(told, use)
+    told.gpu_faults.extend(entry.gpu_end.faults)
+    if entry.end is None:
+        told.lost, told.first_rank, told.gone = entry.lost or "its end is not known", -1, True
+        told.utime = use.cpu
+        return report
+    end, first = entry.end, entry.end.first
     told.status, told.at, told.started = end.status, end.at, end.started
     # the samples saw also what its end no longer waited for: tasks of blaunch that were killed with it, daemons it left behind
     unreaped = max(0.0, use.cpu - end.utime - end.stime)
     told.utime, told.stime = end.utime + unreaped, end.stime
-    told.max_mem, told.max_swap, told.avg_mem = use.max_mem, use.max_swap, use.avg_mem
-    told.max_processes, told.max_threads = use.processes, use.threads
-    told.cpu_peak, told.cpu_peak_after = use.cpu_peak, use.cpu_peak_after
     for task in end.tasks:
         told.tasks.add(
             rank=task.rank,
@@ -100,9 +98,19 @@ def ended(entry: Entry, output: str) -> pb.Report:
     told.first_reason = (first.reason if first else "") or ("lease" if end.lease else "")
     told.limit, told.output, told.note = entry.limit, output, end.note
     told.gone, told.post = entry.over, entry.post
-    told.gpus.extend(use.gpus)
-    told.gpu_faults.extend(entry.gpu_end.faults)
     return report
+
+
+def _tell_use(told: pb.Ended, use: Use) -> None:
+    told.max_mem, told.max_swap, told.avg_mem = use.max_mem, use.max_swap, use.avg_mem
+    told.max_processes, told.max_threads = use.processes, use.threads
+    told.cpu_peak, told.cpu_peak_after = use.cpu_peak, use.cpu_peak_after
+    told.gpus.extend(use.gpus)
+
+
+def use_seen(seen: Final) -> Use:
+    """What it used by the samples alone, where its end is not known."""
+    return use_of(End(0, 0.0, 0.0, 0.0, 0.0, 0, (), None, False), seen)
 
 
 def use_of(end: End, seen: Final) -> Use:
