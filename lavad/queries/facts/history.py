@@ -56,6 +56,11 @@ def _concerns(event: ev.Event, index: int) -> bool:
     return True
 
 
+def _began(event: ev.JobResumed | ev.PartStarted) -> float:
+    """When it ran from then on; the master may have heard of a start late."""
+    return event.started or event.at if isinstance(event, ev.PartStarted) else event.at
+
+
 def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
     """Each change of state: (time, new state)."""
     before = JobState.RUN
@@ -75,7 +80,7 @@ def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
             yield event.at, before
         elif isinstance(event, ev.JobResumed) or (waits and isinstance(event, ev.PartStarted)):
             before, waits = JobState.RUN, False
-            yield event.at, before
+            yield _began(event), before
         elif isinstance(event, (ev.JobSuspended, ev.JobFound)):
             before = event.state
             yield event.at, before

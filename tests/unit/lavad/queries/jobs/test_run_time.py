@@ -133,6 +133,19 @@ def test_time_left_and_expected_end_do_not_count_suspensions() -> None:
         assert c.ask("time-left", "1")[0] == "3300\n"
 
 
+def test_a_job_of_a_chunk_runs_from_its_start_be_it_told_late() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    begin = at("11:34:00")
+    c.feed(
+        ev.JobDispatched(at=begin, key=1, attempt=1, uid="u", parts=(Placed("ol2", 1),), chunk="u0", waits=True, ahead=(9,)),
+        ev.PartStarted(at=begin + 50, key=1, attempt=1, host="ol2", pid=9, started=begin + 20),
+    )
+    c.now = begin + 60
+    run, pend, states = said(c)
+    assert (run, pend) == (states["RUN"], states["PEND"]) == (40, 20 + int(begin) - int(c.cluster.jobs.rows[1].submitted))
+
+
 def test_a_job_killed_while_it_waits_in_a_chunk_never_ran() -> None:
     c = QueryCluster()
     c.submit(1)
