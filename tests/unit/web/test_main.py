@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 import uvicorn
@@ -11,6 +12,7 @@ from uvicorn.server import ServerState
 
 from web import main
 from web.main import Patient
+from web.settings import Settings
 
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -53,3 +55,10 @@ def test_only_a_connection_that_brings_no_request_is_closed(monkeypatch: pytest.
         server.close()
 
     asyncio.run(tried())
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_beginning() -> None:
+    with main._listen(Settings("", "127.0.0.1", 0, "")) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
