@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import socket
 import ssl
 import threading
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from lava_client.service import Service
 
 T = TypeVar("T")
+_inherited: list[object] = []
+"""Connections of the process that this one was forked from: a thread of that process may have been reading, and the lock that it
+held is never released here, so they are neither closed nor collected."""
 ROOT = "/api/v1"
 SILENCE = 60.0
 """Seconds that the page may be silent; its streams say every 15 that they live."""
@@ -128,9 +132,12 @@ class RestLink:
     def forget(self) -> None:
         """As Link has it."""
         self._lock, self._closed = threading.Lock(), threading.Event()
-        _drop(self._kept)
-        self._kept = None
-        self.idle()
+        inherited = self._kept, self._stream
+        self._kept = self._stream = None
+        for link in (inherited[0], inherited[1] and inherited[1][0]):
+            if link is not None and link.sock is not None:
+                os.close(link.sock.detach())
+        _inherited.append(inherited)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
