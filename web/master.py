@@ -23,6 +23,8 @@ OF_MASTER = "-master"
 """After the name of the run folder: that of lavad, where it runs under an account of its own."""
 PATIENCE = 30.0
 """Seconds that a socket may be silent; lavad says every 20 that a query is under way."""
+HEALTHY = 10.0
+"""Seconds in which a master answers that is well."""
 TRIES, PAUSE = 20, 0.25
 MOST_IDLE = 8
 MOST_ANSWER = 64 << 20
@@ -47,6 +49,10 @@ class Reply(msgspec.Struct):
 _reply = msgspec.json.Decoder(Reply)
 
 
+class _Standby(Exception):
+    """It is not the master."""
+
+
 class Link(NamedTuple):
     """A connection to the socket of this path."""
 
@@ -61,6 +67,8 @@ class Master:
     def __init__(self, run: str) -> None:
         self._run = run
         self._idle: list[Link] = []
+        self._silent: set[str] = set()
+        """Sockets that were silent when they were last asked: they are asked after the others."""
 
     async def ask(self, frame: Frame, token: str = "", changes: bool = True) -> Answer:
         """The answer to an ask that is no query. Raises Problem."""
@@ -106,51 +114,69 @@ class Master:
     async def is_there(self) -> bool:
         """Whether the master answers now."""
         try:
-            async with aclosing(self._frames({"ask": "query", "command": "lsid"}, "")) as frames:
+            async with asyncio.timeout(HEALTHY), aclosing(self._frames({"ask": "query", "command": "lsid"}, "")) as frames:
                 async for reply in frames:
                     if reply.exit is not None:
                         return not reply.exit
-        except Problem:
+        except (Problem, TimeoutError):
             pass
         return False
 
     async def _frames(self, frame: Frame, token: str) -> AsyncGenerator[Reply]:
         """The frames of an answer, last the one with the exit status or the answer."""
         sent: dict[str, object] = {**frame, "v": PROTOCOL, **({"token": token} if token else {})}
-        standbys: set[str] = set()
+        others: set[str] = set()
+        """Sockets that are not asked (again): of standbys, and those that were silent."""
         for _ in range(TRIES):
-            link = await self._connected(standbys)
+            link = await self._connected(others)
             if link is None:
-                standbys.clear()
+                if others & self._silent:
+                    break
+                others.clear()
                 await asyncio.sleep(PAUSE)
                 continue
-            begun = whole = False
+            begun = False
             try:
-                body = _encode(sent)
-                link.writer.write(len(body).to_bytes(4, "big") + body)
-                await link.writer.drain()
-                if "uuid" in sent:
-                    sent["again"] = True
-                while not whole:
-                    reply = await _received(link.reader)
-                    if reply.standby or reply.later:
-                        standbys.update([link.path] if reply.standby else [])
-                        break
-                    begun, whole = True, reply.ok is not None or reply.refused is not None or reply.exit is not None
-                    if whole:
-                        self._keep(link)
-                    yield reply
-                if whole:
-                    return
-            except (OSError, EOFError, msgspec.MsgspecError):
+                async with aclosing(self._of_one(link, sent)) as replies:
+                    async for reply in replies:
+                        begun = True
+                        yield reply
+                return
+            except _Standby:
+                others.add(link.path)
+            except (OSError, EOFError, msgspec.MsgspecError) as error:
                 if begun:
                     raise Problem(503, "The connection to the master was lost; try again", 1) from None
-            finally:
-                if not whole:
-                    link.writer.close()
-            if link.path not in standbys:
+                if isinstance(error, TimeoutError):
+                    others.add(link.path)
+                    self._silent.add(link.path)
+            if link.path not in others:
                 await asyncio.sleep(PAUSE)
         raise Problem(503, _AWAY, 5)
+
+    async def _of_one(self, link: Link, sent: dict[str, object]) -> AsyncGenerator[Reply]:
+        """The frames of one lavad's answer. Raises _Standby, OSError, EOFError, MsgspecError; it is asked again then."""
+        whole = False
+        try:
+            body = _encode(sent)
+            link.writer.write(len(body).to_bytes(4, "big") + body)
+            await link.writer.drain()
+            if "uuid" in sent:
+                sent["again"] = True
+            while not whole:
+                reply = await _received(link.reader)
+                self._silent.discard(link.path)
+                if reply.standby:
+                    raise _Standby
+                if reply.later:
+                    raise EOFError
+                whole = reply.ok is not None or reply.refused is not None or reply.exit is not None
+                if whole:
+                    self._keep(link)
+                yield reply
+        finally:
+            if not whole:
+                link.writer.close()
 
     def _keep(self, link: Link) -> None:
         if len(self._idle) < MOST_IDLE:
@@ -158,14 +184,14 @@ class Master:
         else:
             link.writer.close()
 
-    async def _connected(self, standbys: Collection[str]) -> Link | None:
+    async def _connected(self, others: Collection[str]) -> Link | None:
         while self._idle:
             link = self._idle.pop()
-            if not link.reader.at_eof() and not link.writer.is_closing() and link.path not in standbys:
+            if not link.reader.at_eof() and not link.writer.is_closing() and link.path not in others:
                 return link
             link.writer.close()
-        for path in sockets(self._run):
-            if path not in standbys:
+        for path in sorted(sockets(self._run), key=self._silent.__contains__):
+            if path not in others:
                 with suppress(OSError), reachable(path) as short:
                     return Link(path, *await asyncio.open_unix_connection(short, limit=1 << 20))
         return None
