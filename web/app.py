@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -95,6 +96,15 @@ def _name_of(host: str) -> str:
     except ValueError:
         return ""
     return f"[{name}]" if ":" in name else name
+
+
+class Static(StaticFiles):
+    """Files that a browser asks for again each time (304 as a rule): after an upgrade no old script runs beside new ones."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 class Page:
@@ -285,7 +295,7 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
         Route("/healthz", page.healthy),
         Route("/login", page.login),
         Route("/", page.index),
-        Mount("/static", StaticFiles(directory=STATIC)),
+        Mount("/static", Static(directory=STATIC)),
     ]
 
     async def problem(request: Request, error: Exception) -> Response:

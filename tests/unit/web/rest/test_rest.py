@@ -220,6 +220,13 @@ def test_who_is_not_signed_in_may_ask_whether_it_lives(world: PageWorld) -> None
     assert world.client.get("/healthz").json() == {"page": "ok", "master": "ok"}
 
 
+def test_a_script_is_asked_for_again_each_time_and_not_sent_again(world: PageWorld) -> None:
+    answer = world.client.get("/static/page.js")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-cache")
+    again = world.client.get("/static/page.js", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.headers["cache-control"], again.text) == (304, "no-cache", "")
+
+
 def test_an_error_of_the_page_carries_the_headers_for_safety_too(world: PageWorld) -> None:
     app = make_app(world.settings, Master(world.settings.run), SignIn(world.settings, Master(world.settings.run)))
 
