@@ -17,6 +17,8 @@ BEHIND = 50
 QUIET = 15.0
 """Seconds after which a line says that the connection lives."""
 AGAIN = 2.0
+AWAY = "event: away\ndata:\n\n"
+"""What pages are told when the master does not answer; the next news say that it does."""
 log = logging.getLogger(__name__)
 
 
@@ -26,6 +28,14 @@ class _Stream:
     def __init__(self) -> None:
         self.pages: set[asyncio.Queue[str]] = set()
         self.task: asyncio.Task[None] | None = None
+        self.is_away = False
+        """The master does not answer."""
+
+    def tell(self, piece: str) -> None:
+        """All pages that have read what they were told before."""
+        for page in self.pages:
+            if not page.full():
+                page.put_nowait(piece)
 
 
 class News:
@@ -45,16 +55,16 @@ class News:
         if stream.task is None or stream.task.done():
             stream.task = asyncio.create_task(self._pass_on(stream, who.token))
         try:
-            yield "retry: 3000\n\n"
+            yield "retry: 3000\n\n" + (AWAY if stream.is_away else "")
             while not opened.is_over:
                 try:
-                    news = await asyncio.wait_for(page.get(), QUIET)
+                    piece = await asyncio.wait_for(page.get(), QUIET)
                 except TimeoutError:
                     yield ": alive\n\n"
                     continue
-                if not news:
+                if not piece:
                     return
-                yield f"event: news\ndata: {news}\n\n"
+                yield piece
         finally:
             stream.pages.discard(page)
             if not stream.pages:
@@ -71,20 +81,17 @@ class News:
                 async with aclosing(self._master.stream(frame, token)) as texts:
                     async for text in texts:
                         for line in text.splitlines():
-                            self._tell(stream, line)
+                            stream.is_away = False
+                            stream.tell(f"event: news\ndata: {line}\n\n")
                         if self._clock() >= until:
                             break
             except Problem as problem:
-                log.info("events of the cluster: %s", problem.detail)
+                if not stream.is_away:
+                    log.info("events of the cluster: %s", problem.detail)
                 if problem.status in (401, 403):
-                    for page in stream.pages:
-                        if not page.full():
-                            page.put_nowait("")
+                    stream.tell("")
                     return
+                stream.is_away = True
+                stream.tell(AWAY)
             if self._clock() < until:
                 await asyncio.sleep(AGAIN)
-
-    def _tell(self, stream: _Stream, line: str) -> None:
-        for page in stream.pages:
-            if not page.full():
-                page.put_nowait(line)

@@ -131,6 +131,7 @@ TABLE: tuple[Route, ...] = (
     Route("chart", "GET", "/chart", "Hosts over time: past, present, promised", "chart", (FROM, TO, SEARCH, LIMIT, CURSOR),
           answer=site_records.Chart, tag="cluster"),
     Route("health", "GET", "/health", "What an administrator should know", "health", answer=site_records.Health, tag="cluster"),
-    Route("events", "GET", "/events", "What happens, as it happens: server-sent events, each `data` a News",
+    Route("events", "GET", "/events",
+          "What happens, as it happens: server-sent events, `news` with a News as `data`, `away` when the master does not answer",
           media="text/event-stream", tag="cluster"),
 )  # fmt: skip

@@ -1,5 +1,5 @@
 // A job: its story, where its ranks are, what it uses over time, its output, why it waits, and what to do with it. An array as a grid.
-import { html, useState, useEffect, useRef, useRecord, useDark, ask, session, Shown, Table, Title, Failed, State, Action, number, percent, size, span, time, jobPath, hostPath, queuePath } from "./lib.js";
+import { html, useState, useEffect, useRef, useRecord, useDark, useSeen, ask, session, Shown, Table, Title, Failed, State, Action, number, percent, size, span, time, jobPath, hostPath, queuePath } from "./lib.js";
 import { Curves } from "./curves.js";
 import { Where } from "./jobs.js";
 
@@ -101,11 +101,12 @@ function Plots({ samples }) {
 }
 
 function Output({ id, over }) {
-  const [text, setText] = useState(""), [state, setState] = useState("…"), [attempt, setTry] = useState(0), box = useRef(), whole = useRef("");
+  const [text, setText] = useState(""), [state, setState] = useState("…"), [attempt, setTry] = useState(0), box = useRef(), whole = useRef(""), seen = useSeen();
   useEffect(() => {
     whole.current = "";
     const path = `/jobs/${encodeURIComponent(id)}/output`;
     if (over) { ask(path).then((found) => { setText(found); setState(found ? "" : "It wrote nothing that is kept here."); }, (error) => setState(error.message)); return undefined; }
+    if (!seen) return undefined;
     const source = new EventSource("/api/v1" + path + "/events");
     let timer = 0;
     source.onopen = () => { whole.current = ""; };
@@ -114,7 +115,7 @@ function Output({ id, over }) {
     source.addEventListener("problem", (event) => { source.close(); setState(JSON.parse(event.data)); });
     source.onerror = () => { if (source.readyState === 2) { setState("No output can be shown now; it is asked for again."); timer = setTimeout(() => setTry(attempt + 1), 5000); } };
     return () => { clearTimeout(timer); source.close(); };
-  }, [id, over, attempt]);
+  }, [id, over, attempt, over || seen]);
   useEffect(() => { if (box.current) box.current.scrollTop = box.current.scrollHeight; }, [text]);
   return html`<section class="card"><h2>Output</h2><pre ref=${box} tabindex="0" role="region" aria-label="Output">${text}</pre><p class=${state ? "soft" : "sr"} role="status">${state}</p></section>`;
 }

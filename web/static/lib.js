@@ -37,21 +37,50 @@ export async function ask(path, method = "GET", body = undefined, again = true) 
   return (answer.headers.get("Content-Type") || "").includes("json") ? JSON.parse(text) : text;
 }
 
-// Events: one stream for the page; whoever listens hears each News.
+// Events: one stream for all tabs of a browser, which opens six connections to a server at most; a tab that nobody sees has none.
+// Whoever listens hears each News.
 const listeners = new Set();
 const watchers = new Set();
-const AGAIN = 10000;
+const AGAIN = 10000, NAME = "lava events";
 let connected = false;
 export function follow() {
-  const say = (is) => { connected = is; watchers.forEach((tell) => tell(is)); };
-  const open = () => {
-    const source = new EventSource(ROOT + "/events");
-    source.addEventListener("news", (event) => { say(true); const news = JSON.parse(event.data); listeners.forEach((hear) => hear(news)); });
-    source.onopen = () => say(true);
-    // a browser does not come again by itself where it was refused: too many streams, or a proxy whose server is away
-    source.onerror = () => { say(false); if (source.readyState === 2) setTimeout(open, AGAIN); };
+  const tabs = new BroadcastChannel(NAME);
+  let leads = false, end = () => {};
+  const hear = ({ live, news }) => {
+    const missed = live && !connected;
+    if (live !== connected) { connected = live; watchers.forEach((tell) => tell(live)); }
+    if (news || missed) listeners.forEach((one) => one(news || { events: [], more: 1 }));
   };
-  open();
+  const say = (what) => { hear(what); tabs.postMessage(what); };
+  tabs.onmessage = ({ data }) => { if (!data.ask) hear(data); else if (leads) tabs.postMessage({ live: connected }); };
+  const lead = (over) => new Promise((done) => {
+    let source, timer = 0;
+    const open = () => {
+      source = new EventSource(ROOT + "/events");
+      source.addEventListener("news", (event) => say({ live: true, news: JSON.parse(event.data) }));
+      source.addEventListener("away", () => say({ live: false }));
+      source.onopen = () => say({ live: true });
+      // a browser does not come again by itself where it was refused: too many streams, or a proxy whose server is away
+      source.onerror = () => { say({ live: false }); if (source.readyState === 2) timer = setTimeout(open, AGAIN); };
+    };
+    leads = true;
+    over.addEventListener("abort", () => { leads = false; clearTimeout(timer); source.close(); done(); });
+    open();
+  });
+  const begin = () => {
+    const stop = new AbortController(), { signal } = stop;
+    end = () => stop.abort();
+    tabs.postMessage({ ask: true });
+    if (navigator.locks) navigator.locks.request(NAME, { signal }, () => lead(signal)).catch(() => { /* it is seen no more */ }); else lead(signal);
+  };
+  document.addEventListener("visibilitychange", () => { end(); if (!document.hidden) begin(); });
+  if (!document.hidden) begin();
+}
+// Whether somebody sees this tab.
+export function useSeen() {
+  const [seen, set] = useState(!document.hidden);
+  useEffect(() => { const tell = () => set(!document.hidden); document.addEventListener("visibilitychange", tell); return () => document.removeEventListener("visibilitychange", tell); }, []);
+  return seen;
 }
 export function useConnected() {
   const [is, set] = useState(connected);
@@ -84,8 +113,9 @@ export function useRecord(path, every = 10, matters = () => true) {
   };
   useEffect(() => {
     load();
-    const beat = setInterval(() => { if (!document.hidden) load(); }, every * 1000);
-    return () => { clearInterval(beat); clearTimeout(timer.current); timer.current = 0; };
+    const look = () => { if (!document.hidden) load(); }, beat = setInterval(look, every * 1000);
+    document.addEventListener("visibilitychange", look);
+    return () => { clearInterval(beat); document.removeEventListener("visibilitychange", look); clearTimeout(timer.current); timer.current = 0; };
   }, [path]);
   useNews((news) => {
     if (document.hidden || timer.current || !(news.more || news.events.some(matters))) return;

@@ -47,7 +47,7 @@ def find_axe() -> Path | None:
 
 
 class Chromium:
-    """One window; use it in a ``with``."""
+    """One window, with a tab; use it in a ``with``."""
 
     def __init__(self, program: str, profile: Path) -> None:
         self._program = program
@@ -55,6 +55,8 @@ class Chromium:
         self._next = 0
         self._buffer = b""
         self._session = ""
+        self._tabs: dict[str, str] = {}
+        """Of each tab its session of the debugging protocol."""
         self.events: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
@@ -70,10 +72,7 @@ class Chromium:
             )
         os.close(to_read)
         os.close(to_write)
-        target = self._send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
-            self._send(f"{domain}.enable")
+        self.add_tab()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -112,6 +111,23 @@ class Chromium:
         message, _, self._buffer = self._buffer.partition(b"\0")
         found: dict[str, Any] = json.loads(message)
         return found
+
+    def add_tab(self) -> str:
+        """Another tab before the others, in which is done what follows; its name."""
+        self._session = ""
+        target = str(self._send("Target.createTarget", url="about:blank")["targetId"])
+        self._session = self._send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._tabs[target] = self._session
+        for domain in ("Page", "Runtime", "Log"):
+            self._send(f"{domain}.enable")
+        return target
+
+    def show_tab(self, target: str) -> None:
+        """Put it before the others; what follows is done in it."""
+        self._session = ""
+        self._send("Target.activateTarget", targetId=target)
+        self._session = self._tabs[target]
+        self.wait("!document.hidden")
 
     def js(self, code: str) -> Any:
         """The value of an expression, awaited."""

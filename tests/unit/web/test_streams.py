@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.support.worlds.page import ALICE, BOB, PageWorld
-from web import app, streams
+from web import app, news, streams
 from web.master import Master
-from web.news import News
+from web.news import AWAY, News
 from web.problems import Problem
 from web.signin import Who
 from web.streams import LONGEST, MOST, Open, StreamAnswer, Streams
@@ -144,6 +144,36 @@ def test_news_that_pages_share_end_with_the_token(tmp_path: Path) -> None:
 
     found = asyncio.run(asyncio.wait_for(main(), 60))
     assert found == ["retry: 3000\n\n", *["event: news\ndata: {}\n\n"] * 3]
+
+
+def test_pages_are_told_that_the_master_is_away_until_it_has_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(news, "AGAIN", 0.01)
+    asked, back = itertools.count(), asyncio.Event()
+
+    async def lavad(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """It ends after its first news, and comes back when it may; then the token has ended."""
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        time = next(asked)
+        if time:
+            await back.wait()
+        frame = b'{"out":"{}\\n"}' if time < 2 else b'{"refused":"The token is not valid or has ended; sign in again"}'
+        writer.write(len(frame).to_bytes(4, "big") + frame)
+        writer.close()
+
+    async def main() -> list[str]:
+        async with await asyncio.start_unix_server(lavad, tmp_path / "lavad.sock"):
+            shared = News(Master(str(tmp_path)))
+            first = shared.follow(Streams().open(ANN))
+            heard = [await anext(first) for _ in range(3)]
+            later = shared.follow(Streams().open(ANN))
+            heard.append(await anext(later))
+            back.set()
+            heard += [one async for one in first]
+            return heard
+
+    found = asyncio.run(asyncio.wait_for(main(), 60))
+    told = "event: news\ndata: {}\n\n"
+    assert found == ["retry: 3000\n\n", told, AWAY, f"retry: 3000\n\n{AWAY}", told, AWAY]
 
 
 def test_who_has_too_many_open_is_told_so_before_the_answer_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
