@@ -1,4 +1,4 @@
-"""What the page does while the cluster changes: in many tabs, and with the master away."""
+"""What the page does while the cluster changes: in many tabs, with the master away, at addresses that somebody has typed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from tests.support.browser.chromium import Chromium, find_chromium
 from tests.support.live.cluster import Cluster
 
+LONG = "x" * 4000
 LIVE = "document.querySelector('.live').textContent"
 ROWS = "[...document.querySelectorAll('tbody tr th')].map(one => one.textContent).join(' ')"
 
@@ -22,7 +23,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Chromium
         pytest.skip("no Chromium is in PATH, and LAVA_CHROMIUM names none")
     folder = tmp_path_factory.mktemp("live")
     with Cluster(folder / "c", hosts=1, slots=2, options=("--web",)) as cluster:
-        cluster.submit("-H true")
+        cluster.submit(f"-H -J {LONG} true")
         cluster.submit("-J short sleep 1000")
         with Chromium(program, folder / "profile") as chromium:
             chromium.shape(1280, 900)
@@ -60,3 +61,30 @@ def test_the_page_says_that_the_master_is_away_and_shows_what_was_missed(browser
     chromium.wait(f"{LIVE} === 'live'")
     chromium.wait("asked.some(path => path.includes('/chart'))")
     chromium.js("window.fetch = real")
+
+
+def test_an_address_that_was_typed_shows_what_it_says(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, _ = browser
+    for reload in (False, True):
+        chromium.go("#/jobs/%")
+        if reload:
+            chromium.js("location.reload()")
+        chromium.wait("document.querySelector('h1')?.textContent.trim() === 'Job %'")
+        chromium.wait("document.querySelector('[role=alert]')?.textContent === '%: Illegal job ID.'")
+    state = "document.querySelector('main select').value"
+    for place, shown in (("?state=RUN", "RUN"), ("?state=PSUSP", "PSUSP"), ("", "")):
+        chromium.js(f"location.hash = '#/jobs{place}'")
+        chromium.wait(f"document.querySelector('h1').textContent === 'Jobs ' && {state} === '{shown}'")
+        chromium.wait(f"({ROWS}).split(' ').includes('1') === {str(shown != 'RUN').lower()}")
+    assert chromium.exceptions() == []
+
+
+def test_a_long_name_does_not_make_the_page_wide(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, _ = browser
+    for width in (1280, 360):
+        chromium.shape(width, 740, mobile=width < 1000)
+        chromium.go("#/jobs/1")
+        chromium.wait(f"document.querySelector('h1').textContent.includes('{LONG}')")
+        chromium.settle()
+        assert not chromium.is_too_wide(), width
+    chromium.shape(1280, 900)

@@ -17,16 +17,19 @@ const PAGES = [
 const OTHERS = { tokens: Tokens };
 const OF_ONE = { jobs: Job, hosts: Host, queues: Queue };
 
+// As it is written where it is no encoded text.
+function decoded(text) { try { return decodeURIComponent(text); } catch { return text; } }
+
 function place() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [word = "", one = ""] = path.split("/");
-  return { word, one: decodeURIComponent(one), search: Object.fromEntries(new URLSearchParams(search)) };
+  return { word, one: decoded(one), search: Object.fromEntries(new URLSearchParams(search)) };
 }
 
 function Page() {
-  const [at, setAt] = useState(place());
+  const [at, setAt] = useState({ ...place(), move: 0 });
   const live = useConnected();
-  useEffect(() => { const moved = () => setAt(place()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
+  useEffect(() => { const moved = () => setAt((old) => ({ ...place(), move: old.move + 1 })); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
   const row = PAGES.find(([word]) => word === at.word) || PAGES[0];
   const Shown = OTHERS[at.word] || (at.one && OF_ONE[at.word] ? OF_ONE[at.word] : row[2]);
   const out = async () => { await ask("/session", "DELETE").catch(() => null); location.reload(); };
@@ -36,7 +39,8 @@ function Page() {
       <nav aria-label="Pages"><ul>${PAGES.map(([word, text]) => html`<li><a href=${"#/" + word} aria-current=${word === row[0] && !OTHERS[at.word] ? "page" : undefined}>${text}</a></li>`)}</ul></nav>
       <span class="who"><span class=${"live" + (live ? "" : " off")} role="status">${live ? "live" : "not connected"}</span><a href="#/tokens" title="Your tokens" aria-current=${at.word === "tokens" ? "page" : undefined}>${session.user}</a><button onClick=${out}>Sign out</button></span>
     </div></header>
-    <main id="main"><${Shown} key=${at.word + "/" + at.one} one=${at.one} search=${at.search} /></main>`;
+    <main id="main"><${Shown} key=${at.move} one=${at.one} search=${at.search} /></main>
+    <footer class="soft">Times are those of ${Intl.DateTimeFormat().resolvedOptions().timeZone}.</footer>`;
 }
 
 const SignIn = () => html`<main><h1>lava</h1><div class="card"><h2>Sign in</h2>
