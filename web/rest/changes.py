@@ -46,8 +46,16 @@ async def changed(name: str, request: Request, master: Master, who: Who) -> Done
     return _done(ident, answer)
 
 
+def jobs_of(idents: list[str]) -> dict[str, object]:
+    """Jobs of an ask. Raises Problem for 0, which is no job, but all of the caller's where commands take it."""
+    for ident in idents:
+        if not ident.strip("0"):
+            raise Problem(404, f"Job <{ident}> is not found")
+    return {"ids": idents}
+
+
 async def _frame(name: str, ident: str, request: Request) -> Frame:
-    jobs = {"ids": [ident]}
+    jobs = {} if name.startswith(("host_", "queue_")) else jobs_of([ident])
     if name == "delete":
         return {"ask": "kill", "jobs": jobs}
     if name == "kill":

@@ -63,7 +63,7 @@ class Programs:
     async def kill_many(self, request: Request) -> Response:
         who = await self._sign_in.who(request)
         body = await bodies.read(request, bodies.KillMany)
-        frame = {"ask": "kill", "jobs": {"ids": body.ids}, "reason": body.reason}
+        frame = {"ask": "kill", "jobs": changes.jobs_of(body.ids), "reason": body.reason}
         answer = await self._master.ask({**frame, **changes.done_once(request, who)}, who.token)
         if "results" not in answer:
             raise of_refusal(str(answer.get("none") or "No matching job found"), True)

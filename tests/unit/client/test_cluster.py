@@ -37,3 +37,13 @@ def test_an_error_has_the_jobs_that_were_submitted_before_it(
         with pytest.raises(error, match=text) as raised:
             cluster.submit_many(["a", "b", "c", "d"])
         assert [str(job) for job in raised.value.jobs] == ["<Job 11 submitted>", "<Job 12 submitted>"]
+
+
+def test_0_is_no_job(tmp_path: Path) -> None:
+    """bkill takes it for all of a user's."""
+    environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    all_jobs = {"out": '{"RECORDS": [{"JOBID": "7"}, {"JOBID": "8"}]}', "exit": 0}
+    with ScriptedMaster(tmp_path / "s", [all_jobs]), Cluster(environ=environ, timeout=0.0) as cluster:
+        for zero in (0, "0", "00"):
+            with pytest.raises(Refused, match=f"Job <{zero}> is not found"):
+                cluster.job(zero)

@@ -145,6 +145,11 @@ def test_an_array_is_one_row_and_its_elements_are_below_it(world: PageWorld) -> 
         ("POST", "/hosts/h1/close", {}, 404, "Bad host name"),
         ("POST", "/queues/normal/close", {}, 403, "permission denied"),
         ("DELETE", "/jobs/99999", None, 404, "No matching job"),
+        ("DELETE", "/jobs/0", None, 404, "Job <0> is not found"),
+        ("POST", "/jobs/00/kill", {}, 404, "Job <00> is not found"),
+        ("POST", "/jobs/0/stop", {}, 404, "Job <0> is not found"),
+        ("POST", "/jobs/kill", {"ids": ["99999", "0"]}, 404, "Job <0> is not found"),
+        ("POST", "/hosts/0/close", {}, 404, "Bad host name"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_is_a_problem(
