@@ -6,7 +6,7 @@ import asyncio
 import re
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as WaitTimeout
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from lava_client import card
@@ -21,18 +21,17 @@ if TYPE_CHECKING:
 
 _SIZE = re.compile(r"([0-9.]+)\s*([KMGTP]?)")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-_START = re.compile(r"^Estimated start: from (?P<soonest>.+) to (?P<latest>.+)$", re.MULTILINE)
-NOT_KNOWN = "not known"
 
 
 class Usage(NamedTuple):
-    """What a job has used so far: seconds and bytes, all tasks together."""
+    """What a job has used so far: seconds and bytes, all tasks together; of an array the sums over its elements."""
 
     run_seconds: float
     cpu_seconds: float
     memory: int
     """Now."""
     max_memory: int
+    """The most at a time; of an array the most of one element."""
     slots: int
     hosts: tuple[str, ...]
     gpus: str
@@ -71,14 +70,16 @@ class OfJob:
     def eta(self) -> datetime | None:
         """When a waiting job will have started, by the run limits of those before it; None where that is not known.
 
-        Local time of the master's host.
+        Of an array: its first element that waits. In the time zone of this process.
         """
-        found = _START.search(self.why())
-        if found is None or found["latest"] == NOT_KNOWN:
+        link = self._session.link
+        rows = link.rows([self._asked()], "jobid jobindex stat")
+        row = next((row for row in rows if row.get("STAT") == "PEND"), None)
+        if row is None:
             return None
-        now = datetime.now(timezone.utc).astimezone()
-        at = datetime.strptime(f"{now.year} {found['latest']} {now:%z}", "%Y %a %b %d %H:%M:%S %z")
-        return at if at > now - timedelta(days=180) else at.replace(year=now.year + 1)
+        index = int(row["JOBINDEX"] or 0)
+        at = link.start(f"{row['JOBID']}[{index}]" if index else row["JOBID"])
+        return None if at is None else datetime.fromtimestamp(at, timezone.utc).astimezone()
 
     def tail(self, lines: int = 10) -> str:
         """The last lines of its output so far, as ``bpeek`` has it. Raises Refused where there is none."""
@@ -97,13 +98,20 @@ class OfJob:
 
     def usage(self) -> Usage:
         """What it has used. Raises Refused for a job that bjobs does not show any more."""
-        rows = self._session.link.rows([self._asked()], "run_time cpu_used mem max_mem slots exec_host gpu_alloc")
-        if not rows or "SLOTS" not in rows[0]:
+        found = self._session.link.rows([self._asked()], "run_time cpu_used mem max_mem slots exec_host gpu_alloc")
+        rows = [row for row in found if "SLOTS" in row]
+        if not rows:
             raise Refused(f"Job <{self.id}> is not found")
-        row = rows[0]
-        hosts = tuple(dict.fromkeys(name.rpartition("*")[2] for name in row["EXEC_HOST"].split(":") if name))
-        numbers = _number(row["RUN_TIME"]), _number(row["CPU_USED"]), _bytes(row["MEM"]), _bytes(row["MAX_MEM"])
-        return Usage(*numbers, int(row["SLOTS"] or 0), hosts, row["GPU_ALLOC"])
+        names = [name.rpartition("*")[2] for row in rows for name in row["EXEC_HOST"].split(":") if name]
+        return Usage(
+            run_seconds=sum(_number(row["RUN_TIME"]) for row in rows),
+            cpu_seconds=sum(_number(row["CPU_USED"]) for row in rows),
+            memory=sum(_bytes(row["MEM"]) for row in rows),
+            max_memory=max(_bytes(row["MAX_MEM"]) for row in rows),
+            slots=sum(int(row["SLOTS"] or 0) for row in rows),
+            hosts=tuple(dict.fromkeys(names)),
+            gpus=" ".join(row["GPU_ALLOC"] for row in rows if row["GPU_ALLOC"]),
+        )
 
 
 def _number(text: str) -> float:

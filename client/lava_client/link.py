@@ -37,6 +37,9 @@ if TYPE_CHECKING:
         def why(self, job: str) -> str:
             """As ``lava why`` says it."""
 
+        def start(self, job: str) -> float | None:
+            """When a waiting job or element will have started, in seconds since the epoch; None: it is not known."""
+
         def peek(self, job: str) -> str:
             """The output of a job so far, or what its host keeps of it, as ``bpeek`` shows it."""
 

@@ -101,6 +101,11 @@ class LocalLink:
         """As Link has it."""
         return self._query("why", [job], {}, WIDTH)
 
+    def start(self, job: str) -> float | None:
+        """As Link has it."""
+        at: float | None = json.loads(self._query("api", ["why", job], {}))["latest"]
+        return at
+
     def peek(self, job: str) -> str:
         """As Link has it."""
         return self._printed({"ask": "peek", "job": job}, "bpeek")

@@ -85,6 +85,11 @@ class RestLink:
         """As Link has it."""
         return self._exchange("GET", f"/jobs/{quote(job, safe='')}/explanation").decode()
 
+    def start(self, job: str) -> float | None:
+        """As Link has it."""
+        at: float | None = self._asked("GET", f"/jobs/{quote(job, safe='')}/why")["latest"]
+        return at
+
     def peek(self, job: str) -> str:
         """As Link has it."""
         return self._exchange("GET", f"/jobs/{quote(job, safe='')}/output?whole=true").decode(errors="replace")
