@@ -43,6 +43,8 @@ MOST_OUTPUT = 256 << 10
 MAX_BYTES = (1 << 53) - 1
 """Of a whole output, which says then that lavad adds nothing of its own to it."""
 PEEK_PATIENCE = 20.0
+SHORT = 100
+"""Characters of a number or word of the query string."""
 Form = Callable[[Open, str, AsyncGenerator[str]], AsyncGenerator[str]]
 HEADERS = {
     "Content-Security-Policy": (
@@ -230,13 +232,16 @@ class Page:
 
 def _taking(row: Row, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     """The route, which takes its own parameters only: one that is misspelt is not as if it were not there."""
-    names = {param.name for param in row.params}
+    given = {param.name: param.schema.get("maxLength") for param in row.params}
+    longest = {name: most if isinstance(most, int) else SHORT for name, most in given.items()}
 
     async def checked(request: Request) -> Response:
-        if unknown := [name for name in request.query_params if name not in names]:
+        if unknown := [name for name in request.query_params if name not in longest]:
             raise Problem(400, f"{unknown[0][:80]}: no such parameter")
         if len(request.query_params.multi_items()) != len(request.query_params):
             raise Problem(400, "a parameter is given twice")
+        if long := [name for name, value in request.query_params.items() if len(value) > longest[name]]:
+            raise Problem(400, f"{long[0]}: at most {longest[long[0]]} characters")
         return await answer(request)
 
     return checked

@@ -19,8 +19,8 @@ _QUEUE_VERBS = {"queue_open": "open", "queue_close": "close", "queue_activate": 
 def done_once(request: Request, who: Who) -> dict[str, str | bool]:
     """So that what is sent again, by the page or by a client that gives an Idempotency-Key, is done once. Raises Problem."""
     key = request.headers.get("idempotency-key", "")
-    if len(key) > 255:
-        raise Problem(400, "Idempotency-Key: at most 255 characters")
+    if len(key) > 255 or not (key.isascii() and key.isprintable()):
+        raise Problem(400, "Idempotency-Key: at most 255 characters of ASCII are expected")
     what = f"{request.method} {request.url.path}"
     return {"uuid": submit.uuid_of(who.user, what, key), "again": True} if key else {"uuid": os.urandom(16).hex()}
 
