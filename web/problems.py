@@ -51,13 +51,16 @@ class Problem(Exception):
 
 
 _MISSING = ("is not found", "No matching job found", "Bad host name", "No such queue", "or no array")
+_INTERRUPTED = ("The query was interrupted", "The master's store")
 _DENIED = ("User permission denied", "not a submission host", "is not heard from", "permission")
 
 
 def of_refusal(text: str, changes: bool) -> Problem:
     """The problem that lavad's words are; ``changes``: the request was to change something, and 422 says that it could not."""
-    if text.startswith("The token is not valid"):
+    if text.startswith(("The token is not valid", "A link only signs in")):
         return Problem(401, text)
+    if not changes and text.startswith(_INTERRUPTED):
+        return Problem(503, text, 1)
     if any(words in text for words in _DENIED):
         return Problem(403, text)
     if any(words in text for words in _MISSING):

@@ -116,10 +116,11 @@ class SignIn:
         try:
             user = _me.decode(await self._master.record(["me"], {}, token or "-")).user
         except Problem as problem:
-            if problem.status in (400, 401):
+            # 400 is said of what is no token at all; else lavad has failed, and the token may be good
+            if problem.status == 401 or problem.detail.startswith("Bad request"):
                 self._failures.take(address)
                 raise Problem(401, "The token is not valid or has ended; sign in again") from None
-            raise
+            raise Problem(503, problem.detail, 1) if problem.status == 400 else problem from None
         self._known[digest] = (self._clock() + KNOWN_FOR, user)
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)

@@ -12,6 +12,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
+from tests.unit.cli.scripted_master import ScriptedMaster
+from web.app import make_app
+from web.master import Master
+from web.settings import Settings
+from web.signin import SignIn
 
 SECRET = "a secret of the site's proxy"
 
@@ -77,6 +82,28 @@ def test_nobody_gets_in_without_a_token_that_holds(world: PageWorld, kind: str) 
     assert answer.status_code == 401, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == 401
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        ("The query was interrupted; try again", 503),
+        ("lavad: internal error: KeyError; its log says more", 503),
+        ("The master's store cannot be reached", 503),
+        ("The token is not valid or has ended; sign in again", 401),
+        ("Bad request: a NUL character", 401),
+        ("h1: Host is not a submission host", 403),
+    ],
+)
+def test_a_token_that_lavad_could_not_read_is_not_called_invalid(tmp_path: Path, refused: str, status: int) -> None:
+    """Programs end with 401, and ask again after 503."""
+    settings = Settings(str(tmp_path), "127.0.0.1", 80, "")
+    master = Master(settings.run)
+    with ScriptedMaster(tmp_path / "lavad.sock", [{"refused": refused, "exit": 255}]):
+        client = TestClient(make_app(settings, master, SignIn(settings, master)), "http://127.0.0.1")
+        answer = client.get("/api/v1/queues", headers={"Authorization": "Bearer a.b.c"})
+    assert answer.status_code == status, answer.text
+    assert (answer.headers.get("retry-after") == "1") == (status == 503)
 
 
 def test_a_token_acts_as_its_user_whoever_the_page_runs_as(world: PageWorld) -> None:
