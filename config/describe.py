@@ -16,13 +16,16 @@ from config.values import share as vs
 from config.values import values as v
 from config.values import without_effect
 from config.values.fields import field_of
+from config.values.names import host_words
 
 _FORMS: dict[Callable[..., object], str] = {
     v.text: "text",
     v.words: "words",
+    host_words: "words",
     v.gpu_req: "as of bsub -gpu",
     v.window_list: "windows",
     v.yes_no: "Y or N",
+    v.yes_no_or_variable: "Y, N, or a variable",
     v.second_count: "seconds",
     v.positive_seconds: "seconds",
     v.minutes: "[hours:]minutes",

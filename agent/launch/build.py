@@ -38,6 +38,7 @@ from agent.launch.outputs import (
     checkpoint_folder,
     expand,
     job_stem,
+    job_tmpdir,
     job_values,
     opened,
     output_paths,
@@ -179,10 +180,9 @@ def part(
         values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
         env["LSB_INPUTFILE"] = expand(text.input, values)
         found = found._replace(stdin=env["LSB_INPUTFILE"])
-    if site.settings.lsb_set_tmpdir:
-        folder = os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"{job_stem(order.key)}.tmpdir")
-        env["TMPDIR"] = folder
-        found = found._replace(tmpdir=folder)
+    if variable := site.settings.lsb_set_tmpdir:
+        found = found._replace(tmpdir=job_tmpdir(order.key, start.hosts[0].host, site))
+        env[variable if isinstance(variable, str) else "TMPDIR"] = found.tmpdir
     if "%" in text.cwd:
         env["PWD"] = where.cwd
         found = found._replace(cwd=where.cwd, make_cwd=True)
@@ -199,7 +199,7 @@ def part(
 
 def _mps_folder(order: pb.Order, site: Site) -> str:
     """Short, as a socket's path is, and known to nobody before the part is here."""
-    return os.path.join(site.conf.get("LSF_TMPDIR") or FALLBACK_FOLDER, f"lava-{order.uid[:16]}")
+    return os.path.join(site.settings.lsf_tmpdir, f"lava-{order.uid[:16]}")
 
 
 def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles, ends: str) -> tuple[PartSpec, dict[str, str]]:

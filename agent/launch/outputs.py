@@ -80,6 +80,12 @@ def job_stem(key: int) -> str:
     return f"{key & 0xFFFFFFFF}.{key >> 32}" if key >> 32 else str(key)
 
 
+def job_tmpdir(key: int, first_host: str, site: Site) -> str:
+    """The job's own folder on a host, named as LSF names it."""
+    folder = expand(site.settings.lsb_job_tmpdir, {"H": first_host}) or site.settings.lsf_tmpdir
+    return os.path.join(folder, f"{job_stem(key).replace('.', '_')}.tmpdir")
+
+
 def show(key: int) -> str:
     """``12`` or ``12[3]``: the job's id as users see it."""
     return f"{key & 0xFFFFFFFF}[{key >> 32}]" if key >> 32 else str(key)

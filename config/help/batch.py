@@ -12,7 +12,8 @@ LSB_BJOBS_PENDREASON_LEVEL      what `bjobs -p` shows: 0 important reasons, 1 al
 LSB_BJOBS_FORMAT                the columns of bjobs without -o
 LSB_BJOBS_CONSISTENT_EXIT_CODE  bjobs ends with 255 where one of several ids is not found
 LSB_MOD_ALL_JOBS                bmod changes more options of jobs that run
-LSB_SET_TMPDIR                  each job has a folder JOBID.tmpdir as TMPDIR, which goes with it
+LSB_SET_TMPDIR                  each job has a folder JOBID.tmpdir as TMPDIR, or as the variable named here, which goes with it
+LSB_JOB_TMPDIR                  where these folders are made, with %H for the job's first host; without it in LSF_TMPDIR
 LSB_ECHKPNT_METHOD              the checkpoint method of jobs whose method is auto or that name none
 LSB_ECHKPNT_METHOD_DIR          where echkpnt.NAME and erestart.NAME are, if not in LSF_SERVERDIR
 LSB_ECHKPNT_KEEP_OUTPUT         what these programs print is kept with the checkpoint

@@ -269,7 +269,10 @@ class SiteParams(Params, frozen=True):
     lsf_interactive_stderr: bool = False
     lsf_remote_copy_cmd: str = ""
     lsb_default_jobmaxsize: str = ""
-    lsb_set_tmpdir: bool = False
+    lsb_set_tmpdir: bool | str = False
+    """A text is the variable that is set in the place of TMPDIR."""
+    lsb_job_tmpdir: str = ""
+    """The folder of the folders of jobs, with %H for the host; "": that of lsf_tmpdir."""
     lsb_echkpnt_method_dir: str = ""
     lsb_echkpnt_keep_output: bool = False
     lsb_esub_method: str = ""

@@ -10,7 +10,7 @@ from config.read.queues import name_is_good, read_thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Fields, Table, fill, shortened
-from config.values.names import HOST_KEYWORDS, check_cycles, expand_all, flat_members, host_names, unknown_hosts
+from config.values.names import HOST_KEYWORDS, check_cycles, expand_all, flat_members, host_names, host_words, unknown_hosts
 
 
 def chkpnt_ability(value: str, scope: v.Scope) -> bool:
@@ -90,7 +90,7 @@ def _read_partition(batch: BatchHosts, row: Row, problems: Problems) -> None:
     name = row.text("HPART_NAME")
     if not name_is_good(name, "host partition", "HPART_NAME", row.place, problems):
         return
-    table: Table = {"HOSTS": v.words, "USER_SHARES": v.shares}
+    table: Table = {"HOSTS": host_words, "USER_SHARES": v.shares}
     fields = fill(row, table, v.Scope(), problems, f"host partition {name}", {"HPART_NAME"})
     if any(part.name == name for part in batch.partitions):
         problems.error(row.place, f"host partition {name} is defined twice; the first one holds")

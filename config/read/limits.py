@@ -8,6 +8,7 @@ from config.model.problems import Place, Problems
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Table, fill, shortened
+from config.values.names import host_words
 from config.values.without_effect import KNOWN
 
 CONSUMERS = (
@@ -24,6 +25,7 @@ CONSUMERS = (
 )
 LIMIT: Table = {
     **dict.fromkeys(CONSUMERS, v.words),
+    **dict.fromkeys(("HOSTS", "PER_HOST"), host_words),
     "SLOTS": v.number(0),
     "SLOTS_PER_PROCESSOR": v.real(),
     "JOBS": v.number(0),

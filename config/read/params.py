@@ -12,7 +12,7 @@ from config.model.values import Backfill, why_not_method
 from config.text.sections import Cell, Section
 from config.values import values as v
 from config.values import without_effect
-from config.values.fields import Fields, Table, field_of, fill, find_value, report_without_effect
+from config.values.fields import Fields, Table, field_of, fill, find_value
 from config.values.url_passwords import without_password
 
 LSB_PARAMS: Table = {
@@ -80,7 +80,7 @@ LSB_PARAMS: Table = {
     "COMPUTE_UNIT_TYPES": v.words,
     "USE_SUSP_SLOTS": v.yes_no,
     "PREEMPT_FOR": v.preempt_for,
-    "PREEMPT_JOBTYPE": v.choices("EXCLUSIVE", "BACKFILL"),
+    "PREEMPT_JOBTYPE": v.choices("EXCLUSIVE", "BACKFILL", "AFFINITY"),
     "PREEMPT_DELAY": v.second_count,
     "NO_PREEMPT_INTERVAL": v.minutes,
     "PREEMPTABLE_RESOURCES": v.words,
@@ -188,7 +188,8 @@ LSF_CONF: Table = {
     "LSB_BJOBS_CONSISTENT_EXIT_CODE": v.yes_no,
     "LSB_DEFAULT_JOBMAXSIZE": v.text,
     "LSB_MOD_ALL_JOBS": v.yes_no,
-    "LSB_SET_TMPDIR": v.yes_no,
+    "LSB_SET_TMPDIR": v.yes_no_or_variable,
+    "LSB_JOB_TMPDIR": v.text,
     "LSB_ECHKPNT_METHOD": checkpoint_method,
     "LSB_ECHKPNT_METHOD_DIR": v.text,
     "LSB_ECHKPNT_KEEP_OUTPUT": v.yes_no,
@@ -310,10 +311,9 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         if key in LSF_CONF:
             if value:
                 cell = Cell(name, value, place)
-                found = find_value(cell, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
+                found = find_value(cell, key, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
                 if found is not None:
                     fields[field_of(key)] = found
-                report_without_effect(cell, key, "lsf.conf", problems)
         elif name.startswith(without_effect.LSF_PREFIXES):
             problems.note(place, f"{name} is not supported by lava and has no effect")
         else:

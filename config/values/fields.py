@@ -36,19 +36,23 @@ def fill(row: Row, table: Table, scope: v.Scope, problems: Problems, owner: str,
         if parser is None:
             report_unknown(cell, owner, problems)
         elif cell.value not in ("", "-"):
-            value = find_value(cell, parser, scope, problems, owner)
+            value = find_value(cell, key, parser, scope, problems, owner)
             if value is not None:
                 fields[field_of(key)] = value
-                report_without_effect(cell, key, owner, problems)
     return fields
 
 
-def find_value(cell: Cell, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str) -> object | None:
-    """The value of a cell; None where it cannot be read, which is an error and leaves the default."""
+def find_value(cell: Cell, key: str, parser: v.Parser, scope: v.Scope, problems: Problems, owner: str) -> object | None:
+    """The value of the parameter ``key``; None where it cannot be read, which leaves the default.
+
+    That is an error, but for a parameter that changes nothing here: LSF takes more values of it than lava needs to know.
+    """
+    report_without_effect(cell, key, owner, problems)
     try:
         return parser(cell.value, scope)
     except ValueError as wrong:
-        problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
+        if not without_effect.is_listed(cell.place.kind, key):
+            problems.error(cell.place, f"{owner}: {cell.name}: {shortened(str(wrong))}")
         return None
 
 

@@ -3,6 +3,7 @@
 import re
 
 from config.model.problems import Place, Problems
+from config.values import values as v
 from config.values.fields import shortened
 
 HOST_KEYWORDS = frozenset(("all", "others", "none", "default", "allremote", "localhost"))
@@ -55,6 +56,11 @@ def expand_all(words: tuple[str, ...]) -> tuple[str, ...]:
         except ValueError:
             found.append(word)
     return tuple(found)
+
+
+def host_words(value: str, _: v.Scope) -> tuple[str, ...]:
+    """The words of a HOSTS list: ``node[1-2]+3`` is two hosts."""
+    return expand_all(tuple(value.split()))
 
 
 def base_host(word: str) -> str:

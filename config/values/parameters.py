@@ -13,6 +13,7 @@ from config.model.queue import FOR_EVER
 from config.model.values import Chkpnt, Preemption
 from config.values import share as vs
 from config.values import values as v
+from config.values.names import host_words
 
 
 def plain(value: object) -> str:
@@ -112,7 +113,7 @@ QUEUE_PARAMETERS = (
     Parameter("NICE", v.number(-20, 20), column=Column("nice", 6)),
     Parameter("ADMINISTRATORS", v.words, column=Column("admins", 30)),
     Parameter("USERS", v.words, column=Column("users", 30)),
-    Parameter("HOSTS", v.words, column=Column("hosts", 30)),
+    Parameter("HOSTS", host_words, column=Column("hosts", 30)),
     Parameter("QJOB_LIMIT", v.number(0), column=Column("max", 10)),
     Parameter("UJOB_LIMIT", v.number(0), column=Column("jl_u jlu", 10)),
     Parameter("PJOB_LIMIT", v.real(), column=Column("jl_p jlp", 10)),

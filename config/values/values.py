@@ -64,6 +64,11 @@ def yes_no(value: str, _: Scope) -> bool:
     return value.lower() in YES
 
 
+def yes_no_or_variable(value: str, scope: Scope) -> bool | str:
+    """Y, N, or the name of an environment variable."""
+    return value if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value) and value.lower() not in (*YES, *NO) else yes_no(value, scope)
+
+
 def number(least: int = 0, most: int = LARGEST_INT) -> Callable[[str, Scope], int]:
     """A whole number from `least` to `most`."""
 

@@ -120,3 +120,8 @@ KNOWN = {
 
 LSF_PREFIXES = ("LSF_", "LSB_", "EGO_", "XLSF_", "LS_")
 """lsf.conf has some 500 parameters: those that start so are taken for LSF's."""
+
+
+def is_listed(file: str, parameter: str) -> bool:
+    """Whether a parameter of a file (``lsb.queues``) is read and changes nothing."""
+    return parameter in NEEDLESS.get(file, ()) or parameter in MISSING.get(file, ())

@@ -106,7 +106,8 @@ class PartResources:
         except (OSError, ValueError) as e:
             raise Refused("cwd", f"TMPDIR {path}: {getattr(e, 'strerror', None) or e}") from None
         if self._tmpdir != path:
-            self._spec.env |= encode_env({"TMPDIR": self._tmpdir})
+            names = [name for name, value in self._spec.env.items() if value == os.fsencode(f"{name}={path}")]
+            self._spec.env |= encode_env(dict.fromkeys(names, self._tmpdir))
 
     def _open_network(self, link: LinkSpec) -> JobNetwork:
         # ``ssl`` is loaded only where a job spans hosts

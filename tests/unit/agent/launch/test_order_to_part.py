@@ -217,6 +217,30 @@ def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
     assert (part.tasks, part.pre_exec, part.deadline) == ((), None, 5.0)
 
 
+TMPDIRS = [
+    ({"LSB_SET_TMPDIR": "y"}, "TMPDIR", "/tmp/7_3.tmpdir"),
+    ({"LSB_SET_TMPDIR": "y", "LSF_TMPDIR": "/local"}, "TMPDIR", "/local/7_3.tmpdir"),
+    ({"LSB_SET_TMPDIR": "Y", "LSF_TMPDIR": "/local", "LSB_JOB_TMPDIR": "/scratch/%H"}, "TMPDIR", "/scratch/h1/7_3.tmpdir"),
+    ({"LSB_SET_TMPDIR": "MY_TMP", "LSB_JOB_TMPDIR": "/scratch"}, "MY_TMP", "/scratch/7_3.tmpdir"),
+    ({"LSB_SET_TMPDIR": "n", "LSB_JOB_TMPDIR": "/scratch"}, "", ""),
+]
+
+
+@pytest.mark.parametrize(("conf", "variable", "folder"), TMPDIRS)
+def test_the_folder_of_a_job_is_where_and_called_what_lsf_conf_says(
+    tmp_path: Path, conf: dict[str, str], variable: str, folder: str
+) -> None:
+    """As LSF 10.1 reads LSB_SET_TMPDIR, LSB_JOB_TMPDIR and LSF_TMPDIR; an element's folder has its index."""
+    here = site(str(tmp_path), **conf)
+    order = pb.Order(key=3 << 32 | 7, attempt=1, uid="u", start=pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)], restart=-1))
+    made = build.Compiled(pb.JobText(command="true", env={"TMPDIR": "/home"}), ALICE, here)
+    template, part = build.part(order, made, outputs.OutputPaths(), here, HostFiles(str(tmp_path)), "", 5.0)
+    env = {**template.env, **part.env}
+    assert part.tmpdir == folder
+    assert env["TMPDIR"] == (folder if variable == "TMPDIR" else "/home")
+    assert {name: value for name, value in env.items() if value.endswith(".tmpdir")} == ({variable: folder} if variable else {})
+
+
 def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> None:
     start = pb.Start(hosts=[pb.HostSlots(host="h1", slots=2)])
     assert not limits.rules_of(pb.JobText(), start, site()).sequential

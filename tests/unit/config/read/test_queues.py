@@ -178,7 +178,11 @@ def test_a_big_queue_is_read_whole(queue_of):
         ("UJOB_LIMIT = 0", "ujob_limit", 0),
         ("INTERACTIVE = Y", "interactive", Interactive.YES),
         ("INTERACTIVE = only", "interactive", Interactive.ONLY),
-        ("HOSTS = node[01-03]", "hosts", ("node[01-03]",)),
+        (
+            "HOSTS = node[01-03,7]+2 ~gw[1-2] others",
+            "hosts",
+            ("node01+2", "node02+2", "node03+2", "node7+2", "~gw1", "~gw2", "others"),
+        ),
         ("cpu = 1/2", "thresholds", Thresholds((("r1m", 1.0),), (("r1m", 2.0),))),
         ("USERS = (a b)", "users", ("a", "b")),
     ],
