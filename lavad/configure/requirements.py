@@ -21,7 +21,7 @@ def wrong_requirements(config: ClusterConfig) -> Iterator[str]:
 
 def _wrong(where: str, text: str) -> Iterator[str]:
     try:
-        if text:
-            resreq.parse(text)
+        if text and (missing := resreq.unsupported(resreq.parse(text))):
+            yield f"{where}: {missing} is not supported by lava"
     except ResReqError as error:
         yield f"{where}: {error}"

@@ -43,6 +43,14 @@ class ResReqError(ValueError):
         super().__init__(f"{self.detail}: Bad resource requirement syntax")
 
 
+class NotSupported(ResReqError):
+    """LSF's syntax for what lava does not do; ``detail`` names it."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.args = (f"Bad resource requirement: {self.detail} is not supported by lava",)
+
+
 class Affinity(msgspec.Struct, frozen=True):
     """`unit(count, same=…, exclusive=(…))*times:cpubind=…:membind=…:distribute=…`"""
 

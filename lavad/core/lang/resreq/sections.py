@@ -15,6 +15,7 @@ from lavad.core.lang.resreq.grammar import (
     MAX_AMOUNT,
     MEMORY_NAMES,
     Affinity,
+    NotSupported,
     ResReqError,
     plain_number,
     read_number,
@@ -28,6 +29,8 @@ _ORDER_KEY = re.compile(r"(-?)(!?)(-?)([A-Za-z_]\w*)", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9})([smh]?)", re.ASCII)
 _COUNT = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _PTILE = re.compile(r"('!'|!|[1-9]\d{0,8})((?:,[\w.\-]+:[1-9]\d{0,8})*)", re.ASCII)
+_ARITHMETIC = re.compile(r"[\w)\s][*/+-]|[(]", re.ASCII)
+_OF_GPUS = frozenset(("gmodel", "gvendor", "glink", "nvlink", "gtile", "mig", "mode", "mps", "j_exclusive", "block"))
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "": 60}
 
 
@@ -78,6 +81,8 @@ def parse_order(text: str) -> Order:
     keys = []
     for word in text.split(":"):
         match = _ORDER_KEY.fullmatch(word.strip())
+        if match is None and _ARITHMETIC.search(word):
+            raise NotSupported(f"order[{text.strip()}], arithmetic,")
         if match is None:
             raise ResReqError(f"order[{text.strip()}]")
         keys.append((match[2] + resource_name(match[4]), bool(match[1]) != bool(match[3])))
@@ -97,6 +102,7 @@ def _alternative(text: str, unit_mb: float) -> Rusage:
         options: dict[str, object] = {}
         for word in group.split(":"):
             name, _, value = (piece.strip() for piece in word.partition("="))
+            _check_phases(name, value)
             if name in ("duration", "decay"):
                 options[name] = _duration(value) if name == "duration" else _decay(value)
             else:
@@ -108,6 +114,16 @@ def _alternative(text: str, unit_mb: float) -> Rusage:
     if len({use.name for use in uses}) != len(uses) or not uses:
         raise ResReqError(f"rusage[{text.strip()}], each resource once")
     return Rusage(tuple(uses))
+
+
+def _check_phases(name: str, value: str) -> None:
+    """Reservations of several phases (``mem=(400 200):duration=(10 5)``), thresholds and GPU options: LSF's alone."""
+    if value.startswith("("):
+        raise NotSupported(f"rusage[{name}={value}], a reservation in phases,")
+    if name == "threshold":
+        raise NotSupported("rusage[threshold]")
+    if name in _OF_GPUS and not value[:1].isdigit():
+        raise NotSupported(f"rusage[{name}] (bsub -gpu has {name}=)")
 
 
 def _use(name: str, value: str, unit_mb: float) -> RusageItem:

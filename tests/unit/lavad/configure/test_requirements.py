@@ -22,3 +22,14 @@ def test_so_is_that_of_a_profile() -> None:
     apps = (ApplicationConfig(name="a", res_req="rusage[mem="), ApplicationConfig(name="b", res_req="rusage[mem=5]"))
     (said,) = wrong_requirements(ClusterConfig(applications=apps))
     assert said.startswith("lsb.applications: profile a: RES_REQ: ")
+
+
+def test_what_lava_does_not_do_is_refused_in_a_queue_as_in_a_job() -> None:
+    """It would ask for nothing."""
+    queues = (
+        QueueConfig(name="gpu", res_req="span[gtile='!']"),
+        QueueConfig(name="mem", res_req="rusage[mem=(2 1):duration=(5 5)]"),
+    )
+    gpu, mem = wrong_requirements(ClusterConfig(queues=queues))
+    assert gpu == "lsb.queues: queue gpu: RES_REQ: span[gtile] is not supported by lava"
+    assert mem.startswith("lsb.queues: queue mem: RES_REQ: Bad resource requirement: rusage[mem=(2 1)], a reservation in phases,")

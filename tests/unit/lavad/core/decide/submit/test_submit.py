@@ -135,6 +135,19 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("R", "+".join(["1*{}"] * 65), "Bad resource requirement: more than 32 alternatives, or 64 parts in all"),
     ("R", " || ".join(["{rusage[mem=1]}"] * 33), "Bad resource requirement: more than 32 alternatives, or 64 parts in all"),
     ("R", "cu[type=rack]", "Bad resource requirement: cu[]: no compute units of type <rack> are configured"),
+    ("R", "span[gtile='!']", "Bad resource requirement: span[gtile] is not supported by lava"),
+    (
+        "R",
+        "rusage[mem=(400 200):duration=(10 5)]",
+        "Bad resource requirement: rusage[mem=(400 200)], a reservation in phases, is not supported by lava",
+    ),
+    ("R", "rusage[swp=20:threshold=5]", "Bad resource requirement: rusage[threshold] is not supported by lava"),
+    (
+        "R",
+        "rusage[ngpus_physical=1:gmodel=K80]",
+        "Bad resource requirement: rusage[gmodel] (bsub -gpu has gmodel=) is not supported by lava",
+    ),
+    ("R", "order[slots*maxslots]", "Bad resource requirement: order[slots*maxslots], arithmetic, is not supported by lava"),
     ("R", "2*{cu[excl]}", "Bad resource requirement: cu[excl] in a part of a requirement is not supported by lava"),
     *[
         ("R", value, "Bad resource requirement syntax")
