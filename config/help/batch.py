@@ -10,6 +10,11 @@ LSB_SHORT_HOSTLIST              bjobs shows a host with four slots as 4*HOST
 LSB_ENABLE_HPC_ALLOCATION       bjobs and bhist speak of tasks and allocated slots, as LSF 10.1
 LSB_BJOBS_PENDREASON_LEVEL      what `bjobs -p` shows: 0 important reasons, 1 all, 2 with hosts counted, 3 named
 LSB_BJOBS_FORMAT                the columns of bjobs without -o
+LSB_BHOSTS_FORMAT               the columns of bhosts without -o
+LSB_BQUEUES_FORMAT              the columns of bqueues without -o
+LSB_BUSERS_FORMAT               the columns of busers without -o
+LSF_LSHOSTS_FORMAT              the columns of lshosts without -o
+LSF_LSLOAD_FORMAT               the columns of lsload without -o
 LSB_BJOBS_CONSISTENT_EXIT_CODE  bjobs ends with 255 where one of several ids is not found
 LSB_MOD_ALL_JOBS                bmod changes more options of jobs that run
 LSB_SET_TMPDIR                  each job has a folder JOBID.tmpdir as TMPDIR, or as the variable named here, which goes with it

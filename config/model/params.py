@@ -101,6 +101,11 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsb_enable_hpc_allocation: bool = False
     lsb_bjobs_pendreason_level: int = 0
     lsb_bjobs_format: str = ""
+    lsb_bhosts_format: str = ""
+    lsb_bqueues_format: str = ""
+    lsb_busers_format: str = ""
+    lsf_lshosts_format: str = ""
+    lsf_lsload_format: str = ""
     lsb_bjobs_consistent_exit_code: bool = False
     lsb_mod_all_jobs: bool = False
 

@@ -11,8 +11,7 @@ from config.model.problems import Place, Problems
 from config.model.values import Backfill, why_not_method
 from config.text.sections import Cell, Section
 from config.values import values as v
-from config.values import without_effect
-from config.values.fields import Fields, Table, field_of, fill, find_value
+from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
 from config.values.url_passwords import without_password
 
 LSB_PARAMS: Table = {
@@ -185,6 +184,11 @@ LSF_CONF: Table = {
     "LSB_ENABLE_HPC_ALLOCATION": v.yes_no,
     "LSB_BJOBS_PENDREASON_LEVEL": v.number(0, 3),
     "LSB_BJOBS_FORMAT": v.text,
+    "LSB_BHOSTS_FORMAT": v.text,
+    "LSB_BQUEUES_FORMAT": v.text,
+    "LSB_BUSERS_FORMAT": v.text,
+    "LSF_LSHOSTS_FORMAT": v.text,
+    "LSF_LSLOAD_FORMAT": v.text,
     "LSB_BJOBS_CONSISTENT_EXIT_CODE": v.yes_no,
     "LSB_DEFAULT_JOBMAXSIZE": v.text,
     "LSB_MOD_ALL_JOBS": v.yes_no,
@@ -314,10 +318,8 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
                 found = find_value(cell, key, LSF_CONF[key], v.Scope(), problems, "lsf.conf")
                 if found is not None:
                     fields[field_of(key)] = found
-        elif name.startswith(without_effect.LSF_PREFIXES):
-            problems.note(place, f"{name} is not supported by lava and has no effect")
         else:
-            problems.warn(place, f"unknown parameter {name}")
+            report_unknown(Cell(name, value, place), "lsf.conf", problems)
     return conf, fields
 
 

@@ -71,10 +71,12 @@ def report_without_effect(cell: Cell, key: str, owner: str, problems: Problems) 
 
 
 def report_unknown(cell: Cell, owner: str, problems: Problems) -> None:
-    if cell.name.upper() in without_effect.NEEDLESS.get(cell.place.kind, ()):
-        report_without_effect(cell, cell.name.upper(), owner, problems)
-    elif cell.name.upper() in without_effect.KNOWN.get(cell.place.kind, ()):
-        problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect")
+    key = cell.name.upper()
+    if key in without_effect.NEEDLESS.get(cell.place.kind, ()):
+        report_without_effect(cell, key, owner, problems)
+    elif key in without_effect.KNOWN.get(cell.place.kind, ()):
+        why = without_effect.BECAUSE.get(key, "")
+        problems.warn(cell.place, f"{owner}: {cell.name} is not supported by lava and has no effect{why and ': ' + why}")
     else:
         problems.warn(cell.place, f"{owner}: unknown parameter {shortened(cell.name)}")
 

@@ -114,8 +114,7 @@ def _sections() -> Iterator[str]:
 def _names_alone() -> Iterator[str]:
     """Those of LSF that are known by name and not read."""
     yield "\n## Known by name alone\n\nParameters of LSF that are not read. `badmin ckconfig` tells of them: as a note where\n"
-    yield "nothing is missing without them, else as a warning. Any other name that begins with "
-    yield f"{' '.join(without_effect.LSF_PREFIXES)} in lsf.conf is a note, too.\n\n"
+    yield "nothing is missing without them, else as a warning. Any other name is unknown, a warning.\n\n"
     files = dict.fromkeys((*without_effect.NEEDLESS, *without_effect.KNOWN))
     tables: dict[str, Iterable[str]] = {
         "lsf.conf": read.LSF_CONF,

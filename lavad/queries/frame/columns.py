@@ -203,7 +203,7 @@ def find_format(request: Request, options: Options, default: str, *own: str) -> 
     None: the options name one of the command's ``own`` formats, or nothing.
     """
     name = f"{'LSF' if options.command.startswith('ls') else 'LSB'}_{options.command.upper()}_FORMAT"
-    given = options.find("o") or options.text(name) or request.view.lsf.get(name, "")
+    given = options.find("o") or options.text(name) or getattr(request.view.params, name.lower())
     is_asked = options.any("o", "json") or (given and not options.any(*own))
     return (given or default) if is_asked else None
 

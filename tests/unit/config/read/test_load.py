@@ -65,6 +65,32 @@ def test_a_value_of_lsf_10_1_never_keeps_the_master_from_starting(folder, file, 
     assert told == names - {"LSB_SET_TMPDIR", "PREEMPT_JOBTYPE", "QUEUE_NAME", "NAME"}
 
 
+CONF = """\
+LSF_LIM_PORT=7869
+LSF_LOCAL_RESOURCES="[resource gpu]"
+LSB_SHARDIR=/work
+LSB_BHOSTS_FORMAT="host_name status"
+LSF_LSLOAD_FORMAT="HOST_NAME ut"
+LSB_SUBK_SHOW_EXEC_HOST=Y
+FOO_BAR=1
+"""
+
+
+def test_lsf_conf_tells_the_needless_from_the_missing_and_the_misspelt(folder):
+    """A note asks for no answer: it is for what no user of LSF would miss."""
+    found = folder(lsf__conf=CONF)
+    told = [(problem.line, problem.note, problem.text.removeprefix("lsf.conf: ")) for problem in found.problems]
+    where = "a host has the resources that lsf.cluster (RESOURCES, ResourceMap) or an elim gives it"
+    assert told == [
+        (1, True, "LSF_LIM_PORT is not needed by lava and has no effect"),
+        (2, False, f"LSF_LOCAL_RESOURCES is not supported by lava and has no effect: {where}"),
+        (3, False, "unknown parameter LSB_SHARDIR"),
+        (6, False, "LSB_SUBK_SHOW_EXEC_HOST is not supported by lava and has no effect"),
+        (7, False, "unknown parameter FOO_BAR"),
+    ]
+    assert (found.config.params.lsb_bhosts_format, found.config.params.lsf_lsload_format) == ("host_name status", "HOST_NAME ut")
+
+
 def test_ranges_of_hosts_in_queues_partitions_and_limits_are_their_hosts(folder):
     queue = "Begin Queue\nQUEUE_NAME=q\nHOSTS=h[1-2]+1 ~h[3-4]\nEnd Queue\n"
     part = "Begin HostPartition\nHPART_NAME=p\nHOSTS=h[1-3]\nUSER_SHARES=[default,1]\nEnd HostPartition\n"
@@ -185,7 +211,7 @@ def test_users_groups_limits_applications(folder):
     ("file", "text", "line", "words", "fatal"),
     [
         ("lsf.conf", "A=1\n", 1, "unknown parameter A", False),
-        ("lsf.conf", "\nLSF_LIM_PORT=7869\n", 2, "not supported", False),
+        ("lsf.conf", "\nLSF_LIM_PORT=7869\n", 2, "not needed", False),
         ("lsf.conf", "junk\n", 1, "not NAME=value", True),
         ("lsf.conf", "LSB_STDOUT_DIRECT=maybe\n", 1, "neither Y nor N", True),
         ("lsf.conf", "LSF_UNIT_FOR_LIMITS=miles\n", 1, "not a unit", True),
