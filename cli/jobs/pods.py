@@ -164,13 +164,27 @@ def _memory(fields: Fields) -> float:
     return float(match[1]) * (_BINARY[unit[0]] if unit.endswith("i") else _UNITS[unit])
 
 
+_STEP_END = re.compile(r"[;&|\n]+")
+_WAITING = frozenset(("sleep", "tail", "wait", "true", ":"))
+
+
 def hold(role: Role, only_sshd: bool = False) -> None:
-    """A worker that runs nothing (but an sshd, or sleep) only holds its slots: a launcher starts tasks there."""
+    """A worker that runs nothing (but an sshd, or sleep) only holds its slots: a launcher starts tasks there.
+
+    One that goes on after it has started its sshd runs: Volcano's own MPI example does so in its master.
+    """
     try:
         words = shlex.split(role.command)
     except ValueError:
         raise Fail(f"role {role.name}: a quote in its command is not closed") from None
-    first = words[0].rpartition("/")[2] if words else ""
-    waits = any("sshd" in word for word in words) or (not only_sshd and first in ("", "sleep", "tail"))
+    script = words[2] if words[1:2] == ["-c"] and len(words) == 3 else role.command
+    steps = [step.removeprefix("exec ").split() for step in map(str.strip, _STEP_END.split(script)) if step]
+    programs = [step[0].rpartition("/")[2] for step in steps if step]
+    serves = next((at for at, name in enumerate(programs) if "sshd" in name), None)
+    if serves is not None:
+        waits = _WAITING.issuperset(programs[serves + 1 :])
+    else:
+        first = words[0].rpartition("/")[2] if words else ""
+        waits = not only_sshd and first in ("", "sleep", "tail")
     if waits:
         role.kind, role.command = "hold", ""
