@@ -65,7 +65,7 @@ _FORMS: dict[Callable[..., object], str] = {
     read.traces: "Y, N, or an address",
     read.memory_size: "size",
     read.checkpoint_method: "name",
-    read.host_hours: "hours, or minutes with m",
+    v.host_hours: "hours, or minutes with m",
     read.priority_classes: "name=n …",
     read.backfill: "EASY or CONSERVATIVE",
 }
@@ -97,7 +97,7 @@ def form_of(parse: Callable[..., object]) -> str:
     return _FORMS[parse]
 
 
-_SCALED: dict[Callable[..., object], int] = {v.minutes: 60, v.minutes_or_percent: 60, v.one_time: 60, read.host_hours: 3600}
+_SCALED: dict[Callable[..., object], int] = {v.minutes: 60, v.minutes_or_percent: 60, v.one_time: 60, v.host_hours: 3600}
 
 
 def default_of(name: str, parse: Callable[..., object], record: type[msgspec.Struct]) -> str:

@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.log:
             logfile.follow(options.log, inherited=True)
         log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
-        loaded = load_files(options.conf)
+        loaded = load_files(options.conf, asks_egroup=True)
     except OSError as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1
@@ -68,6 +68,8 @@ def main(argv: list[str] | None = None) -> int:
     if not options.log:
         name = "lavad" if options.number == 1 else f"lavad-{options.number}"
         _log_in(loaded.config.lsf.get("LSF_LOGDIR", ""), f"{name}.log.{options.host}")
+    for group in loaded.unanswered:
+        log.warning("group %s: egroup has not said its members: it has none until badmin reconfig", group)
     for module in AHEAD:
         spawn_ahead(module, sys.stderr.buffer)
     try:

@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
+from config.read.owner import only_root_writes
 from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -50,15 +51,6 @@ def programs(folder: str, as_root: bool) -> list[str]:
             continue
         found.append(path)
     return found
-
-
-def only_root_writes(path: str) -> bool:
-    """Whether a file or folder belongs to root, and nobody else may write it."""
-    try:
-        state = os.stat(path)
-    except OSError:  # it has just gone
-        return False
-    return state.st_uid == 0 and not state.st_mode & 0o022
 
 
 def dynamic_names(confdir: str) -> list[str]:

@@ -14,8 +14,8 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 
-from agent.monitor.elim import only_root_writes
 from config.model.params import SiteParams
+from config.read.owner import only_root_writes
 from proto.daemon.workers import Workers
 
 log = logging.getLogger("lava-agent")

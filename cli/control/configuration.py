@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHECKING = "\nChecking configuration files ...\n\n"
 
 
-def load_site(context: Context) -> Loaded:
+def load_site(context: Context, asks_egroup: bool = False) -> Loaded:
     """The site's configuration with its problems. Raises Fail where there is no lsf.conf."""
     read_conf(context)
     folder = find_envdir(context.environ)
@@ -30,7 +30,7 @@ def load_site(context: Context) -> Loaded:
 
         site.main()
         from config.read.load import load
-    return load(folder)
+    return load(folder, asks_egroup=asks_egroup)
 
 
 def check(context: Context) -> int:
@@ -40,7 +40,7 @@ def check(context: Context) -> int:
 
 
 def _checked(context: Context) -> Loaded:
-    loaded = load_site(context)
+    loaded = load_site(context, asks_egroup=True)
     from config.model.problems import report
 
     context.err(CHECKING)

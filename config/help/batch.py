@@ -65,6 +65,7 @@ MAX_PEND_SLOTS                  slots that jobs of a user may wait for; beyond i
 MAX_USER_RECORDS                live jobs, arrays and elements with a record of their own that a user may have; lava's own
 MAX_JOB_MSG_NUM                 messages (bpost) that a job may have
 JOB_DEP_LAST_SUB                a name in a condition is the newest job of that name, not all
+EGROUP_UPDATE_INTERVAL          hours, or minutes with m, after which egroup is asked again; without it only by badmin reconfig
 ORPHAN_JOB_TERM_GRACE_PERIOD    seconds after which a job ends whose condition (-w) can never be met; not set: it waits on
 JOB_GROUP_CLEAN                 job groups that bsub made go when they are empty
 JOB_POSITION_CONTROL_BY_ADMIN   only administrators may use btop and bbot

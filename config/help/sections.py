@@ -14,7 +14,7 @@ r1m, mem …           start[/stop]          thresholds: no job starts beyond th
 """,
     ("lsb.hosts", "HostGroup"): """\
 GROUP_NAME           name                  the group
-GROUP_MEMBER         (hosts)               hosts and groups; all, ~host, host[1-9], wildcards
+GROUP_MEMBER         (hosts)               hosts and groups; all, ~host, host[1-9], wildcards; ! those that egroup says
 GROUP_ADMIN          (users)               who may open and close its hosts
 CONDENSE             Y or N                taken, without effect
 """,
@@ -40,7 +40,7 @@ PRIORITY             number                not supported by lava: without effect
 """,
     ("lsb.users", "UserGroup"): """\
 GROUP_NAME           name                  the group
-GROUP_MEMBER         (users)               users and groups; all
+GROUP_MEMBER         (users)               users and groups; all; ! those that egroup says
 GROUP_ADMIN          (users)               who may control the jobs of its members
 USER_SHARES          ([name, n] …)         shares of its members
 """,

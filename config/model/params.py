@@ -38,6 +38,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     job_dep_last_sub: bool = False
     orphan_job_term_grace_period: int | None = None
     """Seconds; None: jobs whose condition can never be met wait until somebody ends them."""
+    egroup_update_interval: int = 0
+    """Seconds after which the files, and with them the site's egroup, are read again; 0: never by itself."""
     job_group_clean: bool = False
     job_position_control_by_admin: bool = False
     enable_user_resume: bool = False

@@ -6,6 +6,7 @@ import msgspec
 
 from config.model.cluster import UNLIMITED, GroupConfig, HostConfig, PartitionConfig, UnitConfig
 from config.model.problems import Place, Problems
+from config.read.egroup import Egroup
 from config.read.queues import name_is_good, read_thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -42,7 +43,9 @@ class BatchHosts(msgspec.Struct):
     partitions: tuple[PartitionConfig, ...] = ()
 
 
-def read_lsb_hosts(sections: list[Section], scope: v.Scope, indices: frozenset[str], problems: Problems) -> BatchHosts:
+def read_lsb_hosts(
+    sections: list[Section], scope: v.Scope, indices: frozenset[str], problems: Problems, egroup: Egroup | None = None
+) -> BatchHosts:
     batch = BatchHosts()
     for section in sections:
         kind = section.name.lower()
@@ -52,7 +55,7 @@ def read_lsb_hosts(sections: list[Section], scope: v.Scope, indices: frozenset[s
                 _read_host(batch, row, scope, indices, problems)
         elif kind == "hostgroup":
             for row in section.rows:
-                read_group(batch.groups, batch.group_places, row, "host group", problems)
+                read_group(batch.groups, batch.group_places, row, "host group", problems, egroup)
         elif kind == "hostpartition":
             for row in section.rows:
                 _read_partition(batch, row, problems)
@@ -117,8 +120,15 @@ def _count(fields: Fields, field: str, row: Row, column: str, owner: str, proble
         problems.error(row.cells[column].place, f"{owner}: {column}: {shortened(str(wrong))}")
 
 
-def read_group(groups: dict[str, GroupConfig], places: dict[str, Place], row: Row, what: str, problems: Problems) -> None:
-    """A line of HostGroup or UserGroup."""
+def read_group(
+    groups: dict[str, GroupConfig],
+    places: dict[str, Place],
+    row: Row,
+    what: str,
+    problems: Problems,
+    egroup: Egroup | None,
+) -> None:
+    """A line of HostGroup or UserGroup. ``egroup`` is asked for the members where they are ``!``."""
     name = row.text("GROUP_NAME")
     if not name_is_good(name, what, "GROUP_NAME", row.place, problems):
         return
@@ -132,8 +142,11 @@ def read_group(groups: dict[str, GroupConfig], places: dict[str, Place], row: Ro
     table: Table = {"CONDENSE": v.yes_no, "GROUP_ADMIN": v.words, "USER_SHARES": v.shares}
     fields = fill(row, table, v.Scope(), problems, f"{what} {name}", {"GROUP_NAME", "GROUP_MEMBER"})
     if "!" in members:
-        problems.warn(row.place, f"{what} {name}: members by egroup (!) are not supported: the group is empty")
         members = tuple(member for member in members if member != "!")
+        try:
+            members += egroup.members(name, what == "host group") if egroup else ()
+        except ValueError as wrong:
+            problems.warn(row.place, f"{what} {name}: members by egroup (!): {shortened(str(wrong))}: it has none")
     groups[name] = GroupConfig(
         name=name,
         members=expand_all(members) if what == "host group" else members,

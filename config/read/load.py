@@ -17,6 +17,7 @@ from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
+from config.read.egroup import Egroup
 from config.read.hosts import check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
@@ -42,6 +43,8 @@ NOT_READ = ("lsb.serviceclasses", "lsb.globalpolicies", "lsb.modules", "lsb.reas
 class Loaded(msgspec.Struct, frozen=True):
     config: ClusterConfig
     problems: tuple[Problem, ...]
+    unanswered: tuple[str, ...] = ()
+    """Groups whose members egroup should have said."""
 
     @property
     def has_errors(self) -> bool:
@@ -61,15 +64,19 @@ class Folders(msgspec.Struct, frozen=True):
 
 
 class _LsfConf(msgspec.Struct, frozen=True):
-    """lsf.conf as it stands, the fields of SiteParams that it sets, and the unit of sizes."""
+    """lsf.conf as it stands, its folder, the fields of SiteParams that it sets, and the unit of sizes."""
 
+    folder: str
     lsf: dict[str, str]
     fields: Fields
     scope: v.Scope
 
 
-def load(confdir: str, minute: int | None = None) -> Loaded:
-    """A folder that holds lsf.conf. ``minute``: of the week, for what the files say by time; None: now."""
+def load(confdir: str, minute: int | None = None, asks_egroup: bool = False) -> Loaded:
+    """A folder that holds lsf.conf. ``minute``: of the week, for what the files say by time; None: now.
+
+    ``asks_egroup``: the site's program is run, which may take long; else groups whose members it says have none.
+    """
     problems = Problems()
     reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
     conf_path = os.path.join(confdir, "lsf.conf")
@@ -80,8 +87,10 @@ def load(confdir: str, minute: int | None = None) -> Loaded:
     name = cluster_name(lsf_dir, shared.clusters, problems)
     cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
     folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
-    config = _assembled(folders, confdir, _LsfConf(lsf, fields, scope), shared, cluster, reading)
-    return Loaded(msgspec.structs.replace(config, time_windows=tuple(reading.windows)), problems.all())
+    egroup = Egroup(lsf.get("LSF_SERVERDIR", "")) if asks_egroup else None
+    config = _assembled(folders, _LsfConf(confdir, lsf, fields, scope), shared, cluster, reading, egroup)
+    config = msgspec.structs.replace(config, time_windows=tuple(reading.windows))
+    return Loaded(config, problems.all(), tuple(egroup.failed) if egroup else ())
 
 
 def cluster_name(lsf_dir: str, named: tuple[str, ...], problems: Problems) -> str:
@@ -122,11 +131,11 @@ def _confdir_of(confdir: str, lsf: dict[str, str], problems: Problems) -> str:
 
 def _assembled(
     folders: Folders,
-    confdir: str,
     conf: _LsfConf,
     shared: Shared,
     cluster: Cluster,
     reading: Reading,
+    egroup: Egroup | None,
 ) -> ClusterConfig:
     problems, scope = reading.problems, conf.scope
     sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
@@ -135,11 +144,11 @@ def _assembled(
     indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
 
     fields = conf.fields | read_lsb_params(sections["lsb.params"], scope, problems)
-    params = params_of(fields, os.path.join(confdir, "lsf.conf"), problems)
+    params = params_of(fields, os.path.join(conf.folder, "lsf.conf"), problems)
     queues, origins = read_queues(sections["lsb.queues"], scope, indices, problems)
-    batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems)
+    batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems, egroup)
     units = read_units(sections["lsb.hosts"], params.compute_unit_types, frozenset(batch.groups), problems)
-    users = read_lsb_users(sections["lsb.users"], problems)
+    users = read_lsb_users(sections["lsb.users"], problems, egroup)
     applications = read_applications(sections["lsb.applications"], scope, problems)
     hosts, default_host = joined(cluster.hosts, cluster.open, batch, problems)
     limit_scope = v.Scope(unit=scope.unit if "lsf_unit_for_limits" in fields else "M")

@@ -68,6 +68,7 @@ LSB_PARAMS: Table = {
     "MAX_JOB_REQUEUE": v.number(0),
     "GLOBAL_EXIT_RATE": v.number(0),
     "JOB_EXIT_RATE_DURATION": v.minutes,
+    "EGROUP_UPDATE_INTERVAL": v.host_hours,
     "EXIT_RATE_TYPE": v.choices("JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT", "HPCINIT"),
     "PG_SUSP_IT": v.second_count,
     "DETECT_IDLE_JOB_AFTER": v.minutes,
@@ -150,15 +151,6 @@ def checkpoint_method(value: str, _: v.Scope) -> str:
     return value
 
 
-def host_hours(value: str, _: v.Scope) -> int:
-    """Hours, or minutes with an m, in seconds."""
-    minutes = value[-1:] in ("m", "M")
-    number = value[:-1] if minutes else value
-    if not (number.isascii() and number.isdigit()):
-        raise ValueError(f"'{value[:50]}' is not hours, or minutes with an m")
-    return int(number) * (60 if minutes else 3600)
-
-
 def priority_classes(value: str, _: v.Scope) -> str:
     """``name=number …``: the user priority (bsub -sp) of a manifest's priority class."""
     for word in value.split():
@@ -219,7 +211,7 @@ LSF_CONF: Table = {
     "LSF_BINDIR": v.text,
     "LSF_SERVERDIR": v.text,
     "LSF_LIBDIR": v.text,
-    "LSF_DYNAMIC_HOST_TIMEOUT": host_hours,
+    "LSF_DYNAMIC_HOST_TIMEOUT": v.host_hours,
     "LSF_DYNAMIC_HOST_WAIT_TIME": v.number(0),
     "LSF_MANDIR": v.text,
     "LSF_TOP": v.text,

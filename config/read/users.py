@@ -4,6 +4,7 @@ import msgspec
 
 from config.model.cluster import GroupConfig, UserConfig
 from config.model.problems import Place, Problems
+from config.read.egroup import Egroup
 from config.read.hosts import read_group
 from config.read.queues import name_is_good
 from config.text.sections import Row, Section
@@ -26,7 +27,7 @@ class Users(msgspec.Struct):
     places: dict[str, Place] = {}
 
 
-def read_lsb_users(sections: list[Section], problems: Problems) -> Users:
+def read_lsb_users(sections: list[Section], problems: Problems, egroup: Egroup | None = None) -> Users:
     found = Users()
     for section in sections:
         kind = section.name.lower()
@@ -35,7 +36,7 @@ def read_lsb_users(sections: list[Section], problems: Problems) -> Users:
                 _read_user(found, row, problems)
         elif kind == "usergroup":
             for row in section.rows:
-                read_group(found.groups, found.places, row, "user group", problems)
+                read_group(found.groups, found.places, row, "user group", problems, egroup)
         else:
             problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")
     members = {name: group.members for name, group in found.groups.items()}

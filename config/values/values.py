@@ -101,6 +101,15 @@ def minutes(value: str, _: Scope) -> int:
     return duration_s(value)
 
 
+def host_hours(value: str, _: Scope) -> int:
+    """Hours, or minutes with an m, in seconds."""
+    minutes = value[-1:] in ("m", "M")
+    number = value[:-1] if minutes else value
+    if not (number.isascii() and number.isdigit()):
+        raise ValueError(f"'{value[:50]}' is not hours, or minutes with an m")
+    return int(number) * (60 if minutes else 3600)
+
+
 def minutes_or_percent(value: str, _: Scope) -> int:
     """`[hours:]minutes` -> seconds; `n%` of the run limit -> -n."""
     if not value.endswith("%"):

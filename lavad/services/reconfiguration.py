@@ -42,23 +42,33 @@ class Reconfiguration:
         return "Reconfiguration initiated"
 
     async def run(self) -> None:
-        """`#if time(…)`: the files are read again when a window that they name opens or closes."""
+        """The files are read again when a window of `#if time(…)` opens or closes, and every EGROUP_UPDATE_INTERVAL."""
         seen: tuple[object, ...] = ()
+        asked = self._clock()
         while True:
+            interval = self._engine.cluster.conf.params.egroup_update_interval
+            if interval and self._clock() - asked >= interval:
+                asked = self._clock()
+                await self._read_by_time("EGROUP_UPDATE_INTERVAL")
             local = local_of(local_time(self._clock()))
             windows = self._engine.cluster.conf.params.time_windows
             now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
             if windows and seen and seen[0] == windows and seen != now:
-                try:
-                    await self._read(None, "a time window")
-                except Refused as refusal:
-                    log.warning("configuration by time: %s", refusal)
+                await self._read_by_time("a time window")
             seen = now
             await asyncio.sleep(TIME_PAUSE)
 
+    async def _read_by_time(self, why: str) -> None:
+        try:
+            await self._read(None, why)
+        except Refused as refusal:
+            log.warning("configuration by time: %s", refusal)
+
     async def _read(self, caller: Caller | None, why: str) -> None:
-        loaded = await self._reading.run(load_files, self._confdir)
+        loaded = await self._reading.run(load_files, self._confdir, None, True)
         wrong = report(loaded.problems).strip() if loaded.has_errors else "\n".join(wrong_requirements(loaded.config))
+        if loaded.unanswered and not wrong:
+            wrong = report(problem for problem in loaded.problems if "egroup" in problem.text).strip()
         if wrong:
             raise Refused(f"{wrong}\nReconfiguration aborted: the old configuration stays")
         conf = resolve(loaded.config)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from config.read.params import host_hours
 from config.values import values as v
 from config.values.names import is_within, parse_addresses
+from config.values.values import host_hours
 
 
 @pytest.mark.parametrize(
