@@ -31,13 +31,13 @@ from config.read.users import read_lsb_users
 from config.text.lines import Reading
 from config.text.sections import Row, Section, read_sections
 from config.values import values as v
-from config.values.fields import Fields
+from config.values.fields import Fields, shortened
 from config.values.names import base_host
 
 LARGEST_FILE = 64 * 1024 * 1024
 FILES = ("lsb.params", "lsb.queues", "lsb.hosts", "lsb.users", "lsb.resources", "lsb.applications")
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
-NOT_READ = ("lsb.serviceclasses", "lsb.globalpolicies", "lsb.modules", "lsb.reasons", "lsb.threshold", "lsb.nqsmaps")
+NOT_READ = ("lsb.serviceclasses", "lsb.globalpolicies", "lsb.reasons", "lsb.threshold", "lsb.nqsmaps")
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -139,7 +139,7 @@ def _assembled(
 ) -> ClusterConfig:
     problems, scope = reading.problems, conf.scope
     sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
-    _report_files_not_read(folders, problems)
+    _report_files_not_read(folders, reading)
     numeric = {name for name, resource in shared.resources.items() if resource.type == "Numeric"}
     indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
 
@@ -257,11 +257,25 @@ def _place(row: Row, name: str) -> Place:
     return row.cells[name].place if name in row.cells else row.place
 
 
-def _report_files_not_read(folders: Folders, problems: Problems) -> None:
+def _report_files_not_read(folders: Folders, reading: Reading) -> None:
     for file in NOT_READ:
         path = os.path.join(folders.lsb, file)
         if os.path.exists(path):
-            problems.warn(Place(path, 0), f"{file} is not supported by lava and has no effect")
+            reading.problems.warn(Place(path, 0), f"{file} is not supported by lava and has no effect")
+    path = os.path.join(folders.lsb, "lsb.modules")
+    if os.path.exists(path):
+        _report_modules(path, reading)
+
+
+def _report_modules(path: str, reading: Reading) -> None:
+    """lsb.modules stands in every cluster of LSF and names LSF's own parts; a site misses only what it has added."""
+    problems = reading.problems
+    problems.note(Place(path, 0), "lsb.modules is not needed by lava and has no effect: its scheduler is one part")
+    for row in (row for section in _sections(path, reading) for row in section.rows):
+        name = row.text("SCH_PLUGIN")
+        if name and not name.startswith("schmod_"):
+            instead = "SCHEDULER of a queue names a policy of the site"
+            problems.warn(row.place, f"plug-in {shortened(name)} is not supported by lava and has no effect: {instead}")
 
 
 def _minute(given: int | None) -> int:
