@@ -39,9 +39,6 @@ BECAUSE = {
     "LSF_LOCAL_RESOURCES": "a host has the resources that lsf.cluster (RESOURCES, ResourceMap) or an elim gives it",
     "LSB_SIGSTOP": "JOB_CONTROLS of a queue says what suspends its jobs",
     "EGO_DEFINE_NCPUS": "MXJ in lsb.hosts says how many slots a host has",
-    "LSB_REQUEUE_TO_BOTTOM": "a requeued job keeps its place",
-    "LSB_JOB_REPORT_MAIL": "jobs with -o have no mail, and -o /dev/null keeps no output",
-    "LSB_MAX_PACK_JOBS": "bsub -pack takes any number",
     "GPU_REQ_MERGE": "options of GPU requirements always merge one by one, as with Y",
 }
 """Why one of these is not needed, or missing, where a site would look for what it does."""
