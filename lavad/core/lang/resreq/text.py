@@ -107,9 +107,13 @@ class ResReq(msgspec.Struct, frozen=True):
 @text_cache
 def parse(text: str, unit_mb: float = 1.0) -> ResReq:
     """`unit_mb`: MB in the unit of a plain amount of memory (LSF_UNIT_FOR_LIMITS); the result is in MB. Raises ResReqError."""
-    if len(text) > MAX_TEXT:
-        raise ResReqError(f"longer than {MAX_TEXT} characters")
+    _check_length(len(text))
     return _parse(text, unit_mb, 0)
+
+
+def _check_length(characters: int) -> None:
+    if characters > MAX_TEXT:
+        raise ResReqError(f"longer than {MAX_TEXT} characters")
 
 
 def _parse(text: str, unit_mb: float, nested: int) -> ResReq:
@@ -205,6 +209,8 @@ def _terms(terms: list[tuple[int | None, ResReq, int | None]], joints: set[str])
 
 def merge(texts: list[str], unit_mb: float = 1.0) -> str:
     """Several -R of one job as one string, in MB. A single one that is in MB already stays as the user wrote it."""
+    # before they are joined one by one, which takes time with the square of their number
+    _check_length(sum([len(text) for text in texts]))
     reqs = [(text.strip(), parse(text, unit_mb)) for text in texts if text.strip()]
     if len(reqs) < 2:
         return "" if not reqs else reqs[0][0] if unit_mb == 1.0 else reqs[0][1].text

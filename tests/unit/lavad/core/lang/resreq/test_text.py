@@ -191,6 +191,11 @@ def test_several_strings_become_one(texts, merged):
     assert merge(texts) == merged
 
 
+def test_strings_that_are_too_long_together_are_refused_before_any_is_read():
+    with pytest.raises(ResReqError, match="longer than 8192 characters"):
+        merge(["select[mem>1]"] * 700 + ["select["])
+
+
 def test_merged_strings_are_in_plain_megabytes():
     assert merge(["rusage[mem=2]"], 1024.0) == "rusage[mem=2048]"
     assert merge(["rusage[mem=2]", "rusage[swp=4M]"], 1024.0) == "rusage[mem=2048:swp=4]"
