@@ -1,8 +1,8 @@
 """The query process: applies committed events and renders the text of listings, of each user in turn.
 
 Rule: what is short is answered at once, a plain list of many jobs frame by frame between other queries (``job_list``); what may
-take long otherwise is answered by a fork (``long_query``). Of those that are not short, one of each user runs at a time; one
-whose reader is behind, a pager say, keeps nobody from the next.
+take long otherwise, or turns out to (jobs may have commands of a megabyte), is answered by a fork (``long_query``). Of those that
+are not short, one of each user runs at a time; one whose reader is behind, a pager say, keeps nobody from the next.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from lavad.store.read import Reader
 
 PIECE = 64 * 1024
+MOST_SHORT = 4 << 20
+"""Characters of the answer to a short query."""
+SHORT_TIME = 0.3
+"""Seconds of CPU that it takes."""
 MOST_LONG = 3
 """Long queries that run at a time."""
 PATIENCE = 1.0
@@ -228,16 +232,26 @@ class Queries:
 
     def _render_in_child(self, ask: feed.Ask, send: Callable[[feed.Answer], None]) -> None:
         # connections to a database are not shared with the parent
-        for piece in answers(self._replica, partial(open_store, self._replica), ask):
+        for piece in answers(self._replica, partial(open_store, self._replica), ask, self._history):
             send(piece)
 
     def _answer_one(self) -> None:
-        """The next short query, of the user whose last one is longest ago."""
+        """The next short query, of the user whose last one is longest ago; it becomes a long one where it is none after all."""
         if not self._short:
             return
         ask = _next(self._short, next(iter(self._short)))
         self._replica.send(feed.Begun(number=ask.number))
+        until, size = time.thread_time() + SHORT_TIME, 0
+        pieces: list[feed.Answer] = []
         for piece in answers(self._replica, self._open, ask, self._history):
+            pieces.append(piece)
+            size += sum([len(text) for _, text in piece.pieces])
+            if piece.exit is None and (size > MOST_SHORT or time.thread_time() > until):
+                self._replica.send(feed.Begun(number=0))
+                self._long.setdefault(ask.caller.user, deque()).append(ask)
+                self._start_long()
+                return
+        for piece in pieces:
             self._replica.send(piece)
 
     def _open(self) -> Reader:

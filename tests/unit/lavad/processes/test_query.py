@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +81,24 @@ def serving(bench: Bench, folder: Path) -> Iterator[Master]:
     assert not thread.is_alive()
 
 
+@contextmanager
+def running(bench: Bench, folder: Path) -> Iterator[Master]:
+    """The same as a process, which can fork."""
+    url = f"sqlite:///{folder}/lava.db"
+    Store.open(url).close()
+    ours, theirs = socket.socketpair()
+    code = f"import os; os.dup2({theirs.fileno()}, 3); from lavad.processes.query import main; main()"
+    with subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()]), ours, theirs:
+        ours.settimeout(120)
+        master = Master(ours)
+        master.send(take(bench.cluster))
+        master.send(feed.ReplicaSettings(master="h1", lsf={}, database=url, confdir=""))
+        try:
+            yield master
+        finally:
+            ours.shutdown(socket.SHUT_RDWR)
+
+
 @pytest.fixture
 def many() -> Bench:
     bench = Bench()
@@ -152,3 +172,21 @@ def test_pagers_hold_up_nobodys_next_list(many: Bench, tmp_path: Path, monkeypat
         assert {master.take().number for _ in range(AHEAD)} == {9}
         master.send(feed.Taken(number=2, count=4))
         assert {master.take().number for _ in range(4)} == {2}
+
+
+def test_a_query_of_few_jobs_with_a_large_answer_holds_up_nobody(tmp_path: Path) -> None:
+    bench = Bench()
+    jobs = 2 * AHEAD
+    for _ in range(jobs):
+        bench.bsub()
+    with running(bench, tmp_path) as master:
+        master.ask(1, ALICE, {"o": "user:4096 " * 300, "noheader": True})
+        frames = [master.take() for _ in range(AHEAD)]
+        master.ask(2, BOB, {})
+        assert master.take().number == 2, "the other goes on only when its reader has taken some"
+        master.send(feed.Taken(number=1, count=AHEAD))
+        while frames[-1].exit is None:
+            frames.append(master.take())
+            master.send(feed.Taken(number=1, count=1))
+    assert {frame.number for frame in frames} == {1}
+    assert text_of(frames).count("alice") == jobs * 300
