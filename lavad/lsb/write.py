@@ -20,6 +20,8 @@ from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.lang.text_cache import SHORT
 
 VERSION = "10.1"
+MOST_TEXT = 4094
+"""Characters of a text in a record, as LSF has them: all elements of an array have the same ones, each in its own line."""
 Field = str | int | float | None
 _RUSAGE = 19
 _EXCLUSIVE, _RERUNNABLE, _DEPEND, _JOB_NAME, _RES_REQ = 0x40, 0x4000, 0x8000, 0x1, 0x40000
@@ -53,6 +55,7 @@ def _quoted(text: str) -> str:
 
 
 def _quote(text: str) -> str:
+    text = text[:MOST_TEXT]
     if '"' in text or "\n" in text:
         text = text.replace('"', '""').replace("\n", ";")
     return f'"{text}"'

@@ -12,15 +12,22 @@ import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.events import ElementsKilled, JobSubmitted
+from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import is_admin
+from lavad.lsb.write import MOST_TEXT
 from lavad.requests import Decide
 
 MB = 10**6
 HOUR = 3600.0
 OF_EVENT = 300
 """Bytes that an event takes beside its text: its row, its place in the indexes, the answer, a line of lsb.events."""
+OF_ELEMENT = 700
+"""Bytes that an element takes that ends with others in one event: its row, its place in the indexes, a line of both files."""
+USUAL = 4096
+"""Bytes of texts in the line of lsb.acct of an element; what is more counts for all elements of an array at its submission."""
 COPIES = 2
 """A text stands in the store and in lsb.events, or in the event and in the record that it changes."""
 SAMPLE = 10
@@ -89,4 +96,16 @@ def size_of(decided: Decided) -> int:
     else:
         said = len(_encode((events, decided.texts))) if events or decided.texts else 0
     attached = sum([len(body) for _, _, body in decided.attached]) if decided.attached else 0
-    return len(events) * OF_EVENT + COPIES * said + attached
+    ended = sum([len(event.elements) for event in events if isinstance(event, ElementsKilled)])
+    return len(events) * OF_EVENT + ended * OF_ELEMENT + COPIES * said + attached + _of_arrays(decided)
+
+
+def _of_arrays(decided: Decided) -> int:
+    """Bytes of the long texts that the elements of new arrays have in lsb.acct, each in its own line."""
+    sizes = {event.key: len(event.indices) for event in decided.events if isinstance(event, JobSubmitted) and event.indices}
+    return sum([sizes[key] * max(0, _in_line(text) - USUAL) for key, text in decided.texts if key in sizes]) if sizes else 0
+
+
+def _in_line(text: JobText) -> int:
+    values = [getattr(text, name) for name in text.__struct_fields__ if name != "script"]
+    return sum([min(len(value), MOST_TEXT) for value in values if isinstance(value, str)])

@@ -79,3 +79,10 @@ def test_job_finish() -> None:
 def test_job_status() -> None:
     assert job_status(key_of(7, 3), 1100.7, int(JobState.EXIT), end=ENDS[0], status=256, why=5) == EXPECTED[3]
     assert job_status(8, 1100.7, int(JobState.PEND), 1203) == EXPECTED[4]
+
+
+def test_a_text_has_as_many_characters_as_lsf_has_of_it() -> None:
+    """All elements of an array have the same command, which may have a megabyte, each in a line of its own."""
+    line = job_finish(NEVER, OfClass(SPEC, replace(TEXT, command="c" * 10**6, pre_exec="p" * 5000), 1001))
+    assert (line.count("c" * 4094), line.count("p" * 4094)) == (1, 1)
+    assert len(line) < 10_000

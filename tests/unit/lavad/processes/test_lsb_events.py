@@ -13,6 +13,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.ranges import Ranges
+from lavad.lsb.write import MOST_TEXT
 from lavad.processes.lsb_events import Log, Replaced
 from lavad.store.read import Reader
 from tests.support.worlds.query_cluster import QueryCluster, at
@@ -51,7 +52,7 @@ def test_long_commands_of_many_jobs_are_never_in_memory_at_once(tmp_path: Path, 
             tracemalloc.stop()
             reader.close()
     with (tmp_path / "logdir" / "lsb.acct").open() as file:
-        told = [line.count(" " * (MAX_COMMAND // 2)) for line in file]
+        told = [line.count(" " * (MOST_TEXT // 2)) for line in file]
     assert told == [1] * lines
 
 

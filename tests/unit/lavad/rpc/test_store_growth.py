@@ -15,7 +15,9 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.job.job import Message
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller
-from lavad.rpc.store_growth import COPIES, HOUR, MB, MOST_USERS, OF_EVENT, StoreGrowth, size_of
+from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import TermReason
+from lavad.rpc.store_growth import COPIES, HOUR, MB, MOST_USERS, OF_ELEMENT, OF_EVENT, StoreGrowth, size_of
 from tests.unit.lavad.rpc.test_dispatch_fuzz import answered, made
 
 NOW = 1000.0
@@ -39,6 +41,21 @@ def test_a_decision_is_as_large_as_its_texts_and_events() -> None:
     text = Decided(texts=[(1, JobText(command="c" * 5000, script="s" * 70_000))])
     assert size_of(text) == pytest.approx(COPIES * 75_000, rel=0.02)
     assert size_of(Decided(attached=[(1, 0, "b" * 900)])) == 900
+
+
+def test_each_element_of_an_array_counts() -> None:
+    """They end in one event, but each has a row and a line; the line has the texts of the array."""
+    indices = Ranges.span(1, 1000)
+    killed = Decided(events=[ev.ElementsKilled(at=NOW, key=1, elements=indices, reason=TermReason.TERM_OWNER)])
+    assert size_of(killed) > 1000 * OF_ELEMENT
+
+    def array(text: JobText) -> int:
+        submitted = ev.JobSubmitted(at=NOW, key=1, spec=1, name="a", indices=indices)
+        return size_of(Decided(events=[submitted], texts=[(1, text)]))
+
+    assert array(JobText(command="true", script="s" * 100_000)) < 2.1 * 100_000
+    assert array(JobText(command="c" * 3000)) < 10_000
+    assert array(JobText(command="c" * 10**6, description="d" * 4000)) > 1000 * 3000 + 10**6
 
 
 def test_a_user_waits_until_the_hour_has_room_again() -> None:
