@@ -1,4 +1,7 @@
-"""The tables of the store (SQLite and PostgreSQL). Rule: a change here comes with a migration of its own.
+"""The tables of the store (SQLite and PostgreSQL).
+
+Rule: a change here comes with a migration of its own, and so does one of the records in them (``lavad.store.codec``): one that
+changes no table only raises the version, and an older lavad refuses the store.
 
 ``events`` is the history; all else is its fold, written in the same transaction. A row of ``jobs`` or ``live_jobs`` has
 ``id = job << 32 | index`` (not the core's key), so that an array and its elements lie together and one index serves
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
