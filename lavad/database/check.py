@@ -28,7 +28,7 @@ from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
 from lavad.store.load import load_rows
 from lavad.store.read import Reader
 from lavad.store.rows import killed_jobs
-from lavad.store.upgrade import find_version
+from lavad.store.upgrade import check_known, find_version
 
 _AT_ONCE = 1_000
 _SHOWN = 20
@@ -64,6 +64,7 @@ def check(url: str, tell: Tell = silent) -> Checked:
         if version is None:
             raise StoreRefused(f"store {name}: there is no store")
         if version != schema.HEAD:
+            check_known(version)
             raise StoreRefused(f"store {name} is at version {version}, this lava checks {schema.HEAD} (lava db upgrade)")
         checked = Checked(version=version, counts={}, problems=[], notes=[])
         if connection.dialect.name == "sqlite":

@@ -39,7 +39,7 @@ def open_schema(connection: sa.Connection, *, create: bool) -> bool:
             if version is None:
                 _make(connection, create)
             elif version != HEAD:
-                _check_known(version)
+                check_known(version)
                 return False
             return True
     except sa.exc.DBAPIError as error:
@@ -57,7 +57,7 @@ def migrate(connection: sa.Connection, epoch: int) -> str | None:
             version = find_version(connection)
             if version == HEAD:
                 return None
-            _check_known(version or "")
+            check_known(version or "")
             _hold_lease(connection, epoch)
             make_tables(connection)
             return version
@@ -95,7 +95,8 @@ def _config(connection: sa.Connection | None = None) -> Config:
     return config
 
 
-def _check_known(version: str) -> None:
+def check_known(version: str) -> None:
+    """Raises StoreRefused for a version that is newer than this code."""
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 

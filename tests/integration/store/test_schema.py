@@ -19,6 +19,7 @@ from alembic.script import ScriptDirectory
 
 import lavad.store
 from lavad.core.job.spec import JobText
+from lavad.database.check import check
 from lavad.devtools import private_postgres
 from lavad.store import schema
 from lavad.store.connect import parse_url
@@ -51,6 +52,8 @@ def test_a_newer_store_is_refused(store: Store, store_url: str) -> None:  # noqa
         Store.open(store_url)
     with pytest.raises(StoreRefused, match="version 9999"):
         Reader.open(store_url)
+    with pytest.raises(StoreRefused, match=r"version 9999, newer than this lavad \(\d{4}\)$"):
+        check(store_url)
 
 
 def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: Store, store_url: str) -> None:  # noqa: F811
