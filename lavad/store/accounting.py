@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
@@ -64,12 +63,12 @@ class _Whole(FunctionElement[int]):
 
 
 @compiles(_Whole)
-def _floor(element: _Whole, compiler: SQLCompiler, **kw: Any) -> str:
+def _floor(element: _Whole, compiler: SQLCompiler, **kw: object) -> str:
     return f"FLOOR({compiler.process(element.clauses, **kw)})"
 
 
 @compiles(_Whole, "sqlite")
-def _truncated(element: _Whole, compiler: SQLCompiler, **kw: Any) -> str:
+def _truncated(element: _Whole, compiler: SQLCompiler, **kw: object) -> str:
     return f"CAST({compiler.process(element.clauses, **kw)} AS INTEGER)"
 
 

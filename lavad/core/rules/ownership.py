@@ -168,8 +168,11 @@ def _claim(cluster: Cluster, what: Resource, queue: QueueConfig, waiting: int) -
 
 
 def waiting(cluster: Cluster, what: Resource, total: int, never: frozenset[int] = frozenset()) -> dict[str, int]:
-    """Queue to what its jobs that may start ask for at most, up to ``total``. ``never``: classes that fit no host."""
-    found: dict[str, int] = {}
+    """Queue to what its jobs that may start ask for at most, up to ``total``; what is held for them already they have.
+
+    ``never``: classes that fit no host.
+    """
+    found = {queue: -held for queue, held in _held(cluster, what).items()}
     arrays = cluster.arrays.rows
     for number, pending in cluster.pending.items():
         spec = cluster.specs.rows[number]
@@ -180,4 +183,13 @@ def waiting(cluster: Cluster, what: Resource, total: int, never: frozenset[int] 
         if each:
             jobs = sum(len(arrays[key].startable) if key in arrays else 1 for key in pending)
             found[spec.queue] = known + jobs * each
+    return found
+
+
+def _held(cluster: Cluster, what: Resource) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key in cluster.promised:
+        job = cluster.jobs.rows[key]
+        queue = cluster.specs.rows[job.spec].queue
+        found[queue] = found.get(queue, 0) + sum(map(what.of_part, job.promised))
     return found

@@ -119,10 +119,19 @@ class QueueShares:
         self.state = state
         never = frozenset(number for number, why in state.cache.why.items() if _is_never(why))
         self.shares = [Share(state, what, never) for what in ownership.owned(state.cluster.conf)]
+        self._retry_where_deserved_has_changed()
         self.waits: set[str] = set()
         """Queues that were held back at what they deserve, for the sake of others."""
         self.lends_idle = False
         """All classes had their turn: what is left is lent to any queue."""
+
+    def _retry_where_deserved_has_changed(self) -> None:
+        """A class that no host had room for may reclaim now: that a job waits in one queue may give another more."""
+        cache, deserved = self.state.cache, tuple(share.deserved for share in self.shares)
+        if deserved != cache.deserved:
+            cache.deserved = deserved
+            cache.improved = cache.cycle
+            cache.retry_blocked = True
 
     def left(self, spec: Spec) -> tuple[int, int]:
         """Slots that jobs of a queue may take, and the reason when they are too few."""

@@ -135,6 +135,8 @@ class SchedulerCache:
         self.host_windows: dict[str, tuple[str, ...]] = {}
         self.clients: frozenset[str] = frozenset()
         """Hosts that only submit jobs."""
+        self.deserved: tuple[dict[str, int], ...] = ()
+        """Queue to what it deserved in the cycle before, of each resource that queues own parts of."""
         self.reservations: tuple[object, ...] = ()
         """(advance reservation, whether it was active) of the cycle before."""
         self.ends: dict[str, tuple[int, Ends]] = {}

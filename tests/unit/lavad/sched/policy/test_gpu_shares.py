@@ -9,8 +9,11 @@ import pytest
 
 from config.model.queue import QueueConfig
 from config.model.values import JobAction, JobControl, Preemption, TerminateWhen
+from lavad.core import events as ev
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.states import PreemptionAction
+from lavad.core.rules import ownership
+from lavad.core.rules.ownership import GPUS
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from tests.support.worlds.preempting import run, step
@@ -40,6 +43,49 @@ def has(world: World) -> Counter[str]:
         parts = job.promised if job.run is None else () if job.preempted_for_good else job.run.parts
         found[world.cluster.spec_of(job.key).queue] += sum(len(part.gpus) for part in parts)
     return +found
+
+
+def three_by_weight() -> World:
+    """Eight GPUs: seven jobs of c have one each, and one of b, which reclaimed it; more jobs of both wait."""
+    queues = (QueueConfig(name="a", gpu_weight=4), QueueConfig(name="b", gpu_weight=1), QueueConfig(name="c", gpu_weight=4))
+    world = world_of(*queues, gpus=8)
+    submit(world, "c", 12, rerunnable=True)
+    world.now += 400
+    step(world)
+    submit(world, "b", 6, rerunnable=True)
+    world.now += 400
+    (victim,) = step(world).preemptions
+    attempt = world.cluster.jobs.rows[victim.key].run
+    assert attempt is not None
+    world.apply(
+        ev.PartGone(at=world.now, key=victim.key, attempt=attempt.number, host="h1"), ev.JobRequeued(at=world.now, key=victim.key)
+    )
+    world.now += 400
+    step(world)
+    assert has(world) == {"b": 1, "c": 7}
+    return world
+
+
+def test_a_job_of_one_queue_may_let_another_reclaim_what_it_deserves() -> None:
+    """No host has changed since, but what each queue deserves (it is dealt out in whole GPUs)."""
+    world = three_by_weight()
+    submit(world, "a")
+    world.now += 400
+    step(world)
+    assert has(world) == {"a": 1, "b": 2, "c": 5}
+
+
+def test_a_job_that_waits_for_the_gpus_it_is_promised_asks_for_them_once() -> None:
+    """It has them, as far as its queue is concerned."""
+    world = three_by_weight()
+    (asking,) = submit(world, "a")
+    world.now += 400
+    step(world)
+    assert world.cluster.jobs.rows[asking].promised
+    claims = {
+        claim.queue: claim.asked for claim in ownership.claims(world.cluster, GPUS, ownership.waiting(world.cluster, GPUS, 8))
+    }
+    assert claims["a"] == 1
 
 
 def test_all_gpus_are_lent_but_those_that_are_guaranteed() -> None:
