@@ -84,8 +84,8 @@ class Cluster(Session):
 
     def job(self, id: str | int) -> Job:
         """A job that was submitted before, also elsewhere, by this user. Raises Refused where bjobs does not know it."""
-        # 0 is all jobs where bkill and bjobs take it
-        if not str(id).strip("0") or not self.link.rows([str(id)], "jobid"):
+        # 0 is all jobs where bkill and bjobs take it, also with blanks around it
+        if not str(id).strip().strip("0") or not self.link.rows([str(id)], "jobid"):
             raise Refused(f"Job <{id}> is not found")
         try:
             return Job(self, str(id), read=True)

@@ -44,6 +44,6 @@ def test_0_is_no_job(tmp_path: Path) -> None:
     environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
     all_jobs = {"out": '{"RECORDS": [{"JOBID": "7"}, {"JOBID": "8"}]}', "exit": 0}
     with ScriptedMaster(tmp_path / "s", [all_jobs]), Cluster(environ=environ, timeout=0.0) as cluster:
-        for zero in (0, "0", "00"):
+        for zero in (0, "0", "00", " 0", "0\n"):
             with pytest.raises(Refused, match=f"Job <{zero}> is not found"):
                 cluster.job(zero)
