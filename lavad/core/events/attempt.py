@@ -167,8 +167,8 @@ class JobFound(JobEvent, frozen=True):
 @folds(JobFound)
 def _job_found(cluster: Cluster, event: JobFound) -> None:
     job = live_job(cluster, event.key)
-    state = move(job, event, event.state)
-    cluster.jobs.put(job.key, replace(job, state=state, since=event.at))
+    state, run = move(job, event, event.state), with_suspension(job, event.at)
+    cluster.jobs.put(job.key, replace(job, state=state, since=event.at, run=run))
 
 
 class SignalRequested(JobEvent, frozen=True, tag="JobWished", rename={"pending": "wish"}):

@@ -12,18 +12,25 @@ from lavad.core.job.chunk import its_turn
 from lavad.core.job.job import Attempt, Job
 from lavad.core.lang.states import SUSPENDED, JobState
 
+_SILENT = frozenset({JobState.UNKWN, JobState.ZOMBI})
+
+
+def _is_suspended(job: Job) -> bool:
+    """A job whose host is silent goes on, or stays suspended, as it was when the host was last heard."""
+    return (job.before if job.state in _SILENT else job.state) in SUSPENDED
+
 
 def suspended_until(job: Job, at: float) -> float:
     """Seconds that its attempt has been suspended until ``at``, now or before."""
     if job.run is None:
         return 0.0
-    return job.run.paused + (max(0, int(at) - int(job.since)) if job.state in SUSPENDED else 0)
+    return job.run.paused + (max(0, int(at) - int(job.since)) if _is_suspended(job) else 0)
 
 
 def with_suspension(job: Job, at: float) -> Attempt | None:
     """Its attempt as the job leaves its state at ``at``: a suspension that is over then counts."""
     run = job.run
-    return replace(run, paused=suspended_until(job, at)) if run is not None and job.state in SUSPENDED else run
+    return replace(run, paused=suspended_until(job, at)) if run is not None and _is_suspended(job) else run
 
 
 def start_of(job: Job) -> float:
@@ -32,7 +39,7 @@ def start_of(job: Job) -> float:
 
 
 def run_time(job: Job, now: float) -> int:
-    """Seconds in state RUN until its end, or until ``now``; 0 before its start."""
+    """Seconds in state RUN, or UNKWN after it, until its end, or until ``now``; 0 before its start."""
     begin = start_of(job)
     end = job.outcome.at if job.outcome is not None else now
     return max(0, int(end) - int(begin) - int(suspended_until(job, end))) if begin else 0

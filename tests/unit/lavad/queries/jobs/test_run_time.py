@@ -133,6 +133,27 @@ def test_time_left_and_expected_end_do_not_count_suspensions() -> None:
         assert c.ask("time-left", "1")[0] == "3300\n"
 
 
+def test_while_its_host_is_silent_a_job_is_what_it_was_before() -> None:
+    """The run limit goes on for one that ran, not for one that was suspended, as on its host."""
+    c = QueryCluster()
+    c.submit(1, limits={"run": 3600})
+    begin = at("11:34:00")
+    dispatched(c, begin, begin)
+    c.feed(ev.JobLost(at=begin + 10, key=1, host="ol2"), ev.JobFound(at=begin + 30, key=1, state=JobState.RUN))
+    suspended(c, begin + 40)
+    c.feed(ev.JobLost(at=begin + 50, key=1, host="ol2"))
+    for clock in (begin + 60, begin + 99):
+        c.now = clock
+        assert (said(c)[0], c.ask("time-left", "1")[0]) == (40, "3560\n")
+    c.feed(ev.JobFound(at=begin + 100, key=1, state=JobState.USUSP), ev.JobResumed(at=begin + 120, key=1))
+    c.now = begin + 125
+    assert said(c)[0] == 45
+    suspended(c, begin + 130)
+    c.feed(ev.JobLost(at=begin + 140, key=1, host="ol2"))
+    c.finish(1, "11:40:00", status=9)
+    assert said(c)[0] == 50
+
+
 def test_a_job_of_a_chunk_runs_from_its_start_be_it_told_late() -> None:
     c = QueryCluster()
     c.submit(1)
