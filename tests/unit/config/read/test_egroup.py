@@ -80,6 +80,28 @@ def test_one_that_does_not_answer_is_told_of(site: Path, monkeypatch: pytest.Mon
     assert found.unanswered == ("eng",)
 
 
+def test_half_an_answer_is_none(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that goes on and on is ended before it fills the disk; of one that has ended no part is taken."""
+    monkeypatch.setattr(egroup, "LARGEST", 1 << 20)
+    (site / "lsb.hosts").unlink()
+    for text in ("echo $$ > {0}/pid; exec yes ann", "yes ann | head -n 300000", "exec head -c 1048577 /dev/zero"):
+        write(site, "#!/bin/sh\n" + text.format(site))
+        found = load(str(site), asks_egroup=True)
+        assert "egroup -u eng says more than 1 MiB: it has none" in found.problems[0].text
+        assert (found.unanswered, found.config.user_groups[0].members) == (("eng",), ())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((site / "pid").read_text()), 0)
+
+
+def test_one_that_hangs_is_not_asked_for_each_group(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egroup, "LONGEST", 0.2)
+    write(site, f"#!/bin/sh\necho $2 >> {site}/calls\nexec sleep 1000\n")
+    found = load(str(site), asks_egroup=True)
+    assert found.unanswered == ("big", "eng")
+    assert (site / "calls").read_text() == "big\n"
+    assert "egroup -u eng is not run, as egroup took longer than 0.2 s before" in found.problems[1].text
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root must be careful")
 def test_root_runs_only_what_root_alone_may_write(site: Path) -> None:
     (site / "etc" / "egroup").chmod(0o775)
