@@ -8,11 +8,13 @@ import os
 def replace_file(path: str, content: str | bytes, mode: int = 0o644, *, synced: bool = False) -> None:
     """Write a file of that mode, whatever the umask; OSError, and the former file stays.
 
-    ``synced``: the content is on disk on return. At no moment can anybody read it whom ``mode`` does not let.
+    ``synced``: the content is on disk on return. At no moment can anybody read it whom ``mode`` does not let. Several may write
+    the same file at a time: the last one's content stays.
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
-    new = f"{path}.{os.getpid()}.new"
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    # a name that nobody knows: others may write in the folder, /tmp say, and put a link or a file of theirs there
+    new = f"{path}.{os.urandom(8).hex()}.new"
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with open(fd, "wb") as file:
             file.write(data)
