@@ -164,8 +164,10 @@ def _memory(fields: Fields) -> float:
     return float(match[1]) * (_BINARY[unit[0]] if unit.endswith("i") else _UNITS[unit])
 
 
-_STEP_END = re.compile(r"[;&|\n]+")
-_WAITING = frozenset(("sleep", "tail", "wait", "true", ":"))
+_STEP_END = re.compile(r"[;|\n]+|(?<!>)&+(?!>)")
+_WAITING = frozenset(("sleep", "tail", "tee", "wait", "true", ":", "exit", "fi", "done", ""))
+_BEFORE = frozenset(("exec", "sudo", "nohup", "env", "dumb-init", "tini", "then", "else", "do"))
+"""Words that may stand before the program of a step, as may options and variables."""
 
 
 def hold(role: Role, only_sshd: bool = False) -> None:
@@ -177,9 +179,8 @@ def hold(role: Role, only_sshd: bool = False) -> None:
         words = shlex.split(role.command)
     except ValueError:
         raise Fail(f"role {role.name}: a quote in its command is not closed") from None
-    script = words[2] if words[1:2] == ["-c"] and len(words) == 3 else role.command
-    steps = [step.removeprefix("exec ").split() for step in map(str.strip, _STEP_END.split(script)) if step]
-    programs = [step[0].rpartition("/")[2] for step in steps if step]
+    script = words[2] if len(words) == 3 and re.fullmatch("-[a-z]*c", words[1]) else role.command
+    programs = [_program(step) for step in _STEP_END.split(script)]
     serves = next((at for at, name in enumerate(programs) if "sshd" in name), None)
     if serves is not None:
         waits = _WAITING.issuperset(programs[serves + 1 :])
@@ -188,3 +189,9 @@ def hold(role: Role, only_sshd: bool = False) -> None:
         waits = not only_sshd and first in ("", "sleep", "tail")
     if waits:
         role.kind, role.command = "hold", ""
+
+
+def _program(step: str) -> str:
+    """The name of the program that a step of a script starts; "" where there is none."""
+    words = (word for word in step.strip(" \t(){}").split() if word not in _BEFORE and word[0] != "-" and "=" not in word)
+    return next(words, "").rpartition("/")[2]

@@ -36,6 +36,11 @@ HOLDS = (
     '[/bin/sh, -c, "mkdir -p /var/run/sshd; /usr/sbin/sshd -D;"]',
     '[bash, -c, "mkdir -p /run/sshd && exec /usr/sbin/sshd -D"]',
     '[bash, -c, "/usr/sbin/sshd & sleep infinity"]',
+    '[bash, -c, "/usr/sbin/sshd -D > /tmp/log 2>&1"]',
+    '[bash, -lc, "/usr/sbin/sshd -D &> /tmp/log || exit 1"]',
+    '[bash, -c, "sudo -E /usr/sbin/sshd -D 2>&1 | tee /tmp/log"]',
+    '[sh, -c, "if [ ! -e /run/sshd ]; then mkdir /run/sshd; fi; (LOG=1 /usr/sbin/sshd) && exec sleep infinity"]',
+    "[dumb-init, --, /usr/sbin/sshd, -D]",
 )
 
 
