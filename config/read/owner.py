@@ -1,12 +1,39 @@
 """Who may write a program of the site that a daemon runs."""
 
 import os
+import stat
+
+_MOST_LINKS = 40
 
 
 def only_root_writes(path: str) -> bool:
-    """Whether a file or folder belongs to root, and nobody else may write it."""
+    """Whether a file or folder belongs to root, and nobody else may write it or put another in its place.
+
+    So all folders and links on the way to it are root's; others may write only into one where they cannot move what is root's,
+    as in /tmp.
+    """
+    at, left, links = "/", os.path.abspath(path).split("/"), 0
     try:
-        state = os.stat(path)
+        while left:
+            name = left.pop(0)
+            if name in ("", "."):
+                continue
+            if not _is_roots(os.stat(at), stat.S_ISVTX):
+                return False
+            step = os.path.dirname(at) if name == ".." else os.path.join(at, name)
+            state = os.lstat(step)
+            if not stat.S_ISLNK(state.st_mode):
+                at = step
+            elif state.st_uid or links == _MOST_LINKS:
+                return False
+            else:
+                target = os.readlink(step)
+                at, left, links = "/" if target.startswith("/") else at, target.split("/") + left, links + 1
+        return _is_roots(os.stat(at))
     except OSError:  # it has just gone
         return False
-    return state.st_uid == 0 and not state.st_mode & 0o022
+
+
+def _is_roots(state: os.stat_result, but_for: int = 0) -> bool:
+    """``but_for``: a bit of the mode with which others may write."""
+    return state.st_uid == 0 and (not state.st_mode & 0o022 or bool(state.st_mode & but_for))
