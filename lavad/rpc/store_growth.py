@@ -6,14 +6,14 @@ To end jobs, which adds little, is possible up to twice as much.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.events import ElementsKilled, JobSubmitted
-from lavad.core.job.spec import JobText
+from lavad.core.events import ElementsKilled, JobSubmitted, SpecAdded
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import is_admin
@@ -61,14 +61,14 @@ class StoreGrowth:
 
         def deciding(cluster: Cluster, now: float) -> Decided:
             decided = decide(cluster, now)
-            self.count(decided, user, now, env)
+            self.count(decided, user, now, env, cluster.specs.rows)
             return decided
 
         return deciding
 
-    def count(self, decided: Decided, user: str, now: float, env: tuple[str, bytes] | None = None) -> None:
-        """Count what a decision adds, as ``counted`` does."""
-        size = size_of(decided)
+    def count(self, decided: Decided, user: str, now: float, env: tuple[str, bytes] | None, specs: Mapping[int, Spec]) -> None:
+        """Count what a decision adds, as ``counted`` does; ``specs``: those that were known before it."""
+        size = size_of(decided, specs)
         if env is not None and self._envs.get(user) != env[0]:
             self._envs[user] = env[0]
             size += len(env[1])
@@ -88,8 +88,8 @@ class StoreGrowth:
             self._envs.pop(least, None)
 
 
-def size_of(decided: Decided) -> int:
-    """Bytes that a decision adds to the store and to lsb.events, about."""
+def size_of(decided: Decided, specs: Mapping[int, Spec]) -> int:
+    """Bytes that a decision adds to the store, lsb.events and lsb.acct, about."""
     events = decided.events
     if len(events) > SAMPLE and not decided.texts:
         said = len(_encode(events[:SAMPLE])) * len(events) // SAMPLE
@@ -97,15 +97,24 @@ def size_of(decided: Decided) -> int:
         said = len(_encode((events, decided.texts))) if events or decided.texts else 0
     attached = sum([len(body) for _, _, body in decided.attached]) if decided.attached else 0
     ended = sum([len(event.elements) for event in events if isinstance(event, ElementsKilled)])
-    return len(events) * OF_EVENT + ended * OF_ELEMENT + COPIES * said + attached + _of_arrays(decided)
+    return len(events) * OF_EVENT + ended * OF_ELEMENT + COPIES * said + attached + _of_arrays(decided, specs)
 
 
-def _of_arrays(decided: Decided) -> int:
+def _of_arrays(decided: Decided, specs: Mapping[int, Spec]) -> int:
     """Bytes of the long texts that the elements of new arrays have in lsb.acct, each in its own line."""
-    sizes = {event.key: len(event.indices) for event in decided.events if isinstance(event, JobSubmitted) and event.indices}
-    return sum([sizes[key] * max(0, _in_line(text) - USUAL) for key, text in decided.texts if key in sizes]) if sizes else 0
+    arrays = {event.key: event for event in decided.events if isinstance(event, JobSubmitted) and event.indices}
+    if not arrays:
+        return 0
+    added = {event.spec: event.value for event in decided.events if isinstance(event, SpecAdded)}
+    size = 0
+    for key, text in decided.texts:
+        if event := arrays.get(key):
+            spec = added.get(event.spec) or specs[event.spec]
+            size += len(event.indices or ()) * max(0, _in_line(text, spec, event) - USUAL)
+    return size
 
 
-def _in_line(text: JobText) -> int:
+def _in_line(text: JobText, spec: Spec, event: JobSubmitted) -> int:
     values = [getattr(text, name) for name in text.__struct_fields__ if name != "script"]
+    values += [event.name, event.depend and event.depend.text, spec.resreq, spec.resreq, spec.resize_command, *spec.hosts]
     return sum([min(len(value), MOST_TEXT) for value in values if isinstance(value, str)])

@@ -183,7 +183,7 @@ class Submissions:
                 rows.append(_refusal(refusal))
         decided = Decided(events=run.events, answer={"results": rows}, texts=run.texts, envs=[env] if run.jobs else [])
         if run.jobs:
-            self._growth.count(decided, caller.user, now, env)
+            self._growth.count(decided, caller.user, now, env, cluster.specs.rows)
         return decided
 
     def _decided(
@@ -202,7 +202,7 @@ class Submissions:
             alike = self._lately.find(cluster, now)
         decided = submit.submit(cluster, submit.Given(ask, caller, now, local_time(now), known, source, alike, seen))
         decided.envs = [env]
-        self._growth.count(decided, caller.user, now, env)
+        self._growth.count(decided, caller.user, now, env, cluster.specs.rows)
         return decided
 
 

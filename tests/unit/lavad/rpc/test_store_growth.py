@@ -8,12 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
+from lavad.core.job.depend import Depend
 from lavad.core.job.job import Message
-from lavad.core.job.spec import JobText
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import TermReason
@@ -33,29 +35,39 @@ def grown(growth: StoreGrowth, user: str, decided: Decided, now: float = NOW, en
     return growth.counted(lambda _, __: decided, user, env)(Cluster(), now)
 
 
+PLAIN = Spec(user="ann", queue="normal")
+
+
 def test_a_decision_is_as_large_as_its_texts_and_events() -> None:
-    assert size_of(Decided()) == 0
-    assert size_of(posted(10_000)) - size_of(posted(0)) == pytest.approx(COPIES * 10_000, abs=10)
-    assert size_of(posted(0, 1000)) == pytest.approx(1000 * size_of(posted(0)), rel=0.1)
-    assert size_of(posted(0, 1000)) > 1000 * OF_EVENT
+    assert size_of(Decided(), {}) == 0
+    assert size_of(posted(10_000), {}) - size_of(posted(0), {}) == pytest.approx(COPIES * 10_000, abs=10)
+    assert size_of(posted(0, 1000), {}) == pytest.approx(1000 * size_of(posted(0), {}), rel=0.1)
+    assert size_of(posted(0, 1000), {}) > 1000 * OF_EVENT
     text = Decided(texts=[(1, JobText(command="c" * 5000, script="s" * 70_000))])
-    assert size_of(text) == pytest.approx(COPIES * 75_000, rel=0.02)
-    assert size_of(Decided(attached=[(1, 0, "b" * 900)])) == 900
+    assert size_of(text, {}) == pytest.approx(COPIES * 75_000, rel=0.02)
+    assert size_of(Decided(attached=[(1, 0, "b" * 900)]), {}) == 900
 
 
 def test_each_element_of_an_array_counts() -> None:
     """They end in one event, but each has a row and a line; the line has the texts of the array."""
     indices = Ranges.span(1, 1000)
     killed = Decided(events=[ev.ElementsKilled(at=NOW, key=1, elements=indices, reason=TermReason.TERM_OWNER)])
-    assert size_of(killed) > 1000 * OF_ELEMENT
+    assert size_of(killed, {}) > 1000 * OF_ELEMENT
 
-    def array(text: JobText) -> int:
-        submitted = ev.JobSubmitted(at=NOW, key=1, spec=1, name="a", indices=indices)
-        return size_of(Decided(events=[submitted], texts=[(1, text)]))
+    def array(text: JobText, spec: Spec = PLAIN, depend: str = "", is_new: bool = True) -> int:
+        """Whether the class of the job is new with it or known already makes no difference to its lines."""
+        submitted = ev.JobSubmitted(at=NOW, key=1, spec=1, name="a", indices=indices, depend=Depend(depend) if depend else None)
+        added = [ev.SpecAdded(at=NOW, spec=1, value=spec)] if is_new else []
+        return size_of(Decided(events=[*added, submitted], texts=[(1, text)]), {} if is_new else {1: spec})
 
     assert array(JobText(command="true", script="s" * 100_000)) < 2.1 * 100_000
     assert array(JobText(command="c" * 3000)) < 10_000
     assert array(JobText(command="c" * 10**6, description="d" * 4000)) > 1000 * 3000 + 10**6
+    plain = JobText(command="true")
+    for is_new in (True, False):
+        assert array(plain, replace(PLAIN, resreq="r" * 4000), is_new=is_new) > 1000 * 3500, "it stands in the line twice"
+        assert array(plain, replace(PLAIN, hosts=("host",) * 4000), is_new=is_new) > 1000 * 11_000
+    assert array(JobText(command="c" * 3000), depend="d" * 4000) > 1000 * 2500
 
 
 def test_a_user_waits_until_the_hour_has_room_again() -> None:
