@@ -31,7 +31,7 @@ def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
         "ngpus_physical": gpus,
         "type": type_of(cluster, host),
         "model": model,
-        "cpuf": dict(cluster.conf.models).get(model, facts.cpu_factor),
+        "cpuf": cluster.conf.model_factors.get(model, facts.cpu_factor),
         "hname": host,
         "server": True,
         "status": "ok",

@@ -15,6 +15,7 @@ from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Job, Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED
+from lavad.core.rules.cpu_factors import seconds_on
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.reservation import Reservation, is_active, may_use
@@ -24,13 +25,13 @@ Ends = tuple[tuple[float, int, str], ...]
 """(end by the run limit, slots, reservation) of the jobs on a host."""
 
 
-def end_of(cluster: Cluster, job: Job, spec: Spec) -> float:
-    """When a started job is over by its run limit; NEVER: it has none, or is suspended."""
+def end_of(cluster: Cluster, job: Job, spec: Spec, host: str) -> float:
+    """When a started job is over on a host by its run limit; NEVER: it has none, or is suspended."""
     run = job.run
     limit = spec.limits.run
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
-    return end_by_limit(run, limit)
+    return end_by_limit(run, seconds_on(cluster, spec, limit, host))
 
 
 def _covers(row: Reservation, at: float, start: float) -> bool:
@@ -68,12 +69,11 @@ class Reserved:
         """Take in what was placed on the ledger since the last time."""
         placed = self.ledger.placed
         for spec, parts in placed[self._seen :]:
-            limit = spec.limits.run
             for part in parts:
                 if part.host not in self.by_host:
                     continue
                 self.changed.append(part.host)
-                self._new[part.host].append((NEVER if limit is None else self.now + limit, part.slots, spec.reservation))
+                self._new[part.host].append((self._end_from_now(spec, part.host), part.slots, spec.reservation))
                 self._used.pop((spec.reservation, part.host), None)
         self._seen = len(placed)
 
@@ -109,7 +109,11 @@ class Reserved:
             job = rows[key]
             spec = specs[job.spec]
             if not job.preempted_for or job.preempted_for_good:
-                yield end_of(self.cluster, job, spec), part.slots, spec.reservation
+                yield end_of(self.cluster, job, spec, part.host), part.slots, spec.reservation
+
+    def _end_from_now(self, spec: Spec, host: str) -> float:
+        limit = spec.limits.run
+        return NEVER if limit is None else self.now + seconds_on(self.cluster, spec, limit, host)
 
     def share(self, name: str, host: str) -> int:
         """Slots that jobs in an active reservation may still take on a host."""
@@ -170,9 +174,7 @@ class Reserved:
         if part.host not in self.by_host:
             return 0
         self.catch_up()
-        limit = spec.limits.run
-        end = NEVER if limit is None else self.now + limit
-        kept = self.kept(spec, part.host, self.now, end)
+        kept = self.kept(spec, part.host, self.now, self._end_from_now(spec, part.host))
         return self.why_none(spec, part.host) if kept and part.slots > self.ledger.host(part.host).free - kept else 0
 
     def why_not_resumed(self, spec: Spec, parts: Iterable[tuple[str, int]]) -> int:

@@ -1,4 +1,4 @@
-"""Settings of a running job from its options, its application profile, its queue and lsb.params; CPU factors; mail."""
+"""Settings of a running job from its options, its application profile, its queue and lsb.params; mail."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lavad.core.lang.resreq.shown import shown
 from lavad.core.lang.resreq.text import ResReq, ResReqError, parse
 from lavad.core.lang.text_cache import text_cache
 from lavad.core.rules.checkpoint_folder import moves
+from lavad.core.rules.cpu_factors import scale, scaled, seconds_on
 from lavad.core.rules.gpus import per_task
 
 LEAVE_GRACE = 2.0
@@ -148,13 +149,12 @@ def limits_on(cluster: Cluster, spec: Spec, limits: Limits, host: str) -> Limits
 
     A limit of no time at all is one second there.
     """
-    run = 1.0 if cluster.conf.params.abs_runlimit else scale(cluster, spec.run_host or spec.from_host, host)
-    cpu = scale(cluster, spec.cpu_host or spec.from_host, host)
-    return replace(limits, run=_scaled(limits.run, run), cpu=_scaled(limits.cpu, cpu))
-
-
-def _scaled(seconds: int | None, factor: float) -> int | None:
-    return None if seconds is None else max(1, round(seconds * factor))
+    run, cpu = limits.run, limits.cpu
+    if run is not None:
+        run = seconds_on(cluster, spec, run, host)
+    if cpu is not None:
+        cpu = scaled(cpu, scale(cluster, spec.cpu_host or spec.from_host, host))
+    return replace(limits, run=run, cpu=cpu)
 
 
 def leave_grace(cluster: Cluster, job: Job | None) -> float:
@@ -180,33 +180,6 @@ def _uses(req: ResReq) -> Iterator[RusageItem]:
         yield from _uses(part)
     for rusage in req.rusage:
         yield from rusage.uses
-
-
-def factor_of(cluster: Cluster, name: str) -> float:
-    """The CPU factor of a host or model; 1.0: it is not known."""
-    return find_factor(cluster, name) or 1.0
-
-
-def find_factor(cluster: Cluster, name: str) -> float | None:
-    """The CPU factor of a host or model; None for a name that is neither, or a host that has not joined."""
-    models = dict(cluster.conf.models)
-    if name in models:
-        return models[name]
-    conf = cluster.host_conf.get(name)
-    if conf is not None and conf.model in models:
-        return models[conf.model]
-    host = cluster.hosts.rows.get(name)
-    if host is None:
-        return None
-    return models.get(host.facts.model, host.facts.cpu_factor or 1.0)
-
-
-def scale(cluster: Cluster, given_for: str, on: str) -> float:
-    """The factor for a time limit given for one host or model (``-W 10/hostA``) on a host; 1.0 where one is not known."""
-    if not given_for or given_for == on:
-        return 1.0
-    given, own = find_factor(cluster, given_for), find_factor(cluster, on)
-    return given / own if given and own else 1.0
 
 
 def mail_to(spec: Spec, own: TextSettings, pattern: str) -> str:

@@ -99,6 +99,11 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
         """Application profiles by name."""
         return {app.name: app for app in self.apps}
 
+    @cached_property
+    def model_factors(self) -> dict[str, float]:
+        """Models to their CPU factors."""
+        return dict(self.models)
+
 
 class QueueAdmin(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """What administrators did to a queue."""

@@ -12,7 +12,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import PartUsage
-from lavad.core.rules.run_settings import factor_of, scale
+from lavad.core.rules.cpu_factors import factor_of, seconds_on
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
 
@@ -91,9 +91,7 @@ def run_limit(job: Job, spec: Spec, view: View) -> float | None:
     """The run limit on its first host in seconds, scaled by CPU factors unless ABS_RUNLIMIT."""
     limit = spec.limits.run
     parts = parts_of(job)
-    if limit is None or view.params.abs_runlimit or not parts:
-        return limit
-    return limit * scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
+    return limit if limit is None or not parts else seconds_on(view.cluster, spec, limit, parts[0].host)
 
 
 def cpu_factor(view: View, name: str) -> float:
@@ -110,16 +108,16 @@ def asked_cpu_factor(request: Request, options: Options) -> float:
         return float(given)
     except ValueError:
         pass
-    if given not in dict(request.cluster.conf.models) and given not in request.cluster.hosts.rows:
+    if given not in request.cluster.conf.model_factors and given not in request.cluster.hosts.rows:
         raise Refused(f"{given}: Bad host specification")
     return cpu_factor(request.view, given)
 
 
 def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
     """Seconds that it may run and LSF's mark: E by its estimate, X the estimate is over, L by its run limit."""
-    limit, estimate, parts = run_limit(job, spec, view), float(spec.estimate), parts_of(job)
-    if estimate and parts and not view.params.abs_runlimit:
-        estimate *= scale(view.cluster, spec.run_host or spec.from_host, parts[0].host)
+    limit, estimate, parts = run_limit(job, spec, view), spec.estimate, parts_of(job)
+    if estimate and parts:
+        estimate = seconds_on(view.cluster, spec, estimate, parts[0].host)
     if estimate and counted(job, now) <= estimate:
         return estimate, "E"
     if limit is None:

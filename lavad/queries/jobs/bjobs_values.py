@@ -15,6 +15,8 @@ from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.job_names import one_line
 from lavad.core.lang.states import WAITING, JobState, TermReason
+from lavad.core.plan.volatile import ReservedStart
+from lavad.core.rules.cpu_factors import longest_on
 from lavad.queries.facts import jobfacts, paragraphs, reasons, shares, slot_reservations
 from lavad.queries.facts.jobfacts import Usage
 from lavad.queries.frame import formats
@@ -97,20 +99,22 @@ def spec(name: str) -> Value:
     return lambda row, unit: str(getattr(row.spec, name))
 
 
-def _reserved_start(row: Row) -> float:
-    """When a waiting job starts at the latest by its slot reservation; 0: it has none."""
+def _reservation(row: Row) -> ReservedStart | None:
+    """The slot reservation of a waiting job, if it has one that is promised a start."""
     found = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None
-    return found.start if found is not None else 0.0
+    return found if found is not None and found.start else None
 
 
 def reserved_start(row: Row, unit: str) -> str:
-    start = _reserved_start(row)
-    return formats.short_time(start) if start else ""
+    found = _reservation(row)
+    return formats.short_time(found.start) if found is not None else ""
 
 
 def reserved_end(row: Row, unit: str) -> str:
-    start, limit = _reserved_start(row), row.spec.limits.run
-    return formats.short_time(start + limit) if start and limit else ""
+    found, limit = _reservation(row), row.spec.limits.run
+    if found is None or not limit:
+        return ""
+    return formats.short_time(found.start + longest_on(row.view.cluster, row.spec, limit, (host for host, _ in found.hosts)))
 
 
 def is_orphan(row: Row) -> bool:

@@ -8,6 +8,7 @@ from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
 from lavad.core.job.run_time import start_of
 from lavad.core.lang.ids import show
+from lavad.core.rules.cpu_factors import longest_on
 from lavad.core.site.reservation import periods
 from lavad.local_time import local_time
 from lavad.queries.facts import hostfacts, jobfacts, visibility
@@ -78,7 +79,8 @@ def _of_promises(request: Request, sees: Sees | None, hosts: frozenset[str], beg
         if waiting is None or not begin < promise.start < end or (sees is not None and not sees(waiting.spec)):
             continue
         spec = view.spec(waiting)
-        until = promise.start + (spec.expected or end - promise.start)
+        hosts_of = (host for host, _ in promise.hosts)
+        until = promise.start + longest_on(cluster, spec, spec.expected, hosts_of) if spec.expected else end
         for host, slots in promise.hosts:
             if host in hosts:
                 yield _block(host, show(key), "held", spec.user, slots, promise.start, until, spec.expected is None)

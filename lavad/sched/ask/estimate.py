@@ -15,6 +15,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Array
 from lavad.core.lang.ids import index_of
+from lavad.core.rules.cpu_factors import RunTimes
 from lavad.sched.ask.trial import Moment, alone, end_jobs, plan_of, row_key, start_jobs, trial
 from lavad.sched.line.line import keys_in_order, renew_line
 from lavad.sched.line.queue_iterator import order_now
@@ -105,7 +106,7 @@ def _play(moment: Moment, key: int) -> float | None:
         if any(placement.key == key for placement in plan.placements):
             return at
         start_jobs(cluster, plan, at)
-        ends = dict(_ends(cluster))
+        ends = dict(_ends(cluster, cache.run_times))
         if plan.wake_at > at and (not ends or plan.wake_at < min(ends.values())):
             at = plan.wake_at
             continue
@@ -116,13 +117,14 @@ def _play(moment: Moment, key: int) -> float | None:
     return None
 
 
-def _ends(cluster: Cluster) -> Iterator[tuple[int, float]]:
+def _ends(cluster: Cluster, run_times: RunTimes) -> Iterator[tuple[int, float]]:
     """Started jobs with a run limit, and when it is up."""
     for key in cluster.started:
         job = cluster.jobs.rows[key]
-        limit = cluster.specs.rows[job.spec].expected
-        if job.run is not None and limit:
-            yield key, end_by_limit(job.run, limit)
+        spec = cluster.specs.rows[job.spec]
+        if job.run is not None and spec.expected:
+            seconds = run_times.longest(spec, spec.expected, (part.host for part in job.run.parts))
+            yield key, end_by_limit(job.run, seconds)
 
 
 def tries(cluster: Cluster) -> int:

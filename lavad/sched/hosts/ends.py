@@ -19,10 +19,10 @@ OVERDUE = 1.0
 
 
 def end_of(state: CycleState, job: Job, spec: Spec) -> float:
-    """When a started job is over at the latest, by its run limit (or its estimated run time)."""
+    """When a started job is over at the latest, by its run limit (or its estimated run time) on the slowest of its hosts."""
     run = job.run
     limit = spec.expected
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
-    end = end_by_limit(run, limit)
+    end = end_by_limit(run, state.run_times.longest(spec, limit, (part.host for part in run.parts)))
     return end if end > state.now else state.now + OVERDUE

@@ -10,6 +10,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.in_time import why_late
 
 
 def why_not_queue(state: CycleState, queue: QueueConfig) -> int:
@@ -46,22 +47,11 @@ def why_not_class(state: CycleState, need: Need) -> int:
     if spec.begin > state.now:
         state.wake(spec.begin)
         return PendReason.JOB_START_TIME
-    if spec.deadline and spec.deadline <= state.now + (spec.limits.run or 0):
-        return PendReason.HOST_MISS_DEADLINE
-    return _why_not_in_window(state, need)
+    return why_late(state, need)
 
 
 def _why_not_reservation(state: CycleState, spec: Spec) -> int:
     return PendReason.HOST_NO_RSVID if state.advance is None else state.advance.reserved.why_not_job(spec)
-
-
-def _why_not_in_window(state: CycleState, need: Need) -> int:
-    """LSF's deadline constraint: a job whose run limit goes beyond the queue's run window is not started in it."""
-    queue, limit = need.queue, need.spec.limits.run
-    if not queue.run_window or limit is None or queue.ignore_deadline:
-        return 0
-    left = state.cache.next_window_change(queue.run_window, state.local)
-    return PendReason.QUE_WINDOW_WILL_CLOSE if left is not None and limit > left else 0
 
 
 def why_not_limits(state: CycleState, spec: Spec, jobs: bool = True) -> int:

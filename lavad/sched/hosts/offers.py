@@ -14,7 +14,7 @@ from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.site.host_names import first_hosts
 from lavad.sched.hosts.compound import find_compound
-from lavad.sched.hosts.ends import NEVER, end_of
+from lavad.sched.hosts.ends import end_of
 from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.over_hosts import find_parts
 from lavad.sched.hosts.rank import ranked
@@ -37,8 +37,7 @@ def releases(state: CycleState) -> list[tuple[float, int, Shifted]]:
             spec = specs[job.spec]
             found.append((end_of(state, job, spec), key, (parts_of(state.cluster, key), spec)))
     for at, (spec, parts) in enumerate(state.ledger.placed):
-        limit = spec.expected
-        found.append((NEVER if limit is None else state.now + limit, -1 - at, (parts, spec)))
+        found.append((state.end_from(state.now, spec, parts), -1 - at, (parts, spec)))
     found.sort(key=lambda release: release[:2])
     return found
 

@@ -169,8 +169,7 @@ class SlotReservations:
         """
         found = releases(self.state)
         for at, reservation in enumerate(self.rows):
-            limit = reservation.need.spec.expected
-            end = NEVER if limit is None else reservation.start + limit
+            end = self.state.end_from(reservation.start, reservation.need.spec, reservation.places)
             found.append((end, at, (reservation.places, reservation.need.spec)))
         if self.state.advance is not None:
             spec = Spec(user="", queue="")
@@ -215,11 +214,18 @@ def _parts(reservation: SlotReservation, level: Level) -> list[Placed]:
 
 
 def _level(state: CycleState, reservation: SlotReservation, need: Need) -> Level:
-    """What of a reservation a class must leave alone."""
+    """What of a reservation a class must leave alone.
+
+    How long a job of one slot would use what is reserved tell the hosts of the reservation; others may run on slower ones too.
+    """
     limit = need.spec.expected
     if not need.queue.backfill or limit is None or reservation.start == NEVER or need.number == reservation.need.number:
         return Level.FULL
-    return Level.NOTHING if state.now + limit <= reservation.free_until else Level.LEAST
+    if need.one_slot:
+        longest = state.run_times.longest(need.spec, limit, (place.host for place in reservation.places))
+    else:
+        longest = state.run_times.bounds(need.spec, limit)[1]
+    return Level.NOTHING if state.now + longest <= reservation.free_until else Level.LEAST
 
 
 def reserves(need: Need) -> bool:

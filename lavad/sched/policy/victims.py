@@ -208,6 +208,8 @@ def is_guarded(state: CycleState, job: Job, spec: Spec) -> bool:
         return True
     ran = state.now - (run.started or run.dispatched) - run.paused
     limit = spec.limits.run
+    if limit is not None:
+        limit = state.run_times.longest(spec, limit, (part.host for part in run.parts))
     most, last = conf.no_preempt_run_time, conf.no_preempt_finish_time
     if most and (most > 0 or limit is not None) and ran >= _seconds(most, limit):
         return True

@@ -19,11 +19,6 @@ from lavad.sched.state.scheduler_cache import SchedulerCache
 _Key = tuple[object, ...]
 
 
-def _end(need: Need, start: float) -> float:
-    limit = need.spec.limits.run
-    return NEVER if limit is None else start + limit
-
-
 class _Level:
     """Host to the slots that the classes of one level must leave, up to the ``seen``-th change of a host in this cycle."""
 
@@ -42,6 +37,10 @@ class AdvanceReservations:
         self.now = now
         self.reserved = Reserved(ledger, now, cache.ends)
         self._by_name = cache.by_name
+        self._run_times = cache.run_times
+        factors = cache.run_times.factors
+        self._unlike = tuple({factors.get(host): host for host in self.reserved.by_host}.values())
+        """A reserved host of each CPU factor."""
         self._levels: dict[_Key, _Level] = {}
         self._level = _Level({}, 0)
         self._reasons: Ints32 | None = None
@@ -82,11 +81,16 @@ class AdvanceReservations:
         if need.spec.reservation:
             return (need.spec.reservation,)
         own = need.spec.queue if any(need.spec.queue in row.queues for row in self.reserved.rows.values()) else ""
-        return (bisect_left(self.edges, _end(need, start)), bisect_right(self.edges, start), own, need.spec.exclusive)
+        ends = tuple(bisect_left(self.edges, self._end(need, start, host)) for host in self._unlike)
+        return (ends, bisect_right(self.edges, start), own, need.spec.exclusive)
+
+    def _end(self, need: Need, start: float, host: str) -> float:
+        limit = need.spec.limits.run
+        return NEVER if limit is None else start + self._run_times.on(need.spec, limit, host)
 
     def _renew(self, level: _Level, need: Need, start: float, hosts: Iterable[str]) -> None:
         for host in hosts if not need.spec.reservation else ():
-            kept = self.reserved.kept(need.spec, host, start, _end(need, start))
+            kept = self.reserved.kept(need.spec, host, start, self._end(need, start, host))
             row = self._by_name.get(host)
             if kept > 0:
                 level.kept[host] = kept

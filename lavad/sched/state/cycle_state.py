@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf
 
@@ -26,7 +26,9 @@ from lavad.sched.state.scheduler_cache import SchedulerCache
 class CycleState:
     """The state of one cycle. ``columns`` is None for few hosts."""
 
-    def __init__(self, cluster: Cluster, soft: Soft, now: float, local: Local, cache: SchedulerCache) -> None:
+    def __init__(  # noqa: PLR0915 - fields only
+        self, cluster: Cluster, soft: Soft, now: float, local: Local, cache: SchedulerCache
+    ) -> None:
         self.cluster = cluster
         self.soft = soft
         self.now = now
@@ -35,6 +37,7 @@ class CycleState:
         self.ledger = Ledger(cluster)
         cache.renew(self.ledger, soft, local)
         self.limits = Limits(cache.book, self.ledger)
+        self.run_times = cache.run_times
         self.rows: list[Row] = cache.rows
         self.columns: Columns | None = cache.columns
         self.shares = Shares(cache.ranking.policies, cluster, soft, now)
@@ -59,15 +62,20 @@ class CycleState:
         """Numbers of the rows that were brought up to the ledger, in that order."""
         self.explained: dict[tuple[object, ...], tuple[int, Codes, Eligibility]] = {}
         """Id of eligible hosts and what is asked for to (changes seen, each host's reason, those hosts) (``cycle.explain``)."""
+        self.in_time: dict[tuple[object, ...], Eligibility] = {}
+        """Class of jobs (as far as it counts) to the hosts on which these would not end too late (``state.in_time``)."""
         self.retry_blocked = False
         """Whether the next cycle must look at blocked classes again."""
         has_advance = bool(cluster.reservations.rows or cache.reservations)
         self.advance = AdvanceReservations(self.ledger, cache, now) if has_advance else None
         """None: there are none."""
+        self._starts: dict[str, float] = {}
+        self._wake_at_changes_of_hosts()
+
+    def _wake_at_changes_of_hosts(self) -> None:
         for edge in self.advance.edges[:1] if self.advance is not None else ():
             self.wake(edge)
-        self._starts: dict[str, float] = {}
-        for text in {text for texts in cache.host_windows.values() for text in texts}:
+        for text in {text for texts in self.cache.host_windows.values() for text in texts}:
             self.wake_at_change(text)
 
     def wake(self, at: float) -> None:
@@ -99,9 +107,14 @@ class CycleState:
         for part in parts:
             self._starts[part.host] = self.now
             if part.gpus:
-                end = self.now + (inf if spec.expected is None else spec.expected)
+                end = self.end_from(self.now, spec, parts)
                 self.packings.started[part.host] = max(end, self.packings.started.get(part.host, 0.0))
             self.renew(self.cache.by_name[part.host])
+
+    def end_from(self, start: float, spec: Spec, parts: Iterable[Placed]) -> float:
+        """When a job that starts then on these hosts is over at the latest, by its estimate or run limit; inf: unknown."""
+        seconds = spec.expected
+        return inf if seconds is None else start + self.run_times.longest(spec, seconds, (part.host for part in parts))
 
     def renew(self, row: Row) -> None:
         """Bring a row up to the ledger."""

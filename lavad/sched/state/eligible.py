@@ -23,12 +23,17 @@ from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, read_load, read_values
 from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.in_time import without_slow_hosts
 
 Check = Callable[[Row], int]
 
 
 def get_eligible(state: CycleState, need: Need) -> Eligibility:
     """The reasons of all hosts for a class, worked out again only if they may be different by now."""
+    return without_slow_hosts(state, need, _get_lasting(state, need))
+
+
+def _get_lasting(state: CycleState, need: Need) -> Eligibility:
     cache = state.cache
     known = cache.eligibilities.get(need.eligible_key)
     made_from = (cache.state_seen, cache.rows_seen)

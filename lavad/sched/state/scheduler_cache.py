@@ -12,6 +12,7 @@ from lavad.core.lang.states import HostState
 from lavad.core.lang.windows import Local, WindowError, Windows, is_open, next_change, parse_windows
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, WhyClass
+from lavad.core.rules.cpu_factors import RunTimes
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import Ends
 from lavad.core.site.conf import Conf
@@ -96,6 +97,9 @@ class SchedulerCache:
         """Asks a site's own SCHEDULER modules; None: their scores count as 0."""
         self.conf: Conf | None = None
         self.book = LimitBook(Conf())
+        self.run_times = RunTimes(Cluster())
+        self._factors_seen = False
+        """Whether ``run_times`` is of the factors as they are."""
         self.rows: list[Row] = []
         self.by_name: dict[str, Row] = {}
         self.columns: Columns | None = None
@@ -156,6 +160,9 @@ class SchedulerCache:
             if self.by_name.keys() != cluster.hosts.rows.keys():
                 self._count_rows(cluster)
         self._renew_rows(ledger, soft, local)
+        if not self._factors_seen:
+            self.run_times, self._factors_seen = RunTimes(cluster), True
+            self.ends.clear()
         if len(self.eligibilities) > SPARE + 4 * len(self.classes):
             self.eligibilities.clear()
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
@@ -166,6 +173,7 @@ class SchedulerCache:
         """Forget all that was made from the old configuration."""
         self.conf = conf
         self.book = LimitBook(conf)
+        self._factors_seen = False
         self.rows, self.by_name = [], {}
         self._hosts = None
         self.role_needs.clear()
@@ -187,6 +195,7 @@ class SchedulerCache:
         self.by_name = {row.name: row for row in self.rows}
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
         self.codes = [-1] * len(self.rows)
+        self._factors_seen = False
         self.eligibilities.clear()
         self.masks.clear()
         self.texts.clear()
@@ -211,6 +220,8 @@ class SchedulerCache:
             if row.host is not host:
                 self.state_seen += 1
                 others = True
+                if _speed(row.host) != _speed(host):
+                    self._factors_seen = False
                 if _goes_with(row.host) != _goes_with(host):
                     self.improved = self.cycle  # it may go together with others now, or have GPUs that it had not
             if row.renew(ledger, host, use, load):
@@ -316,6 +327,10 @@ class SchedulerCache:
         """No single job of a class has a pend reason of its own."""
         if entry.jobs:
             self.set_job_reasons(entry, _NO_REASONS)
+
+
+def _speed(host: Host) -> tuple[str, float]:
+    return host.facts.model, host.facts.cpu_factor
 
 
 def _goes_with(host: Host) -> tuple[object, ...]:

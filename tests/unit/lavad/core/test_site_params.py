@@ -16,7 +16,7 @@ from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import AddGroup, Kill, Move, Post, Refused, Resume, Select, Stop, Submit
 from lavad.core.lang.states import JobState, TermReason
-from lavad.core.rules.run_settings import scale
+from lavad.core.rules.cpu_factors import scale
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ADMIN, ALICE, LOCAL, Bench
 

@@ -199,7 +199,7 @@ def test_what_a_job_was_suspended_moves_its_end_whatever_its_run_limit_is_given_
     mine = world.submit(user="me")
     assert soonest(Moment(committed(world).cluster, world.soft, world.now, world.local), mine) == begin + 1800 + 600
     job = world.cluster.jobs.rows[key]
-    assert reserved.end_of(world.cluster, job, world.cluster.specs.rows[job.spec]) == begin + 1800 + 600
+    assert reserved.end_of(world.cluster, job, world.cluster.specs.rows[job.spec], "h0") == begin + 1800 + 600
 
 
 def test_without_run_limits_nothing_says_when() -> None:

@@ -173,7 +173,7 @@ def test_a_slot_is_expected_to_be_free_when_all_of_its_chunk_have_had_their_time
     state = CycleState(world.cluster, world.soft, world.now, world.local, world.memory)
     spec = world.cluster.specs.rows[last.spec]
     assert [end_of(state, job, spec) - world.now for job in (first, last)] == [60, 180]
-    assert reserved.end_of(world.cluster, last, spec) - world.now == 180
+    assert reserved.end_of(world.cluster, last, spec, "h1") - world.now == 180
 
 
 @pytest.mark.parametrize("array", [True, False], ids=["array", "separate"])
