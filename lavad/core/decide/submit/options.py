@@ -13,8 +13,11 @@ from lavad.core.decide.submit.limits import check_host_specs
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.slots import settle_slots
 from lavad.core.lang.asks import OptionValue, Refused
+from proto.options import BY_NAME, FLAG
 
 MAX_TEXT = 2**16
+SENT_WITH_TEXT = frozenset({"ul"})
+"""Flags for which a command sends what it has read: the limits of the shell."""
 
 
 def read_options(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
@@ -38,4 +41,6 @@ def _read(draft: JobDraft, option: str, value: OptionValue) -> None:
     reader = READERS.get(option)
     if reader is None:
         raise Refused(f"option -{option} is not supported by lava")
+    if value is not True and BY_NAME[option].takes == FLAG and option not in SENT_WITH_TEXT:
+        raise Refused(f"-{option}: the option takes no argument (true where it is set, else it is left out)")
     reader(draft, option, value)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from lavad.core.decide.submit.options import SENT_WITH_TEXT
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.decide.submit.work import check_work
 from lavad.core.lang.asks import Caller, OptionValue, Refused, Submit
 from lavad.core.site.conf import Params
+from proto.options import FLAG, OPTIONS
 from tests.support.worlds.bench import ALICE, LOCAL, ROOT, Bench
 
 NO_HOST = "Bad host name, host group name or cluster name"
@@ -268,6 +270,16 @@ TEXTS: dict[str, tuple[OptionValue, dict[str, object]]] = {
     "ptl": ("1:30", {"pend_limit": 90}),
     "eptl": ("30", {"eligible_limit": 30}),
 }
+
+
+@pytest.mark.parametrize(
+    "option", sorted(row.name for row in OPTIONS if row.takes == FLAG and row.name in READERS and row.name not in SENT_WITH_TEXT)
+)
+@pytest.mark.parametrize("value", ["0", "true", "", False, ["n"]], ids=repr)
+def test_a_flag_is_set_or_left_out(bench: Bench, option: str, value: Any) -> None:
+    """A program that sends 0 or "no" does not get a job with it."""
+    with pytest.raises(Refused, match=f"-{option}: the option takes no argument"):
+        bench.bsub(**{option: value})
 
 
 @pytest.mark.parametrize("option", TEXTS)
