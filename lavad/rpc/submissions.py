@@ -163,6 +163,9 @@ class Submissions:
         passed = without_secrets(env, secret)
         if ESUBS in passed:  # it is none of the job's
             passed = {name: value for name, value in passed.items() if name != ESUBS}
+        for variable in passed:
+            if not variable or "=" in variable:
+                raise Refused(f"env: {variable[:64]!r} is no name of a variable")
         packed = _packer.encode(passed)
         if len(packed) > MAX_ENVIRONMENT:
             raise Refused("The environment is too large")

@@ -121,6 +121,18 @@ def test_each_is_refused_alone(tmp_path: Path) -> None:
     serve(tmp_path, work)
 
 
+@pytest.mark.parametrize("name", ["", "A=B", "="])
+def test_what_is_no_name_of_a_variable_is_refused(tmp_path: Path, name: str) -> None:
+    async def work(master: Master) -> None:
+        refused = {"refused": f"env: {name!r} is no name of a variable", "exit": 255}
+        assert await master.ask(ask="submit", command="a", env={"HOME": "/", name: "1"}) == refused
+        rows = await master.bulk("a", {"command": "b", "env": {name: "1"}}, env={"HOME": "/"})
+        assert [row.get("job") for row in rows] == [1, None]
+        assert rows[1]["why"] == refused["refused"]
+
+    serve(tmp_path, work)
+
+
 def test_a_job_has_what_all_have_and_its_own(tmp_path: Path) -> None:
     async def work(master: Master) -> None:
         common: dict[str, Any] = {
