@@ -55,6 +55,9 @@ def jobs_of(idents: list[str]) -> dict[str, object]:
 
 
 async def _frame(name: str, ident: str, request: Request) -> Frame:
+    if name.startswith(("host_", "queue_")) and ident == "all":
+        kind = name.partition("_")[0]
+        raise Problem(404, f"{ident}: the name of one {kind} is expected")
     jobs = {} if name.startswith(("host_", "queue_")) else jobs_of([ident])
     if name == "delete":
         return {"ask": "kill", "jobs": jobs}

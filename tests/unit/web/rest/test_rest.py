@@ -147,6 +147,8 @@ def test_an_array_is_one_row_and_its_elements_are_below_it(world: PageWorld) -> 
         ("POST", "/jobs", {"command": "true", "cwd": "here"}, 400, "absolute"),
         ("POST", "/hosts/h1/close", {}, 404, "Bad host name"),
         ("POST", "/queues/normal/close", {}, 403, "permission denied"),
+        ("POST", "/hosts/all/close", {}, 404, "all: the name of one host is expected"),
+        ("POST", "/queues/all/close", {}, 404, "all: the name of one queue is expected"),
         ("DELETE", "/jobs/99999", None, 404, "No matching job"),
         ("DELETE", "/jobs/0", None, 404, "Job <0> is not found"),
         ("POST", "/jobs/00/kill", {}, 404, "Job <00> is not found"),
