@@ -34,6 +34,8 @@ class Reconfiguration:
         self.audit = audit
         self._reading = Workers("configuration")
         self._clock = clock
+        self._wrong = ""
+        """What was wrong with the files when they were last read by time."""
 
     async def ask(self, caller: Caller) -> str:
         """badmin reconfig: read the whole configuration, or change nothing. Returns a text for the caller; raises Refused."""
@@ -53,16 +55,23 @@ class Reconfiguration:
             local = local_of(local_time(self._clock()))
             windows = self._engine.cluster.conf.params.time_windows
             now = (windows, tuple(is_open(parse_windows(text), local) for text in windows))
-            if windows and seen and seen[0] == windows and seen != now:
-                await self._read_by_time("a time window")
-            seen = now
+            changed = windows and seen and seen[0] == windows and seen != now
+            # what could not be read at a change, as egroup did not answer, say, is read with a later look
+            if not changed or await self._read_by_time("a time window"):
+                seen = now
             await asyncio.sleep(TIME_PAUSE)
 
-    async def _read_by_time(self, why: str) -> None:
+    async def _read_by_time(self, why: str) -> bool:
+        """Whether it is in force; what is wrong is logged once as long as it is the same."""
+        wrong = ""
         try:
             await self._read(None, why)
         except Refused as refusal:
-            log.warning("configuration by time: %s", refusal)
+            wrong = str(refusal)
+            if wrong != self._wrong:
+                log.warning("configuration by time: %s", wrong)
+        self._wrong = wrong
+        return not wrong
 
     async def _read(self, caller: Caller | None, why: str) -> None:
         loaded = await self._reading.run(load_files, self._confdir, None, True)
