@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from typing import TypeVar
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.resolve import NeedsLookup, StoredJobs
+from lavad.core.decide.base.resolve import MAX_NAMED, NeedsLookup, StoredJobs
 from lavad.core.decide.base.select import Filters, owners
 from lavad.core.decide.control.revive import FinishedJobs
 from lavad.core.job.depend import Ended
@@ -113,10 +113,12 @@ class Lookups:
         since = self._clock() - self._cluster.conf.params.clean_period
         user = None if is_admin(self._cluster.conf, caller) else caller.user
         for name in missing.names:
-            ids = self._reader.ids_named(name, user, since)
+            ids = self._reader.ids_named(name, user, since, MAX_NAMED + 1)
             due = self._due(ids)
             known.names[name] = tuple(job for job in ids if job not in due)
-        jobs = {*missing.jobs, *(job for name in missing.names for job in known.names[name])}
+        named = {job for name in missing.names for job in known.names[name]}
+        # of more than a condition may name none is read: the decision refuses them, or asks for those that it needs
+        jobs = {*missing.jobs, *(named if len(named) <= MAX_NAMED else ())}
         known.jobs.update(self._ended_of(jobs))
         known.elements.update(self._ended_of(missing.elements))
 

@@ -1,8 +1,12 @@
-"""Finished jobs that dependency conditions name: which elements are done, which exited with which code."""
+"""Finished jobs that dependency conditions name: which elements are done, which exited with which code.
+
+Rule: few queries for many jobs, and the rows of a large array are read in pages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,47 +18,72 @@ from lavad.store.connect import Ask
 
 _jobs = schema.jobs.c
 _arrays = schema.arrays.c
+_finished = sa.select(_jobs.id, _jobs.state, _jobs.data).where(_jobs.finished_at.is_not(None))
+_AT_ONCE = 500
+"""Jobs that one query names."""
+_PAGE = 5_000
+"""Elements that one query reads."""
 
 
 def ended_of(ask: Ask, jobs: Iterable[int]) -> dict[int, Ended | None]:
     """Job id to the summary of its finished elements; None: no such job. ``ask`` runs a query."""
-    return {job: _ended(ask, job) for job in jobs}
+    wanted = list(jobs)
+    found: dict[int, Ended | None] = {}
+    for at in range(0, len(wanted), _AT_ONCE):
+        found |= _ended_of(ask, wanted[at : at + _AT_ONCE])
+    return found
 
 
-def _ended(ask: Ask, job: int) -> Ended | None:
-    arrays = ask(sa.select(_arrays.data).where(_arrays.job == job))
-    indices = codec.decode_array(arrays[0].data).indices if arrays else EMPTY
-    mine = _jobs.id.between(job << 32, job << 32 | 0xFFFFFFFF), _jobs.finished_at.is_not(None)
-    done = ask(sa.select(_jobs.id, _jobs.data).where(*mine, _jobs.state == int(JobState.DONE)))
-    exited = ask(sa.select(_jobs.id, _jobs.data).where(*mine, _jobs.state == int(JobState.EXIT)))
-    if not done and not exited and not arrays:
-        return None
+def _ended_of(ask: Ask, jobs: list[int]) -> dict[int, Ended | None]:
+    rows = ask(sa.select(_arrays.job, _arrays.data).where(_arrays.job.in_(jobs)))
+    indices = {row.job: codec.decode_array(row.data).indices for row in rows}
+    plain = [job << 32 for job in jobs if job not in indices]
+    ended: dict[int, Ended | None] = dict.fromkeys(jobs)
+    for row in ask(_finished.where(_jobs.id.in_(plain))) if plain else ():
+        ended[row.id >> 32] = _summary([row], EMPTY)
+    return ended | {job: _summary(_elements(ask, job), own) for job, own in indices.items()}
+
+
+def _elements(ask: Ask, job: int) -> Iterator[Any]:
+    """The rows of the finished elements of an array."""
+    last, end, more = job << 32, job << 32 | 0xFFFFFFFF, True
+    while more:
+        rows = ask(_finished.where(_jobs.id > last, _jobs.id <= end).order_by(_jobs.id).limit(_PAGE))
+        yield from rows
+        if more := len(rows) == _PAGE:
+            last = rows[-1].id
+
+
+def _summary(rows: Iterable[Any], indices: Ranges) -> Ended:
+    done: list[int] = []
+    failed: list[int] = []
     codes: dict[int, list[int]] = {}
-    failed = [_index(row.id) for row in done if (found := codec.decode_job(row.data).outcome) is not None and found.post]
-    for row in exited:
-        outcome = codec.decode_job(row.data).outcome
+    for row in rows:
+        index, outcome = (row.id & 0xFFFFFFFF) or 1, codec.decode_job(row.data).outcome
         if outcome is not None and outcome.post:
-            failed.append(_index(row.id))
-        codes.setdefault(exit_code(outcome.status) if outcome is not None else 0, []).append(_index(row.id))
+            failed.append(index)
+        if row.state == int(JobState.DONE):
+            done.append(index)
+        else:
+            codes.setdefault(exit_code(outcome.status) if outcome is not None else 0, []).append(index)
     return Ended(
-        done=Ranges.from_indices(_index(row.id) for row in done),
+        done=Ranges.from_indices(done),
         exited=tuple((code, Ranges.from_indices(found)) for code, found in codes.items()),
         post_failed=Ranges.from_indices(failed),
         indices=indices,
     )
 
 
-def _index(row: int) -> int:
-    return (row & 0xFFFFFFFF) or 1
-
-
-def ids_named(ask: Ask, name: str, user: str | None, since: float) -> tuple[int, ...]:
-    """Finished jobs and arrays of this name (``*`` at its end: any that begins so), oldest first."""
+def ids_named(ask: Ask, name: str, user: str | None, since: float, most: int) -> tuple[int, ...]:
+    """Finished jobs and arrays of this name, oldest first: the newest, or those of ``name*`` (any that begins so), of which the
+    newest ``most``.
+    """
     pattern = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     pattern = pattern.removesuffix("*") + "%" if name.endswith("*") else pattern
     alike = sa.or_(_jobs.name.like(pattern, escape="\\"), _jobs.name.like(pattern + "[%]", escape="\\"))
-    query = sa.select(_jobs.id).where(alike, _jobs.finished_at >= since)
+    job = _jobs.id.op(">>")(32).label("job")
+    query = sa.select(job).distinct().where(alike, _jobs.finished_at >= since)
     if user is not None:
         query = query.where(_jobs.user == user)
-    found = sorted({row.id >> 32 for row in ask(query)})
-    return tuple(found if name.endswith("*") else found[-1:])
+    query = query.order_by(job.desc()).limit(most if name.endswith("*") else 1)
+    return tuple(row.job for row in reversed(ask(query)))

@@ -155,9 +155,9 @@ class Reader:
         """Job id to the summary of its finished elements, for conditions; None: no such job."""
         return ended_of(self._rows, jobs)
 
-    def ids_named(self, name: str, user: str | None, since: float) -> tuple[int, ...]:
-        """Finished jobs of this name (``*`` at its end: any that begins so); without ``*`` the newest alone."""
-        return ids_named(self._rows, name, user, since)
+    def ids_named(self, name: str, user: str | None, since: float, most: int) -> tuple[int, ...]:
+        """The newest finished job of this name; with ``*`` at its end the newest ``most`` whose names begin so, oldest first."""
+        return ids_named(self._rows, name, user, since, most)
 
     def sums(self, asked: Asked) -> Sums:
         """Accounting of finished jobs."""

@@ -21,6 +21,8 @@ from lavad.core.site.rights import is_admin
 
 DIFFERENT_SIZE = "Dependent arrays do not have the same size"
 ONE = Ranges.span(1, 1)
+MAX_NAMED = 100_000
+"""Jobs that one condition may name, an array being one; what several of its questions name counts for each of them."""
 
 
 class StoredJobs(msgspec.Struct):
@@ -40,9 +42,9 @@ class NeedsLookup(Refused):
 
     def __init__(self, jobs: list[int], elements: list[int], names: list[str]) -> None:
         super().__init__("The jobs of the dependency condition could not be read")
-        self.jobs = jobs
-        self.elements = elements
-        self.names = names
+        self.jobs = list(dict.fromkeys(jobs))
+        self.elements = list(dict.fromkeys(elements))
+        self.names = list(dict.fromkeys(names))
 
 
 Resolved = tuple[Depend, tuple[tuple[int, Ended], ...]]
@@ -72,6 +74,9 @@ class _Reading:
         self.missing_jobs: list[int] = []
         self.missing_elements: list[int] = []
         self.missing_names: list[str] = []
+        self._named: dict[tuple[str, bool], tuple[int, ...]] = {}
+        self._read: set[Question] = set()
+        self._count = 0
 
     def question(self, question: Question, indices: Ranges | None) -> tuple[int, ...]:
         """The job ids that the question is about."""
@@ -80,12 +85,24 @@ class _Reading:
         ref = question.ref
         if ref.same_index and indices is None:
             raise Refused(f"{shown(ref)}: The job is no array, so that [*] has no meaning")
-        jobs = (ref.id,) if ref.id else tuple(self._by_name(ref))
-        for job in jobs:
-            self._job(job, question, indices)
+        jobs = (ref.id,) if ref.id else self._by_name(ref)
+        self._count += len(jobs)
+        if self._count > MAX_NAMED:
+            raise Refused(f"{shown(ref)}: Dependency condition names more than {MAX_NAMED} jobs")
+        if question not in self._read:
+            self._read.add(question)
+            for job in jobs:
+                self._job(job, question, indices)
         return jobs
 
-    def _by_name(self, ref: JobRef) -> Iterator[int]:
+    def _by_name(self, ref: JobRef) -> tuple[int, ...]:
+        """The ids of the jobs of a name, which is looked for once."""
+        key = ref.name, ref.prefix
+        if key not in self._named:
+            self._named[key] = tuple(self._find(ref))
+        return self._named[key]
+
+    def _find(self, ref: JobRef) -> Iterator[int]:
         names = self.cluster.named()
         wanted = ref.name + ("*" if ref.prefix else "")
         matching = [name for name in names if name.startswith(ref.name)] if ref.prefix else [ref.name]
