@@ -320,6 +320,7 @@ class Supervisor:
         if part is not None:
             shepherd.kept.add(part.uid)  # its end may be in its file without having been reported
         if shepherd.groups:
+            shepherd.groups.forbid_forks()
             self._left.append(shepherd.groups)
         self.pool.died(shepherd)
         self.requests.shepherd_died(shepherd)

@@ -174,6 +174,12 @@ class Groups:
             self._removals.add(folder)
         self._part.clear()
 
+    def forbid_forks(self) -> None:
+        """The shepherd is dead: what it has left makes no process more, so that all of it can be found and killed."""
+        for folder in (self._home, *self._part):
+            if folder:
+                stop_forks(folder)
+
     def discard(self) -> None:
         """The shepherd is dead, and nothing of it is left."""
         self.end(alive=False)
@@ -186,6 +192,11 @@ class Groups:
         if not self._places.unified:
             return base
         return self._home or os.path.join(base, _LEAF)
+
+
+def stop_forks(folder: str, allowed: bool = False) -> None:
+    """Let no process of a group fork, or (``allowed``) as many as its parents let; nothing where it has no limit of processes."""
+    _write(os.path.join(folder, "pids.max"), "max" if allowed else "0")
 
 
 def _pids_max(processes: int) -> str:

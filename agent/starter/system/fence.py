@@ -82,8 +82,10 @@ def _clear(group: str) -> bool:
         return False
     deadline = time.monotonic() + PATIENCE
     while members(group) and time.monotonic() < deadline:
+        cgroup.stop_forks(group)
         proctree.kill_all(lambda: members(group))
         time.sleep(0.01)
+    cgroup.stop_forks(group, allowed=True)
     _remove(group, but=group)
     return True
 

@@ -102,6 +102,21 @@ def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) 
     assert wrote == ["11", "", "max"]
 
 
+@pytest.mark.parametrize("memory", [0, 1 << 30])
+def test_nothing_forks_in_the_groups_of_a_dead_shepherd(tmp_path: Path, memory: int) -> None:
+    """``memory``: with such a limit the part is in a group of its own."""
+    home = group(tmp_path / f"lava-shepherd-{os.getpid()}-1", "pids.max")
+    own = group(tmp_path / "lava-u", "pids.max", "memory.max", "memory.swap.max")
+    groups = Groups(Places(dict.fromkeys(("pids", "memory"), str(tmp_path)), True), 1, Removals())
+    groups.take(1234, moved=True)
+    groups.begin("u", CgroupLimits(pids=10, memory_bytes=memory))
+    limit = (own if memory else home) / "pids.max"
+    assert limit.read_text() == "11"
+    limit.write_text("")
+    groups.forbid_forks()
+    assert limit.read_text() == "0"
+
+
 def test_a_group_that_is_busy_goes_as_soon_as_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is not empty stands for it. It is tried again, half as often each time."""
     clock = 100.0
