@@ -6,7 +6,6 @@ Rule: few queries for many jobs, and the rows of a large array are read in pages
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -19,6 +18,7 @@ from lavad.store.connect import Ask
 _jobs = schema.jobs.c
 _arrays = schema.arrays.c
 _finished = sa.select(_jobs.id, _jobs.state, _jobs.data).where(_jobs.finished_at.is_not(None))
+Row = sa.Row[tuple[int, int, bytes]]
 _AT_ONCE = 500
 """Jobs that one query names."""
 _PAGE = 5_000
@@ -44,7 +44,7 @@ def _ended_of(ask: Ask, jobs: list[int]) -> dict[int, Ended | None]:
     return ended | {job: _summary(_elements(ask, job), own) for job, own in indices.items()}
 
 
-def _elements(ask: Ask, job: int) -> Iterator[Any]:
+def _elements(ask: Ask, job: int) -> Iterator[Row]:
     """The rows of the finished elements of an array."""
     last, end, more = job << 32, job << 32 | 0xFFFFFFFF, True
     while more:
@@ -54,7 +54,7 @@ def _elements(ask: Ask, job: int) -> Iterator[Any]:
             last = rows[-1].id
 
 
-def _summary(rows: Iterable[Any], indices: Ranges) -> Ended:
+def _summary(rows: Iterable[Row], indices: Ranges) -> Ended:
     done: list[int] = []
     failed: list[int] = []
     codes: dict[int, list[int]] = {}

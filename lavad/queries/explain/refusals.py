@@ -149,7 +149,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "cannot be given together|cannot be used together|cannot be used with|only one of them|Invalid command|"
         "Invalid argument|"
         "is not an option|cannot be given here|cannot be used|no such argument|takes one value|takes no value|"
-        "takes a text|only -g is|"
+        "takes a text|takes no argument|only -g is|"
         "no such subcommand|words for JupyterLab come after --|"
         "not supported by lava|say lim or res|say mbd or sbd|say extend|say start|hopen: ",
         "The command has no such option, needs a value for it, or cannot have both.",

@@ -8,7 +8,7 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
-from lavad.core.decide.base.resolve import MAX_NAMED, NOTHING, NeedsLookup, StoredJobs, resolve
+from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, StoredJobs, resolve
 from lavad.core.decide.depend.depend import ConditionQueue
 from lavad.core.decide.depend.orphans import Orphans
 from lavad.core.job.depend import BLOCKED, MET, NEVER, Ended
@@ -370,34 +370,3 @@ def test_only_orphans_are_looked_at(world: Waiters) -> None:
     assert len(orphans.due(world.cluster, world.now, 0)) == 2
     world.apply(*orphans.due(world.cluster, world.now, 0))
     assert not world.cluster.conditions.orphans
-
-
-class CountedReads(dict[int, Ended | None]):
-    """Counts what is looked up in it."""
-
-    count = 0
-
-    def __getitem__(self, job: int) -> Ended | None:
-        self.count += 1
-        return super().__getitem__(job)
-
-
-def test_what_a_condition_names_often_is_looked_up_once(world: Waiters) -> None:
-    often = " && ".join(['ended("a*")'] * 300)
-    with pytest.raises(NeedsLookup) as missing:
-        world.depend(often + ' && done("a*") && done("b")')
-    assert missing.value.names == ["a*", "b"]
-    with pytest.raises(NeedsLookup) as missing:
-        world.depend(often + ' && done("a*")', known=StoredJobs(names={"a*": (77, 78)}))
-    assert missing.value.jobs == [77, 78]
-    found = CountedReads({77: Ended(done=Ranges.span(1, 1)), 78: Ended(done=Ranges.span(1, 1))})
-    waits = world.depend(often, known=StoredJobs(names={"a*": (77, 78)}, jobs=found))
-    assert (found.count, world.blocked(waits)) == (2, MET)
-
-
-def test_a_condition_names_a_bounded_number_of_jobs(world: Waiters) -> None:
-    half = tuple(range(1000, 1000 + MAX_NAMED // 2))
-    known = StoredJobs(names={"a*": half}, jobs=dict.fromkeys(half, Ended(done=Ranges.span(1, 1))))
-    assert world.blocked(world.depend('ended("a*") && done("a*")', known=known)) == MET
-    with pytest.raises(Refused, match=r"^a\*: Dependency condition names more than 100000 jobs$"):
-        world.depend('ended("a*") && done("a*") && started("a*")', known=known)
