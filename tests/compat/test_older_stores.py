@@ -38,6 +38,10 @@ NEVER_WRITTEN = {"0003"}
 """No lava left a store at these versions: their migration came in one commit with the next."""
 LIVE_FIGURES = re.compile(r"\n ?MEMORY USAGE:\n ?MAX MEM: .*\n")
 """What hosts report and the store does not keep."""
+SUMMED = re.compile(
+    r"^ (?:Total|Average|Maximum|Minimum) (?:wait time|turnaround time|Run time|hog factor|expansion factor).*\n", re.MULTILINE
+)
+"""Sums of times in bacct: older versions made them of parts of seconds, not of the seconds that its lines show."""
 WRAPPED = re.compile(r"\n {21}")
 REWORDED = {"Signal <REQUEUE> requested": "Signal <REQUEUE_PEND> requested"}
 """What older versions called otherwise in ``bhist -l``."""
@@ -99,7 +103,7 @@ def ask(url: str, now: float, command: str, *words: str) -> str:
 
 def plain(shown: str) -> list[str]:
     """Lines without what is not in a store, wrapped ones whole."""
-    text = WRAPPED.sub("", LIVE_FIGURES.sub("", shown))
+    text = WRAPPED.sub("", SUMMED.sub("", LIVE_FIGURES.sub("", shown)))
     for former, now in REWORDED.items():
         text = text.replace(former, now)
     return [line.rstrip() for line in text.rstrip().splitlines()]

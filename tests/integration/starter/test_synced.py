@@ -61,7 +61,9 @@ OBEYS = "import sys; from agent.parts.spool import Obeyed, Spool; Spool(sys.argv
 
 def test_the_master_that_is_obeyed_is_on_disk(tmp_path: Path, synced: Synced) -> None:
     subprocess.run([sys.executable, "-c", OBEYS, str(tmp_path / "agent")], check=True, timeout=60)
-    assert synced.take() == ["obeyed.json.new"]
+    (name,) = synced.take()
+    assert name.startswith("obeyed.json.")
+    assert name.endswith(".new")
 
 
 COMMITS = """
