@@ -2,20 +2,8 @@
 
 import pytest
 
-from config.read.load import load
-
 CLUSTER = "Begin Host\nHOSTNAME model type server RESOURCES\nh[1-4] ! ! 1 ()\nEnd Host\n"
 SHARED = "Begin Cluster\nClusterName\nlab\nEnd Cluster\n"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    def write(**files):
-        for name, text in files.items():
-            (tmp_path / name.replace("__", ".")).write_text(text)
-        return load(str(tmp_path))
-
-    return write
 
 
 TAKEN = [

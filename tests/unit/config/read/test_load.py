@@ -32,16 +32,6 @@ SHARED = (
 )
 
 
-@pytest.fixture
-def folder(tmp_path):
-    def write(**files):
-        for name, text in files.items():
-            (tmp_path / name.replace("__", ".")).write_text(text)
-        return load(str(tmp_path))
-
-    return write
-
-
 @pytest.mark.parametrize("exists", [True, False])
 def test_an_empty_folder_is_a_cluster(tmp_path, exists):
     loaded = load(str(tmp_path if exists else tmp_path / "none"))

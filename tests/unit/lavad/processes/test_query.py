@@ -54,6 +54,15 @@ class Master:
             self.begun.append(message.number)
 
 
+def started(ours: socket.socket, bench: Bench, url: str) -> Master:
+    """The master's side of a query process, which has been told all that it needs."""
+    ours.settimeout(120)
+    master = Master(ours)
+    master.send(take(bench.cluster))
+    master.send(feed.ReplicaSettings(master="h1", lsf={}, database=url, confdir=""))
+    return master
+
+
 @contextmanager
 def serving(bench: Bench, folder: Path) -> Iterator[Master]:
     """A query process of this cluster, as a thread."""
@@ -67,12 +76,8 @@ def serving(bench: Bench, folder: Path) -> Iterator[Master]:
 
     thread = threading.Thread(target=serve)
     thread.start()
-    ours.settimeout(120)
-    master = Master(ours)
-    master.send(take(bench.cluster))
-    master.send(feed.ReplicaSettings(master="h1", lsf={}, database=url, confdir=""))
     try:
-        yield master
+        yield started(ours, bench, url)
     finally:
         ours.shutdown(socket.SHUT_RDWR)
         thread.join(120)
@@ -89,12 +94,8 @@ def running(bench: Bench, folder: Path) -> Iterator[Master]:
     ours, theirs = socket.socketpair()
     code = f"import os; os.dup2({theirs.fileno()}, 3); from lavad.processes.query import main; main()"
     with subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()]), ours, theirs:
-        ours.settimeout(120)
-        master = Master(ours)
-        master.send(take(bench.cluster))
-        master.send(feed.ReplicaSettings(master="h1", lsf={}, database=url, confdir=""))
         try:
-            yield master
+            yield started(ours, bench, url)
         finally:
             ours.shutdown(socket.SHUT_RDWR)
 

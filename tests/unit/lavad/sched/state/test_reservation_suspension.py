@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from lavad.core.lang.states import JobState
 from lavad.core.site.pend_reason import PendReason
+from tests.support.worlds.world import World
 from tests.unit.lavad.sched.state.test_advance_reservations import pass_time, reasons, reserve, runs, step, submit, world_of
 
 
-def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_slots() -> None:
+def full_host() -> tuple[World, list[int], str]:
+    """Two jobs of two slots have a host of four; a reservation of two of them is active."""
     world = world_of()
     old = [submit(world, 2, user="bob") for _ in range(2)]
     step(world)
     name = reserve(world, slots=2)
     pass_time(world, 3600)
+    return world, old, name
+
+
+def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_slots() -> None:
+    world, old, name = full_host()
     step(world)
     assert all(runs(world, key) for key in old)
     first, own = (submit(world, 2, reservation=name) for _ in range(2))
@@ -32,11 +39,7 @@ def test_jobs_that_were_there_before_are_suspended_only_when_its_jobs_need_the_s
 
 def test_one_that_gave_way_waits_while_the_reservation_keeps_the_slots() -> None:
     """They are free, and no job of the reservation asks for them."""
-    world = world_of()
-    old = [submit(world, 2, user="bob") for _ in range(2)]
-    step(world)
-    name = reserve(world, slots=2)
-    pass_time(world, 3600)
+    world, old, name = full_host()
     own = submit(world, 2, reservation=name)
     step(world)
     world.finish(own)
