@@ -21,7 +21,10 @@ from lavad.core.lang.text_cache import SHORT
 
 VERSION = "10.1"
 MOST_TEXT = 4094
-"""Characters of a text in a record, as LSF has them: all elements of an array have the same ones, each in its own line."""
+"""Characters of a text in a record, as many as LSF takes of a job's name.
+
+All elements of an array have the same ones, each in its own line.
+"""
 Field = str | int | float | None
 _RUSAGE = 19
 _EXCLUSIVE, _RERUNNABLE, _DEPEND, _JOB_NAME, _RES_REQ = 0x40, 0x4000, 0x8000, 0x1, 0x40000

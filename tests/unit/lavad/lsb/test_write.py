@@ -81,7 +81,7 @@ def test_job_status() -> None:
     assert job_status(8, 1100.7, int(JobState.PEND), 1203) == EXPECTED[4]
 
 
-def test_a_text_has_as_many_characters_as_lsf_has_of_it() -> None:
+def test_a_text_has_a_bounded_number_of_characters() -> None:
     """All elements of an array have the same command, which may have a megabyte, each in a line of its own."""
     line = job_finish(NEVER, OfClass(SPEC, replace(TEXT, command="c" * 10**6, pre_exec="p" * 5000), 1001))
     assert (line.count("c" * 4094), line.count("p" * 4094)) == (1, 1)
