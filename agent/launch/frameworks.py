@@ -30,7 +30,8 @@ _LEFT = (
     "MASTER_ADDR MASTER_PORT WORLD_SIZE RANK LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK NODE_RANK GROUP_WORLD_SIZE"
     " LOCAL_SIZE CROSS_RANK CROSS_SIZE TF_CONFIG LAVA_PEERS LAVA_LAUNCH JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES"
     " JAX_PROCESS_ID ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME LAVA_ROLE LAVA_INDEX LAVA_RANK LAVA_SIZE LAVA_PORT LAVA_RESTARTS"
-    " LAVA_HOSTFILE VC_TASK_INDEX VK_TASK_INDEX COORDINATOR_ADDRESS COORDINATOR_PORT NUM_PROCESSES PROCESS_ID MX_CONFIG POD_IP"
+    " LAVA_HOSTFILE VC_TASK_INDEX VK_TASK_INDEX MPI_HOST COORDINATOR_ADDRESS COORDINATOR_PORT NUM_PROCESSES PROCESS_ID"
+    " MX_CONFIG POD_IP"
 )
 _LEFT_BY_RANKS = frozenset(_LEFT.split())
 _LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_", "LAVA_PEER_", "LAVA_COUNT_", "PADDLE_", "DMLC_")
@@ -47,12 +48,16 @@ class Launch(msgspec.Struct, frozen=True):
         return next((word.partition("=")[2] for word in self.words if word.startswith(f"{name}=")), "")
 
 
+def with_words(text: str) -> Launch:
+    """``kind(word,word)`` apart."""
+    kind, _, rest = text.partition("(")
+    return Launch(kind, frozenset(word for word in rest.rstrip(")").split(",") if word))
+
+
 def parse(launch: str) -> Launch | None:
     """The launch of a job's text, None where no framework is asked for."""
-    kind, _, rest = launch.partition("(")
-    if kind not in PER_RANK and kind not in PER_HOST:
-        return None
-    return Launch(kind, frozenset(word for word in rest.rstrip(")").split(",") if word))
+    found = with_words(launch)
+    return found if found.kind in PER_RANK or found.kind in PER_HOST else None
 
 
 def on_every_host(launch: str) -> bool:

@@ -58,7 +58,11 @@ def peers_of(hosts: Hosts) -> list[Peer]:
 
 def shared(peers: list[Peer], text: pb.JobText, start: pb.Start) -> dict[str, str]:
     """What all tasks have: who is where, by role and index."""
-    env = {"LAVA_SIZE": str(len(peers)), "LAVA_PEERS": frameworks.peers(start.hosts), "LAVA_LAUNCH": text.framework or KIND}
+    env = {
+        "LAVA_SIZE": str(len(peers)),
+        "LAVA_PEERS": frameworks.peers(start.hosts),
+        "LAVA_LAUNCH": frameworks.with_words(text.framework).kind or KIND,
+    }
     for number, role in enumerate(text.roles):
         env[f"LAVA_COUNT_{variable(role.name)}"] = str(sum(peer.role == number for peer in peers))
     for peer in peers[:MOST_PEERS]:
@@ -75,7 +79,7 @@ def own(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -> dic
         "LAVA_PORT": peer.port,
         "LSF_PM_TASKID": str(peer.rank + 1),
     }
-    framework = _FRAMEWORKS.get(text.framework)
+    framework = _FRAMEWORKS.get(frameworks.with_words(text.framework).kind)
     return env | framework(peer, peers, text, order) if framework else env
 
 
@@ -128,14 +132,72 @@ def _tensorflow(peer: Peer, peers: list[Peer], text: pb.JobText, _: pb.Order) ->
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task, "environment": "cloud"})}
 
 
-def _volcano(peer: Peer, peers: list[Peer], text: pb.JobText, _: pb.Order) -> dict[str, str]:
-    """What the plugins svc and env give."""
+def _volcano(peer: Peer, peers: list[Peer], text: pb.JobText, order: pb.Order) -> dict[str, str]:
+    """What the plugins svc and env give, and that of a framework, which is a word of ``volcano(pytorch,master=ROLE)``."""
     env = {"VC_TASK_INDEX": str(peer.index), "VK_TASK_INDEX": str(peer.index)}
     for number, role in enumerate(text.roles):
         hosts = [one.address for one in peers if one.role == number]
         env[f"VC_{variable(role.name)}_HOSTS"] = ",".join(hosts)
         env[f"VC_{variable(role.name)}_NUM"] = str(len(hosts))
+    asked = frameworks.with_words(text.framework)
+    for name in sorted(asked.words & _PLUGINS.keys()):
+        env |= _PLUGINS[name](_Named(asked, text, peers), peer, order)
     return env
+
+
+class _Named:
+    """The tasks of a Volcano job by what its plugin calls them: ``worker=trainer`` says that role trainer has the workers."""
+
+    def __init__(self, asked: frameworks.Launch, text: pb.JobText, peers: list[Peer]) -> None:
+        self.asked = asked
+        self.peers = peers
+        self._names = [role.name for role in text.roles]
+
+    def of(self, word: str) -> list[Peer]:
+        """The tasks that the plugin calls so, by index."""
+        name = self.asked.value(word) or word
+        return [peer for peer in self.peers if self._names[peer.role] == name]
+
+    def called(self, peer: Peer, words: Sequence[str]) -> str:
+        """What the plugin calls the role of a task; its own name where that is none of the words."""
+        name = self._names[peer.role]
+        return next((word for word in words if (self.asked.value(word) or word) == name), name)
+
+
+def _volcano_pytorch(named: _Named, peer: Peer, _: pb.Order) -> dict[str, str]:
+    """The master has rank 0, the workers those behind it; other tasks have no rank."""
+    masters = named.of("master")
+    if not masters:
+        return {}
+    ranked = [*masters, *named.of("worker")]
+    env = {"MASTER_ADDR": masters[0].address, "MASTER_PORT": masters[0].port, "WORLD_SIZE": str(len(ranked))}
+    return env | ({"RANK": str(ranked.index(peer))} if peer in ranked else {})
+
+
+_TENSORFLOW = ("ps", "worker", "chief", "evaluator")
+
+
+def _volcano_tensorflow(named: _Named, peer: Peer, _: pb.Order) -> dict[str, str]:
+    """TF_CONFIG, whose cluster has the evaluators too; a single task trains alone and has none."""
+    if len(named.peers) == 1:
+        return {}
+    cluster = {word: [one.at for one in named.of(word)] for word in _TENSORFLOW if named.of(word)}
+    task = {"type": named.called(peer, _TENSORFLOW), "index": peer.index}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
+
+
+def _volcano_mpi(named: _Named, peer: Peer, order: pb.Order) -> dict[str, str]:
+    """MPI_HOST, for the launcher alone: the hosts of the workers."""
+    if peer not in named.of("master"):
+        return {}
+    return {"MPI_HOST": ",".join(order.start.hosts[one.place].host for one in named.of("worker"))}
+
+
+_PLUGINS: dict[str, Callable[[_Named, Peer, pb.Order], dict[str, str]]] = {
+    "pytorch": _volcano_pytorch,
+    "tensorflow": _volcano_tensorflow,
+    "mpi": _volcano_mpi,
+}
 
 
 def _jax(peer: Peer, peers: list[Peer], _: pb.JobText, __: pb.Order) -> dict[str, str]:
@@ -153,12 +215,20 @@ def _jax(peer: Peer, peers: list[Peer], _: pb.JobText, __: pb.Order) -> dict[str
 
 
 def _xgboost(peer: Peer, peers: list[Peer], _: pb.JobText, __: pb.Order) -> dict[str, str]:
-    """The first task runs the tracker. The operator's WORKER_PORT is one number for all hosts, which nobody here can promise."""
+    """The first task runs the tracker, whose place the training operator and Kubeflow Trainer tell in words of their own.
+
+    The operator's WORKER_PORT is one number for all hosts, which nobody here can promise.
+    """
+    first, size, rank = peers[0], str(len(peers)), str(peer.rank)
     return {
-        "MASTER_ADDR": peers[0].address,
-        "MASTER_PORT": peers[0].port,
-        "WORLD_SIZE": str(len(peers)),
-        "RANK": str(peer.rank),
+        "MASTER_ADDR": first.address,
+        "MASTER_PORT": first.port,
+        "WORLD_SIZE": size,
+        "RANK": rank,
+        "DMLC_TRACKER_URI": first.address,
+        "DMLC_TRACKER_PORT": first.port,
+        "DMLC_NUM_WORKER": size,
+        "DMLC_TASK_ID": rank,
     }
 
 

@@ -13,7 +13,7 @@ from shlex import quote
 import msgspec
 
 from agent.launch import command, gpus, launchers, mpi, software
-from agent.launch.frameworks import FIRST_PORT, PORTS
+from agent.launch.frameworks import FIRST_PORT, PORTS, with_words
 from agent.launch.limits import rlimits
 from agent.launch.role_env import Hosts, Peer, own, peers_of, shared
 from agent.starter.protocol.part import BlaunchSpec, LinkSpec, PortsSpec, TaskSpec
@@ -24,6 +24,8 @@ MPI = ("mpi", "mpich", "intelmpi")
 COLONS = ("mpich", "intelmpi")
 """Their launchers read a host file of ``host:slots``, Open MPI's one of ``host slots=N``."""
 LAUNCHED = (*MPI, "volcano")
+LAUNCHERS = ("launcher", "launcher_worker")
+"""Kinds of roles that start tasks in the others. The second one has tasks started in itself too."""
 Files = tuple[str, str, str, str]
 Write = Callable[[Sequence[str]], Files]
 """Of a list with one host name a slot: its host file, its rank file, Open MPI's, and MPICH's."""
@@ -51,14 +53,15 @@ def of_host(order: pb.Order, text: pb.JobText, path: str, address: str, write: W
     first = FIRST_PORT + zlib.crc32(order.uid.encode()) % PORTS
     hosts = _worker_hosts(peers, text, start.hosts)
     files = write(hosts)
-    places = {"/etc/mpi/hostfile": files[3] if text.framework in COLONS else files[2], SCRATCH: scratch}
-    for number, role in enumerate(text.roles) if text.framework == "volcano" else ():
+    framework = with_words(text.framework).kind
+    places = {"/etc/mpi/hostfile": files[3] if framework in COLONS else files[2], SCRATCH: scratch}
+    for number, role in enumerate(text.roles) if framework == "volcano" else ():
         names = [start.hosts[peer.place].host for peer in peers if peer.role == number]
         places[f"/etc/volcano/{role.name}.host"] = write(names)[0]
     env = shared(peers, text, start)
-    if text.framework in LAUNCHED:
+    if framework in LAUNCHED:
         env |= _mpi(hosts, files)
-    blaunch = any(role.kind for role in text.roles) or text.framework in LAUNCHED
+    blaunch = any(role.kind for role in text.roles) or framework in LAUNCHED
     return RolePart(
         env,
         _tasks(mine, peers, order, text, path, places),
@@ -100,7 +103,7 @@ def _tasks(
             label=f"{role.name}[{peer.index}]",
             scratch=scratch,
             hold=holds,
-            late=role.kind == "launcher" and text.launcher_start != "at_once",
+            late=role.kind in LAUNCHERS and text.launcher_start != "at_once",
         )
         tasks.append(task)
     return tuple(tasks)

@@ -10,21 +10,21 @@ import os
 import re
 from collections.abc import Callable
 
-from cli.jobs.model import JobFile
+from cli.jobs.model import LAUNCHERS, JobFile
 
 _SECRET = re.compile(
     r"(?i)(secret|passw(or)?d|passphrase|token(?!s|i[sz])|(?<!application_)credential|(access|api|private)_?key)"
     r"(?!.*(file|path|dir|_id|_name|_ur[il])$)"
 )
 """The tokens of language models are none, and GOOGLE_APPLICATION_CREDENTIALS is the path of a file."""
-_LAUNCHED = ("mpi", "mpich", "intelmpi", "volcano")
 
 
 def use_images(job: JobFile, which: Callable[[str], bool]) -> None:
     """Give each role its container. ``which``: whether a program is here."""
+    launched = any(role.kind in (*LAUNCHERS, "hold") for role in job.roles)
     for role in job.roles:
         image, pull = job.images.get(role.name, ("", ""))
-        found = _image(image, which) if image and job.policy.framework not in _LAUNCHED else ""
+        found = _image(image, which) if image and not launched else ""
         if found:
             role.software = f"container({found}{f',pull={pull}' if pull else ''})"
         elif image:

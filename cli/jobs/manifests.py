@@ -1,4 +1,4 @@
-"""Kubernetes' manifests of training jobs: those of kubeflow.org, and Volcano's Job.
+"""Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, and its own.
 
 Rule: a job runs as its manifest says, without containers; a field that means nothing here is named, one that is wrong refused.
 """
@@ -6,11 +6,14 @@ Rule: a job runs as its manifest says, without containers; a field that means no
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cli.jobs import pods
+from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.pytorch import read_elastic, read_processes
+from cli.jobs.trainer import read_trainjob
 from cli.jobs.volcano import read_volcano
 
 TYPE_CHECKING = False
@@ -26,7 +29,9 @@ _VERSIONS = {
     "PaddleJob": ("v1",),
     "MXJob": ("v1", "v1beta1"),
 }
-KINDS = tuple(_VERSIONS)
+KINDS = (*_VERSIONS, "TrainJob", "Job")
+KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
+_QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
 _LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
@@ -34,11 +39,11 @@ _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generatio
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
-def read_manifest(value: Json, name: str) -> JobFile:
-    """A manifest as a job."""
+def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> JobFile:
+    """A manifest as a job. ``runtimes``: those that a TrainJob may name, to their specs."""
     top = Fields(value, name)
     kind = top.text("kind")
-    group, _, version = top.text("apiVersion").partition("/")
+    group, _, version = top.text("apiVersion").rpartition("/")
     job = JobFile()
     meta = top.part("metadata")
     if title := meta.text("name") or meta.text("generateName"):
@@ -46,20 +51,44 @@ def read_manifest(value: Json, name: str) -> JobFile:
     if (namespace := meta.text("namespace")) and namespace != "default":
         job.options["P"] = namespace  # whom it is accounted to, and what limits of lsb.resources count
     spec = top.part("spec")
-    if kind == "Job":
-        if group != "batch.volcano.sh":
-            raise top.fail("apiVersion", f"{group[:64]}: a Job is read of batch.volcano.sh")
+    known = _versions(kind)
+    if (group, version) not in known:
+        words = ", ".join(f"{one}/{number}" for one, number in known)
+        raise top.fail("apiVersion", f"{f'{group}/{version}'.lstrip('/')[:128]}: a {kind} is read of {words}")
+    if group == "batch.volcano.sh":
         read_volcano(spec, job)
+    elif kind == "Job":
+        read_batch(spec, job)
+    elif kind == "TrainJob":
+        read_trainjob(spec, job, runtimes)
     else:
-        if group != "kubeflow.org" or version not in _VERSIONS[kind]:
-            known = ", ".join(f"kubeflow.org/{one}" for one in _VERSIONS[kind])
-            raise top.fail("apiVersion", f"{group[:64]}/{version[:64]}: a {kind} is read of {known}")
         _READERS[kind](spec, job)
         if job.together:
             job.start_together(job.together)
+    _labels(meta, job)
     top.any("status")
     job.ignore(*spec.others(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
     return job
+
+
+def _versions(kind: str) -> list[tuple[str, str]]:
+    """(group, version) of each form of a kind that is read."""
+    match kind:
+        case "Job":
+            return [("batch.volcano.sh", "v1alpha1"), ("batch", "v1")]
+        case "TrainJob":
+            return [("trainer.kubeflow.org", "v1alpha1")]
+    return [("kubeflow.org", version) for version in _VERSIONS[kind]]
+
+
+def _labels(meta: Fields, job: JobFile) -> None:
+    """Kueue's labels: the queue and the priority class; other labels mean nothing here."""
+    labels = meta.part("labels")
+    if queue := labels.text(_QUEUE):
+        job.options.setdefault("q", queue)
+    job.priority_class = job.priority_class or labels.text(_PRIORITY)
+    if labels.others():
+        job.ignore("metadata.labels")
 
 
 # -- kubeflow.org ----------------------------------------------------------------------------------------------------------
@@ -142,17 +171,17 @@ def _mpi(spec: Fields, job: JobFile) -> None:
     job.policy.framework = _LIBRARIES[library]
     for field in ("sshAuthMountPath", "launcherCreationPolicy", "mainContainer"):
         spec.any(field)  # lava starts the launcher when the workers are there, without ssh
-    if spec.flag("runLauncherAsWorker"):
-        raise spec.fail("runLauncherAsWorker", "not supported by lava: give the launcher's host as one more worker")
+    kind = "launcher_worker" if spec.flag("runLauncherAsWorker") else "launcher"
     found = _replicas(spec, "mpiReplicaSpecs", job, ("Launcher", "Worker"), "Never")
     if "launcher" not in found:
         raise spec.fail("mpiReplicaSpecs", "there is no Launcher")
     for role in job.roles:
         if role.name == "launcher":
-            role.kind = "launcher"
+            role.kind = kind
         else:
-            role.slots = max(role.slots, slots)
             pods.hold(role)
+        if role.kind != "launcher":
+            role.slots = max(role.slots, slots)
     job.policy.success = "launcher"
 
 
@@ -164,36 +193,15 @@ def _pytorch(spec: Fields, job: JobFile) -> None:
     text = elastic.text("nProcPerNode") or spec.text("nprocPerNode")
     spec.any("nprocPerNode")
     if text:
-        job.policy.nproc = _nproc(spec, text, job)
+        job.policy.nproc = read_processes(spec, "nprocPerNode", text, job)
     if elastic.names():
         job.policy.nproc = job.policy.nproc or 1
         if "maxRestarts" in elastic:
             job.env["PET_MAX_RESTARTS"] = str(elastic.number("maxRestarts", 0))
         for field in ("rdzvBackend", "rdzvPort", "rdzvHost", "rdzvId"):
             elastic.any(field)  # the rendezvous is lava's: c10d at the first task, on a port that is free there
-        _elastic(elastic, job)
+        read_elastic(elastic, job)
     job.policy.success = "master" if "master" in found else "worker[0]"
-
-
-def _elastic(elastic: Fields, job: JobFile) -> None:
-    """elasticPolicy: how many replicas there are at least and at most; the workers are those that may be missing."""
-    worker = next((role for role in job.roles if role.name == "worker"), job.roles[0])
-    others = sum(role.count for role in job.roles) - worker.count
-    worker.least = max(1, elastic.number("minReplicas", worker.count + others) - others)
-    worker.count = max(worker.least, elastic.number("maxReplicas", worker.count + others) - others)
-    job.elastic = worker.least < worker.count
-    job.ignore(*(f"elasticPolicy.{name}" for name in elastic.others()))
-
-
-def _nproc(spec: Fields, text: str, job: JobFile) -> int:
-    """auto, gpu, cpu or a number."""
-    if text.isdecimal() and len(text) < 6 and int(text):
-        return int(text)
-    if text not in ("auto", "gpu", "cpu"):
-        raise spec.fail("nprocPerNode", f"{text[:40]}: it is auto, gpu, cpu or a number")
-    gpus = max(role.gpus for role in job.roles)
-    slots = max(role.slots for role in job.roles)
-    return slots if text == "cpu" else gpus or (slots if text == "auto" else 1)
 
 
 def _tensorflow(spec: Fields, job: JobFile) -> None:
@@ -236,7 +244,7 @@ def _paddle(spec: Fields, job: JobFile) -> None:
     if elastic.names():
         if "maxRestarts" in elastic:
             job.env["PADDLE_MAX_RESTART"] = str(elastic.number("maxRestarts", 0))
-        _elastic(elastic, job)
+        read_elastic(elastic, job)
     job.policy.success = "master" if "master" in found else "worker"
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 Action = tuple[str, str, int]
 """(event, what is done, the exit code that it is about or -1)."""
 Options = dict[str, str | bool | list[str]]
+LAUNCHERS = ("launcher", "launcher_worker")
+"""Kinds of roles that start tasks in the others. The second one has tasks started in itself too."""
 
 
 @dataclass
@@ -99,5 +101,5 @@ class JobFile:
         """What bjobs shows: the command of the role that leads."""
         if self.command or not self.roles:
             return self.command
-        leads = [role for role in self.roles if role.kind == "launcher" and role.command]
+        leads = [role for role in self.roles if role.kind in LAUNCHERS and role.command]
         return next((role.command for role in (*leads, *self.roles) if role.command), "")

@@ -17,14 +17,14 @@ _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "
 _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _GPU = "nvidia.com/gpu"
 _OTHER_GPUS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
-_MAIN = ("tensorflow", "pytorch", "jax", "xgboost", "paddle", "mxnet", "mpi", "launcher", "worker", "main")
+_MAIN = ("tensorflow", "pytorch", "jax", "xgboost", "paddle", "mxnet", "mpi", "launcher", "worker", "node", "main")
 _PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
 _OF_THE_JOB = ("name", "namespace", "creationTimestamp")
 """Metadata that a pod has from its job."""
 
 
-def read_template(template: Fields, role: Role, job: JobFile) -> None:
-    """Fill the role from a pod template."""
+def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | None = None) -> None:
+    """Fill the role from a pod template. ``instead``: fields of a container in the place of the template's own."""
     meta = template.part("metadata")
     for name in _OF_THE_JOB:
         meta.any(name)
@@ -37,9 +37,21 @@ def read_template(template: Fields, role: Role, job: JobFile) -> None:
     row = next((named[name] for name in _MAIN if name in named), rows[0])
     if len(rows) > 1:
         job.ignore("further containers")
-    _container(row, role, job)
+    _container(_with_fields(row, instead) if instead else row, role, job)
     _choose_nodes(spec.texts("nodeSelector"), role, job)
     job.ignore(*spec.others(), *(f"template.metadata.{name}" for name in meta.others()), *template.others())
+
+
+def _with_fields(row: Fields, instead: Fields) -> Fields:
+    """A container with some fields from elsewhere, where they are given; its variables are kept but for those given there."""
+    value = {name: row.any(name) for name in row.names()} | {name: instead.any(name) for name in instead.names()}
+    if "command" in instead and "args" not in instead:
+        value.pop("args", None)  # they are those of the command that does not run
+    if "env" in instead:
+        given = [one.get("name") for one in instead.rows("env") if isinstance(one, dict)]
+        kept = [one for one in row.rows("env") if not (isinstance(one, dict) and one.get("name") in given)]
+        value["env"] = [*kept, *instead.rows("env")]
+    return Fields(value, instead.where)
 
 
 def _choose_nodes(labels: dict[str, str], role: Role, job: JobFile) -> None:
@@ -97,7 +109,17 @@ def _word(word: str, env: dict[str, str]) -> str:
 
 _OURS = (
     *("LAVA_", "PET_", "VC_", "VK_", "LSB_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TF_CONFIG", "PADDLE_", "DMLC_"),
-    *("MX_CONFIG", "WORKER_ADDRS", "WORKER_PORT", "COORDINATOR_", "NUM_PROCESSES", "PROCESS_ID", "JAX_"),
+    *(
+        "MX_CONFIG",
+        "WORKER_ADDRS",
+        "WORKER_PORT",
+        "COORDINATOR_",
+        "NUM_PROCESSES",
+        "PROCESS_ID",
+        "JAX_",
+        "MPI_HOST",
+        "JOB_COMPLETION_INDEX",
+    ),
 )
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from shutil import which
 from typing import TYPE_CHECKING
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused, start
 from cli.client.options import read_command_options, show_help
-from cli.jobs import manifests, own
+from cli.jobs import manifests, own, trainer
 from cli.jobs.elastic import make_resizable
 from cli.jobs.local import use_images, use_priority_class, use_secrets, written_secrets
 from cli.jobs.model import JobFile
@@ -35,28 +36,40 @@ if TYPE_CHECKING:
     from cli.client.options import Options, Table
 
 
-def read_jobs(context: Context, name: str, variables: Variables) -> list[JobFile]:
-    """The jobs of a file, one of each document; ``-`` is standard input."""
-    return jobs_of(read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name)), name)
+def read_jobs(context: Context, names: list[str], variables: Variables) -> list[tuple[str, JobFile]]:
+    """(file, job) of all files, one of each document; ``-`` is standard input.
+
+    What a runtime in one of the files says holds for the jobs of all.
+    """
+    files = [(name, read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name))) for name in names]
+    runtimes = trainer.runtimes_of([one for _, documents in files for one in documents])
+    return [(name, job) for name, documents in files for job in jobs_of(documents, name, runtimes, alone=len(files) == 1)]
 
 
-def jobs_of(documents: list[Json], name: str) -> list[JobFile]:
-    """The jobs among the documents of a file; a manifest's other documents are named as ignored."""
+def jobs_of(documents: list[Json], name: str, runtimes: Mapping[str, Json] | None = None, alone: bool = True) -> list[JobFile]:
+    """The jobs among the documents of a file; a manifest's other documents are named as ignored.
+
+    ``runtimes``: those that a TrainJob may name, by itself those of this file. ``alone``: whether it is the only file, which
+    has to have a job then.
+    """
+    if runtimes is None:
+        runtimes = trainer.runtimes_of(documents)
     kinds = [one.get("kind") if isinstance(one, dict) else None for one in documents]
     where = [name if len(documents) == 1 else f"{name}: document {at}" for at in range(1, len(documents) + 1)]
     jobs, others = [], []
     for one, kind, place in zip(documents, kinds, where, strict=True):
         if not kind:
             jobs.append(own.read_own(one, place))
-        elif kind in manifests.KINDS or kind == "Job":
-            jobs.append(manifests.read_manifest(one, place))
-        else:
+        elif kind in manifests.KINDS:
+            jobs.append(manifests.read_manifest(one, place, runtimes))
+        elif kind not in trainer.RUNTIMES:
             others.append(str(kind)[:64])
-    if not jobs:
-        if not others:
-            raise Fail(f"{name}: there is no job in it")
-        raise Fail(f"{name}: kind {others[0]}: it is one of {', '.join(manifests.KINDS)} and Volcano's Job")
-    jobs[0].ignore(*others)
+    if jobs:
+        jobs[0].ignore(*others)
+    elif others:
+        raise Fail(f"{name}: kind {others[0]}: it is one of {manifests.KNOWN}")
+    elif alone or not documents:
+        raise Fail(f"{name}: there is no job in it")
     return jobs
 
 
@@ -106,7 +119,7 @@ def run(context: Context) -> int:
             raise Fail("lava run: give a job file, or - for standard input")
         if names.count("-") > 1:
             raise Fail("lava run: standard input can be read once")
-        jobs = [(name, _complete(context, name, job, given)) for name in names for job in read_jobs(context, name, variables)]
+        jobs = [(name, _complete(context, name, job, given)) for name, job in read_jobs(context, names, variables)]
         variables.refuse_unknown(names)
     except Fail as fail:
         raise not_done(context, fail, "lava run", "Job not submitted.") from None

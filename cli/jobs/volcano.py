@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from cli.client.context import Fail
 from cli.jobs import pods
 from cli.jobs.fields import Fields
@@ -31,16 +33,12 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if queue and queue != "default":
         job.options["q"] = queue
     job.priority_class = spec.text("priorityClassName")
-    plugins = spec.part("plugins")
-    for name in plugins.names():
-        plugins.any(name)
-        if name not in ("ssh", "svc", "env"):
-            job.ignore(f"plugins.{name}")
     job.policy.actions = _policies(spec, job)
     for at, row in enumerate(spec.rows("tasks")):
         _task(Fields(row, f"{spec.where}.tasks[{at}]"), job)
     if not job.roles:
         raise spec.fail("tasks", "there is none")
+    _plugins(spec.part("plugins"), job)
     if any(role.kind == "hold" for role in job.roles):
         for role in job.roles:
             role.kind = role.kind or "launcher"
@@ -60,6 +58,77 @@ def _task(task: Fields, job: JobFile) -> None:
         role.kind = role.kind or "launcher"
     job.ignore(*(f"tasks.{name}" for name in task.others()))
     job.roles.append(role)
+
+
+_FRAMEWORKS = {
+    "pytorch": ("master", "worker"),
+    "tensorflow": ("ps", "worker", "chief", "evaluator"),
+    "mpi": ("master", "worker"),
+    "ray": ("head", "worker"),
+}
+"""Plugins for frameworks, and what each calls the tasks of a job."""
+_ALWAYS = ("ssh", "svc", "env")
+
+
+def _plugins(plugins: Fields, job: JobFile) -> None:
+    """What the tasks find: that of one framework beside ssh, svc and env, which are always there."""
+    asked = [name for name in plugins.names() if name in _FRAMEWORKS]
+    if len(asked) > 1:
+        raise plugins.fail(asked[1], f"a job has one framework, and there is {asked[0]}")
+    for name in plugins.names():
+        words = _arguments(plugins, name)
+        if name in _FRAMEWORKS:
+            _framework(plugins, name, words, job)
+        elif name not in _ALWAYS:
+            job.ignore(f"plugins.{name}")
+
+
+def _arguments(plugins: Fields, name: str) -> dict[str, str]:
+    """``--master=head`` or ``--master head``, as Go's flags are written."""
+    found: dict[str, str] = {}
+    words = iter(plugins.words(name))
+    for word in words:
+        option, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not option:
+            raise plugins.fail(name, f"{word[:64]}: an argument is --NAME=VALUE")
+        found[option] = value if equals else next(words, "")
+    return found
+
+
+def _framework(plugins: Fields, plugin: str, words: dict[str, str], job: JobFile) -> None:
+    """A port is one that is free on its host, whatever number is given: many jobs share a host."""
+    known = {role.name: role for role in job.roles}
+    named = {}
+    for word in _FRAMEWORKS[plugin]:
+        named[word] = words.pop(word, word)
+        if named[word] != word and named[word] not in known:
+            raise plugins.fail(plugin, f"--{word}={named[word][:64]}: there is no such task")
+    words.pop("port", None)
+    if plugin == "ray":
+        head = known.get(named["head"])
+        if head is None:
+            raise plugins.fail(plugin, f"there is no task {named['head']}")
+        _ray(head, known.get(named["worker"]), words)
+    else:
+        said = [f"{word}={role}" for word, role in named.items() if word != role]
+        job.policy.framework = f"volcano({','.join([plugin, *said])})"
+    job.ignore(*(f"plugins.{plugin}.{word[:64]}" for word in words))
+
+
+def _ray(head: Role, worker: Role | None, words: dict[str, str]) -> None:
+    """Ray is started in both, with the CPUs and GPUs of the task and not of the whole host."""
+    for name in ("headContainer", "workerContainer"):
+        words.pop(name, None)
+    ports = {"dashboardPort": "--dashboard-port", "clientPort": "--ray-client-server-port"}
+    given = [f"{option}={quote(words.pop(name))}" for name, option in ports.items() if name in words]
+    head.command = " ".join(["exec ray start --head --block --dashboard-host=0.0.0.0 --port=$LAVA_PORT", *given, _size(head)])
+    if worker is not None:
+        first = f"$LAVA_PEER_{head.name.upper().replace('-', '_')}_0"
+        worker.command = f"exec ray start --block --address={first} {_size(worker)}"
+
+
+def _size(role: Role) -> str:
+    return f"--num-cpus={role.slots}" + (f" --num-gpus={role.gpus}" if role.gpus else "")
 
 
 def _policies(fields: Fields, job: JobFile) -> list[Action]:

@@ -123,6 +123,9 @@ PADDLE_SERVER_NUM PADDLE_TRAINER_NUM: paddle with a role master: 1 in its tasks,
 MX_CONFIG DMLC_ROLE DMLC_WORKER_ID DMLC_NODE_HOST: mxnet: all tasks, and this one
 DMLC_PS_ROOT_URI DMLC_PS_ROOT_PORT DMLC_NUM_SERVER DMLC_NUM_WORKER: mxnet: the scheduler, and how many serve and train
 VC_TASK_INDEX VK_TASK_INDEX: volcano: the number in the role; VC_TASK_HOSTS and VC_TASK_NUM for each task's name
+MPI_HOST: volcano(mpi): the hosts of the workers, in the master
+DMLC_TRACKER_URI DMLC_TRACKER_PORT DMLC_TASK_ID DMLC_NUM_WORKER: xgboost: where the tracker is, this one's number, how many
+JOB_COMPLETION_INDEX: an indexed Job of batch/v1: the element's number, from 0
 """,
     "Commands around a job": """\
 LSB_JOBPIDS LSB_JOBPGIDS: of JOB_CONTROLS: the job's processes, and their groups

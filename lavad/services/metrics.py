@@ -277,7 +277,7 @@ def labels_of(spec: Spec | None) -> Labels:
     """Kind (the framework, of a job with roles that of its roles; ``parallel`` or ``serial``) and queue."""
     if spec is None:
         return ("unknown", "unknown")
-    kind = spec.policy.framework or spec.launch.partition("(")[0]
+    kind = (spec.policy.framework or spec.launch).partition("(")[0]
     return (kind or ("parallel" if spec.slots > 1 else "serial"), spec.queue)
 
 

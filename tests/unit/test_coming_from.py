@@ -13,7 +13,7 @@ import pytest
 from cli import badmin
 from cli.client.context import Fail
 from cli.client.options import Table, read_command_options, read_letters, table_of
-from cli.jobs import manifests, volcano
+from cli.jobs import batch, manifests, pods, pytorch, trainer, volcano
 from cli.submit.submit_options import bmod_table, bsub_table, propagated
 from cli.terminal import targets
 from config.model.params import SiteParams
@@ -175,7 +175,7 @@ def test_fields_of_manifests_are_read() -> None:
     text = (ROOT / "docs" / "begin" / "from-kubernetes.md").read_text()
     rows = [line.split(" | ") for line in text.partition("| Kind |")[2].splitlines() if line.startswith("|")]
     fields = {field for row in rows for field in _SPAN.findall(row[1] if len(row) > 1 else "")}
-    source = "".join(Path(str(room.__file__)).read_text() for room in (manifests, volcano))
+    source = "".join(Path(str(room.__file__)).read_text() for room in (manifests, volcano, batch, trainer, pods, pytorch))
     assert {field for field in fields if f'"{field}"' not in source} == set()
     assert {"slotsPerWorker", "minAvailable"} <= fields
 

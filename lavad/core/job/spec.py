@@ -69,7 +69,8 @@ class Role(msgspec.Struct, frozen=True, omit_defaults=True):
     spread: bool = False
     """At most one of its tasks on a host."""
     kind: str = ""
-    """``launcher``: it starts when all others run; ``hold``: it only holds slots, for tasks that a launcher starts there."""
+    """``launcher``: it starts when all others run, ``launcher_worker``: and is one of those in which it starts tasks itself;
+    ``hold``: it only holds slots, for tasks that a launcher starts there."""
     actions: tuple[Action, ...] = ()
 
 
@@ -78,7 +79,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
 
     framework: str = ""
     """Framework whose environment variables the tasks get: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``,
-    ``volcano``; "": only lava's own."""
+    ``volcano``, ``volcano(PLUGIN,WORD=ROLE)``; "": only lava's own."""
     success: str = "all"
     """A role, ``role[index]``, ``all`` or ``any``: the job is done once these have ended successfully."""
     clean: str = "running"

@@ -127,6 +127,46 @@ def test_a_volcano_manifest_runs_unchanged(cluster: Cluster, tmp_path: Path) -> 
     assert all(line.startswith("task on host") for line in lines)
 
 
+def test_a_framework_of_volcano_finds_its_tasks(cluster: Cluster, tmp_path: Path) -> None:
+    """The plugin's ranks, with tasks that are not named as it calls them."""
+    pod = 'template: {spec: {containers: [{command: [sh, -c, "echo $RANK of $WORLD_SIZE at $MASTER_PORT"]}]}}'
+    lines = run(
+        cluster,
+        tmp_path,
+        f"""
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: ranks}}
+spec:
+  plugins: {{pytorch: ["--master=head"], svc: []}}
+  tasks: [{{name: head, replicas: 1, {pod}}}, {{name: worker, replicas: 2, {pod}}}]
+""",
+    )
+    ports = {line.split(" at ")[1] for line in lines}
+    assert (sorted(line.partition(" at ")[0] for line in lines), len(ports)) == (["0 of 3", "1 of 3", "2 of 3"], 1)
+    assert all(port.isdecimal() for port in ports)
+
+
+@pytest.mark.skipif(not (VENV / "mpirun").exists(), reason="no MPICH")
+def test_a_launcher_that_is_one_of_the_nodes_starts_ranks_on_its_own(cluster: Cluster, tmp_path: Path) -> None:
+    """Four ranks on two nodes of two slots, in a job of four slots: none is taken by the launcher alone."""
+    assert sorted(run(cluster, tmp_path, EXAMPLES / "trainjob.yaml")) == [f"rank {rank}" for rank in range(4)]
+    (tmp_path / "rank.py").write_text(PYTHON_RANK)
+    text = (EXAMPLES / "trainjob.yaml").read_text()
+    command = next(line for line in text.splitlines() if "command: [mpirun" in line)
+    lines = run(cluster, tmp_path, text.replace(command, f"    command: [mpirun, {VENV}/python, rank.py]"))
+    assert by_host("\n".join(lines), 4) == {"host1": 2, "host2": 2}
+
+
+def test_a_job_of_kubernetes_is_an_array(cluster: Cluster, tmp_path: Path) -> None:
+    """Each element finds its index, which counts from 0."""
+    job = lava_run(cluster, tmp_path, f"-o out.%I {EXAMPLES / 'indexedjob.yaml'}")
+    assert cluster.wait_end(job, timeout=60) == ["DONE"] * 5
+    outs = [tmp_path / f"out.{index}" for index in range(1, 6)]
+    wait_until(lambda: all("Resource usage summary" in out.read_text() for out in outs), 30, "the reports")
+    assert [out.read_text().splitlines()[0] for out in outs] == [f"piece {index}" for index in range(5)]
+
+
 def test_lavas_own_layout(cluster: Cluster, tmp_path: Path) -> None:
     """Roles with their own commands; peers by name; each line has its task's name before it."""
     (tmp_path / "job.yaml").write_text((EXAMPLES / "job.yaml").read_text())

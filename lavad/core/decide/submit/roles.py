@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.options import read_options
-from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
+from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, LAUNCHERS, PLUGINS, RESTARTS
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
@@ -22,7 +22,7 @@ from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 
 MAX_ROLES = 64
 MAX_TASKS = 10_000
-KINDS = ("", "launcher", "hold")
+KINDS = ("", *LAUNCHERS, "hold")
 LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
@@ -203,7 +203,7 @@ def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:
     if not 0 <= ask.nproc <= 100_000:
         raise Refused(f"nproc {ask.nproc} is not between 0 and 100000")
     return Policy(
-        framework=_word("", "framework", ask.framework, FRAMEWORKS),
+        framework=_framework(ask.framework, {role.name for role in roles}),
         success=_success(ask.success, roles),
         clean=_word("", "clean", ask.clean, CLEAN),
         launcher_start=_word("", "launcher_start", ask.launcher_start, LAUNCHER_START),
@@ -213,10 +213,29 @@ def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:
     )
 
 
+def _framework(text: str, roles: set[str]) -> str:
+    """A framework; of Volcano also with a plugin in parentheses, and with roles that are not named as the plugin calls them:
+    ``volcano(pytorch,master=head)``.
+    """
+    kind, _, rest = text.partition("(")
+    if kind != "volcano" or not rest.endswith(")"):
+        return _word("", "framework", text, FRAMEWORKS)
+    plugin, *named = rest[:-1].split(",")
+    known = PLUGINS[_word("framework volcano: ", "plugin", plugin, tuple(PLUGINS))]
+    words: dict[str, str] = {}
+    for word in named:
+        name, _, role = word.partition("=")
+        _word(f"framework volcano: {plugin}: ", "role", name, known)
+        if role not in roles or name in words:
+            raise Refused(f"framework volcano: {plugin}: {word[:64]}: there is no such role, or it is given twice")
+        words[name] = role
+    return text
+
+
 def _success(rule: str, roles: tuple[Role, ...]) -> str:
     """The rule in full; without one, that of the frameworks: launcher, chief or master if there is one, else all."""
     if not rule:
-        leads = {"launcher" if role.kind == "launcher" else role.name.lower(): role.name for role in roles}
+        leads = {"launcher" if role.kind in LAUNCHERS else role.name.lower(): role.name for role in roles}
         rule = next((leads[word] for word in _DECIDING if word in leads), "all")
     if all(role.kind == "hold" for role in roles):
         raise Refused("no role has a command: nothing would ever end")

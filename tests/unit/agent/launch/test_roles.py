@@ -152,7 +152,8 @@ def theirs(framework: str, task: str, *names: str) -> dict[str, str]:
 def test_xgboost_and_jax_meet_at_the_first_task() -> None:
     first, port = "10.0.0.1", "@LAVA_PORT_0_0@"
     found = theirs("xgboost", "worker[1]", "master", "worker", "last")
-    assert found == {"MASTER_ADDR": first, "MASTER_PORT": port, "WORLD_SIZE": "4", "RANK": "2"}
+    tracker = {"DMLC_TRACKER_URI": first, "DMLC_TRACKER_PORT": port, "DMLC_NUM_WORKER": "4", "DMLC_TASK_ID": "2"}
+    assert found == {"MASTER_ADDR": first, "MASTER_PORT": port, "WORLD_SIZE": "4", "RANK": "2"} | tracker
     numbers = {"NUM_PROCESSES": "4", "PROCESS_ID": "3"}
     assert theirs("jax", "last[0]", "worker", "more", "last") == {
         "COORDINATOR_ADDRESS": first,

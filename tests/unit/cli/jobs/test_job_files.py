@@ -360,10 +360,10 @@ BAD = [
     ("command: x\noptions: {I: true}", "job.yaml.options.I: no option of bsub that a job file may have"),
     (
         "kind: Deployment",
-        "job.yaml: kind Deployment: it is one of MPIJob, PyTorchJob, TFJob, JAXJob, XGBoostJob, PaddleJob, MXJob and",
+        "job.yaml: kind Deployment: it is one of MPIJob, PyTorchJob, TFJob, JAXJob, XGBoostJob, PaddleJob, MXJob, TrainJob and",
     ),
     ("kind: MPIJob\napiVersion: kubeflow.org/v9", "job.yaml.apiVersion: kubeflow.org/v9: a MPIJob is read of"),
-    ("kind: Job\napiVersion: batch/v1", "job.yaml.apiVersion: batch: a Job is read of batch.volcano.sh"),
+    ("kind: Job\napiVersion: batch/v2", "job.yaml.apiVersion: batch/v2: a Job is read of batch.volcano.sh/v1alpha1, batch/v1"),
     (
         "kind: MPIJob\napiVersion: kubeflow.org/v1\nspec: {mpiReplicaSpecs: {Boss: {}}}",
         "job.yaml.spec.mpiReplicaSpecs.Boss: no such role",

@@ -134,9 +134,10 @@ def test_jobs_with_roles_are_told_apart_and_their_restarts_counted() -> None:
     bench = Bench()
     world = bench.world
     roles = tuple(Role(name=name, count=1) for name in ("master", "worker"))
-    kinds = ("pytorch", "tensorflow", "mpi")
+    kinds = ("pytorch", "tensorflow", "mpi", "volcano")
+    words = {"volcano": "volcano(pytorch,master=master)"}
     fields: dict[str, Any] = {"slots": 2, "max_slots": 2, "roles": roles, "launch": "roles"}
-    keys = [world.submit(**fields, policy=Policy(framework=kind)) for kind in kinds]
+    keys = [world.submit(**fields, policy=Policy(framework=words.get(kind, kind))) for kind in kinds]
     world.step()
     first = keys[0]
     world.apply(ev.TaskRetried(at=world.now, key=first, attempt=1, rank=1, number=2, why="exit 137"))
@@ -144,7 +145,7 @@ def test_jobs_with_roles_are_told_apart_and_their_restarts_counted() -> None:
     world.apply(ev.CheckpointFailed(at=world.now, key=first, attempt=1, generation=2, why="disk full"))
     world.submit(**fields)
     seen = bench.tell()
-    assert [seen["lava_jobs_submitted_total", name, "normal"] for name in (*kinds, "roles")] == [1, 1, 1, 1]
+    assert [seen["lava_jobs_submitted_total", name, "normal"] for name in (*kinds, "roles")] == [1, 1, 1, 1, 1]
     assert seen["lava_tasks_restarted_total", "pytorch", "normal"] == 1
     assert seen["lava_checkpoints_total", "pytorch", "normal", "made"] == 1
     assert seen["lava_checkpoints_total", "pytorch", "normal", "failed"] == 1

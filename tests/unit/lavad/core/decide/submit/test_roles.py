@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lavad.core.decide.submit.submit import Given, submit
+from lavad.core.job.roles import is_late
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused, Submit
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.roles import ask, role
@@ -41,6 +43,15 @@ BAD: list[tuple[Submit, str]] = [
     (ask(role(kind="hold", command="")), "no role has a command"),
     (ask(W, clean="never"), "clean never"),
     (ask(W, framework="mxnet9"), "framework mxnet9: it is one of mpi, mpich, intelmpi, pytorch, tensorflow, jax"),
+    (ask(W, framework="volcano(keras)"), "framework volcano: plugin keras: it is one of pytorch, tensorflow, mpi"),
+    (ask(W, framework="volcano(mpi"), "framework volcano(mpi: it is one of"),
+    (ask(W, framework="pytorch(mpi)"), "framework pytorch(mpi): it is one of"),
+    (ask(W, framework="volcano(mpi,ps=worker)"), "framework volcano: mpi: role ps: it is one of master, worker"),
+    (ask(W, framework="volcano(mpi,master=boss)"), "framework volcano: mpi: master=boss: there is no such role"),
+    (
+        ask(W, framework="volcano(mpi,master=worker,master=worker)"),
+        "framework volcano: mpi: master=worker: there is no such role",
+    ),
     (ask(W, launcher_start="later"), "launcher_start later"),
     (ask(W, backoff=-1), "backoff -1"),
     (ask(*(role(f"r{n}") for n in range(65))), "65 roles are too many"),
@@ -55,3 +66,20 @@ def test_what_is_wrong_is_refused_by_name(bench: Bench, asked: Submit, why: str)
         submit(bench.cluster, Given(asked, ALICE, bench.now, LOCAL))
     assert refused.value.text.startswith(why)
     assert "\n" not in refused.value.text
+
+
+def submitted(bench: Bench, asked: Submit) -> Spec:
+    answer = bench.take(submit(bench.cluster, Given(asked, ALICE, bench.now, LOCAL)))
+    return bench.cluster.spec_of(answer["job"])
+
+
+def test_a_plugin_of_volcano_may_name_its_roles(bench: Bench) -> None:
+    spec = submitted(bench, ask(role("head"), role("node"), framework="volcano(pytorch,master=head,worker=node)"))
+    assert spec.policy.framework == "volcano(pytorch,master=head,worker=node)"
+
+
+@pytest.mark.parametrize("kind", ["launcher", "launcher_worker"])
+def test_a_launcher_decides_and_waits_for_the_others(bench: Bench, kind: str) -> None:
+    spec = submitted(bench, ask(role("boss", kind=kind), W))
+    assert spec.policy.success == "boss"
+    assert [is_late(one, spec.policy) for one in spec.roles] == [True, False]

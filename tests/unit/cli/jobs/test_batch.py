@@ -1,0 +1,85 @@
+"""Kubernetes' own Job: its completions are the elements of an array."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from cli.client.context import Fail
+from cli.jobs.model import JobFile
+from cli.jobs.run import jobs_of
+from cli.submit.yaml_text import read_yaml
+
+pytest.importorskip("yaml")
+
+
+def read(more: str = "", restart: str = "Never") -> JobFile:
+    pod = f"template: {{spec: {{restartPolicy: {restart}, containers: [{{name: c, command: [echo, $(JOB_COMPLETION_INDEX)]}}]}}}}"
+    text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: x}}\nspec: {{{more} {pod}}}\n"
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    return job
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ("", "x"),
+        ("completions: 5, parallelism: 2,", "x[1-5]%2"),
+        ("completions: 5, parallelism: 9,", "x[1-5]"),
+        ("parallelism: 3,", "x[1-3]"),
+        ("completionMode: Indexed,", "x[1-1]"),
+    ],
+)
+def test_completions_are_elements(more: str, name: str) -> None:
+    assert read(more).options["J"] == name
+
+
+def test_failures_start_a_new_pod_or_the_container_again() -> None:
+    """backoffLimit is that of each element; podFailurePolicy has exit codes that end it at once."""
+    job = read("backoffLimit: 2, ttlSecondsAfterFinished: 5, suspend: true, activeDeadlineSeconds: 61,")
+    assert (job.policy.backoff, job.policy.actions, job.roles[0].restart) == (2, [("TaskFailed", "RestartJob", -1)], "Never")
+    assert (job.options["W"], job.options["H"], job.ignored) == ("2", True, ["ttlSecondsAfterFinished"])
+    again = read("backoffLimitPerIndex: 1,", restart="OnFailure")
+    assert (again.policy.backoff, again.policy.actions, again.roles[0].restart) == (1, [], "OnFailure")
+    rules = (
+        "{action: FailJob, onExitCodes: {operator: In, values: [42, 43]}}, {action: Count, onPodConditions: []},"
+        " {action: Ignore, onPodConditions: [{type: DisruptionTarget}]}"
+    )
+    bad = read(f"podFailurePolicy: {{rules: [{rules}]}},")
+    assert bad.policy.actions == [
+        ("TaskFailed", "AbortJob", 42),
+        ("TaskFailed", "AbortJob", 43),
+        ("TaskFailed", "RestartJob", -1),
+    ]
+    assert bad.ignored == ["podFailurePolicy.rules[2]"]
+
+
+def test_an_index_counts_from_0() -> None:
+    """In the environment, and where the manifest's own arguments name it."""
+    role = read("completionMode: Indexed, completions: 3,").roles[0]
+    done = subprocess.run(["/bin/sh", "-c", role.command], env={"LSB_JOBINDEX": "3"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("completions: 0,", "job.yaml.spec.completions: 0 pods are no job"),
+        ("parallelism: 0,", "job.yaml.spec.parallelism: 0 pods are no job"),
+        ("completionMode: Any,", "job.yaml.spec.completionMode: Any: it is NonIndexed or Indexed"),
+        (
+            "podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [0]}}]},",
+            "job.yaml.spec.podFailurePolicy.rules[0].onExitCodes.values: 0 is no exit code between 1 and 255",
+        ),
+    ],
+)
+def test_what_is_no_job_is_refused(more: str, why: str) -> None:
+    with pytest.raises(Fail) as failed:
+        read(more)
+    assert failed.value.text == why
+
+
+def test_a_job_of_an_unknown_group_is_refused() -> None:
+    with pytest.raises(Fail, match=r"x/v1: a Job is read of batch\.volcano\.sh/v1alpha1, batch/v1"):
+        jobs_of(read_yaml("j", "apiVersion: x/v1\nkind: Job\nspec: {}\n"), "j")

@@ -1,0 +1,67 @@
+"""Volcano's plugins for frameworks: which framework a job has, and what its tasks are called there."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.client.context import Fail
+from cli.jobs.model import JobFile
+from cli.jobs.run import jobs_of
+from cli.submit.yaml_text import read_yaml
+
+pytest.importorskip("yaml")
+
+
+def read(plugins: str, *tasks: str) -> JobFile:
+    """A job with these tasks, each of one CPU and one GPU."""
+    pod = "template: {spec: {containers: [{command: [run], resources: {limits: {cpu: 2, nvidia.com/gpu: 1}}}]}}"
+    rows = ", ".join(f"{{name: {name}, replicas: 2, {pod}}}" for name in tasks)
+    text = f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {{plugins: {{{plugins}}}, tasks: [{rows}]}}\n"
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    return job
+
+
+@pytest.mark.parametrize(
+    ("plugins", "framework"),
+    [
+        ("ssh: [], svc: [], env: []", "volcano"),
+        ("pytorch: [], svc: []", "volcano(pytorch)"),
+        ('pytorch: ["--master=head", "--worker=worker", "--port=23456"]', "volcano(pytorch,master=head)"),
+        ('tensorflow: ["-ps", head, --chief=worker]', "volcano(tensorflow,ps=head,chief=worker)"),
+        ('mpi: ["--master=head"]', "volcano(mpi,master=head)"),
+    ],
+)
+def test_the_framework_of_a_job(plugins: str, framework: str) -> None:
+    job = read(plugins, "head", "worker")
+    assert (job.policy.framework, job.ignored) == (framework, [])
+
+
+def test_ray_is_started_with_what_its_tasks_have() -> None:
+    """On the host's own ports, and with the task's CPUs and GPUs: other jobs have the rest of the host."""
+    job = read('ray: ["--head=first-one", "--dashboardPort=8266", "--headContainer=x"]', "first-one", "worker")
+    head, worker = job.roles
+    assert head.command == (
+        "exec ray start --head --block --dashboard-host=0.0.0.0 --port=$LAVA_PORT --dashboard-port=8266 --num-cpus=2 --num-gpus=1"
+    )
+    assert worker.command == "exec ray start --block --address=$LAVA_PEER_FIRST_ONE_0 --num-cpus=2 --num-gpus=1"
+    assert job.policy.framework == "volcano"
+
+
+def test_what_means_nothing_is_named() -> None:
+    assert read('pytorch: ["--wait=1"], hcclrank: []', "master").ignored == ["plugins.pytorch.wait", "plugins.hcclrank"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "why"),
+    [
+        ('pytorch: ["--master=boss"]', "job.yaml.spec.plugins.pytorch: --master=boss: there is no such task"),
+        ("ray: []", "job.yaml.spec.plugins.ray: there is no task head"),
+        ("pytorch: [], mpi: []", "job.yaml.spec.plugins.mpi: a job has one framework, and there is pytorch"),
+        ("mpi: [master]", "job.yaml.spec.plugins.mpi: master: an argument is --NAME=VALUE"),
+        ("mpi: 3", "job.yaml.spec.plugins.mpi: this is no list"),
+    ],
+)
+def test_what_cannot_run_is_refused(plugins: str, why: str) -> None:
+    with pytest.raises(Fail) as failed:
+        read(plugins, "worker")
+    assert failed.value.text == why
