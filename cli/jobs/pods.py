@@ -28,6 +28,7 @@ def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | 
     meta = template.part("metadata")
     for name in _OF_THE_JOB:
         meta.any(name)
+    _keep_near(meta.part("annotations"), job)
     spec = template.part("spec")
     spec.any("restartPolicy")  # read by whoever knows what it means there
     rows = [Fields(row, f"{spec.where}.containers[{at}]") for at, row in enumerate(spec.rows("containers"))]
@@ -40,6 +41,25 @@ def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | 
     _container(_with_fields(row, instead) if instead else row, role, job)
     _choose_nodes(spec.texts("nodeSelector"), role, job)
     job.ignore(*spec.others(), *(f"template.metadata.{name}" for name in meta.others()), *template.others())
+
+
+def _keep_near(annotations: Fields, job: JobFile) -> None:
+    """Kueue's podset topology: the label of a level of the network, whose name here is a type of compute units."""
+    for word, required in (("required", True), ("preferred", False)):
+        if label := annotations.text(f"kueue.x-k8s.io/podset-{word}-topology"):
+            keep_in_units(label, required, job)
+    if annotations.others():
+        job.ignore("template.metadata.annotations")
+
+
+def keep_in_units(kind: str, one: bool, job: JobFile) -> None:
+    """All tasks in as few compute units of a type as can be, in ``one`` or not at all. The last level that is named holds."""
+    job.options["R"] = [f"cu[type={_name_of(kind)}{':maxcus=1' if one else ''}]"]
+
+
+def _name_of(label: str) -> str:
+    """A label without its prefix, as the name of a resource or of a type of compute units."""
+    return re.sub(r"[-.]", "_", label.rpartition("/")[2])
 
 
 def _with_fields(row: Fields, instead: Fields) -> Fields:
@@ -58,7 +78,7 @@ def _choose_nodes(labels: dict[str, str], role: Role, job: JobFile) -> None:
     """nodeSelector: a label is a boolean resource where its value is true or false, else a string resource of the hosts."""
     tests = []
     for label, value in labels.items():
-        name = re.sub(r"[-.]", "_", label.rpartition("/")[2])
+        name = _name_of(label)
         if label == "kubernetes.io/hostname":
             tests.append(f"hname=={value}")
         elif label == "kubernetes.io/os" and value == "linux":

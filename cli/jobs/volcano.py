@@ -42,7 +42,16 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if any(role.kind == "hold" for role in job.roles):
         for role in job.roles:
             role.kind = role.kind or "launcher"
+    _topology(spec.part("networkTopology"), job)
     job.start_together(spec.number("minAvailable", sum(role.least or role.count for role in job.roles)))
+
+
+def _topology(topology: Fields, job: JobFile) -> None:
+    """networkTopology: a tier by its name is a type of compute units; its number says nothing here."""
+    if name := topology.text("highestTierName"):
+        pods.keep_in_units(name, topology.text("mode", "hard") == "hard", job)
+    topology.any("mode")
+    job.ignore(*(f"networkTopology.{one}" for one in topology.others()))
 
 
 def _task(task: Fields, job: JobFile) -> None:

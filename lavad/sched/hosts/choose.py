@@ -6,7 +6,8 @@ hosts of a job have starters of one protocol, as their shepherds speak with each
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from config.model.cluster import HostConfig
 from lavad.core.job.job import Placed
@@ -19,6 +20,7 @@ from lavad.sched.needs.needs import PLAIN, Need
 from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.state.cycle_state import CycleState
 
+T = TypeVar("T")
 Offer = tuple[Row, int]
 """(host, slots that a class may have there)."""
 
@@ -81,14 +83,7 @@ def _alike(state: CycleState, need: Need, offers: list[Offer]) -> Iterable[list[
 def _in_units(state: CycleState, need: Need, offers: list[Offer], most: int) -> list[Offer]:
     """cu[]: within as few compute units as will do, the preferred ones first."""
     cu = need.shape.cu or Cu()
-    names = state.cache.units_of(state.cluster.conf, cu.type)
-    groups: dict[int, list[Offer]] = {}
-    for row, count in offers:
-        unit = names.get(row.name)
-        if unit is not None:
-            groups.setdefault(unit, []).append((row, count))
-    if cu.excl:
-        groups = {unit: group for unit, group in groups.items() if not state.ledger.why_not_alone(_hosts_of(state, cu, unit))}
+    groups = by_unit(state, cu, offers, lambda offer: offer[0])
     rooms = [Room(unit, sum(min(count, need.ptile or count) for _, count in groups[unit])) for unit in sorted(groups)]
     for slots in dict.fromkeys((most, need.slots)):
         if cu.balance:
@@ -102,6 +97,19 @@ def _in_units(state: CycleState, need: Need, offers: list[Offer], most: int) -> 
             if found:
                 return found
     return []
+
+
+def by_unit(state: CycleState, cu: Cu, hosts: Iterable[T], row_of: Callable[[T], Row]) -> dict[int, list[T]]:
+    """Compute unit by number to those of these hosts that are in it, without units that a job may not have for itself."""
+    names = state.cache.units_of(state.cluster.conf, cu.type)
+    groups: dict[int, list[T]] = {}
+    for one in hosts:
+        unit = names.get(row_of(one).name)
+        if unit is not None:
+            groups.setdefault(unit, []).append(one)
+    if not cu.excl:
+        return groups
+    return {unit: group for unit, group in groups.items() if not state.ledger.why_not_alone(_hosts_of(state, cu, unit))}
 
 
 def _hosts_of(state: CycleState, cu: Cu, unit: int) -> list[str]:

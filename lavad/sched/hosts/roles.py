@@ -2,7 +2,7 @@
 
 Rule: a job that fits on one host gets the host with the fewest free slots (best fit), with GPUs the one where it breaks the
 least of what others need whole. In a job where some tasks use GPUs, the others stay off hosts with GPUs while there is room
-elsewhere.
+elsewhere. With cu[] all of it is within as few compute units as will do.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import ResReqError, merge
 from lavad.core.rules.gpu_tasks import give_tasks
 from lavad.sched.hosts.candidates import Candidates
+from lavad.sched.hosts.choose import by_unit
 from lavad.sched.hosts.fit import copies
 from lavad.sched.hosts.packing import Packed
+from lavad.sched.needs.compute_unit_sets import Room, unit_sets
 from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
@@ -105,38 +107,65 @@ class RolePlacer:
     def place(self, most: int) -> tuple[Placed, ...]:
         """The parts, ``most`` slots at most; none: it does not fit."""
         least = [role.least for role in self.roles]
-        for groups in self._ways():
-            self._clear()
-            left = least.copy()
-            if all(self._pack(left, group, spots) for group, spots in groups):
-                self._add_more(most - sum(n * role.slots for n, role in zip(least, self.roles, strict=True)))
-                return self._parts()
+        for area in self._areas(most):
+            for groups in self._ways(area):
+                self._clear()
+                left = least.copy()
+                if all(self._pack(left, group, spots) for group, spots in groups):
+                    self._add_more(area, most - sum(n * role.slots for n, role in zip(least, self.roles, strict=True)))
+                    return self._parts()
         return ()
+
+    def _areas(self, most: int) -> Iterable[list[HostRoom]]:
+        """The hosts to try: all of them, or with cu[] those of each set of compute units, the preferred one first."""
+        cu = self.need.shape.cu
+        if cu is None:
+            yield self.spots
+            return
+        groups = by_unit(self.state, cu, self.spots, lambda spot: spot.row)
+        numbers = (tuple(role.count for role in self.roles), tuple(role.least for role in self.roles))
+        for counts in dict.fromkeys(numbers):
+            rooms = [Room(unit, self._room_in(groups[unit], counts)) for unit in sorted(groups)]
+            whole = sum(count * role.slots for count, role in zip(counts, self.roles, strict=True))
+            for chosen in unit_sets(rooms, min(most, whole), cu):
+                yield [spot for unit in chosen for spot in groups[unit]]
+
+    def _room_in(self, spots: Sequence[HostRoom], counts: Sequence[int]) -> int:
+        """Slots of the tasks, of so many of each role, that these hosts have room for; if it is all, whatever they have free."""
+        self._clear()
+        left = list(counts)
+        every = self._widest(range(len(self.roles)))
+        room = sum(count * self.roles[number].slots for spot in spots for number, count in self._fill(spot, left, every))
+        return room if any(left) else sum(spot.row.free for spot in spots)
 
     def _clear(self) -> None:
         for spot in self.spots:
             spot.slots, spot.gpus, spot.room, spot.counts = spot.row.free, -1, {}, [0] * len(self.roles)
 
-    def _ways(self) -> Iterable[list[tuple[list[int], list[HostRoom]]]]:
+    def _ways(self, area: list[HostRoom]) -> Iterable[list[tuple[list[int], list[HostRoom]]]]:
         """(roles, hosts) to try: GPU tasks apart from the others, all together, then role by role, the scarcest first."""
         every = list(range(len(self.roles)))
         with_gpus = [number for number in every if self.roles[number].gpus]
         rest = [number for number in every if not self.roles[number].gpus]
         if with_gpus and rest:
-            plain = [spot for spot in self.spots if not self.state.ledger.host(spot.row.name).gpus]
-            yield [(with_gpus, self.spots), (rest, plain)]
-        yield [(every, self.spots)]
+            plain = [spot for spot in area if not self.state.ledger.host(spot.row.name).gpus]
+            yield [(with_gpus, area), (rest, plain)]
+        yield [(every, area)]
         if len(every) > 1:
-            yield [([number], self.spots) for number in self._by_scarcity()]
+            yield [([number], area) for number in self._by_scarcity(area)]
 
-    def _by_scarcity(self) -> list[int]:
+    def _by_scarcity(self, area: list[HostRoom]) -> list[int]:
         self._clear()
 
         def spare(number: int) -> float:
-            room = sum(self._fits(spot, number, 1 << 30) for spot in self.spots)
+            room = sum(self._fits(spot, number, 1 << 30) for spot in area)
             return room / max(1, self.roles[number].least)
 
         return sorted(range(len(self.roles)), key=spare)
+
+    def _widest(self, group: Iterable[int]) -> list[int]:
+        """Roles in the order in which their tasks take room: those with the most GPUs, then slots, first."""
+        return sorted(group, key=lambda number: (-self.roles[number].gpus, -self.roles[number].slots))
 
     # -- one host ----------------------------------------------------------------------------------------------------
 
@@ -225,7 +254,7 @@ class RolePlacer:
 
     def _pack(self, left: list[int], group: Sequence[int], spots: list[HostRoom]) -> bool:
         """Place what is left of these roles on as few of these hosts as possible; whether all of it is placed."""
-        group = sorted(group, key=lambda number: (-self.roles[number].gpus, -self.roles[number].slots))
+        group = self._widest(group)
         sizes = [(self._would_take(spot, left, group), spot) for spot in spots]
         sizes = sorted((one for one in sizes if one[0]), key=lambda one: -one[0])
         while any(left[number] for number in group):
@@ -247,10 +276,10 @@ class RolePlacer:
         whole = replace(gpu, num=cards, per="host", glink=None)
         return (*spot.row.gpu_cost(self.state.ledger, whole, 1), spot.slots)
 
-    def _add_more(self, slots: int) -> None:
+    def _add_more(self, area: list[HostRoom], slots: int) -> None:
         """More tasks than the minimum, up to each role's count, where there is room."""
-        used = [spot for spot in self.spots if any(spot.counts)]
-        others = [spot for spot in self.spots if not any(spot.counts)]
+        used = [spot for spot in area if any(spot.counts)]
+        others = [spot for spot in area if not any(spot.counts)]
         for number, role in enumerate(self.roles):
             more = role.count - role.least
             for spot in (*used, *others) if more else ():

@@ -106,7 +106,10 @@ def _resreq(draft: JobDraft, name: str, text: str) -> str:
     name = f"{name}: resreq"
     alone = _alone(draft, name, {"R": [text]})
     try:
-        _only_simple(resreq.parse(alone.spec.resreq))
+        req = resreq.parse(alone.spec.resreq)
+        if req.cu is not None:
+            raise Refused("cu[] is about all tasks of a job: give it with -R")
+        _only_simple(req)
         resreq.merge([draft.spec.resreq, alone.spec.resreq])
     except Refused as why:
         raise Refused(f"role {name}: {why.text}") from None
@@ -129,7 +132,7 @@ def _only_simple(req: resreq.ResReq) -> None:
         ("{...}||{...}", bool(req.alternatives)),
         ("span[]", req.span is not None),
         ("same[]", bool(req.same)),
-        ("cu[]", req.cu is not None),
+        ("cu[balance]", req.cu is not None and req.cu.balance),
         ("affinity[]", req.affinity is not None),
         ("rusage with ||", len(req.rusage) > 1),
         ("rusage for a time", timed),

@@ -8,6 +8,7 @@ from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.roles import is_late
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused, Submit
+from lavad.core.site.conf import Params, UnitConf
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.roles import ask, role
 
@@ -83,3 +84,19 @@ def test_a_launcher_decides_and_waits_for_the_others(bench: Bench, kind: str) ->
     spec = submitted(bench, ask(role("boss", kind=kind), W))
     assert spec.policy.success == "boss"
     assert [is_late(one, spec.policy) for one in spec.roles] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (ask(role(resreq="cu[maxcus=1]")), "role worker: resreq: cu[] is about all tasks of a job: give it with -R"),
+        (ask(W, options={"R": ["cu[balance]"]}), "Bad resource requirement: cu[balance] cannot be used with roles"),
+    ],
+)
+def test_compute_units_are_those_of_the_whole_job(bench: Bench, asked: Submit, why: str) -> None:
+    units = Params(compute_unit_types=("rack",), units=(UnitConf("rack1", "rack"),))
+    bench.configure(host_groups=(("rack1", ("h1",)),), params=units)
+    with pytest.raises(Refused) as refused:
+        submit(bench.cluster, Given(asked, ALICE, bench.now, LOCAL))
+    assert refused.value.text.startswith(why)
+    assert submitted(bench, ask(W, options={"R": ["cu[type=rack:maxcus=1:pref=bestfit]"]})).resreq
