@@ -29,6 +29,7 @@ from agent.starter.system.notify import Notify
 from agent.starter_client import starterlink
 from agent.starter_client.outgoing import Outgoing
 from agent.stream import Inbox, Measures, Stream, finish_turn, nothing, until
+from config.values.local_resources import NONE, LocalResources, read_local
 from proto.daemon.large_pages import gather_soon
 from proto.daemon.workers import Workers
 
@@ -39,6 +40,15 @@ CLEAN_PAUSE = 3600.0
 DAY = 86400.0
 CHECKPOINT_PAUSE = 0.5
 OUTPUT_PAUSE = 1.0
+
+
+def _local(site: Site) -> LocalResources:
+    """What the site says of this host itself; what cannot be read is told and left out."""
+    try:
+        return read_local(site.conf.get("LSF_LOCAL_RESOURCES", ""))
+    except ValueError as error:
+        log.error("LSF_LOCAL_RESOURCES of lsf.conf: %s", error)
+        return NONE
 
 
 class Daemon:
@@ -52,7 +62,7 @@ class Daemon:
         self._starter_log = starter_log
         self._gpu_health = GpuHealth(site.settings, site.root)
         folder = os.path.join(site.spool, "agent")
-        self._monitor = HostMonitor(site.address, slots, None, folder, self._gpu_health, lambda: criu.found(site))
+        self._monitor = HostMonitor(site.address, slots, None, folder, self._gpu_health, lambda: criu.found(site), _local(site))
         self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
         accounts = self._accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))

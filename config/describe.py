@@ -16,6 +16,7 @@ from config.values import share as vs
 from config.values import values as v
 from config.values import without_effect
 from config.values.fields import field_of
+from config.values.local_resources import local_resources
 from config.values.names import host_words
 
 _FORMS: dict[Callable[..., object], str] = {
@@ -57,6 +58,7 @@ _FORMS: dict[Callable[..., object], str] = {
     vs.dominant: "slots mem gpus",
     vs.aps_priority: "WEIGHT[…] LIMIT[…] GRACE_PERIOD[…]",
     vs.scheduler: "name or file",
+    local_resources: "[resource NAME] [resourcemap n*NAME] [type NAME] …",
     read.colon_list: "words",
     v.scheduling_interval: "seconds, or n ms",
     v.shares: "[name, n] …",

@@ -19,6 +19,7 @@ from agent.monitor.load import LoadSampler
 from agent.monitor.usage import PartRoots, UsageSampler
 from agent.parts.entry import Entry
 from agent.starter.protocol.reports import HostUse
+from config.values.local_resources import NONE, LocalResources
 from proto import agent_pb2 as pb
 from proto.daemon.workers import Workers
 
@@ -57,7 +58,7 @@ class HostMonitor:
     ``cores``: to report, 0: those that are there. ``folder``: of the agent's own, where the sums of what GPUs were used for
     outlive it; "": they do not. What hangs (a file system, a driver, a process that cannot be looked at) holds up samples of its
     own kind only: the newest values hold on. ``gpu_health``: what the site's program says of GPUs; ``find_resources``: boolean
-    resources of this host, asked for once.
+    resources of this host, asked for once; ``local``: what the site says of this host itself.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class HostMonitor:
         folder: str = "",
         gpu_health: GpuHealth | None = None,
         find_resources: Callable[[], tuple[str, ...]] = tuple,
+        local: LocalResources = NONE,
     ) -> None:
         self._address = address
         self._cores = cores
@@ -80,6 +82,7 @@ class HostMonitor:
         self._meter = GpuMeter(os.path.join(folder, "gpu_use.json") if folder else "")
         self._usage = UsageSampler(self.gpus, meter=self._meter)
         self._find_resources = find_resources
+        self._local = local
         self._resources: tuple[str, ...] | None = None
         self._facts = pb.Facts()
         self._facts_at = 0.0
@@ -115,6 +118,8 @@ class HostMonitor:
             self._resources = self._find_resources()
         found = facts(self._address, self._cores or None)
         found.resources.extend(self._resources)
+        found.type = self._local.type or found.type
+        found.local.update(self._local.resources)
         return found
 
     async def load(self) -> dict[str, float]:

@@ -42,6 +42,7 @@ LSF_BINDIR                      where the commands are
 LSF_SERVERDIR                   where esub, eexec, elim and echkpnt programs are
 LSF_LIBDIR                      handed on to jobs
 LSF_DYNAMIC_HOST_TIMEOUT        so long silent, and a host that no file names leaves; minutes with an m; 0: never
+LSF_LOCAL_RESOURCES             in the file of a host: [resource NAME] [resourcemap VALUE*NAME] [type NAME]
 LSB_MAILTO                      where a user's mail goes: !U is the user, !H the host of submission
 LSB_MAILPROG                    the mailer, called as sendmail is
 LSB_MAILSERVER                  SMTP:HOST[:PORT] in place of a mailer

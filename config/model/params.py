@@ -308,6 +308,7 @@ class SiteParams(Params, frozen=True):
     lsf_strip_domain: tuple[str, ...] = ()
     lsb_mailprog: str = ""
     lsb_mailserver: str = ""
+    lsf_local_resources: str = ""
     lsb_mailsize_limit: int | None = None
 
     # --- lsf.conf: lava's own

@@ -12,6 +12,7 @@ from config.model.values import Backfill, why_not_method
 from config.text.sections import Cell, Section
 from config.values import values as v
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
+from config.values.local_resources import local_resources
 from config.values.url_passwords import without_password
 
 LSB_PARAMS: Table = {
@@ -212,6 +213,7 @@ LSF_CONF: Table = {
     "LSF_SERVERDIR": v.text,
     "LSF_LIBDIR": v.text,
     "LSF_DYNAMIC_HOST_TIMEOUT": v.host_hours,
+    "LSF_LOCAL_RESOURCES": local_resources,
     "LSF_DYNAMIC_HOST_WAIT_TIME": v.number(0),
     "LSF_MANDIR": v.text,
     "LSF_TOP": v.text,

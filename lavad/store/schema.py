@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0014"
+HEAD = "0015"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()

@@ -80,6 +80,7 @@ def facts(message: pb.Facts) -> Facts:
         gpus=gpus,
         mounts=records_of(Mount, message.mounts),
         resources=tuple(message.resources),
+        local=tuple(sorted(message.local.items())),
     )
 
 

@@ -13,6 +13,20 @@ def type_of(cluster: Cluster, host: str) -> str:
     return (conf.type if conf is not None else "") or cluster.hosts.rows[host].facts.type
 
 
+def own_resources(cluster: Cluster, host: str) -> tuple[tuple[str, str], ...]:
+    """A host's static resources: of lsf.cluster, then those that it says it has (LSF_LOCAL_RESOURCES) and lsf.cluster does not.
+
+    As in LSF, lsf.shared has to define what a host says of itself. Boolean ones are ("name", ""), or ("!name", "").
+    """
+    conf, seen = cluster.host_conf.get(host), cluster.hosts.rows.get(host)
+    given = conf.resources if conf is not None else ()
+    if seen is None or not seen.facts.local:
+        return given
+    known = {resource.name for resource in cluster.conf.resources if not resource.locations}
+    known -= {name.lstrip("!") for name, _ in given}
+    return (*given, *(pair for pair in seen.facts.local if pair[0] in known))
+
+
 def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
     """The values of a host that has been seen; memory, swap and disk in MB."""
     facts = cluster.hosts.rows[host].facts
@@ -41,5 +55,5 @@ def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
         "ndisks": 0.0,
     }
     values |= {name: name in facts.resources for name in FOUND}
-    values |= {name: value_of(text) for name, text in (conf.resources if conf is not None else ())}
+    values |= {name: value_of(text) for name, text in own_resources(cluster, host)}
     return values

@@ -22,6 +22,7 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import HostState
 from lavad.core.lang.topology import parse_topology
 from lavad.core.rules.gpus import is_joined, is_open, matches, wanted
+from lavad.core.rules.host_values import own_resources
 from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 
@@ -264,8 +265,7 @@ class Ledger:
         fact = _FACTS.get(name)
         if fact is not None:
             return float(getattr(self.cluster.hosts.rows[host].facts, fact)) or None
-        conf = self.cluster.host_conf.get(host)
-        for own, value in conf.resources if conf is not None else ():
+        for own, value in own_resources(self.cluster, host):
             if own == name:
                 return _number(value)
         return None

@@ -86,6 +86,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where copies of checkpoints of other hosts are taken (LAVA_CHKPNT_COPY_DIR), 0: nowhere."""
     resources: tuple[str, ...] = ()
     """Boolean resources that its agent has found out (``resreq.FOUND``)."""
+    local: tuple[tuple[str, str], ...] = ()
+    """Resources that its own lsf.conf gives it (LSF_LOCAL_RESOURCES), boolean ones as ("name", ""), by name."""
     chunks: bool = False
     """Its agent has the jobs of a chunk wait for each other."""
 

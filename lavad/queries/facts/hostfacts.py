@@ -12,6 +12,7 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import Value, compile_select, value_of
 from lavad.core.lang.states import SUSPENDED, HostState
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
+from lavad.core.rules.host_values import own_resources
 from lavad.core.site.conf import ResourceConf
 from lavad.core.site.host import Host
 from lavad.core.site.host_names import members
@@ -145,7 +146,7 @@ def model_of(view: View, name: str) -> str:
 def booleans(view: View, name: str) -> list[str]:
     """Boolean resources (and others, ``name=value``) of the host, in the order of lsf.shared."""
     place = view.places_of_resources
-    own = sorted(conf_of(view, name).resources, key=lambda pair: place.get(pair[0].lstrip("!"), len(place)))
+    own = sorted(own_resources(view.cluster, name), key=lambda pair: place.get(pair[0].lstrip("!"), len(place)))
     found = [key for key in resreq.FOUND if key in host_of(view, name).facts.resources and key not in dict(own)]
     return [*(key if not value else f"{key}={value}" for key, value in own), *found]
 
@@ -187,7 +188,7 @@ def values(view: View, name: str, factor: float) -> dict[str, Value]:
     }
     found |= gpu_counts(view, name)
     found |= {key: key in facts.resources for key in resreq.FOUND}
-    for key, value in conf_of(view, name).resources:
+    for key, value in own_resources(view.cluster, name):
         found[key] = value_of(value)
     for resource in view.cluster.conf.resources:
         for amount, hosts in resource.locations:

@@ -19,6 +19,30 @@ End Host
 """
 
 
+SHARED = """
+Begin Resource
+RESOURCENAME TYPE INTERVAL INCREASING DESCRIPTION
+big Boolean () () (has much memory)
+licences Numeric () N (of this host)
+End Resource
+"""
+
+
+def test_a_host_says_what_it_has(tmp_path: Path) -> None:
+    """LSF_LOCAL_RESOURCES of hosts that no file names: chosen by it, and used up by what jobs reserve of it."""
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "lsf.conf").write_text('LSF_LOCAL_RESOURCES="[resource big] [resourcemap 2*licences] [resource unknown]"\n')
+    (conf / "lsf.shared").write_text(SHARED)
+    with Cluster(tmp_path / "cluster", hosts=1, options=("--conf", str(conf))) as cluster:
+        assert cluster.run("lshosts -w host1").stdout.splitlines()[1].endswith("(big licences=2)")
+        jobs = [cluster.submit("-R 'select[big] rusage[licences=2]' sleep 1000") for _ in range(2)]
+        cluster.wait_for(jobs[0], "RUN")
+        wait_until(lambda: "licences" in cluster.run(f"bjobs -p {jobs[1]}").stdout, 30, "the reason")
+        assert cluster.states(jobs[1]) == ["PEND"]
+        cluster.run("bkill 0")
+
+
 def test_join_and_leave(tmp_path: Path) -> None:
     """A host that lsf.cluster no longer names keeps its job, takes no other, leaves, and may come back."""
     conf = tmp_path / "conf"

@@ -108,7 +108,7 @@ def _resreq(draft: JobDraft, name: str, text: str) -> str:
     try:
         req = resreq.parse(alone.spec.resreq)
         if req.cu is not None:
-            raise Refused("cu[] is about all tasks of a job: give it with -R")
+            raise Refused("Bad resource requirement: cu[] is about all tasks of a job: give it with -R")
         _only_simple(req)
         resreq.merge([draft.spec.resreq, alone.spec.resreq])
     except Refused as why:

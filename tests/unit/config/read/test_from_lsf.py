@@ -50,7 +50,7 @@ def test_lsfs_own_modules_ask_for_no_answer_and_those_of_a_site_do(folder):
 
 CONF = """\
 LSF_LIM_PORT=7869
-LSF_LOCAL_RESOURCES="[resource gpu]"
+LSF_LOCAL_RESOURCES="[resource gpu] [gpus 4]"
 LSB_SHARDIR=/work
 LSB_BHOSTS_FORMAT="host_name status"
 LSF_LSLOAD_FORMAT="HOST_NAME ut"
@@ -63,10 +63,9 @@ def test_lsf_conf_tells_the_needless_from_the_missing_and_the_misspelt(folder):
     """A note asks for no answer: it is for what no user of LSF would miss."""
     found = folder(lsf__conf=CONF)
     told = [(problem.line, problem.note, problem.text.removeprefix("lsf.conf: ")) for problem in found.problems]
-    where = "a host has the resources that lsf.cluster (RESOURCES, ResourceMap) or an elim gives it"
     assert told == [
         (1, True, "LSF_LIM_PORT is not needed by lava and has no effect"),
-        (2, False, f"LSF_LOCAL_RESOURCES is not supported by lava and has no effect: {where}"),
+        (2, False, "LSF_LOCAL_RESOURCES: [gpus 4] is not [resource NAME] or [resourcemap VALUE*NAME]"),
         (3, False, "unknown parameter LSB_SHARDIR"),
         (6, False, "LSB_SUBK_SHOW_EXEC_HOST is not supported by lava and has no effect"),
         (7, False, "unknown parameter FOO_BAR"),

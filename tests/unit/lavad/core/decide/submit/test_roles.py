@@ -89,7 +89,10 @@ def test_a_launcher_decides_and_waits_for_the_others(bench: Bench, kind: str) ->
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (ask(role(resreq="cu[maxcus=1]")), "role worker: resreq: cu[] is about all tasks of a job: give it with -R"),
+        (
+            ask(role(resreq="cu[maxcus=1]")),
+            "role worker: resreq: Bad resource requirement: cu[] is about all tasks of a job: give it with -R",
+        ),
         (ask(W, options={"R": ["cu[balance]"]}), "Bad resource requirement: cu[balance] cannot be used with roles"),
     ],
 )
