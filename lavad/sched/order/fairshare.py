@@ -6,13 +6,12 @@ kept one works it out again before relying on it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import fsum
 
 from lavad.core.cluster.accounts import COMMITTED, GPUS, JOBS, MEM, SLOTS, gpu_seconds, run_seconds
 from lavad.core.cluster.charge import Account, account_of, decayed, mean_decayed, used_by
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.cluster.usage_index import RSV
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Spec
 from lavad.core.plan.volatile import Soft
@@ -52,11 +51,10 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
         if node is not None:
             row = cluster.accounts.rows[account]
             _add_live(node, row, faded.get(account, 0.0) if share.run_time_decay else run_seconds(row, now), now)
-    for queue, user in sorted(pair for pair in cluster.use.pairs if pair[0] in ruled):
-        reserved = cluster.use.pairs[queue, user][RSV]
-        node = tree.leaf(user, "") if reserved else None
+    for account, slots in sorted(_held(cluster, ruled).items()):
+        node = tree.leaf(account[1], account[2])
         if node is not None:
-            node.add(reserved=reserved)
+            node.add(reserved=slots)
     for account in sorted(account for account in cluster.charges.rows if account[0] in ruled):
         charge = cluster.charges.rows[account]
         node = tree.leaf(account[1], account[2])
@@ -78,6 +76,17 @@ def make_tree(policy: Policy, cluster: Cluster, soft: Soft, now: float) -> Tree:
 def _add_live(node: Node, row: list[int], run: float, now: float) -> None:
     gpu, committed = gpu_seconds(row, now), row[COMMITTED]
     node.add(run=run, gpu=gpu, committed=committed, slots=row[SLOTS], started=row[JOBS], gpus=row[GPUS], mem=row[MEM])
+
+
+def _held(cluster: Cluster, queues: frozenset[str]) -> Counter[Account]:
+    """Account to the slots that are held for its waiting jobs in these queues."""
+    found: Counter[Account] = Counter()
+    for key in cluster.promised:
+        job = cluster.jobs.rows[key]
+        spec = cluster.specs.rows[job.spec]
+        if spec.queue in queues:
+            found[account_of(spec)] += sum(part.slots for part in job.promised)
+    return found
 
 
 def _decayed_run(cluster: Cluster, queues: frozenset[str], hours: float, now: float) -> dict[Account, float]:

@@ -10,6 +10,7 @@ import pytest
 from config.model.queue import QueueConfig
 from config.model.values import Aps, FairShare
 from lavad.core import events as ev
+from lavad.core.job.job import Placed
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Conf, Params
 from lavad.sched.order.fairshare import make_tree, queue_policies
@@ -107,6 +108,16 @@ def test_dash_g_chooses_among_groups_whose_members_have_shares_of_their_own() ->
     assert policies["fair"].find_path("ann", "") == policies["fair"].find_path("ann", "dev") == (("ann", 4, 0),)
     assert policies["fair"].find_path("ann", "ops") == (("ann", 2, 1),)
     assert policies["tree"].find_path("ann", "ops") == (("all", 1, 0), ("ann", 2, 1))
+
+
+def test_slots_that_are_held_count_for_the_group_that_the_job_names() -> None:
+    groups = (("dev", ("ann",)), ("ops", ("ann", "bob")))
+    world = world_of(fair(shares=(("dev", 4), ("ops", 2))), user_groups=groups)
+    waits = world.submit(user="ann", user_group="ops", slots=3)
+    world.apply(ev.SlotsReserved(at=world.now, key=waits, parts=(Placed(host="h1", slots=3),)))
+    reserved = {node.name: node.reserved for node in tree_of(world).root.children.values()}
+    assert reserved.get("ops") == 3
+    assert not reserved.get("dev")
 
 
 def test_the_formula_is_the_documented_one() -> None:
