@@ -16,7 +16,10 @@ from lavad.core.job.spec import Spec
 
 Sums = tuple[int, int, int, int, int, int, int, int, int]
 JOBS, SLOTS, RUNNING, STARTS, GPUS, RUNNING_GPUS, GPU_STARTS, COMMITTED, MEM = range(9)
-"""Jobs; slots; slots of running jobs and the sum of (slots x start, in us); the same of GPUs; slots x run limit in s; KB."""
+"""Jobs; slots; slots of running jobs and the sum of (slots x start, in us); the same of GPUs; slots x run limit in s; KB.
+
+The run limit as requested, which LSF calls committed run time, not what it is on the job's hosts.
+"""
 _MICRO = 1_000_000
 
 

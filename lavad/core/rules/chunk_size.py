@@ -12,7 +12,8 @@ SHORT = 1800
 def chunk_size(cluster: Cluster, spec: Spec) -> int:
     """The most jobs of a class in a chunk; 1: they are dispatched one by one.
 
-    Those of one slot alone, which nobody talks to, that keep nothing from others but it, and that are not expected to take long.
+    Those of one slot alone, which nobody talks to, that keep nothing from others but it, and that are not expected to take long:
+    by their limits as given, as in LSF, whichever host it will be.
     """
     queue, app = cluster.queue_conf.get(spec.queue), cluster.conf.app_conf.get(spec.app)
     own = app.chunk_job_size if app is not None else None

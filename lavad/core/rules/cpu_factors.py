@@ -80,6 +80,14 @@ class RunTimes:
         """How long a run limit (or estimate) of a job is on a host."""
         return seconds or 1 if self.even else self._with(spec, seconds, self.factors.get(host))
 
+    def normalized(self, spec: Spec, seconds: int) -> float:
+        """How long it is on a host of CPU factor 1: of two jobs the one with less is the shorter on any host."""
+        return float(seconds) if self.even else seconds * self.factors.get(_given_for(spec), 1.0)
+
+    def actual(self, normalized: float, host: str) -> float:
+        """How long such a normalized time is on a host."""
+        return normalized if self.even else normalized / self.factors.get(host, 1.0)
+
     def longest(self, spec: Spec, seconds: int, hosts: Iterable[str]) -> int:
         """How long it is on the slowest of some hosts."""
         return seconds or 1 if self.even else max((self.on(spec, seconds, host) for host in hosts), default=seconds)

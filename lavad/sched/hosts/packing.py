@@ -35,7 +35,7 @@ class Packed:
         self._state = state
         self._eligible = eligible
         amounts = (need.per_host, need.per_slot)
-        kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, *amounts, _length(need))
+        kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, *amounts, _length(state, need))
         found = state.packings.orders.get(kind)
         if found is None:
             keys = _Keys(state, need)
@@ -49,10 +49,15 @@ class Packed:
         return (state.rows[at] for at in rows if not codes[at])
 
 
-def _length(need: Need) -> float:
-    """How long a job with GPUs may run: in steps of a factor of 1.4, so that many classes share an order; seconds."""
+def _length(state: CycleState, need: Need) -> float:
+    """How long a job with GPUs may run on a host of CPU factor 1, in seconds.
+
+    In steps of a factor of 1.4, so that many classes share an order.
+    """
     expected = need.spec.expected if need.packing == "gpus" else None
-    return NEVER if expected is None else 2.0 ** (math.ceil(2 * math.log2(max(60.0, expected))) / 2)
+    if expected is None:
+        return NEVER
+    return float(2.0 ** (math.ceil(2 * math.log2(max(60.0, state.run_times.normalized(need.spec, expected)))) / 2))
 
 
 class _Keys:
@@ -61,7 +66,7 @@ class _Keys:
     def __init__(self, state: CycleState, need: Need) -> None:
         self._state = state
         self._need = need
-        self._length = _length(need)
+        self._length = _length(state, need)
         self._sign = 1.0 if need.packing == "spread" else -1.0
         self._rank = {at: place for place, at in enumerate(ranked(state, need))}
         conf = state.cluster.conf
@@ -95,8 +100,8 @@ class _Keys:
 
     def _longer(self, row: Row) -> float:
         """Seconds by which a job keeps a host from being idle longer than its jobs with GPUs do, by run limits."""
-        left = self._end(row) - self._state.now
-        return self._length - max(0.0, left) if left < self._length else 0.0
+        length, left = self._state.run_times.actual(self._length, row.name), self._end(row) - self._state.now
+        return length - max(0.0, left) if left < length else 0.0
 
     def _end(self, row: Row) -> float:
         """When the last of the host's jobs with GPUs is over, by run limits; 0.0: there is none."""

@@ -96,7 +96,7 @@ def order_at(cluster: Cluster, cache: SchedulerCache, number: int, key: int) -> 
     """The place in line of a pending job, element or array of a class, without fair share and absolute priority."""
     spec, row = cluster.specs.rows[number], cluster.get(key)
     policy = cache.ranking.policy_names.get(spec.queue, "")
-    own = score(policy, spec, row, cache.scorer) if policy else 0.0
+    own = score(policy, spec, row, cache.scorer, cache.run_times) if policy else 0.0
     job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
     return _order(cache.ranking, spec, row.submitted, (row.position, own, row.queue_time or row.submitted, job, key >> 32))
 

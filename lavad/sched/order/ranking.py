@@ -11,6 +11,7 @@ from collections.abc import Callable
 from config.model.values import Aps
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
+from lavad.core.rules.cpu_factors import RunTimes
 from lavad.core.site.conf import Conf
 from lavad.sched.order.fairshare import partition_policies, queue_policies
 
@@ -58,10 +59,10 @@ Scorer = Callable[[str, Facts], float]
 NEVER = 1e18
 
 
-def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None) -> float:
+def score(policy: str, spec: Spec, row: Job | Array, ask: Scorer | None, run_times: RunTimes) -> float:
     """The place of a job in its queue by SCHEDULER, the smallest first; 0.0: the policy has no preference."""
     if policy == "shortest":
-        return NEVER if spec.expected is None else float(spec.expected)
+        return NEVER if spec.expected is None else run_times.normalized(spec, spec.expected)
     if policy == "smallest":
         return float(spec.slots)
     if policy == "largest":

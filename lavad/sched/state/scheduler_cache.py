@@ -161,13 +161,19 @@ class SchedulerCache:
                 self._count_rows(cluster)
         self._renew_rows(ledger, soft, local)
         if not self._factors_seen:
-            self.run_times, self._factors_seen = RunTimes(cluster), True
-            self.ends.clear()
+            self._renew_run_times(cluster)
         if len(self.eligibilities) > SPARE + 4 * len(self.classes):
             self.eligibilities.clear()
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
         if self.retry_blocked:
             self.improved = self.cycle
+
+    def _renew_run_times(self, cluster: Cluster) -> None:
+        self.run_times, self._factors_seen = RunTimes(cluster), True
+        self.ends.clear()
+        if "shortest" in self.ranking.policy_names.values():
+            for entry in self.classes.values():
+                entry.touched = -1  # its place in line is to be worked out again
 
     def _configure(self, conf: Conf) -> None:
         """Forget all that was made from the old configuration."""

@@ -25,6 +25,7 @@ from tests.support.worlds.world import World
 BIG = QueueConfig(name="big", priority=50, slot_reserve=100_000)
 FILL = QueueConfig(name="fill", priority=40, backfill=True)
 PLAIN = QueueConfig(name="plain", priority=30)
+SHORT = QueueConfig(name="short", priority=30, scheduler="shortest")
 DAY = QueueConfig(name="day", priority=30, run_window="8:00-13:00")
 """It closes an hour from a world's now."""
 
@@ -32,7 +33,7 @@ DAY = QueueConfig(name="day", priority=30, run_window="8:00-13:00")
 def world_of(slots: int = 2, **params: Any) -> World:
     """A host ``fast`` of factor 1, of which jobs are submitted, and ``slow`` of factor 0.5."""
     world = World()
-    world.configure(queues=(BIG, FILL, PLAIN, DAY), params=Params(parallel_sched_by_slot=True, **params))
+    world.configure(queues=(BIG, FILL, PLAIN, SHORT, DAY), params=Params(parallel_sched_by_slot=True, **params))
     world.hosts("fast", slots=slots, cpu_factor=1.0)
     world.hosts("slow", slots=slots, cpu_factor=0.5)
     return world
@@ -189,3 +190,42 @@ def test_another_factor_counts_from_the_next_cycle_on() -> None:
     assert world.schedule().promises[big].start == world.now + 300
     world.configure(models=(("quick", 1.0),))
     assert world.schedule().promises[big].start == world.now + 600
+
+
+@pytest.mark.parametrize("abs_runlimit", [False, True])
+def test_the_shortest_job_is_the_one_that_is_so_on_the_same_host(abs_runlimit: bool) -> None:
+    """10 minutes of the slow host are 5 of the fast one, where another job takes 8."""
+    world = world_of(1, abs_runlimit=abs_runlimit)
+    of_fast = submit(world, 8, "short", hosts=("fast",))
+    of_slow = submit(world, 10, "short", hosts=("fast",), run_host="slow")
+    step(world)
+    assert hosts_of(world, of_fast if abs_runlimit else of_slow) == {"fast"}
+
+
+def test_jobs_that_wait_are_put_in_line_again_when_a_host_has_another_factor() -> None:
+    world = world_of(1)
+    world.hosts("slow", slots=1, cpu_factor=2.0)
+    runs = submit(world, 60, hosts=("fast",))
+    step(world)
+    submit(world, 8, "short", hosts=("fast",))
+    of_slow = submit(world, 10, "short", hosts=("fast",), run_host="slow")
+    step(world)
+    world.hosts("slow", slots=1, cpu_factor=0.5)
+    world.finish(runs)
+    step(world)
+    assert hosts_of(world, of_slow) == {"fast"}
+
+
+@pytest.mark.parametrize(("abs_runlimit", "host"), [(False, "fast"), (True, "slow")])
+def test_gpus_are_packed_by_how_long_a_job_runs_on_each_host(abs_runlimit: bool, host: str) -> None:
+    """Other jobs have GPUs of ``fast`` for 11 minutes and of ``slow`` for 12: one of 10 minutes would run 20 on ``slow``."""
+    world = World()
+    world.configure(params=Params(parallel_sched_by_slot=True, abs_runlimit=abs_runlimit))
+    world.hosts("fast", gpus=4, cpu_factor=1.0)
+    world.hosts("slow", gpus=4, cpu_factor=0.5)
+    for name, seconds in (("fast", 660), ("slow", 720 if abs_runlimit else 360)):
+        world.submit(gpu="num=2", hosts=(name,), limits=Limits(run=seconds), from_host="fast")
+    step(world)
+    key = world.submit(gpu="num=1", limits=Limits(run=600), from_host="fast")
+    step(world)
+    assert hosts_of(world, key) == {host}
