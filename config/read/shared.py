@@ -9,7 +9,7 @@ from config.model.cluster import HostConfig, HostModel, ResourceConfig, Resource
 from config.model.problems import Place, Problems
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
 from config.read.queues import name_is_good
-from config.text.sections import Row, Section
+from config.text.sections import Row, Section, bare, split_words
 from config.values import values as v
 from config.values.fields import Fields, Table, fill, report_unknown, shortened
 from config.values.names import expand_all, host_names, parse_addresses
@@ -23,7 +23,8 @@ RESOURCE: Table = {
     "DESCRIPTION": v.text,
 }
 
-_LOCATION = re.compile(r"(?:([^\s@\[\]()]+)\s*@\s*)?\[([^\[\]]*)\]|(?:([^\s@\[\]()]+)@)?([^\s@\[\]()]+)")
+_VALUE = r'("[^"]*"|[^\s@\[\]()"]+)'
+_LOCATION = re.compile(rf'(?:{_VALUE}\s*@\s*)?\[([^\[\]]*)\]|(?:{_VALUE}@)?([^\s@\[\]()"]+)')
 
 
 class Shared(msgspec.Struct):
@@ -141,7 +142,7 @@ def _read_host_section(cluster: Cluster, section: Section, shared: Shared, probl
             "type": _declared(row, "TYPE", shared.types, problems),
             "server": _is_server(row, problems),
             "resources": tuple(
-                (name, value) for name, _, value in (word.partition("=") for word in row.text("RESOURCES").split())
+                (name, bare(value)) for name, _, value in (word.partition("=") for word in split_words(row.text("RESOURCES")))
             ),
         }
         for key, cell in row.cells.items():
@@ -196,7 +197,8 @@ def _map_resource(shared: Shared, row: Row, problems: Problems) -> None:
     for match in _LOCATION.finditer(location):
         listed = match.group(2) if match.group(2) is not None else match.group(4)
         hosts = expand_all(tuple(listed.replace(",", " ").split()))
-        value = match.group(1) or match.group(3)
+        text = match.group(1) or match.group(3)
+        value = None if text is None else bare(text)
         if hosts == ("default",):
             instances.append(ResourceInstance(value=value, per_host=True))
         elif hosts:

@@ -272,6 +272,21 @@ WORDS = st.sampled_from(TOKENS.split())
 CONFIG_LIKE = st.lists(st.one_of(WORDS, st.just("\n"), st.text(max_size=5)), max_size=60).map(" ".join)
 
 
+def test_the_value_of_a_resource_may_have_blanks_in_quotes(tmp_path):
+    (tmp_path / "lsf.shared").write_text(
+        "Begin Resource\nRESOURCENAME TYPE INTERVAL INCREASING DESCRIPTION\n"
+        "rack String () () ()\nbig Boolean () () ()\nroom String () () ()\nEnd Resource\n"
+    )
+    (tmp_path / "lsf.cluster.lava").write_text(
+        'Begin Host\nHOSTNAME RESOURCES\nh1 (rack="r 2" big)\nh2 (big rack="r2")\nEnd Host\n'
+        'Begin ResourceMap\nRESOURCENAME LOCATION\nroom ("a b"@[h1] c@[h2])\nEnd ResourceMap\n'
+    )
+    loaded = load(str(tmp_path))
+    assert loaded.problems == ()
+    assert [host.resources for host in loaded.config.hosts] == [(("rack", "r 2"), ("big", "")), (("big", ""), ("rack", "r2"))]
+    assert [(one.value, one.hosts) for one in loaded.config.resources[2].instances] == [("a b", ("h1",)), ("c", ("h2",))]
+
+
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(FILES), text=st.one_of(st.text(max_size=300), CONFIG_LIKE))
 def test_any_text_in_any_file_is_read_or_reported(tmp_path, file, text):
