@@ -230,7 +230,7 @@ def _check(folder: Folder) -> None:
     wrong = [problem for problem in load(str(folder.conf)).problems if problem.fatal]
     if wrong:
         first = wrong[0]
-        raise CannotUp(f"{first.file}:{first.line}: {first.text}")
+        raise CannotUp(f"{first.where}: {first.text}")
 
 
 def _database(folder: Folder, wanted: str) -> str:

@@ -21,6 +21,11 @@ class Problem(msgspec.Struct, frozen=True):
     fatal: bool = False
     note: bool = False
 
+    @property
+    def where(self) -> str:
+        """`/conf/lsb.queues:12`; of what stands on no line the file alone."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
 
 class Place(msgspec.Struct, frozen=True):
     """``root`` is the file of LSF's that an included ``file`` is a part of."""
@@ -66,8 +71,7 @@ class Problems:
 
 def line(problem: Problem) -> str:
     """`/conf/lsb.queues:12: error: queue normal: …`."""
-    where = f"{problem.file}:{problem.line}" if problem.line else problem.file
-    return f"{where}: {'error' if problem.fatal else 'note' if problem.note else 'warning'}: {problem.text}"
+    return f"{problem.where}: {'error' if problem.fatal else 'note' if problem.note else 'warning'}: {problem.text}"
 
 
 def report(problems: Iterable[Problem]) -> str:

@@ -20,7 +20,7 @@ from config.model.values import INDEX_ALIASES, LOAD_INDICES
 from config.read.egroup import Egroup
 from config.read.hosts import check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
-from config.read.params import params_as_written, params_of, read_lsb_params, read_lsf_text
+from config.read.params import Places, params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
     NORMAL,
     read_applications,
@@ -64,11 +64,11 @@ class Folders(msgspec.Struct, frozen=True):
 
 
 class _LsfConf(msgspec.Struct, frozen=True):
-    """lsf.conf as it stands, its folder, the fields of SiteParams that it sets, and the unit of sizes."""
+    """lsf.conf as it stands, the fields of SiteParams that it sets, where, and the unit of sizes."""
 
-    folder: str
     lsf: dict[str, str]
     fields: Fields
+    places: Places
     scope: v.Scope
 
 
@@ -80,15 +80,15 @@ def load(confdir: str, minute: int | None = None, asks_egroup: bool = False) -> 
     problems = Problems()
     reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
     conf_path = os.path.join(confdir, "lsf.conf")
-    lsf, fields = read_lsf_text(_text(conf_path, problems), conf_path, problems)
+    lsf, fields, places = read_lsf_text(_text(conf_path, problems), conf_path, problems)
     scope = v.Scope(unit=str(fields.get("lsf_unit_for_limits", "K"))[0])
-    lsf_dir = _confdir_of(confdir, lsf, problems)
+    lsf_dir = _confdir_of(confdir, lsf, places, problems)
     shared = read_shared(_sections(os.path.join(lsf_dir, "lsf.shared"), reading), scope, problems)
     name = cluster_name(lsf_dir, shared.clusters, problems)
     cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
     folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
     egroup = Egroup(lsf.get("LSF_SERVERDIR", "")) if asks_egroup else None
-    config = _assembled(folders, _LsfConf(confdir, lsf, fields, scope), shared, cluster, reading, egroup)
+    config = _assembled(folders, _LsfConf(lsf, fields, places, scope), shared, cluster, reading, egroup)
     config = msgspec.structs.replace(config, time_windows=tuple(reading.windows))
     return Loaded(config, problems.all(), tuple(egroup.failed) if egroup else ())
 
@@ -121,11 +121,11 @@ def lsb_folder(confdir: str, lsf_dir: str, name: str, lsf: dict[str, str]) -> st
     return next((path for path in candidates if os.path.isdir(path)), confdir)
 
 
-def _confdir_of(confdir: str, lsf: dict[str, str], problems: Problems) -> str:
+def _confdir_of(confdir: str, lsf: dict[str, str], places: Places, problems: Problems) -> str:
     named = lsf.get("LSF_CONFDIR", "").replace("\0", "")
     if named and not os.path.isdir(named):
         text = f"LSF_CONFDIR {named[:200]} is not a folder: {confdir} is taken"
-        problems.warn(Place(os.path.join(confdir, "lsf.conf"), 0), text)
+        problems.warn(places["LSF_CONFDIR"], text)
     return named if named and os.path.isdir(named) else confdir
 
 
@@ -144,7 +144,7 @@ def _assembled(
     indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
 
     fields = conf.fields | read_lsb_params(sections["lsb.params"], scope, problems)
-    params = params_of(fields, os.path.join(conf.folder, "lsf.conf"), problems)
+    params = params_of(fields, conf.places, problems)
     queues, origins = read_queues(sections["lsb.queues"], scope, indices, problems)
     batch = read_lsb_hosts(sections["lsb.hosts"], scope, indices, problems, egroup)
     units = read_units(sections["lsb.hosts"], params.compute_unit_types, frozenset(batch.groups), problems)

@@ -15,6 +15,8 @@ from config.values.fields import Fields, Table, field_of, fill, find_value, repo
 from config.values.local_resources import local_resources
 from config.values.url_passwords import without_password
 
+Places = dict[str, Place]
+"""Parameter of lsf.conf to where it is set; the last place holds."""
 LSB_PARAMS: Table = {
     "DEFAULT_QUEUE": v.words,
     "DEFAULT_PROJECT": v.text,
@@ -292,20 +294,22 @@ LSF_CONF: Table = {
 OTHER_LSF_NAMES = {"LSF_MASTER_LIST": ("LSF_MGMT_LIST",)}
 
 
-def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], Fields]:
-    """-> (lsf.conf as it stands, the fields of SiteParams it sets)."""
+def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], Fields, Places]:
+    """-> (lsf.conf as it stands, the fields of SiteParams it sets, where)."""
     entries, bad = parse_lsf_conf(text)
     for number in bad:
         problems.error(Place(file, number), "not NAME=value")
     synonyms = {other: name for name, others in OTHER_LSF_NAMES.items() for other in others}
     conf: dict[str, str] = {}
     fields: Fields = {}
+    places: Places = {}
     for name, value, number in entries:
         place = Place(file, number)
         if name in conf:
             problems.warn(place, f"{name} is set twice; this one holds")
         conf[name] = value
         key = synonyms.get(name, name)
+        places[key] = place
         if key in LSF_CONF:
             if value:
                 cell = Cell(name, value, place)
@@ -314,7 +318,7 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
                     fields[field_of(key)] = found
         else:
             report_unknown(Cell(name, value, place), "lsf.conf", problems)
-    return conf, fields
+    return conf, fields, places
 
 
 def settings_of(conf: Mapping[str, str]) -> SiteParams:
@@ -352,21 +356,27 @@ def params_as_written(sections: list[Section]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def params_of(fields: Fields, file: str, problems: Problems) -> SiteParams:
+def params_of(fields: Fields, places: Places, problems: Problems) -> SiteParams:
     """The record, with what must hold between its fields."""
+
+    def place(*names: str) -> Place:
+        """Of the first of these parameters that lsf.conf sets; others have their defaults, which go together."""
+        return next(places[name] for name in names if name in places)
+
     params = SiteParams(**fields)
     timeout = params.lava_host_timeout
     if params.lava_heartbeat * 2 > timeout:
         text = f"LAVA_HOST_TIMEOUT {timeout} s is less than two of LAVA_HEARTBEAT {params.lava_heartbeat} s"
-        problems.error(Place(file, 0), text)
+        problems.error(place("LAVA_HOST_TIMEOUT", "LAVA_HEARTBEAT"), text)
     if params.lava_lease < timeout:
         text = f"LAVA_LEASE {params.lava_lease} s is shorter than LAVA_HOST_TIMEOUT {timeout} s"
-        problems.error(Place(file, 0), text)
+        problems.error(place("LAVA_LEASE", "LAVA_HOST_TIMEOUT"), text)
     if params.lava_lease_margin < params.least_margin:
-        problems.error(Place(file, 0), f"LAVA_LEASE_MARGIN {params.lava_lease_margin} s is too short: {why_least_margin(params)}")
+        text = f"LAVA_LEASE_MARGIN {params.lava_lease_margin} s is too short: {why_least_margin(params)}"
+        problems.error(place("LAVA_LEASE_MARGIN", "LAVA_HOST_TIMEOUT"), text)
     if params.lava_fence and not params.lava_fence.startswith("/"):
-        problems.error(Place(file, 0), f"LAVA_FENCE {params.lava_fence}: not the path of a program")
+        problems.error(place("LAVA_FENCE"), f"LAVA_FENCE {params.lava_fence}: not the path of a program")
     if without_password(params.lava_database_url) != params.lava_database_url:
         text = "LAVA_DATABASE_URL holds a password that every user can read: use LAVA_DATABASE_URL_FILE"
-        problems.warn(Place(file, 0), text)
+        problems.warn(place("LAVA_DATABASE_URL"), text)
     return params

@@ -89,7 +89,7 @@ def _other_conf(folder: str) -> Conf | None:
     loaded = load(folder)
     wrong = next((problem for problem in loaded.problems if problem.fatal), None)
     if wrong is not None:
-        raise ChangeError(f"{wrong.file}:{wrong.line}: {wrong.text}")
+        raise ChangeError(f"{wrong.where}: {wrong.text}")
     return resolve(loaded.config)
 
 

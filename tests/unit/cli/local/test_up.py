@@ -74,6 +74,18 @@ def test_a_cluster_that_could_not_be_made_leaves_nothing_for_the_next_try(tmp_pa
         assert folder.find_shape() is None
 
 
+def test_a_wrong_configuration_is_told_with_its_line_where_it_has_one(tmp_path: Path) -> None:
+    folder, site = Folder(tmp_path / "cluster"), tmp_path / "site"
+    folder.make()
+    site.mkdir()
+    (site / "lsf.conf").write_text("\nLAVA_FENCE=off\n")
+    with pytest.raises(CannotUp, match=r"/lsf\.conf:2: LAVA_FENCE off"):
+        up(folder, Wanted(confdir=str(site)))
+    (folder.conf / "lsb.users").mkdir()
+    with pytest.raises(CannotUp, match=r"/lsb\.users: cannot be read"):
+        up(folder, Wanted())
+
+
 def test_a_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "x"
