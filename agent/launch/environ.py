@@ -140,13 +140,10 @@ def on_hosts(text: pb.JobText, start: pb.Start, files: tuple[str, str]) -> dict[
 
 def of_element(text: pb.JobText, key: int, start: pb.Start) -> dict[str, str]:
     """Those of this element and attempt alone."""
-    index, name = key >> 32, text.name
-    if "[" not in name:
-        name = start.name or name or text.command
     env = {
         "LSB_BATCH_JID": show(key),
-        "LSB_JOBINDEX": str(index),
-        "LSB_JOBNAME": name[:4094],
+        "LSB_JOBINDEX": str(key >> 32),
+        "LSB_JOBNAME": text.name if "[" in text.name else start.name,
     }
     if token := start.token:
         env["LAVA_TOKEN"] = token

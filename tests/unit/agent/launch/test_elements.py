@@ -19,6 +19,13 @@ def site(folder: str) -> Site:
     return Site("h1", "/run/lava", folder, "/etc/lava", {}, root=True, own_user="root")
 
 
+@pytest.mark.parametrize(("of_text", "name", "found"), [("a[1-9]", "a", "a[1-9]"), ("", "sleep 5", "sleep 5"), ("a", "b", "b")])
+def test_the_name_of_a_job_is_what_the_master_says(of_text: str, name: str, found: str) -> None:
+    """Of an array as it was submitted; else as it is now, after bmod too, and of one without a name made of its command."""
+    env = environ.of_element(pb.JobText(name=of_text, command="sleep 5;" * 1000), 7, pb.Start(name=name))
+    assert env["LSB_JOBNAME"] == found
+
+
 def test_elements_on_the_same_slots_of_a_host_share_a_template(tmp_path: Path) -> None:
     """Whatever stands in it or in the part, each gets the same variables; one with a GPU, or on other slots, has its own."""
     text = pb.JobText(id=1, job=7, command="x", name="a[1-9]", cwd="/w", limits=pb.Limits(core=-1), array_end=9)
