@@ -6,10 +6,13 @@ Rule: a command of plain words, also behind ``exec``, is executed directly, and 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from proto import agent_pb2 as pb
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,+@%-][A-Za-z0-9_./:,+@%=-]*(?: +[A-Za-z0-9_./:,+@%=-]+)*")
+_PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^'"\\]+|.""", re.DOTALL)
+"""What stands in quotes, an escaped character, or what stands between them."""
 _WORDS = (
     ". : alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs"
     " disown do done elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in"
@@ -39,6 +42,35 @@ def plain_words(command: str, path: str) -> list[str] | None:
         if options or not any(folder in _SAME_OUTSIDE for folder in path.split(":")):
             return None
     return words
+
+
+def with_files(line: str, files: Mapping[str, str]) -> str:
+    """A command line with the paths of files in the place of others; they may have blanks.
+
+    Each is quoted as it must be where it stands: alone, in quotes, or in quotes with other words, which another shell reads
+    (``sh -c 'cat /etc/mpi/hostfile'``).
+    """
+    if not any(place in line for place in files):
+        return line
+    return "".join(_piece_with_files(piece, files) for piece in _PIECE.findall(line))
+
+
+def _piece_with_files(piece: str, files: Mapping[str, str]) -> str:
+    mark = piece[0]
+    if len(piece) == 1 or mark not in ("'", '"'):
+        return replaced(piece, {place: quote(path) for place, path in files.items()})
+    change = with_files if re.search(r"\s", piece) else replaced
+    if mark == "'":
+        return "'" + change(piece[1:-1], files).replace("'", "'\\''") + "'"
+    files = {place: re.sub(r"[$`\\]", r"\\\g<0>", path) for place, path in files.items()}
+    return '"' + change(piece[1:-1].replace('\\"', '"'), files).replace('"', '\\"') + '"'
+
+
+def replaced(text: str, files: Mapping[str, str]) -> str:
+    """A text with the paths of files in the place of others, as they are."""
+    for place, path in files.items():
+        text = text.replace(place, path)
+    return text
 
 
 def needs_file(command: str, path: str, starter: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from shlex import quote
 
 import msgspec
 
@@ -76,7 +75,8 @@ def _tasks(
 ) -> tuple[TaskSpec, ...]:
     cards = list(order.start.hosts[order.start.place].gpus)
     has_gpus = bool(cards)
-    quoted = {place: quote(at) for place, at in places.items()}  # a shell reads commands
+    # the files that Kubernetes' operators put in /etc are ours, elsewhere
+    files = {place: at for place, at in places.items() if place.startswith("/")}
     tasks = []
     for peer in mine:
         role = text.roles[peer.role]
@@ -85,13 +85,13 @@ def _tasks(
         if role.gpus or has_gpus:
             env |= gpus.seen(given)
         scratch = f"{places[SCRATCH]}.{role.name}.{peer.index}" if role.scratch else ""
-        env = {name: _with_places(value, places) for name, value in env.items()}
+        env = {name: command.replaced(value, files) for name, value in env.items()}
         if scratch:
             env["LAVA_SCRATCH"] = scratch
         holds = role.kind == "hold"
         argv: tuple[str, ...] | None = None
         if not holds:
-            line = _with_places(role.command, quoted)
+            line = command.with_files(role.command, files)
             words = command.command_argv(line, path, text.login_shell, text.job_starter)
             argv = tuple(software.wrap([*text.software, *role.software], words))
         task = TaskSpec(
@@ -107,14 +107,6 @@ def _tasks(
         )
         tasks.append(task)
     return tuple(tasks)
-
-
-def _with_places(text: str, places: dict[str, str]) -> str:
-    """The files that Kubernetes' operators put in /etc are ours, elsewhere."""
-    if "/etc/" in text:
-        for place, path in places.items():
-            text = text.replace(place, path) if place.startswith("/") else text
-    return text
 
 
 def _limits(role: pb.Role, text: pb.JobText) -> pb.Limits:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.launch import environ, role_env, roles
+from agent.launch.command import with_files
 from agent.starter.process.ports import Ports
 from agent.starter.process.spec import Spec, Template
 from agent.starter.protocol.part import PortsSpec, TaskSpec
@@ -242,6 +245,34 @@ def test_a_file_of_hosts_may_lie_in_a_folder_with_a_space() -> None:
     (task,) = roles.of_host(order, text("volcano", role), "/bin", "10.0.0.1", files).tasks
     assert task.argv is not None
     assert (task.argv[-1], task.env["AT"]) == ("cat '/my jobs/hosts' | wc -l", "/my jobs/hosts")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat /etc/mpi/hostfile",
+        "cat '/etc/mpi/hostfile'",
+        'cat "/etc/mpi/hostfile"',
+        "sh -c 'cat /etc/mpi/hostfile'",
+        """sh -c 'cat "/etc/mpi/hostfile"'""",
+        """sh -c 'for at in "$@"; do cat '"$ONE"' < /etc/mpi/hostfile; done' - x""",
+        'sh -c "cat /etc/mpi/hostfile"',
+        'sh -c "cat \\"/etc/mpi/hostfile\\" \\$NONE"',
+        """sh -c "sh -c 'cat /etc/mpi/hostfile'" """,
+        """sh -c 'sh -c "cat /etc/mpi/hostfile"'""",
+        "echo it\\'s > /dev/null; cat /etc/mpi/hostfile",
+    ],
+)
+@pytest.mark.parametrize("folder", ["plain", "my jobs", "it's $HOME `x`"])
+def test_a_shell_finds_a_file_of_hosts_wherever_the_command_names_it(tmp_path: Path, folder: str, line: str) -> None:
+    file = tmp_path / folder / "hosts"
+    file.parent.mkdir()
+    file.write_text("h1\n")
+    found = with_files(line, {"/etc/mpi/hostfile": str(file)})
+    done = subprocess.run(["/bin/sh", "-c", found], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"}, check=False)
+    assert (done.stdout, done.stderr) == ("h1\n", ""), found
+    if folder == "plain":
+        assert found == line.replace("/etc/mpi/hostfile", str(file))
 
 
 def test_each_task_sees_its_own_gpus() -> None:
