@@ -12,7 +12,7 @@ from lavad.core.decide.base.select import select
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Peek, Refused
-from lavad.core.lang.ids import job_of, key_of, show
+from lavad.core.lang.ids import index_of, job_of, key_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.site.rights import may_control
 from lavad.hosts.folder_probes import FolderProbes
@@ -81,8 +81,7 @@ class PeekService:
         else:
             ended = await self.find_finished(key, caller.user)
             if ended is None:
-                waiting = self._cluster.find_array(key)
-                raise Refused(f"Job <{shown}> : Not yet started." if waiting else f"Job <{shown}> is not found")
+                raise Refused(await self._why_none(shown, key, caller))
             specs = await self.reads.run(self._reader.specs, [ended.spec], who=caller.user)
             job, spec = ended, specs[ended.spec]
         if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
@@ -95,6 +94,16 @@ class PeekService:
         if spec.interactive:
             raise Refused(f"Job <{shown}> : Cannot bpeek an interactive job.")
         return job, spec
+
+    async def _why_none(self, shown: str, key: int, caller: Caller) -> str:
+        """Why there is no job or touched element of this key, live or finished."""
+        job, index = job_of(key), index_of(key)
+        array = self._cluster.find_array(key)
+        if array is None and not index:
+            array = await self.reads.run(self._reader.finished_array, job, who=caller.user)
+        if array is not None and not index:
+            return f"Job <{shown}> is an array: name one of its elements, as {job}[{array.indices.min()}]"
+        return f"Job <{shown}> : Not yet started." if array and index in array.indices else f"Job <{shown}> is not found"
 
     def _key(self, ask: Peek, caller: Caller) -> tuple[str, int]:
         if ask.job:

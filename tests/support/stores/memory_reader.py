@@ -79,6 +79,9 @@ class MemoryReader:
     def env(self, digest: str) -> dict[str, str] | None:
         return self.envs.get(digest)
 
+    def finished_job(self, key: int) -> Job | None:
+        return self.finished.get(key)
+
     def finished_jobs(self, find: Find) -> list[Job]:
         wanted = set(find.keys) if find.keys is not None else None
         found = []

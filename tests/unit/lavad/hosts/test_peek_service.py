@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Peek
+from lavad.core.lang.asks import Peek, Refused
 from lavad.hosts import peek_requests, peek_service
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
@@ -76,6 +77,31 @@ def test_the_end_is_read_alone_and_nothing_is_added_to_it(size: int, reads: list
     assert end == {"exit": 0}
     assert "".join(piece["out"] for piece in pieces).encode() == host.output[-100:]
     assert host.asked == reads
+
+
+def test_of_an_array_an_element_is_to_be_named() -> None:
+    """Also once it is over; of an element that has not run the answer is that."""
+    host = Host(b"")
+    bench = host.bench
+    live = bench.bsub(J="a[2-4]")["job"]
+    over = replace(bench.cluster.arrays.rows[live], job=77)
+
+    async def refused(word: str) -> str:
+        async with host.service() as service:
+            service.reader.arrays[77] = over  # type: ignore[attr-defined]
+            with pytest.raises(Refused) as found:
+                await anext(service.answer(Peek(job=word), ALICE))
+            return str(found.value)
+
+    words = [f"{live}", "77", f"{live}[3]", f"{live}[9]", "78", "77[9]"]
+    assert [asyncio.run(refused(word)) for word in words] == [
+        f"Job <{live}> is an array: name one of its elements, as {live}[2]",
+        "Job <77> is an array: name one of its elements, as 77[2]",
+        f"Job <{live}[3]> : Not yet started.",
+        f"Job <{live}[9]> is not found",
+        "Job <78> is not found",
+        "Job <77[9]> is not found",
+    ]
 
 
 def test_while_the_job_is_silent_there_is_a_sign_of_life_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
