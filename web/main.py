@@ -15,6 +15,7 @@ import socket
 import sys
 from contextlib import suppress
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -22,6 +23,7 @@ from config.lsfconf import find_envdir, level_of, read_lsf_conf
 from proto.daemon import logfile
 from proto.daemon.logs import log_as, log_to
 from proto.whole_file import replace_file, write_pid
+from web import problems
 from web.app import make_app
 from web.master import Master
 from web.settings import BadSettings, Settings, read
@@ -34,7 +36,10 @@ SILENT = 20.0
 
 
 class Patient(H11Protocol):
-    """A connection; one that brings no request takes no place from others for long."""
+    """A connection; one that brings no request takes no place from others for long.
+
+    What is no request of HTTP is told as REST tells any problem.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -47,6 +52,13 @@ class Patient(H11Protocol):
             self.transport.close()
         elif not self.transport.is_closing():
             self.loop.call_later(SILENT, self._look, now)
+
+    def send_400_response(self, msg: str) -> None:
+        response = problems.answer(problems.Problem(400, msg), {"Connection": "close"})
+        begin = h11.Response(status_code=400, headers=response.raw_headers, reason=b"Bad Request")
+        for event in (begin, h11.Data(data=bytes(response.body)), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 
 import pytest
@@ -55,6 +56,34 @@ def test_only_a_connection_that_brings_no_request_is_closed(monkeypatch: pytest.
         server.close()
 
     asyncio.run(tried())
+
+
+@pytest.mark.parametrize("bad", [b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 2000])
+def test_what_is_no_request_is_told_as_any_problem(bad: bytes) -> None:
+    async def tried() -> bytes:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            raise AssertionError
+
+        config = uvicorn.Config(app, log_config=None, lifespan="off", h11_max_incomplete_event_size=1000)
+        config.load()
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(lambda: Patient(config, state, {}), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        writer.write(bad)
+        told = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        server.close()
+        return told
+
+    head, _, body = asyncio.run(tried()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"content-type: application/problem+json" in head.lower()
+    assert json.loads(body) == {
+        "type": "about:blank",
+        "title": "Bad request",
+        "status": 400,
+        "detail": "Invalid HTTP request received.",
+    }
 
 
 def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_beginning() -> None:
