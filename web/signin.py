@@ -32,6 +32,7 @@ MOST_KNOWN = 5000
 PROXY_PROOF = "x-lava-proxy-secret"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 FORGED = "The request lacks the token of this session against forged requests (X-CSRF-Token), or comes from another site"
+NOBODY = "Sign in with the address that `lava web` prints, or with a token (`lava token`)"
 _me = msgspec.json.Decoder(Me)
 
 
@@ -86,7 +87,7 @@ class SignIn:
         elif cookie := request.cookies.get(self.cookie, ""):
             found = Who(await self._user_of(request, cookie), cookie, self._sign(cookie))
         else:
-            raise Problem(401, "Sign in with the address that `lava web` prints, or with a token (`lava token`)")
+            raise Problem(401, NOBODY)
         if request.method not in SAFE:
             self._refuse_forged(request, found.csrf)
         return self._counted(request, found)
@@ -119,7 +120,7 @@ class SignIn:
             # 400 is said of what is no token at all; else lavad has failed, and the token may be good
             if problem.status == 401 or problem.detail.startswith("Bad request"):
                 self._failures.take(address)
-                raise Problem(401, "The token is not valid or has ended; sign in again") from None
+                raise Problem(401, problem.detail if problem.status == 401 else NOBODY) from None
             raise Problem(503, problem.detail, 1) if problem.status == 400 else problem from None
         self._known[digest] = (self._clock() + KNOWN_FOR, user)
         if len(self._known) > MOST_KNOWN:

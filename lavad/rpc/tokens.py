@@ -28,7 +28,7 @@ _MAKES = {"link": "session", "session": "api"}
 """By the kind of the token that an ask comes with, the kind that it may ask for."""
 MOST_USES = 20_000
 _ALGORITHM = "HS256"
-BAD = "The token is not valid or has ended; sign in again"
+BAD = "The token is not valid or has ended; `lava web` prints an address that signs in, `lava token` a token"
 
 
 class Tokens:

@@ -34,6 +34,7 @@ PAGES = {
     "use": "#/use",
     "health": "#/admin",
     "tokens": "#/tokens",
+    "no-such-page": "#/nonsense",
 }
 SHAPES = {"light": (1280, 900, False, False), "dark": (1280, 900, False, True), "phone": (390, 844, True, False)}
 
@@ -81,6 +82,16 @@ def test_a_page_is_drawn_and_accessible(browser: tuple[Chromium, Cluster], name:
         assert chromium.js("document.querySelector('main').firstElementChild.tagName") == "H1"
         assert chromium.js("[...document.querySelectorAll('select')].every(one => one.selectedIndex >= 0)")
     assert chromium.exceptions() == []
+
+
+def test_an_address_without_a_page_says_so_and_leads_to_the_first(browser: tuple[Chromium, Cluster]) -> None:
+    chromium, _ = browser
+    chromium.go("#/nonsense/x")
+    assert chromium.js("document.querySelector('main').textContent").startswith("No such page There is no page #/nonsense/x.")
+    assert chromium.js("document.querySelectorAll('nav a[aria-current]').length") == 0
+    chromium.js("document.querySelector('main a').click()")
+    chromium.wait("document.querySelector('h1').textContent !== 'No such page '")
+    assert chromium.js("document.querySelector('nav a[aria-current]').textContent") == "Cluster"
 
 
 def test_what_a_job_writes_appears_while_it_runs(browser: tuple[Chromium, Cluster]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from lavad.rpc.tokens import BAD
 from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 from tests.unit.cli.scripted_master import ScriptedMaster
 from web.app import make_app
@@ -90,7 +91,7 @@ def test_nobody_gets_in_without_a_token_that_holds(world: PageWorld, kind: str) 
         ("The query was interrupted; try again", 503),
         ("lavad: internal error: KeyError; its log says more", 503),
         ("The master's store cannot be reached", 503),
-        ("The token is not valid or has ended; sign in again", 401),
+        (BAD, 401),
         ("Bad request: a NUL character", 401),
         ("h1: Host is not a submission host", 403),
     ],
@@ -103,6 +104,7 @@ def test_a_token_that_lavad_could_not_read_is_not_called_invalid(tmp_path: Path,
         client = TestClient(make_app(settings, master, SignIn(settings, master)), "http://127.0.0.1")
         answer = client.get("/api/v1/queues", headers={"Authorization": "Bearer a.b.c"})
     assert answer.status_code == status, answer.text
+    assert ("`lava web` prints" in answer.json()["detail"]) == (status == 401)
     assert (answer.headers.get("retry-after") == "1") == (status == 503)
 
 

@@ -130,7 +130,7 @@ def test_news_that_pages_share_end_with_the_token(tmp_path: Path) -> None:
 
     async def lavad(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
-        frame = b'{"out":"{}\\n"}' if next(asked) < 3 else b'{"refused":"The token is not valid or has ended; sign in again"}'
+        frame = b'{"out":"{}\\n"}' if next(asked) < 3 else b'{"refused":"The token is not valid or has ended"}'
         with contextlib.suppress(ConnectionError):
             for _ in range(20_000):
                 writer.write(len(frame).to_bytes(4, "big") + frame)
@@ -156,7 +156,7 @@ def test_pages_are_told_that_the_master_is_away_until_it_has_news(tmp_path: Path
         time = next(asked)
         if time:
             await back.wait()
-        frame = b'{"out":"{}\\n"}' if time < 2 else b'{"refused":"The token is not valid or has ended; sign in again"}'
+        frame = b'{"out":"{}\\n"}' if time < 2 else b'{"refused":"The token is not valid or has ended"}'
         writer.write(len(frame).to_bytes(4, "big") + frame)
         writer.close()
 
