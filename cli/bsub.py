@@ -12,6 +12,7 @@ from cli.submit.submit_options import bsub_table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.options import Options
+    from cli.submit.prepare import Prepared
 
 
 def run(context: Context) -> int:
@@ -32,23 +33,23 @@ def run(context: Context) -> int:
     conf = read_conf(context)
     client = Client(context, conf)
     try:
-        job, how = _submit(context, client, conf, given, words)
+        job, made = _submit(context, client, conf, given, words)
     except Fail as fail:
         raise not_done(context, fail, "bsub", "Job not submitted.") from None
-    if how in INTERACTIVE:
+    if made.stays in INTERACTIVE:
         from cli.terminal.interactive import bsub_converse
 
-        return bsub_converse(context, client, conf, job, how != "I")
-    return wait_for(context, client, job) if how else 0
+        return bsub_converse(context, client, conf, job, made.stays != "I")
+    return wait_for(context, client, conf, job, made.is_array) if made.stays else 0
 
 
-def _submit(context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]) -> tuple[int, str]:
-    """-> (the job's id, the option for which this command stays: I, Ip, Is, K, or "")."""
+def _submit(context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]) -> tuple[int, Prepared]:
+    """-> (the job's id, what was submitted)."""
     made = prepared(context, conf, given, words)
     ok = send(context, client, made.frame)
     if made.site is not None:
         made.site.submitted(ok)
-    return int(ok["job"]), made.stays
+    return int(ok["job"]), made
 
 
 def main(argv: list[str] | None = None) -> int:

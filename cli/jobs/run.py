@@ -149,7 +149,7 @@ def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
     conf = read_conf(context)
     client = Client(context, conf)
     made = [_prepared(context, conf, job) for _, job in jobs]
-    sent: list[tuple[JobFile, int]] = []
+    sent: list[tuple[JobFile, int, bool]] = []
     status = 0
     for (name, job), one, ok in zip(jobs, made, submit_many(context, client, [one.frame for one in made]), strict=True):
         if ok is None:
@@ -164,10 +164,10 @@ def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
         tell(context, ok)
         if one.site is not None:
             one.site.submitted(ok)
-        sent.append((job, int(ok["job"])))
-    for job, number in sent:
+        sent.append((job, int(ok["job"]), one.is_array))
+    for job, number, is_array in sent:
         if "K" in job.options:
-            status = wait_for(context, client, number) or status
+            status = wait_for(context, client, conf, number, is_array) or status
     return status
 
 

@@ -20,7 +20,7 @@ LOCAL_INPUTS = frozenset(("is", "hostfile", "ul"))
 
 
 class Prepared:
-    """A submission: its ask, the site's esubs that hear of the answer, and the option for which bsub stays (I, Ip, Is, K)."""
+    """A submission: its ask, the site's esubs that hear of the answer, the option for which bsub stays (I, Ip, Is, K)."""
 
     __slots__ = ("frame", "site", "stays")
 
@@ -28,6 +28,11 @@ class Prepared:
         self.frame = frame
         self.site = site
         self.stays = stays
+
+    @property
+    def is_array(self) -> bool:
+        options = self.frame["options"]
+        return isinstance(options, dict) and "[" in str(options.get("J", ""))
 
 
 def prepared(context: Context, conf: dict[str, str], given: Options, words: list[str], esubs: str | None = None) -> Prepared:

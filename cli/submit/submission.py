@@ -10,6 +10,7 @@ from cli.client.context import Context, Fail, Refused
 from cli.client.options import HELP
 from cli.submit.submit_options import propagated
 from cli.submit.texts import is_text, printable
+from config.lsfconf import is_yes
 from proto.options import OPTIONS
 
 TYPE_CHECKING = False
@@ -191,17 +192,21 @@ def _accepted(context: Context, client: Client, frame: Frame) -> Answer:
             time.sleep(refused.retry)
 
 
-def wait_for(context: Context, client: Client, job: int) -> int:
-    """``-K``: until the job has ended; its exit status."""
+def wait_for(context: Context, client: Client, conf: dict[str, str], job: int, is_array: bool) -> int:
+    """``-K``: until the job has ended; its exit status. What it says on the way: LSB_SUBK_SHOW_EXEC_HOST, LSB_SUBK_SHOW_JOBID."""
     quiet = "BSUB_QUIET2" in context.environ
     if not quiet:
         context.err("<<Waiting for dispatch ...>>\n")
+        if not is_array and is_yes(conf.get("LSB_SUBK_SHOW_EXEC_HOST", "")):
+            host = client.ask({"ask": "wait", "job": job, "until": "started"}, patience=None).get("host")
+            context.err(f"<<Starting on {host}>>\n" if host else "")
     while True:
         ok = client.ask({"ask": "wait", "job": job, "until": "finished"}, patience=None)
         if ok.get("state") in ("DONE", "EXIT"):
             break
     if not quiet:
-        context.err("<<Job is finished>>\n")
+        named = is_yes(context.environ.get("LSB_SUBK_SHOW_JOBID") or conf.get("LSB_SUBK_SHOW_JOBID", ""))
+        context.err(f"<<Job <{job}> is finished>>\n" if named else "<<Job is finished>>\n")
     return exit_status(str(ok["state"]), int(ok.get("status") or 0))
 
 

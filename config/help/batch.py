@@ -4,6 +4,8 @@ LSF_CONF = """\
 LSB_BSUB_PARSE_SCRIPT           `bsub FILE` reads the #BSUB lines of FILE
 LSB_STDOUT_DIRECT               the file of -o grows while the job runs, instead of appearing at its end
 LSF_INTERACTIVE_STDERR          standard error of `bsub -I` is apart from standard output
+LSB_SUBK_SHOW_EXEC_HOST         `bsub -K` says on which host the job starts
+LSB_SUBK_SHOW_JOBID             `bsub -K` names the job when it says that it is finished
 LSF_REMOTE_COPY_CMD             the command that copies files of `bsub -f`; it gets HOST:FILE
 LSB_DISPLAY_YEAR                times of bjobs -l, bacct -l and bhist -l, -b and -t have the year
 LSB_SHORT_HOSTLIST              bjobs shows a host with four slots as 4*HOST

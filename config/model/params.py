@@ -274,6 +274,8 @@ class SiteParams(Params, frozen=True):
 
     # --- lsf.conf: commands
     lsf_interactive_stderr: bool = False
+    lsb_subk_show_exec_host: bool = False
+    lsb_subk_show_jobid: bool = False
     lsf_remote_copy_cmd: str = ""
     lsb_default_jobmaxsize: str = ""
     lsb_set_tmpdir: bool | str = False

@@ -173,6 +173,8 @@ LSF_CONF: Table = {
     "LAVA_PRIORITY_CLASSES": priority_classes,
     "LSB_STDOUT_DIRECT": v.yes_no,
     "LSF_INTERACTIVE_STDERR": v.yes_no,
+    "LSB_SUBK_SHOW_EXEC_HOST": v.yes_no,
+    "LSB_SUBK_SHOW_JOBID": v.yes_no,
     "LSF_REMOTE_COPY_CMD": v.text,
     "LSB_SHORT_HOSTLIST": v.yes_no,
     "LSB_DISPLAY_YEAR": v.yes_no,

@@ -142,7 +142,7 @@ LSB_NTRIES: bsub: how often it tries where too many jobs wait
 LSB_ESUB_METHOD: esubs that run for every bsub
 BSUB_QUIET: bsub does not say the job's id
 BSUB_QUIET2: bsub does not say what an interactive job, or -K, waits for
-LSF_INTERACTIVE_STDERR: as in lsf.conf
+LSF_INTERACTIVE_STDERR LSB_SUBK_SHOW_JOBID: as in lsf.conf
 LSB_EXIT_IF_CWD_NOTEXIST: Y: a job whose folder cannot be entered ends with 2
 LSB_ECHKPNT_KEEP_OUTPUT: as in lsf.conf
 LAVA_NATIVE: N: commands, and the jobs of a starter, go by Python

@@ -182,6 +182,22 @@ def test_k_waits_and_gives_the_jobs_status(caller: Caller, answer, status):
     assert master.asks[1]["job"] == 103
 
 
+@pytest.mark.parametrize("state", ["RUN", "DONE"])
+def test_k_says_where_the_job_starts_and_names_it_at_its_end(tmp_path: Path, state):
+    """Also of one that is over before it is asked; not of one that ends while it waits, and of no array."""
+    started = [{"ok": {"state": state, "status": 0, "host": "h2"}}]
+    never = [{"ok": {"state": "EXIT", "status": 0, "host": ""}}]
+    done = [{"ok": {"state": "DONE", "status": 0, "host": "h2"}}]
+    caller = Caller(tmp_path, "LSB_SUBK_SHOW_EXEC_HOST=Y\nLSB_SUBK_SHOW_JOBID=N\n")
+    with ScriptedMaster(caller.socket, SUBMITTED, started, done, SUBMITTED, never, never, SUBMITTED, done) as master:
+        ran = caller.run("bsub", "-K", "x", LSB_SUBK_SHOW_JOBID="y")
+        assert ran.err == "<<Waiting for dispatch ...>>\n<<Starting on h2>>\n<<Job <103> is finished>>\n"
+        assert caller.run("bsub", "-K", "x").err == "<<Waiting for dispatch ...>>\n<<Job is finished>>\n"
+        assert caller.run("bsub", "-K", "-J", "a[1-3]", "x").err == "<<Waiting for dispatch ...>>\n<<Job is finished>>\n"
+    waits = ["submit", "started", "finished", "submit", "started", "finished", "submit", "finished"]
+    assert [ask.get("until", ask["ask"]) for ask in master.asks] == waits
+
+
 def test_k_asks_again_after_a_break(caller: Caller):
     done = [{"ok": {"state": "DONE", "status": 0, "host": "h"}}]
     with ScriptedMaster(caller.socket, SUBMITTED, [], done):
