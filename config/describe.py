@@ -69,6 +69,7 @@ _FORMS: dict[Callable[..., object], str] = {
     read.checkpoint_method: "name",
     v.host_hours: "hours, or minutes with m",
     read.priority_classes: "name=n …",
+    read.signal_name: "signal",
     read.backfill: "EASY or CONSERVATIVE",
 }
 

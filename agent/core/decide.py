@@ -145,9 +145,14 @@ def stop(part: Part, stopped: bool, now: float) -> Decided:
     own = part.rules.suspend if stopped else part.rules.resume
     if own:
         return part, [*_control(part, own), Save(part.uid), ReportStopped(part.uid, stopped)]
-    number = signal.SIGCONT
+    if stopped and part.rules.stop_signal == signal.SIGKILL:
+        # as in LSF, which suspends by a signal that ends a job as it ends jobs
+        return tick(replace(part, steps=kill_steps(part, now)), now, [Save(part.uid), ReportStopped(part.uid, stopped)])
+    number: int = signal.SIGCONT
     steps = tuple(step for step in part.steps if step.signal != signal.SIGSTOP)
-    if stopped and part.rules.soft_stop:
+    if stopped and part.rules.stop_signal:
+        number = part.rules.stop_signal
+    elif stopped and part.rules.soft_stop:
         # The kernel drops SIGTSTP for a session without a terminal, unless the program catches it.
         number = signal.SIGTSTP
         steps = (*steps, Step(now + SOFT_STOP, signal.SIGSTOP))

@@ -46,6 +46,8 @@ class Rules(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Kill by SIGINT, SIGTERM, SIGKILL; else SIGKILL at once (parallel jobs without LSB_USE_SEQUENTIAL_SIGNAL)."""
     soft_stop: bool = False
     """Stop by SIGTSTP (parallel and interactive jobs) rather than SIGSTOP."""
+    stop_signal: int = 0
+    """LSB_SIGSTOP: stop by this signal, whatever the job is; 0: by the usual one."""
     suspend: str = ""
     """JOB_CONTROLS: what stops the job instead of the usual signal: a signal's number or a command."""
     resume: str = ""

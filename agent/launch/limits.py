@@ -52,6 +52,7 @@ def rules_of(text: pb.JobText, start: pb.Start, site: Site) -> Rules:
         interval=text.terminate_interval or DEFAULT_INTERVAL,
         sequential=not parallel or site.settings.lsb_use_sequential_signal,
         soft_stop=parallel or bool(text.interactive),
+        stop_signal=int(site.settings.lsb_sigstop or 0),
         suspend=controls.get("SUSPEND", ""),
         resume=controls.get("RESUME", ""),
         terminate=controls.get("TERMINATE", ""),

@@ -33,6 +33,7 @@ LSB_RESOURCE_ENFORCE            what control groups keep: memory (the limit is o
 LSB_JOB_MEMLIMIT                the memory limit is of the whole job, and lava ends what exceeds it
 LSB_MEMLIMIT_ENFORCE            the same
 LSB_USE_SEQUENTIAL_SIGNAL       bkill sends INT, TERM and KILL in turn to parallel jobs, too
+LSB_SIGSTOP                     the signal that suspends jobs, instead of STOP (TSTP: parallel, interactive ones); KILL ends them
 LSF_ROOT_USER                   root may submit jobs
 LSF_MASTER_LIST                 hosts that may be master, the first one first; LSF_MGMT_LIST is the same
 LSB_SHAREDIR                    where lsb.events and lsb.acct are written; without it they are not

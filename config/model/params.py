@@ -293,6 +293,8 @@ class SiteParams(Params, frozen=True):
     # --- lsf.conf: limits and control
     lsb_job_cpulimit: bool | None = None
     lsb_use_sequential_signal: bool = False
+    lsb_sigstop: str = ""
+    """The number of a signal; "": the usual ones."""
 
     # --- lsf.conf: places
     lsf_master_list: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import signal
 from collections.abc import Mapping
 
 from config.check import why_least_margin
@@ -154,6 +155,14 @@ def checkpoint_method(value: str, _: v.Scope) -> str:
     return value
 
 
+def signal_name(value: str, _: v.Scope) -> str:
+    """A signal's number, as text."""
+    found = signal.Signals.__members__.get(f"SIG{value.upper().removeprefix('SIG')}")
+    if found is None and not (value.isascii() and value.isdigit() and 0 < int(value[:3]) <= signal.SIGRTMAX):
+        raise ValueError(f"'{value[:50]}' is no signal")
+    return value if found is None else str(int(found))
+
+
 def priority_classes(value: str, _: v.Scope) -> str:
     """``name=number …``: the user priority (bsub -sp) of a manifest's priority class."""
     for word in value.split():
@@ -205,6 +214,7 @@ LSF_CONF: Table = {
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,
     "LSB_JOB_CPULIMIT": v.yes_no,
     "LSB_USE_SEQUENTIAL_SIGNAL": v.yes_no,
+    "LSB_SIGSTOP": signal_name,
     "LSF_ROOT_USER": v.yes_no,
     "LSF_MASTER_LIST": v.words,
     "LSB_SHAREDIR": v.text,

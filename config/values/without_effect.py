@@ -36,7 +36,6 @@ NEEDLESS = {
 
 BECAUSE = {
     "HOST_TIMEOUT": "a host is silent for all queues at once, after LAVA_HOST_TIMEOUT",
-    "LSB_SIGSTOP": "JOB_CONTROLS of a queue says what suspends its jobs",
     "EGO_DEFINE_NCPUS": "MXJ in lsb.hosts says how many slots a host has",
     "GPU_REQ_MERGE": "options of GPU requirements always merge one by one, as with Y",
 }

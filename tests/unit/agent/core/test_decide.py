@@ -342,6 +342,20 @@ def test_what_the_signal_of_the_run_limit_ends_exits_with_140(limit: str, status
     assert decide.status_of_end(replace(running(Rules(run=1)), limit=limit), status) == told
 
 
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_site_says_by_which_signal_jobs_are_stopped(soft: bool) -> None:
+    """LSB_SIGSTOP. KILL ends them, by the usual sequence; a queue's own JOB_CONTROLS go before."""
+    stopped, effects = decide.stop(running(Rules(soft_stop=soft, stop_signal=signal.SIGUSR1)), True, 130.0)
+    assert (sent(effects), stopped.stopped, stopped.steps) == ([signal.SIGUSR1], True, ())
+    assert sent(decide.stop(stopped, False, 131.0)[1]) == [signal.SIGCONT]
+    ending, effects = decide.stop(running(Rules(soft_stop=soft, stop_signal=signal.SIGKILL)), True, 130.0)
+    assert sent(effects) == [signal.SIGCONT, signal.SIGINT]
+    assert ReportStopped("u", True) in effects
+    assert sent(decide.tick(ending, 140.0)[1]) == [signal.SIGTERM]
+    assert KillAll("u") in decide.tick(ending, 150.0)[1]
+    assert sent(decide.stop(running(Rules(suspend="20", stop_signal=9)), True, 130.0)[1]) == [20]
+
+
 def test_a_queues_own_signals_stop_resume_and_end_a_job() -> None:
     part = running(Rules(suspend="20", resume="18", terminate="15", interval=5.0))
     part, effects = decide.stop(part, True, 110.0)

@@ -247,6 +247,8 @@ def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> 
     assert limits.rules_of(pb.JobText(), start, site(LSB_USE_SEQUENTIAL_SIGNAL="Y")).sequential
     one = pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)])
     assert limits.rules_of(pb.JobText(), one, site()).sequential
+    assert limits.rules_of(pb.JobText(), one, site(LSB_SIGSTOP="SIGTSTP")).stop_signal == 20
+    assert limits.rules_of(pb.JobText(), one, site()).stop_signal == 0
 
 
 def summary(**fields: object) -> report.Summary:
