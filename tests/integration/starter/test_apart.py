@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,30 @@ def test_the_group_of_a_killed_shepherd_goes_when_nothing_is_left_in_it(open_rig
     os.kill(int(Path(f"/proc/{rig.pid_of('a')}/stat").read_text().split()[3]), signal.SIGKILL)
     rig.report("a", "lost")
     # the kernel may find it busy for a moment
+    wait_until(lambda: not group.exists(), 20, f"{group} to be removed")
+
+
+def test_what_a_killed_shepherd_leaves_forks_no_more(open_rig: Rig) -> None:
+    """A process that nobody ends, as it is not the starter's, shows the limit for longer than what is ended."""
+    rig = open_rig
+    if not rig.keeps("processes"):
+        pytest.skip("no cgroup can limit processes here")
+    rig.order(rig.part("a", "sleep 100 & sleep 100", user=A, cgroup={"pids": 40}))
+    group = group_of(rig.pid_of("a"))
+    loop = "while read line; do /bin/true && echo made; done; exit 7"
+    with subprocess.Popen(
+        ["/bin/sh", "-c", loop], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        (group / "cgroup.procs").write_text(str(other.pid))
+        other.stdin.write(b"once\n")
+        other.stdin.flush()
+        assert other.stdout.readline() == b"made\n"
+        os.kill(int(Path(f"/proc/{rig.pid_of('a')}/stat").read_text().split()[3]), signal.SIGKILL)
+        rig.report("a", "lost")
+        assert (group / "pids.max").read_text() == "0\n"
+        assert other.communicate(b"again\n", 20)[0] == b""
     wait_until(lambda: not group.exists(), 20, f"{group} to be removed")
 
 
