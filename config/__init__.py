@@ -1,5 +1,5 @@
 """The site's configuration in LSF's files: read, checked, typed. Imports nothing of lava.
 
 ``lsfconf.py`` stands outside the rooms, since every command waits for it. Rooms from the bottom: model, text, values, check,
-then read and write; ``describe.py`` says what a parameter is.
+then read, write and programs (which the site has, as egroup); ``describe.py`` says what a parameter is.
 """

@@ -10,6 +10,7 @@ import sys
 
 from config.lsfconf import SITE_ENVDIR, level_of, why_no_conf
 from config.model.problems import report
+from config.programs.egroup import Egroup
 from config.read.load import load as load_files
 from lavad.collector import look_rarely
 from lavad.replica.spawn import AHEAD, end_ahead, set_title, spawn_ahead
@@ -56,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.log:
             logfile.follow(options.log, inherited=True)
         log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
-        loaded = load_files(options.conf, asks_egroup=True)
+        loaded = load_files(options.conf, egroup_in=Egroup)
     except OSError as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-from config.read.owner import only_root_writes
+from config.programs.owner import only_root_writes
 from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 
 from config.model.params import SiteParams
-from config.read.owner import only_root_writes
+from config.programs.owner import only_root_writes
 from proto.daemon.workers import Workers
 
 log = logging.getLogger("lava-agent")

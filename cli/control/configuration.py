@@ -30,7 +30,9 @@ def load_site(context: Context, asks_egroup: bool = False) -> Loaded:
 
         site.main()
         from config.read.load import load
-    return load(folder, asks_egroup=asks_egroup)
+    from config.programs.egroup import Egroup
+
+    return load(folder, egroup_in=Egroup if asks_egroup else None)
 
 
 def check(context: Context) -> int:

@@ -1,12 +1,12 @@
 """lsb.hosts -> slots, limits and thresholds of hosts; host groups, host partitions and compute units."""
 
 import fnmatch
+from typing import Protocol
 
 import msgspec
 
 from config.model.cluster import UNLIMITED, GroupConfig, HostConfig, PartitionConfig, UnitConfig
 from config.model.problems import Place, Problems
-from config.read.egroup import Egroup
 from config.read.queues import name_is_good, read_thresholds
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -31,6 +31,15 @@ KEPT = ("dispatch_window", "mig", "exit_rate")
 """Of these columns; the others are only checked."""
 
 
+class Members(Protocol):
+    """Who knows the members of the groups that have ``!`` for them. ``failed``: the groups for which there was no answer."""
+
+    failed: list[str]
+
+    def members(self, group: str, of_hosts: bool) -> tuple[str, ...]:
+        """Raises ValueError with the reason why there is no answer."""
+
+
 class BatchHosts(msgspec.Struct):
     """`listed` is False without a Host section: then all hosts of lsf.cluster are batch hosts."""
 
@@ -44,7 +53,7 @@ class BatchHosts(msgspec.Struct):
 
 
 def read_lsb_hosts(
-    sections: list[Section], scope: v.Scope, indices: frozenset[str], problems: Problems, egroup: Egroup | None = None
+    sections: list[Section], scope: v.Scope, indices: frozenset[str], problems: Problems, egroup: Members | None = None
 ) -> BatchHosts:
     batch = BatchHosts()
     for section in sections:
@@ -126,7 +135,7 @@ def read_group(
     row: Row,
     what: str,
     problems: Problems,
-    egroup: Egroup | None,
+    egroup: Members | None,
 ) -> None:
     """A line of HostGroup or UserGroup. ``egroup`` is asked for the members where they are ``!``."""
     name = row.text("GROUP_NAME")

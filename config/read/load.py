@@ -7,7 +7,7 @@ Rule: never raises for what a folder holds. A folder that is empty or missing is
 import os
 import re
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 
 import msgspec
 
@@ -17,8 +17,7 @@ from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
-from config.read.egroup import Egroup
-from config.read.hosts import check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
+from config.read.hosts import Members, check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import Places, params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
@@ -72,10 +71,11 @@ class _LsfConf(msgspec.Struct, frozen=True):
     scope: v.Scope
 
 
-def load(confdir: str, minute: int | None = None, asks_egroup: bool = False) -> Loaded:
+def load(confdir: str, minute: int | None = None, egroup_in: Callable[[str], Members] | None = None) -> Loaded:
     """A folder that holds lsf.conf. ``minute``: of the week, for what the files say by time; None: now.
 
-    ``asks_egroup``: the site's program is run, which may take long; else groups whose members it says have none.
+    ``egroup_in``: the site's program in LSF_SERVERDIR, which may take long to answer; without it groups whose members it says
+    have none.
     """
     problems = Problems()
     reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
@@ -87,7 +87,7 @@ def load(confdir: str, minute: int | None = None, asks_egroup: bool = False) -> 
     name = cluster_name(lsf_dir, shared.clusters, problems)
     cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
     folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
-    egroup = Egroup(lsf.get("LSF_SERVERDIR", "")) if asks_egroup else None
+    egroup = egroup_in(lsf.get("LSF_SERVERDIR", "")) if egroup_in else None
     config = _assembled(folders, _LsfConf(lsf, fields, places, scope), shared, cluster, reading, egroup)
     config = msgspec.structs.replace(config, time_windows=tuple(reading.windows))
     return Loaded(config, problems.all(), tuple(egroup.failed) if egroup else ())
@@ -135,7 +135,7 @@ def _assembled(
     shared: Shared,
     cluster: Cluster,
     reading: Reading,
-    egroup: Egroup | None,
+    egroup: Members | None,
 ) -> ClusterConfig:
     problems, scope = reading.problems, conf.scope
     sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}

@@ -4,8 +4,7 @@ import msgspec
 
 from config.model.cluster import GroupConfig, UserConfig
 from config.model.problems import Place, Problems
-from config.read.egroup import Egroup
-from config.read.hosts import read_group
+from config.read.hosts import Members, read_group
 from config.read.queues import name_is_good
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -27,7 +26,7 @@ class Users(msgspec.Struct):
     places: dict[str, Place] = {}
 
 
-def read_lsb_users(sections: list[Section], problems: Problems, egroup: Egroup | None = None) -> Users:
+def read_lsb_users(sections: list[Section], problems: Problems, egroup: Members | None = None) -> Users:
     found = Users()
     for section in sections:
         kind = section.name.lower()

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 
 from config.model.problems import report
+from config.programs.egroup import Egroup
 from config.read.load import load as load_files
 from lavad.configure.difference import differences
 from lavad.configure.requirements import wrong_requirements
@@ -74,7 +75,7 @@ class Reconfiguration:
         return not wrong
 
     async def _read(self, caller: Caller | None, why: str) -> None:
-        loaded = await self._reading.run(load_files, self._confdir, None, True)
+        loaded = await self._reading.run(load_files, self._confdir, None, Egroup)
         wrong = report(loaded.problems).strip() if loaded.has_errors else "\n".join(wrong_requirements(loaded.config))
         if loaded.unanswered and not wrong:
             wrong = report(problem for problem in loaded.problems if "egroup" in problem.text).strip()

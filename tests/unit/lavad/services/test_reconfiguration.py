@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from config.programs.egroup import Egroup
 from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import configure
@@ -46,7 +47,7 @@ def test_a_window_at_whose_beginning_egroup_fails_is_in_force_once_it_answers(
         )
         running = [asyncio.ensure_future(engine.run())]
         program("#!/bin/sh\necho ann\n")
-        first = resolve(load(str(tmp_path), asks_egroup=True).config)
+        first = resolve(load(str(tmp_path), egroup_in=Egroup).config)
         await engine.ask(lambda cluster, now: configure(cluster, now, first))
         program(FAILS.format(tmp_path))
         running.append(asyncio.ensure_future(service.run()))

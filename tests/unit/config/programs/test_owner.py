@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from config.read.owner import only_root_writes
+from config.programs.owner import only_root_writes
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 OTHER = 65534

@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import IO
 
-from config.read.owner import only_root_writes
+from config.programs.owner import only_root_writes
 
 LONGEST = 30.0
 """Seconds that one answer may take."""

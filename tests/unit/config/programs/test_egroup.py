@@ -1,4 +1,4 @@
-"""Groups whose members the site's own program says: a real program, run by the reader of the files."""
+"""Groups whose members the site's own program says: a real program, asked by the reader of the files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from config.read import egroup
+from config.programs import egroup
+from config.programs.egroup import Egroup
 from config.read.load import load
 
 USERS = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\neng (!)\nall_eng (eng dora)\nEnd UserGroup\n"
@@ -39,7 +40,7 @@ def write(site: Path, text: str) -> None:
 
 def test_the_members_are_those_that_the_program_says(site: Path) -> None:
     """One question a group, -u of users and -m of hosts, as LSF asks."""
-    found = load(str(site), asks_egroup=True)
+    found = load(str(site), egroup_in=Egroup)
     assert (found.problems, found.unanswered) == ((), ())
     assert {group.name: group.members for group in found.config.user_groups} == {
         "eng": ("ann", "bob", "carl"),
@@ -73,7 +74,7 @@ def test_one_that_does_not_answer_is_told_of(site: Path, monkeypatch: pytest.Mon
     write(site, text)
     if not text:
         (site / "etc" / "egroup").unlink()
-    found = load(str(site), asks_egroup=True)
+    found = load(str(site), egroup_in=Egroup)
     (problem,) = found.problems
     assert (os.path.basename(problem.file), problem.line, problem.fatal) == ("lsb.users", 3, False)
     assert problem.text == f"user group eng: members by egroup (!): {said}: it has none"
@@ -86,7 +87,7 @@ def test_half_an_answer_is_none(site: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (site / "lsb.hosts").unlink()
     for text in ("echo $$ > {0}/pid; exec yes ann", "yes ann | head -n 300000", "exec head -c 1048577 /dev/zero"):
         write(site, "#!/bin/sh\n" + text.format(site))
-        found = load(str(site), asks_egroup=True)
+        found = load(str(site), egroup_in=Egroup)
         assert "egroup -u eng says more than 1 MiB: it has none" in found.problems[0].text
         assert (found.unanswered, found.config.user_groups[0].members) == (("eng",), ())
     with pytest.raises(ProcessLookupError):
@@ -96,7 +97,7 @@ def test_half_an_answer_is_none(site: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_one_that_hangs_is_not_asked_for_each_group(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egroup, "LONGEST", 0.2)
     write(site, f"#!/bin/sh\necho $2 >> {site}/calls\nexec sleep 1000\n")
-    found = load(str(site), asks_egroup=True)
+    found = load(str(site), egroup_in=Egroup)
     assert found.unanswered == ("big", "eng")
     assert (site / "calls").read_text() == "big\n"
     assert "egroup -u eng is not run, as egroup took longer than 0.2 s before" in found.problems[1].text
@@ -105,7 +106,7 @@ def test_one_that_hangs_is_not_asked_for_each_group(site: Path, monkeypatch: pyt
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root must be careful")
 def test_root_runs_only_what_root_alone_may_write(site: Path) -> None:
     (site / "etc" / "egroup").chmod(0o775)
-    found = load(str(site), asks_egroup=True)
+    found = load(str(site), egroup_in=Egroup)
     assert found.unanswered == ("big", "eng")
     assert "is not run as root, as others than root may write it" in found.problems[0].text
     assert not (site / "calls").exists()
