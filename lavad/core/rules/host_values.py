@@ -27,6 +27,19 @@ def own_resources(cluster: Cluster, host: str) -> tuple[tuple[str, str], ...]:
     return (*given, *(pair for pair in seen.facts.local if pair[0] in known))
 
 
+def own_resource(cluster: Cluster, host: str, name: str) -> str | None:
+    """The value of one of these; None: the host has it not. Asked for often, where the names of all would be too many."""
+    conf, seen = cluster.host_conf.get(host), cluster.hosts.rows.get(host)
+    for own, value in conf.resources if conf is not None else ():
+        if own.lstrip("!") == name:
+            return value
+    for own, value in seen.facts.local if seen is not None else ():
+        if own == name:
+            defined = any(resource.name == name and not resource.locations for resource in cluster.conf.resources)
+            return value if defined else None
+    return None
+
+
 def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
     """The values of a host that has been seen; memory, swap and disk in MB."""
     facts = cluster.hosts.rows[host].facts

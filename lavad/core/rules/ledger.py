@@ -22,7 +22,7 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import HostState
 from lavad.core.lang.topology import parse_topology
 from lavad.core.rules.gpus import is_joined, is_open, matches, wanted
-from lavad.core.rules.host_values import own_resources
+from lavad.core.rules.host_values import own_resource
 from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 
@@ -265,10 +265,8 @@ class Ledger:
         fact = _FACTS.get(name)
         if fact is not None:
             return float(getattr(self.cluster.hosts.rows[host].facts, fact)) or None
-        for own, value in own_resources(self.cluster, host):
-            if own == name:
-                return _number(value)
-        return None
+        value = own_resource(self.cluster, host, name)
+        return None if value is None else _number(value)
 
     def instance(self, host: str, name: str) -> int:
         """The number of the shared instance of a resource that a host uses; -1: none."""
