@@ -133,14 +133,16 @@ class HostWatch:
 
     async def _check_health(self, host: str, health: str) -> None:
         told = self._told.get(host, "")
+        done = True
         if health and not told:
-            await self._close(host, Cause.HEALTH, health)
+            done = await self._close(host, Cause.HEALTH, health)
         elif not health:
-            await self._open(host, Cause.HEALTH, WELL)
-            if told:
+            done = await self._open(host, Cause.HEALTH, WELL)
+            if done and told:
                 # what the host has found out since is why jobs could not start there
-                await self._open(host, Cause.STARTS, WELL)
-        self._told[host] = health
+                done = await self._open(host, Cause.STARTS, WELL)
+        if done:
+            self._told[host] = health
 
     async def _check_faults(self, host: str, faults: Faults) -> None:
         params, now = self._engine.cluster.conf.params, self._clock()
@@ -151,20 +153,25 @@ class HostWatch:
         if host_faults.exceeds(faults, rate, now, params.job_exit_rate_duration):
             await self._close(host, Cause.EXITS, EXITS)
 
-    async def _close(self, host: str, cause: Cause, why: str) -> None:
-        if not self._is_closed(host):
-            log.warning("host %s is closed: %s", host, why)
-            await self._ask(partial(close_faulty, host=host, cause=cause, why=why))
+    async def _close(self, host: str, cause: Cause, why: str) -> bool:
+        """False where it is to be tried again; the same holds for ``_open``."""
+        if self._is_closed(host):
+            return True
+        log.warning("host %s is closed: %s", host, why)
+        return await self._ask(partial(close_faulty, host=host, cause=cause, why=why))
 
-    async def _open(self, host: str, cause: Cause, why: str) -> None:
+    async def _open(self, host: str, cause: Cause, why: str) -> bool:
         row = self._engine.cluster.hosts.rows.get(host)
-        if row is not None and row.closed and row.closed_for == cause.value:
-            log.info("host %s is opened: %s", host, why)
-            await self._ask(partial(open_again, host=host, cause=cause, why=why))
+        if row is None or not row.closed or row.closed_for != cause.value:
+            return True
+        log.info("host %s is opened: %s", host, why)
+        return await self._ask(partial(open_again, host=host, cause=cause, why=why))
 
-    async def _ask(self, decide: Callable[..., list[ev.Event]]) -> None:
+    async def _ask(self, decide: Callable[..., list[ev.Event]]) -> bool:
         def decided(cluster: Cluster, now: float) -> Decided:
             return Decided(events=decide(cluster, now=now))
 
         with contextlib.suppress(Refused):  # of a full store: the next turn tries again
             await self._engine.ask(decided)
+            return True
+        return False

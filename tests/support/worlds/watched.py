@@ -8,14 +8,20 @@ from typing import TypeVar, cast
 
 from lavad.engine import Engine
 from lavad.store.batch import Batch
+from lavad.store.errors import StoreFull
 from lavad.store.writer import Store
 from tests.support.worlds.bench import Bench
 
 
 class _Kept:
-    """A store that keeps everything."""
+    """A store that keeps everything, unless it is ``full``."""
+
+    def __init__(self) -> None:
+        self.full = False
 
     def commit(self, batch: Batch) -> tuple[()]:
+        if self.full:
+            raise StoreFull("store: no room")
         return ()
 
 
@@ -24,9 +30,15 @@ class Watched:
 
     def __init__(self) -> None:
         self.bench = Bench()
-        self.engine = Engine(self.bench.cluster, cast(Store, _Kept()), lambda: self.bench.now, {})
+        self._store = _Kept()
+        self.engine = Engine(self.bench.cluster, cast(Store, self._store), lambda: self.bench.now, {})
         self.said: list[str] = []
         """What the watch has decided."""
+
+    def disk(self, full: bool) -> None:
+        """Whether the store refuses from here on; what it was told before is safe."""
+        self.bench.cluster.forget_changes()
+        self._store.full = full
 
 
 W = TypeVar("W", bound=Watched)

@@ -168,6 +168,23 @@ async def test_health_closes_and_opens(w: HostsWatched) -> None:
 
 
 @told
+async def test_what_a_full_store_refuses_is_done_when_there_is_room(w: HostsWatched) -> None:
+    w.watch.heard("h1", "users cannot be looked up")
+    w.disk(full=True)
+    await w.watch.turn()
+    assert w.said == []
+    w.disk(full=False)
+    await w.watch.turn()
+    assert w.said == ["h1 closed by lava: users cannot be looked up"]
+    w.watch.heard("h1", "")
+    w.disk(full=True)
+    await w.watch.turn()
+    w.disk(full=False)
+    await w.watch.turn()
+    assert w.said[1:] == ["h1 opened by lava: its health check succeeds again"]
+
+
+@told
 async def test_what_a_host_finds_out_after_it_was_closed_opens_it(w: HostsWatched) -> None:
     await w.fails()
     await w.fails()
