@@ -146,9 +146,11 @@ class Spool:
             data = b"".join(self._waiting)
             self._waiting.clear()
             # A full disk takes reports of a restarted agent their words; it must not take jobs anything.
-            with contextlib.suppress(OSError):
+            try:
                 append(self._fd, data)
                 self.size += len(data)
+            except OSError:
+                self._drop_texts()
 
     def compact(self) -> None:
         """Rewrite the journal when it has grown."""
@@ -175,7 +177,7 @@ class Spool:
         return self._last_text
 
     def _drop_texts(self) -> None:
-        """Parts that are to begin bring their texts again."""
+        """Parts that are to begin bring their texts again: those that were written may not be in the journal."""
         self._texts.clear()
         self._text_bytes = 0
 

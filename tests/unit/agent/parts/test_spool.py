@@ -59,21 +59,22 @@ def test_what_is_written_after_a_full_disk_is_read_again(tmp_path: Path) -> None
     """An entry that the disk took half of is taken back: what stands behind it would be lost with it."""
     spool = Spool(str(tmp_path))
     spool.load()
-    text = pb.JobText(id=1, command="x")
+    text, array = pb.JobText(id=1, command="x"), pb.JobText(id=2, command="y", array_end=9)
     spool.began("before", b"o", text, ALICE, 1.0, "")
     spool.flush()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     former = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 10, hard))
     try:
-        spool.began("lost", b"o" * 100, text, ALICE, 1.0, "")
+        spool.began("lost", b"o" * 100, array, ALICE, 1.0, "")
         spool.flush()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, former)
-    spool.began("after", b"o", text, ALICE, 1.0, "")
+    spool.began("after", b"o", array, ALICE, 1.0, "")
     spool.flush()
-    assert list(Spool(str(tmp_path)).load()) == ["before", "after"]
+    found = Spool(str(tmp_path)).load()
+    assert [(uid, pb.JobText.FromString(one.text)) for uid, one in found.items()] == [("before", text), ("after", array)]
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
