@@ -291,9 +291,9 @@ def ends_at(part: Part, now: float) -> float | None:
 
 
 def resumed(part: Part, now: float) -> Part:
-    """The part as read back after a restart of the agent: of the steps that came due meanwhile, only the last is kept."""
-    past = [step for step in part.steps if step.at <= now]
-    return replace(part, steps=(*past[-1:], *(step for step in part.steps if step.at > now)))
+    """The part as read back after a restart of the agent: of the steps to its end that are past, only the last is kept."""
+    ending = [step for step in part.steps if step.at <= now and step.signal != signal.SIGSTOP]
+    return replace(part, steps=tuple(step for step in part.steps if step not in ending[:-1]))
 
 
 def limit_of_end(part: Part, status: int, cpu: float, max_mem: int, ran_out: bool = False) -> str:

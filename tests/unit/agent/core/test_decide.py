@@ -303,6 +303,14 @@ def test_after_a_restart_only_the_last_of_the_steps_that_passed_is_done() -> Non
     assert sent(effects) == ["kill"]
 
 
+def test_a_stop_after_the_request_to_end_does_not_take_its_place_after_a_restart() -> None:
+    """An interactive job is killed, then suspended: the agent is away while both come due."""
+    part, _ = decide.asked(running(Rules(soft_stop=True)), Request(1, RequestKind.KILL), 200.0)
+    part, _ = decide.stop(part, True, 205.0)
+    _, effects = decide.tick(decide.resumed(part, 500.0), 500.0)
+    assert sent(effects) == ["kill", signal.SIGSTOP]
+
+
 @pytest.mark.parametrize(
     ("rules", "status", "cpu", "mem", "limit"),
     [
