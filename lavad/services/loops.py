@@ -113,7 +113,7 @@ class Loops:
             await asyncio.gather(*(self._tried(_silent(name)) for name in gone))
 
     async def _depart(self, host: str) -> None:
-        await self._engine.ask(lambda cluster, now: Decided(events=depart(cluster, host, now)))
+        await self._tried(_departs(host))
         if host not in self._engine.cluster.hosts.rows:
             log.info("host %s has left the cluster", host)
             self._sessions.forget_host_left(host)
@@ -225,6 +225,10 @@ def _end_orphans(orphans: Orphans, grace: int, cluster: Cluster, now: float) -> 
 
 def _note_extension(left: float, cluster: Cluster, now: float) -> Decided:
     return note_extension(cluster, left, now)
+
+
+def _departs(host: str) -> Decide:
+    return lambda cluster, now: Decided(events=depart(cluster, host, now))
 
 
 def _silent(host: str) -> Decide:

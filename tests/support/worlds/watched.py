@@ -18,9 +18,11 @@ class _Kept:
 
     def __init__(self) -> None:
         self.full = False
+        self.refused = 0
 
     def commit(self, batch: Batch) -> tuple[()]:
         if self.full:
+            self.refused += 1
             raise StoreFull("store: no room")
         return ()
 
@@ -30,15 +32,15 @@ class Watched:
 
     def __init__(self) -> None:
         self.bench = Bench()
-        self._store = _Kept()
-        self.engine = Engine(self.bench.cluster, cast(Store, self._store), lambda: self.bench.now, {})
+        self.store = _Kept()
+        self.engine = Engine(self.bench.cluster, cast(Store, self.store), lambda: self.bench.now, {})
         self.said: list[str] = []
         """What the watch has decided."""
 
     def disk(self, full: bool) -> None:
         """Whether the store refuses from here on; what it was told before is safe."""
         self.bench.cluster.forget_changes()
-        self._store.full = full
+        self.store.full = full
 
 
 W = TypeVar("W", bound=Watched)

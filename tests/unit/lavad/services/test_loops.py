@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from msgspec.structs import replace
 
+from config.model.cluster import HostConfig
 from lavad.boottime import boottime
 from lavad.committed import Committed
 from lavad.core import events as ev
@@ -62,6 +63,22 @@ async def test_silent_hosts_are_given_up_in_one_commit_but_for_those_heard_meanw
     await leases.again.wait()
     watching.cancel()
     assert downs == [HOSTS[:TOGETHER]]
+
+
+@told_to(Watched)
+async def test_a_host_that_leaves_while_the_store_is_full_leaves_when_there_is_room(watched: Watched) -> None:
+    bench, gone = watched.bench, asyncio.Event()
+    bench.configure(params=replace(bench.cluster.conf.params, lava_host_timeout=0.01), hosts=(HostConfig(name="h1"),))
+    watched.engine.listen(lambda told: gone.set() if ev.HostLeft in told.kinds else None)
+    watched.disk(full=True)
+    loops = Loops(watched.engine, Sessions(), Leases(boottime()), cast(Store, None), lambda: bench.now)
+    watching = asyncio.create_task(loops.hosts())
+    while watched.store.refused < 2:
+        assert not watching.done()
+        await asyncio.sleep(0)
+    watched.disk(full=False)
+    await gone.wait()
+    watching.cancel()
 
 
 def test_hosts_are_let_go_once_another_master_may_be_in_office(
