@@ -146,6 +146,8 @@ def _without_comment(line: str) -> str:
 _TOKEN = re.compile(r"\s*(?:(time)\s*\(([^()]*)\)|(&&|\|\||[!()]))", re.IGNORECASE)
 _ZONE = re.compile(r"[A-Z]{1,5}([+-]?[0-9]{1,2})?")
 _LARGEST = 2000
+_MOST_BRACKETS = 100
+"""Each that is open takes of the interpreter's stack while the condition is read."""
 
 
 def _holds(text: str, minute: int) -> tuple[bool, tuple[str, ...], str]:
@@ -171,6 +173,8 @@ def _holds(text: str, minute: int) -> tuple[bool, tuple[str, ...], str]:
         else:
             tokens.append(match[3])
         at = match.end()
+    if tokens.count("(") > _MOST_BRACKETS:
+        raise ValueError(f"more than {_MOST_BRACKETS} '(' in one condition")
     value, rest = _either(tokens)
     if rest or not windows:
         raise ValueError(f"'{text[:50]}' is not time(window …), with &&, || and !")

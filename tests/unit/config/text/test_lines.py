@@ -77,6 +77,8 @@ def test_conditions(asked: str, expected: bool) -> None:
         ("#if time(25:00-26:00)\n#endif", "1: #if: time window '25:00-26:00': '25:00' is not a time"),
         ("#if time(8:00-9:00) &&\n#endif", "1: #if: the condition ends too early"),
         ("#if (time(8-9)\n#endif", "1: #if: a '(' is not closed"),
+        (f"#if {'(' * 101}time(8-9){')' * 101}\n#endif", "1: #if: more than 100 '(' in one condition"),
+        (f"#if {'(' * 2000}time(8-9)\n#endif", "1: #if: more than 100 '(' in one condition"),
         ("#if time(8-9)\n", "1: #if has no #endif"),
         ("#else", "1: #else without #if"),
         ("#if time(8-9 EDT)\n#endif", "1: #if: time zone EDT has no effect: the time of the master's host is taken"),
