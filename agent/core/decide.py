@@ -210,7 +210,7 @@ def tick(part: Part, now: float, before: list[Effect] | None = None) -> Decided:
     if _is_time_to_warn(part, now):
         part = replace(part, warned=True)
         effects += [*_warning(part), Save(part.uid)]
-    if rules.run and part.stage is Stage.RUNNING and not part.limit and run_time(part, now) >= rules.run:
+    if rules.run and part.stage is Stage.RUNNING and not part.limit and _has_run(part, now, rules.run):
         # A job that got its own warning (-wa) ends now; all others are warned by SIGUSR2 first.
         steps = (Step(now, signal.SIGUSR2), *_later(part, now + rules.warning))
         if part.warned:
@@ -242,7 +242,16 @@ def _is_time_to_warn(part: Part, now: float) -> bool:
         return False
     if rules.deadline and now >= rules.deadline - rules.warn_before:
         return True
-    return bool(rules.run) and run_time(part, now) >= rules.run - rules.warn_before
+    return bool(rules.run) and _has_run(part, now, rules.run - rules.warn_before)
+
+
+def _has_run(part: Part, now: float, seconds: int) -> bool:
+    """Whether it has run for so long: from the very moment that ``wake_at`` gives, or the agent would wake up for it for ever."""
+    return now >= _has_run_at(part, seconds) if part.since >= 0 else part.ran >= seconds
+
+
+def _has_run_at(part: Part, seconds: int) -> float:
+    return part.since + seconds - part.ran
 
 
 def _warning(part: Part) -> list[Effect]:
@@ -268,9 +277,9 @@ def wake_at(part: Part) -> float | None:
     """When ``tick`` has something to do next (CLOCK_BOOTTIME); None: not until something else happens."""
     times = [step.at for step in part.steps]
     if part.rules.run and not part.limit and part.since >= 0:
-        times.append(part.since + part.rules.run - part.ran)
+        times.append(_has_run_at(part, part.rules.run))
         if _warns(part):
-            times.append(part.since + part.rules.run - part.rules.warn_before - part.ran)
+            times.append(_has_run_at(part, part.rules.run - part.rules.warn_before))
     if part.rules.deadline and _warns(part):
         times.append(part.rules.deadline - part.rules.warn_before)
     return min(times, default=None)

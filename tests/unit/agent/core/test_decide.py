@@ -40,6 +40,19 @@ def test_the_kill_sequence_is_cont_int_term_kill() -> None:
     assert decide.wake_at(part) is None
 
 
+@given(st.floats(0.0, 1e8), st.floats(0.0, 1e4), st.integers(20_000, 10**6), st.integers(0, 9_000))
+def test_what_it_wakes_up_for_is_due_by_then(since: float, ran: float, run: int, warn_before: int) -> None:
+    """To the last bit of the times: else the agent would wake up for it for ever."""
+    warn = str(int(signal.SIGUSR1)) if warn_before else ""
+    part = replace(running(Rules(run=run, warn=warn, warn_before=warn_before), since), ran=ran)
+    times = 0
+    while (at := decide.wake_at(part)) is not None:
+        part, _ = decide.tick(part, at)
+        times += 1
+        assert times < 10
+    assert (part.limit, part.warned) == ("TERM_RUNLIMIT", bool(warn))
+
+
 def test_a_second_kill_does_not_begin_the_sequence_again() -> None:
     part, _ = decide.asked(running(), Request(1, RequestKind.KILL), 200.0)
     part, effects = decide.asked(part, Request(2, RequestKind.KILL), 205.0)
