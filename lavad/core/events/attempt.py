@@ -10,7 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import lease_of
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds, move, stay
 from lavad.core.events.records import attempt_of, live_job, put, record_of, staying, staying_attempt
-from lavad.core.job.checkpoints import Checkpoints, Generation, brought, failed, made, staged, to_copy
+from lavad.core.job.checkpoints import PERIOD, Checkpoints, Generation, brought, failed, made, staged, to_copy
 from lavad.core.job.job import Attempt, Job, Part, PendingSignal, Placed, Suspect
 from lavad.core.job.roles import tasks_of
 from lavad.core.job.run_time import with_suspension
@@ -255,7 +255,7 @@ class CheckpointPeriodSet(JobEvent, frozen=True):
 @folds(CheckpointPeriodSet)
 def _checkpoint_period_set(cluster: Cluster, event: CheckpointPeriodSet) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
-    told = {**dict(run.amended), "checkpoint_period": str(event.period)}
+    told = {**dict(run.amended), PERIOD: str(event.period)}
     known = replace(
         job.checkpoints or Checkpoints(),
         period=event.period,

@@ -11,6 +11,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_LIVE, STAY_WAITING, JobEvent, Moves, folds, move
 from lavad.core.events.chunks import with_slot
 from lavad.core.events.records import note_ended, put, record_of
+from lavad.core.job.checkpoints import PERIOD
 from lavad.core.job.depend import BLOCKED, MET, Depend, Ended
 from lavad.core.job.job import Attempt, Job, Message
 from lavad.core.lang.ranges import EMPTY
@@ -53,6 +54,8 @@ def _job_modified(cluster: Cluster, event: JobModified) -> None:
     move(job, event)
     if job.run is not None:
         job = replace(job, run=_changed(cluster, job, job.run, event))
+    if job.checkpoints is not None and PERIOD in dict(event.amended):
+        job = replace(job, checkpoints=replace(job.checkpoints, period=0))  # no longer what -k auto has chosen
     job = replace(job, spec=event.spec, name=event.name, promised=())
     if event.depends:
         job = replace(job, depend=event.depend, blocked=MET if event.depend is None else BLOCKED)

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 KEPT = 8
 """Generations that are remembered; those before are in the events."""
+PERIOD = "checkpoint_period"
+"""The name among what the first host of a running job is told anew (``Attempt.amended``)."""
 
 
 class Generation(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

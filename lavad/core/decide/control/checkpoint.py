@@ -11,6 +11,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.control.control import NOT_STARTED, not_started
+from lavad.core.job.checkpoints import PERIOD
 from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import Caller, Checkpoint, Refused
 from lavad.core.lang.states import STARTED, SignalKind, TermReason
@@ -40,10 +41,18 @@ def checkpoint(cluster: Cluster, ask: Checkpoint, caller: Caller, now: float) ->
         )
         events: list[ev.Event] = []
         if period >= 0:
-            changed = replace(spec, checkpoint=replace(spec.checkpoint, period=period))
-            number = spec_number(cluster, changed, specs, now)
-            change = f"Checkpoint period changes to : {ask.period} min."
-            events.append(ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=(change,)))
+            changed = replace(spec, checkpoint=replace(spec.checkpoint, period=period, auto=False))
+            events.append(
+                ev.JobModified(
+                    at=now,
+                    key=job.key,
+                    spec=spec_number(cluster, changed, specs, now),
+                    name=job.name,
+                    by=caller.user,
+                    changes=(f"Checkpoint period changes to : {ask.period} min.",),
+                    amended=((PERIOD, str(period)),),  # told again to an agent that has been started again
+                )
+            )
         return [*events, ev.SignalRequested(at=now, key=job.key, pending=pending)]
 
     return decide_each(cluster, ask.jobs, caller, now, on_job, not_started, Chunking(before=specs))

@@ -17,7 +17,7 @@ from lavad.core.decide.report.ending import after_last_part, find_kill
 from lavad.core.decide.report.gpus import befell, reported
 from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank
-from lavad.core.job.checkpoints import Checkpoints, Generation, made
+from lavad.core.job.checkpoints import PERIOD, Checkpoints, Generation, made
 from lavad.core.job.chunk import RUNS
 from lavad.core.job.endpoint import endpoint_text
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
@@ -180,7 +180,7 @@ def _checkpoint_period(cluster: Cluster, job: Job, run: Attempt, known: Checkpoi
     if asked is None or not asked.auto:
         return []
     period, cost, mean = period_of(cluster, run, known, now)
-    before = int(dict(run.amended).get("checkpoint_period", "0"))
+    before = int(dict(run.amended).get(PERIOD, "0"))
     if not differs(period, before):
         return []
     return [ev.CheckpointPeriodSet(at=now, key=job.key, attempt=run.number, period=period, cost=cost, between_failures=mean)]

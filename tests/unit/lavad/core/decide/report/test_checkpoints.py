@@ -6,7 +6,8 @@ import pytest
 
 from lavad.core import events as ev
 from lavad.core.decide.control import control
-from lavad.core.lang.asks import Migrate, Select
+from lavad.core.decide.control.checkpoint import checkpoint
+from lavad.core.lang.asks import Checkpoint, Migrate, Select
 from lavad.core.lang.states import HostState
 from lavad.core.rules.checkpoint_interval import DAY, FIRST_COST, PRIOR, best_interval
 from lavad.core.rules.effects import ChangeText, effects_due
@@ -86,6 +87,17 @@ def test_the_period_of_auto_follows_cost_and_failures(bench: Bench) -> None:
     assert f"Period: {bench.checkpoints(key).period} seconds: a checkpoint takes 165.5 seconds" in told.section(
         bench.checkpoints(key)
     )
+
+
+@pytest.mark.parametrize("k", ["/ckpt 60", "/ckpt auto"])
+def test_a_period_that_a_user_sets_while_the_job_runs_stays(bench: Bench, k: str) -> None:
+    """A new stream of the host has it told again, as its agent may have been started again; auto does not change it."""
+    key = running(bench, k)
+    bench.asked(checkpoint, Checkpoint(jobs=Select(ids=[str(key)]), period=5))
+    (effect,) = [one for one in effects_due(bench.job(key)) if isinstance(one, ChangeText)]
+    assert dict(effect.values) == {"checkpoint_period": "300"}
+    assert bench.said("checkpointed", key, "h1", 1, 300.0) == ["CheckpointMade"]
+    assert "Period" not in told.section(bench.checkpoints(key))
 
 
 def test_hosts_that_fail_make_the_period_shorter(bench: Bench) -> None:
