@@ -124,6 +124,7 @@ class Follower:
             self._thread = thread
 
     def _run(self) -> None:
+        failed = False
         while True:
             with self._lock:
                 if self._closed or not self._followed:
@@ -133,6 +134,9 @@ class Follower:
                     return
                 link = self._link = self._link or self._connect()
             try:
+                if failed:
+                    self._read(link)
+                    failed = False
                 self._take(link)
             except Closed:
                 with self._lock:
@@ -142,12 +146,11 @@ class Follower:
                 self._lose(str(error))
             except LavaError:
                 # an older master that knows no such ask, or one that cannot answer now: what bjobs shows is read again
-                self._cursor = ""
+                failed, self._cursor = True, ""
                 with self._lock:
                     self._unread.update(self._followed)
                 if atexit.wait(PAUSE):
                     return
-                self._read(link)
 
     def _lose(self, why: str) -> None:
         """Nothing is heard of any job any more."""

@@ -85,11 +85,8 @@ class LocalLink:
 
     def rows(self, ids: Sequence[str], fields: str) -> list[dict[str, str]]:
         """As Link has it."""
-        try:
-            text = self._query("bjobs", list(ids), {"o": fields, "json": True})
-        except Refused:
-            return []
-        rows: list[dict[str, str]] = json.loads(text)["RECORDS"]
+        text, _ = self._listed("bjobs", list(ids), {"o": fields, "json": True})
+        rows: list[dict[str, str]] = json.loads(text)["RECORDS"] if text else []
         return [row for row in rows if "ERROR" not in row]
 
     def slots(self) -> int:
@@ -108,7 +105,10 @@ class LocalLink:
 
     def peek(self, job: str) -> str:
         """As Link has it."""
-        return self._printed({"ask": "peek", "job": job}, "bpeek")
+        text, said = self._printed({"ask": "peek", "job": job}, "bpeek")
+        if said:
+            raise Refused(said)
+        return text
 
     def end(self, job: int) -> dict[str, Any]:
         """As Link has it."""
@@ -123,15 +123,23 @@ class LocalLink:
 
     def _query(self, command: str, words: list[str], options: dict[str, object], width: int = 10_000) -> str:
         """What a listing command prints on stdout. Raises Refused with what it prints on stderr where it fails."""
-        return self._printed({"ask": "query", "command": command, "words": words, "options": options, "width": width}, command)
+        text, said = self._listed(command, words, options, width)
+        if said:
+            raise Refused(said)
+        return text
 
-    def _printed(self, frame: Mapping[str, object], command: str) -> str:
+    def _listed(self, command: str, words: list[str], options: dict[str, object], width: int = 10_000) -> tuple[str, str]:
+        frame = {"ask": "query", "command": command, "words": words, "options": options, "width": width}
+        return self._printed(frame, command)
+
+    def _printed(self, frame: Mapping[str, object], command: str) -> tuple[str, str]:
+        """What a command prints, and why it prints nothing where it fails, as where it knows no such job."""
         pieces = self._exchange({**frame, "v": PROTOCOL}, 0.0)
         text = "".join(str(piece["out"]) for piece in pieces if "out" in piece)
-        if pieces[-1].get("exit") and not text:
-            said = "".join(str(piece["err"]) for piece in pieces if "err" in piece).strip()
-            raise Refused(said or f"{command} ended with {pieces[-1]['exit']}")
-        return text
+        if text or not pieces[-1].get("exit"):
+            return text, ""
+        said = "".join(str(piece["err"]) for piece in pieces if "err" in piece).strip()
+        return "", said or f"{command} ended with {pieces[-1]['exit']}"
 
     def close(self) -> None:
         """Close the connection; an ask under way raises Closed."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lava_client import follow
 from lava_client.errors import Refused, Unavailable
 from lava_client.follow import Follower, Seen, key_of
 from lava_client.link import Closed
@@ -138,6 +139,18 @@ def test_a_job_that_nobody_knows_any_more_is_gone(environ: dict[str, str]) -> No
     with ScriptedMaster(Path(environ["LAVA_SOCKET"]), plan), Told(lambda: LocalLink(environ)) as told:
         told.follow("5", read=True)
         assert told.next("5").state == "GONE"
+
+
+def test_a_job_is_not_gone_while_nobody_can_say_what_became_of_it(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither changes nor bjobs are answered for a while, as the process that answers queries has ended."""
+    monkeypatch.setattr(follow, "PAUSE", 0.01)
+    listings: list[list[Frame]] = [[{"refused": "The query was interrupted; try again"}]] * 3 + [listed(("2[1]", "EXIT", "3"))]
+    plan = answering(changes=lambda _: [{"refused": "store: away"}], query=lambda _: listings.pop(0))
+    with ScriptedMaster(Path(environ["LAVA_SOCKET"]), plan), Told(lambda: LocalLink(environ)) as told:
+        told.follow("2[1]", read=True)
+        assert told.next("2[1]") == Seen("EXIT", "h", 3)
 
 
 def test_an_ask_goes_out_again_until_it_is_answered(environ: dict[str, str]) -> None:
