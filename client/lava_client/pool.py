@@ -7,15 +7,17 @@ from __future__ import annotations
 import contextlib
 import shlex
 import threading
+import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lava_client import atexit, folder, pickling, worker
 from lava_client.call import CallFuture, Place
-from lava_client.errors import CallLost, InitializerFailed, JobKilled, LavaError, Refused
+from lava_client.errors import CallLost, InitializerFailed, JobKilled, LavaError, Refused, Unavailable
 from lava_client.follow import DONE, Seen
 from lava_client.job import failure
+from lava_client.late import PATIENCE, Late
 from lava_client.link import Closed
 
 if TYPE_CHECKING:
@@ -28,9 +30,6 @@ MOST_ELEMENTS = 1_000
 MOST_BYTES = 64 << 20
 """Of a batch of several calls."""
 MOST_IDS = 5_000
-LATE = 60.0
-"""Seconds for which the result of a call that has ended well is looked for, as a file may be seen late over NFS."""
-LOOK = 0.5
 
 
 class JobSettings(NamedTuple):
@@ -67,7 +66,7 @@ class Pool:
         self._submitting: list[CallFuture[Any]] = []
         """Those that are being submitted now."""
         self._to_kill: list[str] = []
-        self._to_look: list[tuple[CallFuture[Any], Seen, float]] = []
+        self._late = Late()
         self._left: dict[str, int] = {}
         """Batch to the number of its calls that have not ended."""
         self._folder: folder.Folder | None = None
@@ -136,7 +135,7 @@ class Pool:
 
     def abandon(self) -> None:
         """In the child of a fork: what is under way is the parent's."""
-        futures = [*self._waiting, *self._submitting, *self._submitted.values(), *(late[0] for late in self._to_look)]
+        futures = [*self._waiting, *self._submitting, *self._submitted.values(), *self._late.futures()]
         settings, broken, shut = self.settings, self.broken, self._shut
         self.__init__(self.cluster, self._owned, settings)  # type: ignore[misc]
         self.broken, self._shut = broken, shut
@@ -150,19 +149,15 @@ class Pool:
             while True:
                 with self._changed:
                     while not self._due():
-                        if self._shut and not (self._waiting or self._submitted or self._to_look):
+                        if self._shut and not (self._waiting or self._submitted or self._late):
                             return
-                        self._changed.wait(LOOK if self._to_look else None)
-                        if self._to_look:
-                            break
+                        self._changed.wait(self._late.pause())
                     kill, self._to_kill = self._to_kill, []
-                    late, self._to_look = self._to_look, []
+                    late = self._late.take()
                     calls = self._submitting = self._taken()
                 try:
-                    self._hand_in(calls)
                     self._kill(kill)
-                    for future, seen, left in late:
-                        self._ended(future, seen, left - LOOK)
+                    self._hand_in(calls)
                 except Closed as error:
                     self._fail([*calls, *self._submitted.values(), *self._waiting], error)
                     return
@@ -170,12 +165,14 @@ class Pool:
                     self._fail(calls, error)
                 finally:
                     self._submitting = []
+                for future, seen, until in late:
+                    self._told(future, seen, until)
         finally:
             self._end()
 
     def _due(self) -> bool:
         room = self.settings.most is None or len(self._submitted) < self.settings.most
-        return bool(self._to_kill) or (bool(self._waiting) and room)
+        return bool(self._to_kill) or (bool(self._waiting) and room) or self._late.pause() == 0.0
 
     def _taken(self) -> list[CallFuture[Any]]:
         """The calls of the next batch."""
@@ -200,7 +197,7 @@ class Pool:
 
     def _kill(self, ids: list[str]) -> None:
         for at in range(0, len(ids), MOST_IDS):
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(Refused, Unavailable):
                 self.cluster.link.kill(ids[at : at + MOST_IDS])
 
     # -- submission ----------------------------------------------------------------------------------------------------
@@ -282,18 +279,21 @@ class Pool:
                 if seen.state not in ("PEND", "PSUSP"):
                     future.begin()
                 return
-            try:
-                self._ended(future, seen, LATE)
-            except Exception as error:  # the follower serves other futures too
-                self._over(future)
-                future.end(None, error)
+            self._told(future, seen, time.monotonic() + PATIENCE)
 
         return tell
 
     # -- ends ----------------------------------------------------------------------------------------------------------
 
-    def _ended(self, future: CallFuture[Any], seen: Seen, patience: float) -> None:
+    def _told(self, future: CallFuture[Any], seen: Seen, until: float) -> None:
         """The job of a call is over; called by the follower, or by this thread for a result that is looked for again."""
+        try:
+            self._ended(future, seen, until)
+        except Exception as error:  # both serve other futures too
+            self._over(future)
+            future.end(None, error)
+
+    def _ended(self, future: CallFuture[Any], seen: Seen, until: float) -> None:
         place = future.place
         if future.cancelled():
             self._over(future)
@@ -307,9 +307,9 @@ class Pool:
             error = failure(future.id or "", seen)
         else:
             found = self._found(future)
-            if found is None and seen.state == DONE and patience > 0 and place.batch:
+            if found is None and seen.state == DONE and time.monotonic() < until and place.batch:
                 with self._changed:
-                    self._to_look.append((future, seen, patience))
+                    self._late.add((future, seen, until))
                     self._changed.notify_all()
                 return
             value, error = self._outcome(future, seen, found)

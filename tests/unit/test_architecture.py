@@ -33,6 +33,7 @@ CLIENT = (
     ("__init__", "joblib"),
     ("executor",),
     ("pool",),
+    ("late",),
     ("cluster", "call"),
     ("job",),
     ("session", "card"),

@@ -1,0 +1,59 @@
+"""Calls whose results come late, as over NFS: they are waited for whatever becomes of other calls meanwhile."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lava_client import Cluster, Executor, LavaError, worker
+from lava_client.call import CallFuture
+from tests.support.wait import SLOW, wait_until
+from tests.unit.cli.scripted_master import Frame, ScriptedMaster
+
+LONG = 20 * SLOW
+
+
+def done(of_others: list[Frame]) -> Callable[[Frame], list[Frame]]:
+    """A master whose first job is done at once; ``of_others``: its answer to each further submission."""
+    jobs = 0
+
+    def plan(frame: Frame) -> list[Frame]:
+        nonlocal jobs
+        if frame["ask"] == "submit":
+            jobs += 1
+            return [{"ok": {"job": 1, "queue": "normal"}}] if jobs == 1 else of_others
+        row = {"job": "1", "state": "DONE", "status": 0}
+        if frame["after"] != "c.2":
+            return [{"ok": {"after": "c.2" if jobs else "c.1", "lost": False, "changes": [row] if jobs else []}}]
+        time.sleep(0.05)
+        return [{"ok": {"after": "c.2", "lost": False, "changes": []}}]
+
+    return plan
+
+
+def arrives(call: CallFuture[int], value: int) -> None:
+    place = call.place
+    Path(worker.result_name(place.batch, place.number)).write_bytes(worker.RESULT + pickle.dumps(value))
+
+
+@pytest.mark.parametrize(("answer", "others"), [({"ok": "what?"}, 1), ({"refused": "no more jobs"}, 150)])
+def test_a_late_result_is_waited_for_while_other_calls_fail(tmp_path: Path, answer: Frame, others: int) -> None:
+    """However often its thread is woken up for these."""
+    environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    with (
+        ScriptedMaster(tmp_path / "s", done([answer]), at_once=True),
+        Cluster(environ=environ) as cluster,
+        Executor(cluster=cluster, folder=str(tmp_path)) as executor,
+    ):
+        late: CallFuture[int] = executor.submit(abs, -5)
+        wait_until(lambda: bool(executor._pool._late), LONG)
+        for _ in range(others):
+            with pytest.raises(LavaError):
+                executor.submit(abs, -6).result(LONG)
+        assert not late.done()
+        arrives(late, 5)
+        assert late.result(LONG) == 5
