@@ -216,7 +216,8 @@ class _Book:
 
     def _read_shares(self, now: float, living: list[tuple[Proc, int]], near: bool) -> None:
         """PSS and swap of each process, where due. Large processes take long: that sets when it is due again."""
-        if now < self._pss_due and not (near and now >= self._pss_due - self._pss_pause):
+        is_set_back = now < self._at  # the clock: what is due would not be for as long
+        if now < self._pss_due and not is_set_back and not (near and now >= self._pss_due - self._pss_pause):
             return
         began = time.thread_time()
         shares: dict[Id, tuple[int, int, int]] = {}

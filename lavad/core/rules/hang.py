@@ -54,7 +54,8 @@ def take(ranks: Ranks, host: str, usage: PartUsage, now: float) -> None:
             ranks.pop(task.rank, None)
             continue
         known = ranks.get(task.rank)
-        if known is None or known.host != host or known.root != task.pid:
+        # a sample from before the last one is of a host whose clock was set back: its times tell nothing of what was known
+        if known is None or known.host != host or known.root != task.pid or usage.at < known.at:
             ranks[task.rank] = known = Rank(host, task.pid, task.pid, usage.at, task.cpu, now)
         elif usage.at > known.at:
             _move(known, task, usage.at)

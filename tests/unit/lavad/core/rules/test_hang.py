@@ -19,8 +19,15 @@ class World:
         self.cpu = [0.0] * size
         self.now = 1000.0
 
-    def sample(self, rates: list[float], states: str = "", waits: dict[int, str] | None = None, asleep: bool = True) -> None:
-        """A period in which each rank used so much of a core."""
+    def sample(
+        self,
+        rates: list[float],
+        states: str = "",
+        waits: dict[int, str] | None = None,
+        asleep: bool = True,
+        set_back: float = 0.0,
+    ) -> None:
+        """A period in which each rank used so much of a core. ``set_back``: by so many seconds the hosts' clocks differ."""
         self.now += PERIOD
         tasks: dict[str, list[TaskUsage]] = {}
         for rank, rate in enumerate(rates):
@@ -32,7 +39,7 @@ class World:
             )
             tasks.setdefault(f"h{rank // 2}", []).append(task)
         for host, rows in tasks.items():
-            hang.take(self.ranks, host, PartUsage(key=1, attempt=1, at=self.now, tasks=tuple(rows)), self.now)
+            hang.take(self.ranks, host, PartUsage(key=1, attempt=1, at=self.now - set_back, tasks=tuple(rows)), self.now)
 
     def named(self, seconds: float = 60.0) -> list[tuple[int, str, str]]:
         return [(s.rank, s.host, s.how) for s in hang.judge(self.ranks, self.now, seconds)]
@@ -49,6 +56,13 @@ def test_a_stopped_rank_is_named_and_no_sooner() -> None:
     world = sampled(7, [1, 1, 0, 1], states="RRTR")
     assert world.named() == [(2, "h1", "stopped")]
     assert sampled(6, [1, 1, 0, 1], states="RRTR").named() == []
+
+
+def test_a_rank_that_works_again_is_not_named_for_a_clock_that_was_set_back() -> None:
+    world = sampled(2, [1, 1, 0, 1])
+    for _ in range(10):
+        world.sample([1, 1, 1, 1], waits={2: "poll"}, set_back=3600.0)
+    assert world.named() == []
 
 
 def test_a_rank_that_goes_on_after_a_stop_begins_anew() -> None:
