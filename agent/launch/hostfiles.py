@@ -82,11 +82,17 @@ class HostFiles:
     def old(self, oldest: float) -> list[str]:
         """What nobody has needed for a week; may run beside the rest. ``oldest``: since when the oldest part is here."""
         limit = min(oldest, time.time()) - OLD
-        return [entry.path for entry in os.scandir(self._folder) if entry.stat(follow_symlinks=False).st_mtime < limit]
+        found: list[str] = []
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self._folder):
+                with contextlib.suppress(FileNotFoundError):  # of a part that has ended meanwhile, or under its first name
+                    if entry.stat(follow_symlinks=False).st_mtime < limit:
+                        found.append(entry.path)
+        return found
 
     def drop(self, paths: Sequence[str]) -> None:
         """Remove what was old and has not been written since."""
         for path in paths:
             if path not in self._written or time.time() >= self._written[path] + FRESH:
-                with contextlib.suppress(FileNotFoundError):
+                with contextlib.suppress(OSError):
                     os.unlink(path)

@@ -35,7 +35,8 @@ def clean(folder: str, before: float, in_use: Container[str]) -> int:
         except OSError:
             continue
         try:
-            removed += sum(_remove(fd, name, before) for name in os.listdir(fd) if os.path.join(path, name) not in in_use)
+            with contextlib.suppress(OSError):  # of a server that is away: the other folders may be elsewhere
+                removed += sum(_remove(fd, name, before) for name in os.listdir(fd) if os.path.join(path, name) not in in_use)
         finally:
             os.close(fd)
     return removed

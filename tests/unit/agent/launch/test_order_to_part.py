@@ -7,13 +7,14 @@ import shlex
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.launch import build, command, environ, limits, mpi, outputs, prepost, report
+from agent.launch import build, command, environ, hostfiles, limits, mpi, outputs, prepost, report
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import expand, job_values
@@ -193,6 +194,27 @@ def test_host_files_go_when_no_part_can_need_them(tmp_path: Path) -> None:
     again = HostFiles(str(tmp_path)).of(["a"])
     assert Path(again[0]).read_text() == "a\n"
     assert sorted(files.old(now)) == sorted(found)
+
+
+def test_a_file_that_goes_while_old_ones_are_looked_for_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of parts that end are in the same folder; what is raised here would end the agent."""
+    files = HostFiles(str(tmp_path))
+    old, gone = tmp_path / "old", tmp_path / "gone"
+    old.touch()
+    gone.touch()
+    for path in (old, gone):
+        os.utime(path, (0, 0))
+
+    def listed(folder: str) -> list[os.DirEntry[str]]:
+        found = list(os.scandir(folder))
+        gone.unlink()
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(hostfiles, "os", SimpleNamespace(scandir=listed))
+        assert files.old(time.time()) == [str(old)]
+    tmp_path.rename(tmp_path.with_name("elsewhere"))
+    assert files.old(time.time()) == []
 
 
 def test_where_output_goes() -> None:
