@@ -9,6 +9,7 @@ those that one bkill ends, have hard links to one file.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ VARIABLE = "LAVA_TIME_LEFT_FILE"
 MOVED = 1.0
 """Seconds by which the end must have moved for the file to be written again."""
 MOST_SPARE = 256
+log = logging.getLogger("lava-agent")
 
 
 def path_of(folder: str, uid: str) -> str:
@@ -86,12 +88,17 @@ class TimeLeft:
             return
         if ends is not None and told is not None and abs(ends - told) < MOVED:
             return
+        self._empty.discard(uid)
+        try:
+            self._write(path, _line(ends))
+        except OSError as error:
+            # a full disk keeps this from the job, and nothing else: what ends it goes on
+            log.warning("%s is not written: %s", path, error.strerror)
+            return
         if ends is None:
             del self._told[uid]
         else:
             self._told[uid] = ends
-        self._empty.discard(uid)
-        self._write(path, _line(ends))
 
     def _write(self, path: str, line: str) -> None:
         """Write a file again."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from pathlib import Path
 
 import pytest
 
+from agent.launch import timeleft
 from agent.launch.hostfiles import HostFiles
 from agent.launch.timeleft import TimeLeft, path_of
 
@@ -29,6 +32,26 @@ def test_the_file_is_written_when_the_end_changes(tmp_path: Path) -> None:
     files.over("u")
     files.over("u")
     assert [one.name for one in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_disk_without_room_keeps_nothing_else_from_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes wrong here would keep the kill sequence of the part from going on, and end the agent. It is written later."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    files, path = TimeLeft(HostFiles(str(tmp_path))), Path(path_of(str(tmp_path), "u"))
+    boot = time.clock_gettime(time.CLOCK_BOOTTIME)
+    files.begin("u", boot + 500)
+    with monkeypatch.context() as patched:
+        patched.setattr(timeleft, "replace_file", full)
+        files.tell("u", boot + 10)
+        files.tell("u", None)
+    assert abs(int(path.read_text()) - time.time() - 500) < 60
+    files.tell("u", boot + 10)
+    assert int(path.read_text()) < time.time() + 60
+    files.over("u")
+    assert not path.exists()
 
 
 def test_a_part_that_gets_an_end_changes_no_other_file(tmp_path: Path) -> None:
