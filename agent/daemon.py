@@ -175,7 +175,10 @@ class Daemon:
         if self._starter_log is None:
             return
         log.info("a starter is started")
-        starterlink.spawn(site.host, starter_folder(site), site.starter_socket, site.run_dir, self._starter_log)
+        try:
+            starterlink.spawn(site.host, starter_folder(site), site.starter_socket, site.run_dir, self._starter_log)
+        except OSError as e:  # the host has no room for another process: this is tried again when nobody answers
+            log.error("no starter can be started: %s", e.strerror)
 
     # -- this host ----------------------------------------------------------------------------------------------------
 
