@@ -65,7 +65,7 @@ class Completion:
 
     def run(self, entry: Entry, command: str) -> None:
         """A command of the user's beside the job, in its environment; nobody waits for it."""
-        self._add(entry, self._made.command(entry, command))
+        self._add(entry, self._made.command(entry, command, time.time()))
 
     def mailed(self, uid: str, well: bool, why: str) -> None:
         """A mail was sent (``well``), or ``why`` it was not."""

@@ -144,7 +144,7 @@ class Entry:
         self.live_hosts: list[tuple[str, int]] | None = None
         """What the host files of a resizable job say."""
         self.mailed: set[str] = set()
-        """The uids of the parts that mailed its begin and its suspensions."""
+        """The uids of the parts that mailed its begin and its suspensions, and of its warning and control commands."""
         self.work = CheckpointWork()
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""

@@ -83,8 +83,8 @@ class JobReports:
         entry.mailed.add(uid)
         return report.mail(uid, entry.order, made, self._mail, (head, "", ""))
 
-    def command(self, entry: Entry, command: str) -> PartSpec | None:
-        """The part that runs a warning command, or one of the queue's JOB_CONTROLS."""
+    def command(self, entry: Entry, command: str, now: float) -> PartSpec | None:
+        """The part that runs a warning command, or one of the queue's JOB_CONTROLS; another one may still run."""
         made = entry.made
         if made is None:
             return None
@@ -92,7 +92,10 @@ class JobReports:
         pids = " ".join(str(task.pid) for task in entry.tasks)
         env |= {"LSB_JOBPIDS": pids, "LSB_JOBPGIDS": pids}
         env = {name: value for name, value in env.items() if value}
-        return report.command_part(entry.uid + WARNING, entry.order, made, "warning", entry.folder(), command, env)
+        # the time tells it from those of before a restart of the agent
+        uid = f"{entry.uid}.{int(now)}.{len(entry.mailed)}{WARNING}"
+        entry.mailed.add(uid)
+        return report.command_part(uid, entry.order, made, "warning", entry.folder(), command, env)
 
     def _mails(self, entry: Entry) -> bool:
         """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""
