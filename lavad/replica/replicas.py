@@ -20,7 +20,8 @@ from lavad.core.cluster.snapshot import take
 from lavad.core.lang.asks import Caller, Query, Refused
 from lavad.core.plan.volatile import SoftUpdate
 from lavad.replica import protocol as feed
-from lavad.replica.spawn import is_seeded, spawn
+from lavad.replica.spawn import is_seeded
+from lavad.replica.started import started
 from lavad.replica.watch import watch
 from proto.answers import Piece
 from proto.daemon.workers import Workers
@@ -114,7 +115,7 @@ class ReplicaProcess:
     async def run(self, took: Callable[[feed.FromReplica], Awaitable[None]], ended: Callable[[], None]) -> None:
         """Start the process, pass its messages to ``took``, and restart it when it dies."""
         while True:
-            spawned = spawn(self.module, self._output)
+            spawned = await started(self.module, self._output)
             process, link, _ = spawned
             self._seeded = await Workers(self.module).run(spawned.send_seed) and self._seeded
             self.pid = process.pid

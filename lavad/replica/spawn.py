@@ -102,8 +102,12 @@ def _start(module: str, log: BinaryIO | None) -> Spawned:
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import os, sys; os.dup2({theirs.fileno()}, {CHILD_FD}); sys.path.insert(0, {root!r}); "
     code += f"from {module} import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-c", code], pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-    )
-    theirs.close()
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-c", code], pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        except OSError:
+            ours.close()
+            raise
     return Spawned(process, ours)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import time
 from typing import BinaryIO
 
 from lavad.replica import protocol as feed
-from lavad.replica.spawn import spawn
+from lavad.replica.started import started
 from proto.daemon.workers import Workers
 
 PAUSE = 0.5
@@ -34,10 +35,11 @@ class EventLog:
         """Start it again whenever it ends, ever later while it ends soon."""
         pause = PAUSE
         while True:
-            process, link, _ = spawn("lavad.processes.lsb_events", self._output)
+            process, link, _ = await started("lavad.processes.lsb_events", self._output)
             try:
                 began = time.monotonic()
-                link.sendall(feed.frame(settings))
+                with contextlib.suppress(OSError):  # it has ended already
+                    link.sendall(feed.frame(settings))
                 status = await Workers("event log").run(self.follow, link, process)
                 if time.monotonic() - began >= LONGEST_PAUSE:
                     pause = PAUSE

@@ -18,7 +18,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.plan.volatile import Soft, SoftUpdate, WhyClass
 from lavad.processes.traces import MISSING
 from lavad.replica import protocol as feed
-from lavad.replica.spawn import spawn
+from lavad.replica.started import started
 from proto.daemon.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Traces:
     async def run(self) -> None:
         """Until the packages that it needs turn out not to be installed."""
         while True:
-            process, link, _ = spawn("lavad.processes.traces", self._output)
+            process, link, _ = await started("lavad.processes.traces", self._output)
             link.setblocking(False)
             feeder = asyncio.create_task(self._feed(link))
             try:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
 import socket
 import subprocess
 import sys
 
+import pytest
+
+from lavad.replica import spawn, started
 from lavad.replica.spawn import Spawned
 
 LARGE = b"x" * (4 << 20)
@@ -48,3 +54,21 @@ def test_what_was_sent_is_not_sent_again() -> None:
         with one.link:
             assert one.send_seed() is seeded
         assert one.process.communicate()[0] == b"0\n"
+
+
+def test_a_process_for_which_there_is_no_room_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The master goes on meanwhile: it ended, with all that it serves."""
+    begun, tries = spawned("", None), []
+
+    def start(module: str, _: object) -> Spawned:
+        tries.append(module)
+        if len(tries) < 3:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return begun
+
+    monkeypatch.setattr(spawn, "_start", start)
+    monkeypatch.setattr(started, "AGAIN", 0.0)
+    with begun.link:
+        assert asyncio.run(started.started("lavad.processes.query", None)) is begun
+        begun.process.communicate()
+    assert len(tries) == 3
