@@ -330,8 +330,11 @@ class Server:
         """Use the certificates that are in the folder now, for connections from now on."""
         if self._server is not None and isinstance(self._server.socket, ssl.SSLSocket):
             context = self._server.socket.context
-            context.load_cert_chain(f"{self._tls_folder}/master.crt", f"{self._tls_folder}/master.key")
-            self._refuse_revoked(context)
+            try:
+                context.load_cert_chain(f"{self._tls_folder}/master.crt", f"{self._tls_folder}/master.key")
+                self._refuse_revoked(context)
+            except OSError as error:  # they are being replaced once more
+                log.error("metrics: the certificates in %s are not taken up: %s", self._tls_folder, error)
 
     def _refuse_revoked(self, context: ssl.SSLContext) -> None:
         revoked = Path(self._tls_folder, FILE)

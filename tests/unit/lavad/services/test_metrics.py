@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cli.local import certs
 from lavad.committed import Committed
 from lavad.core import events as ev
 from lavad.core.job.job import Job, Suspect
@@ -120,6 +121,21 @@ def test_a_port_that_is_taken_is_no_end(caplog: pytest.LogCaptureFixture) -> Non
     with socket.create_server(("127.0.0.1", 0)) as taken:
         Server(Bench().metrics, f"127.0.0.1:{taken.getsockname()[1]}", "").close()
     assert "Address already in use" in caplog.text
+
+
+def test_certificates_that_are_half_replaced_are_no_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    certs.make(tmp_path, "one", ["0.0.0.0"], [])
+    page = Server(Bench().metrics, "0.0.0.0:0", str(tmp_path))
+    key = tmp_path / "master.key"
+    former = key.read_bytes()
+    key.write_bytes(b"")
+    page.reload()
+    assert "are not taken up" in caplog.text
+    key.write_bytes(former)
+    caplog.clear()
+    page.reload()
+    page.close()
+    assert not caplog.messages
 
 
 def test_addresses() -> None:
