@@ -17,6 +17,8 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 IDLE = 30.0
 """Seconds without work after which a thread ends."""
+AGAIN = 1.0
+"""Seconds until a thread that could not be begun is tried again."""
 
 
 class _Call(NamedTuple, Generic[T]):
@@ -68,10 +70,21 @@ class Workers:
                 thread.told.release()
                 return answer
             self._waiting.append(one)
-            if len(self._idle) < len(self._waiting) and self._threads < self._most:
-                self._threads += 1
-                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+            self._begin_thread(loop)
         return answer
+
+    def _begin_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        """One more thread where calls wait for one, under the lock; later where the host has no room for another thread now."""
+        if len(self._idle) < len(self._waiting) and self._threads < self._most:
+            try:
+                threading.Thread(target=self._work, name=self._name, daemon=True).start()
+                self._threads += 1
+            except RuntimeError:
+                loop.call_later(AGAIN, self._begin_again, loop)
+
+    def _begin_again(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._lock:
+            self._begin_thread(loop)
 
     def _work(self) -> None:
         me = _Idle()

@@ -34,6 +34,27 @@ def test_results_and_errors_come_back() -> None:
     asyncio.run(story())
 
 
+def test_a_call_for_which_there_is_no_thread_yet_is_made_when_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of one moment ended who called, and every later call of the kind waited for ever."""
+    tries: list[int] = []
+    start = threading.Thread.start
+
+    def scarce(thread: threading.Thread) -> None:
+        tries.append(1)
+        if len(tries) < 4:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def story() -> None:
+        workers = Workers("calls")
+        monkeypatch.setattr(workers_module, "AGAIN", 0.001)
+        monkeypatch.setattr(threading.Thread, "start", scarce)
+        async with asyncio.timeout(SOON):
+            assert await asyncio.gather(workers.run(int, "7"), workers.run(int, "8")) == [7, 8]
+
+    asyncio.run(story())
+
+
 def test_a_call_that_hangs_does_not_hold_up_another_kind(hang: threading.Event) -> None:
     async def story() -> None:
         names, commits = Workers("names", 4), Workers("commits")
