@@ -21,6 +21,8 @@ from proto.whole_file import replace_file
 
 SAVE_EVERY = 10.0
 """Seconds between writes of the sums."""
+SET_BACK = 60.0
+"""Seconds by which a reading is older than the last one only where the clock was set back: what follows is counted from there."""
 STALE = 86_400.0
 """Seconds after which the notes of a part that nobody asks for are dropped."""
 
@@ -105,8 +107,10 @@ class GpuSum(msgspec.Struct, omit_defaults=True):
 
     def enter(self, now: float, reading: GpuReading | None, own: GpuShare | None, share: float) -> None:
         """Take a sample. ``own``: that of its processes where it shares the GPU; ``share``: of energy and traffic."""
-        self.seen = max(self.seen, now)
         at = now if reading is None else reading.at or now
+        if (back := self.at - at) > SET_BACK:
+            self.since, self.seen, self.at = self.since - back, self.seen - back, at
+        self.seen = max(self.seen, now)
         passed, self.at = max(0.0, at - self.at), max(self.at, at)
         if reading is None:
             self.util, self.mem_util, self.counter, self.power = -1, -1, -1.0, -1.0

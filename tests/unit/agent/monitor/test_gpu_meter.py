@@ -34,6 +34,15 @@ def test_use_is_weighed_by_time_and_the_first_sample_counts_from_the_start() -> 
     assert not meter.sums
 
 
+def test_a_clock_that_is_set_back_does_not_stop_the_sums() -> None:
+    meter = GpuMeter()
+    held = {"u": Held((A,), 10_000.0)}
+    meter.enter(10_010.0, held, look(a=reading(util=50)))
+    meter.enter(6_400.0, held, look(a=reading(util=50)))
+    (use,) = meter.enter(6_410.0, held, look(a=reading(util=50)))["u"]
+    assert (use.held, use.known, use.used) == (20.0, 20.0, 10.0)
+
+
 def test_energy_is_that_of_the_counter_and_before_the_first_sample_that_of_the_power() -> None:
     meter = GpuMeter()
     held = {"u": Held((A,), 100.0)}

@@ -50,7 +50,7 @@ def test_a_call_for_which_there_is_no_thread_yet_is_made_when_there_is(monkeypat
         monkeypatch.setattr(workers_module, "AGAIN", 0.001)
         monkeypatch.setattr(threading.Thread, "start", scarce)
         async with asyncio.timeout(SOON):
-            assert await asyncio.gather(workers.run(int, "7"), workers.run(int, "8")) == [7, 8]
+            assert [*await asyncio.gather(workers.run(int, "7"), workers.run(int, "8"))] == [7, 8]
 
     asyncio.run(story())
 
