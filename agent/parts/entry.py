@@ -82,6 +82,7 @@ class Entry:
     __slots__ = (
         "acked",
         "attach_address",
+        "begun",
         "checkpoint",
         "cwd",
         "dropped",
@@ -144,12 +145,13 @@ class Entry:
         self.live_hosts: list[tuple[str, int]] | None = None
         """What the host files of a resizable job say."""
         self.mailed: set[str] = set()
-        """The uids of the parts that mailed its begin and its suspensions, and of its warning and control commands."""
+        """The uids of the parts that mailed its suspensions, and of its warning and control commands."""
         self.work = CheckpointWork()
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""
-        self.over = self.acked = self.ran_out_of_memory = False
-        """``ran_out_of_memory``: the kernel has killed processes of it for its memory limit."""
+        self.over = self.acked = self.begun = self.ran_out_of_memory = False
+        """``begun``: who wants a mail that it has begun was sent one; ``ran_out_of_memory``: the kernel has killed processes
+        of it for its memory limit."""
         self.reported = False
         """The master was told how it ended (or that it was refused)."""
         self.told: pb.Report | None = None
@@ -326,5 +328,6 @@ def adopted(saved: dict[str, Saved], site: Site, now: float) -> list[Entry]:
         rules = compiled.rules(order.start, site)
         part = decide.resumed(one.part, now) if one.part else Part(uid, order.key, order.attempt, rules)
         where = outputs.output_paths(compiled.text, order.key, one.user, site)
-        found.append(Entry(part, order, compiled, where, one.received))
+        found.append(entry := Entry(part, order, compiled, where, one.received))
+        entry.begun = part.stage >= Stage.RUNNING
     return found

@@ -65,9 +65,9 @@ class JobReports:
             return None
         if not text.notify_start and "start" not in text.notify.split():
             return None
-        if entry.uid + BEGUN in entry.mailed or entry.order.start.place:
+        if entry.begun or entry.order.start.place:
             return None
-        entry.mailed.add(entry.uid + BEGUN)
+        entry.begun = True
         head = report.so_far(text, messages.summary_so_far(entry, self._host), "started", now)
         return report.mail(entry.uid + BEGUN, entry.order, made, self._mail, (head, "", ""))
 
