@@ -88,22 +88,33 @@ def _append(order: Append) -> None:
 
 
 def _deliver(order: Deliver) -> None:
-    """Header, kept output, what stands behind it; then kept errors. What is delivered is removed, and only that."""
+    """Header, kept output, what stands behind it; then kept errors. What is delivered is removed, and only that.
+
+    Errors that go to the same file stand behind the output, also where they are to replace what a file has.
+    """
     fd = _open(order.path, order.truncate, order.mkdir)
     try:
         _put(fd, order.header.encode("utf-8", "surrogateescape"))
         _copy(order.from_, fd)
         _put(fd, order.text.encode("utf-8", "surrogateescape"))
+        written = os.fstat(fd)
     finally:
         os.close(fd)
     os.unlink(order.from_)
     if order.from_error:
-        fd = _open(order.error, order.error_truncate, order.mkdir)
+        fd = _open(order.error, order.error_truncate and not _is_file(order.error, written), order.mkdir)
         try:
             _copy(order.from_error, fd)
         finally:
             os.close(fd)
         os.unlink(order.from_error)
+
+
+def _is_file(path: str, one: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), one)
+    except FileNotFoundError:
+        return False
 
 
 def _open(path: str, truncate: bool, mkdir: bool) -> int:
