@@ -24,8 +24,11 @@ _DIRECT = re.compile(r"((?:\S*/)?torchrun)(?=\s|$)(.*)", re.DOTALL)
 _INTERPRETED = re.compile(rf"({_PYTHON}{_FLAGS})\s+((?:-m\s+)?[^\s-].*)", re.DOTALL)
 _SCRIPT = re.compile(r"\S+\.py(?:\s.*)?", re.DOTALL)
 _SHELL = re.compile(r"[;|`\n]|(?<!>)&|^\s*[({]")
-_SETTINGS = re.compile(r"(?:(?:\w+=\S*|(?:env|exec)(?=\s+[^\s-]))\s+)*")
 """More than one plain command: the shell's text stays as it is."""
+_VALUE = r"""(?:"(?:\\.|\$(?!\()|[^"\\$])*"|'[^']*'|\\.|\$(?!\()|[^\s"'\\$])*"""
+"""A word of the shell: where quotes have a space it goes on. One with the output of a command, ``$(...)``, is none."""
+_SETTINGS = re.compile(rf"(?:(?:\w+={_VALUE}|(?:env|exec)(?=\s+[^\s-]))\s+)*", re.DOTALL)
+_SETTING = re.compile(r"\w+=")
 
 
 def options(launch: Launch, start: pb.Start, job: str, attempt: int) -> dict[str, str]:
@@ -79,8 +82,8 @@ def command(text: str, found: dict[str, str]) -> str:
     if _SHELL.search(text):
         return text
     settings = _SETTINGS.match(text)
-    before, text = (settings[0], text[settings.end() :]) if settings else ("", text)
-    return before + _with_options(text, words)
+    before, behind = (settings[0], text[settings.end() :]) if settings else ("", text)
+    return text if _SETTING.match(behind) else before + _with_options(behind, words)
 
 
 def _with_options(text: str, words: str) -> str:
