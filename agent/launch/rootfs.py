@@ -8,7 +8,7 @@ from __future__ import annotations
 
 ROOTFS = """
 image=$1 cwd=$2 user=$3 group=$4 jobs=$5 lists=$6; shift 6
-image=$(cd "$image" && pwd) || lava_no "container $image: it cannot be entered"
+image=$(lava_path "$image") || lava_no "container $image: it cannot be entered"
 root=
 for d in /mnt /media /srv /boot /opt; do
     case "$cwd/ $HOME/ $image/ $jobs/ $lists/" in

@@ -14,6 +14,7 @@ from proto import agent_pb2 as pb
 _NO = """
 lava_no() { printf 'lava: %s: %s\\n' "${LAVA_HOST:-this host}" "$1" >&2; exit 127; }
 lava_has() { command -v "$1" >/dev/null 2>&1; }
+lava_path() { CDPATH= cd "$1" >/dev/null 2>&1 && pwd; }
 """
 
 _MODULES = (
@@ -43,7 +44,8 @@ _CONDA = (
 name=$1; shift
 found=
 case $name in
-*/*) found=$name ;;
+'~/'*) found=$HOME/${name#'~/'} name=$found ;;
+*/*) found=$(lava_path "$name") ;;
 *)
     IFS=:
     for folder in ${CONDA_ENVS_PATH-}; do
@@ -75,7 +77,7 @@ _VENV = (
 path=$1; shift
 case $path in '~/'*) path=$HOME/${path#'~/'} ;; esac
 [ -r "$path/pyvenv.cfg" ] && [ -x "$path/bin/python" ] || lava_no "there is no virtual environment in $path"
-VIRTUAL_ENV=$(cd "$path" && pwd)
+VIRTUAL_ENV=$(lava_path "$path")
 PATH=$VIRTUAL_ENV/bin:$PATH
 export VIRTUAL_ENV PATH
 unset PYTHONHOME

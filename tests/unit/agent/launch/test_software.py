@@ -63,6 +63,8 @@ def test_a_conda_environment_by_name_and_by_path(tmp_path: Path) -> None:
     script(env / "etc" / "conda" / "activate.d" / "extra.sh", "export EXTRA=more\n")
     assert run(tmp_path, ["conda\ttrain"], "hello").stdout == "train more\n"
     assert run(tmp_path, [f"conda\t{env}"], "hello").stdout == f"{env} more\n"
+    assert run(tmp_path, ["conda\t~/miniconda3/envs/train"], "hello").stdout == f"{env} more\n"
+    assert run(tmp_path, ["conda\t./miniconda3/envs/train"], "printenv", "CONDA_PREFIX").stdout == f"{env}\n"
     (tmp_path / "elsewhere" / "b" / "conda-meta").mkdir(parents=True)
     assert run(tmp_path, ["conda\tb"], "printenv", "CONDA_PREFIX", CONDA_ENVS_PATH=f"/x:{tmp_path}/elsewhere").stdout == (
         f"{tmp_path}/elsewhere/b\n"
@@ -77,6 +79,8 @@ def test_a_venv_and_one_that_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "v" / "pyvenv.cfg").write_text("")
     for path in (f"{tmp_path}/v", "v", "~/v"):
         assert run(tmp_path, [f"venv\t{path}"], "python", "a b", "$c", "").stdout == f"{tmp_path}/v|a b|$c||"
+    # with CDPATH cd tells where it went, and goes elsewhere
+    assert run(tmp_path, ["venv\tv"], "python", CDPATH=f"/usr:{tmp_path}").stdout == f"{tmp_path}/v|"
     done = run(tmp_path, ["venv\tw"], "python")
     assert (done.returncode, done.stderr) == (127, "lava: host7: there is no virtual environment in w\n")
 
