@@ -68,16 +68,19 @@ class Mps:
         """Run the program with these words and this on its standard input: its exit code, None where it took too long."""
         env = {**self._spec.env, **encode_env({"CUDA_VISIBLE_DEVICES": daemon.gpus, **daemon.variables})}
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        read_end, write_end = os.pipe2(os.O_CLOEXEC)
-        log = os.open(os.path.join(daemon.folder, _SAID), flags, 0o600)
+        opened: list[int] = []
         try:
+            read_end, write_end = os.pipe2(os.O_CLOEXEC)
+            opened += (read_end, write_end)
+            log = os.open(os.path.join(daemon.folder, _SAID), flags, 0o600)
+            opened.append(log)
             os.write(write_end, said)
             programs = tasks.candidates(PROGRAM, self._spec.path)
             pid = tasks.start([PROGRAM, *words], programs, list(env.values()), (read_end, log, log))
         except OSError as e:
             raise Refused("gpu", f"host {self._host} cannot run {PROGRAM}, which mps= needs: {e.strerror}") from None
         finally:
-            for fd in (read_end, write_end, log):
+            for fd in opened:
                 os.close(fd)
         return _exit_code(pid, seconds)
 
