@@ -61,19 +61,20 @@ def may_use(conf: Conf, row: Reservation, user: str) -> bool:
 
 def next_period(window: str, after: datetime, disabled: tuple[Period, ...] = ()) -> Period:
     """The recurring period that is open at ``after`` (local time), or the next one; (0, 0) if none comes within a year."""
-    spans = _joined(parse_windows(window))
+    spans = joined(parse_windows(window))
     sunday = after.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=after.isoweekday() % 7)
+    passed = after.timestamp()  # by the clock on the wall an hour comes twice, or not at all
     for week in range(-1, 54):
         start = sunday + timedelta(weeks=week)
         for opens, closes in spans:
             first, last = start + timedelta(seconds=opens), start + timedelta(seconds=closes)
-            at = first.timestamp()
-            if last > after and not any(begin <= at < end for begin, end in disabled):
-                return at, last.timestamp()
+            at, until = first.timestamp(), last.timestamp()
+            if until > passed and not any(begin <= at < end for begin, end in disabled):
+                return at, until
     return 0.0, 0.0
 
 
-def _joined(windows: Windows) -> list[Period]:
+def joined(windows: Windows) -> list[Period]:
     """The windows of a week in seconds; one that crosses the end of the week is joined into one."""
     spans: list[tuple[float, float]] = [(float(opens), float(closes)) for opens, closes in windows.spans]
     if len(spans) > 1 and spans[0][0] == 0 and spans[-1][1] == WEEK:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from lavad.core.lang.when import parse_point
-from lavad.core.site.reservation import Reservation, periods
+from lavad.core.site.reservation import Reservation, next_period, periods
 from lavad.local_time import SYSTEM_ZONE, local_time
 
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
@@ -43,6 +43,15 @@ def test_the_hour_that_there_is_not() -> None:
     for clock, meant in (("1:59", 1), ("2:30", 3), ("3:01", 3)):
         point = local_time(parse_point(clock, noon).timestamp())
         assert (point.day, point.hour, point.minute) == (28, meant, int(clock[2:])), clock
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_period_that_is_over_does_not_come_back_in_the_hour_that_comes_twice() -> None:
+    """1:00 to 2:30: from the second two o'clock on, the next one is that of the next day."""
+    begin, end = next_period("1:00-2:30", local_time(SUMMER_ENDS - HOUR))
+    assert (begin, end) == (SUMMER_ENDS - 2 * HOUR, SUMMER_ENDS - HOUR / 2)
+    assert next_period("1:00-2:30", local_time(end)) == (begin + 25 * HOUR, end + 25 * HOUR)
+    assert next_period("1:00-2:30", local_time(SUMMER_ENDS)) == (begin + 25 * HOUR, end + 25 * HOUR)
 
 
 @pytest.mark.usefixtures("berlin")

@@ -55,7 +55,10 @@ def _with_times(cluster: Cluster, row: Reservation, ask: ChangeReservation, now:
     if ask.window:
         if not row.window or ask.begin or ask.end:
             raise Refused("A time window is for recurring reservations only, and -b and -e for others")
-        begin, end, window = read_times("", "", ask.window, now, local)
+        _, _, window = read_times("", "", ask.window, now, local)
+        begin, end = next_period(window, local, row.disabled)
+        if not end:
+            raise Refused("No occurrence would be left")
         if active and begin != row.begin:
             raise Refused("The start time of an active reservation cannot be modified")
         new = moved(row, begin=begin, end=end, window=window)
@@ -68,11 +71,16 @@ def _with_times(cluster: Cluster, row: Reservation, ask: ChangeReservation, now:
         if ask.begin and begin < now - 60:
             raise Refused("The begin time cannot be earlier than the current time")
         new = moved(row, begin=begin, end=end)
-    free = Free(cluster, new, now, local)
-    short = next((host for host, slots in new.hosts if free.slots(host) < slots), None)
+    return _checked(cluster, new, now, local)
+
+
+def _checked(cluster: Cluster, row: Reservation, now: float, local: datetime) -> Reservation:
+    """The reservation; raises Refused where another has its slots at one of its times."""
+    free = Free(cluster, row, now, local)
+    short = next((host for host, slots in row.hosts if free.slots(host) < slots), None)
     if short is not None:
         raise Refused(f"{short}: Not enough processors to be reserved at this time")
-    return new
+    return row
 
 
 def _time(text: str, known: float, local: datetime) -> float:
@@ -155,7 +163,8 @@ def _disable(cluster: Cluster, row: Reservation, ask: ChangeReservation, now: fl
     begin, end = (row.begin, row.end) if is_active(row, now) else next_period(row.window, local, disabled)
     if not end:
         raise Refused("No occurrence would be left")
-    return moved(row, disabled=disabled, begin=begin, end=end)
+    new = moved(row, disabled=disabled, begin=begin, end=end)
+    return new if ask.dates else _checked(cluster, new, now, local)
 
 
 _VERBS: dict[str, Callable[[Cluster, Reservation, ChangeReservation, float, datetime], Reservation]] = {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 from lavad.core.lang import when
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.windows import WindowError, parse_windows
-from lavad.core.site.reservation import next_period
+from lavad.core.site.reservation import joined, next_period
 
 SHORTEST = 600.0
+_DATE = re.compile(r"(?:(?:\d{1,4}:)?\d{1,2}:)?\d{1,2}", re.ASCII)
 
 
 def read_times(begin: str, end: str, window: str, now: float, local: datetime) -> tuple[float, float, str]:
@@ -54,7 +56,7 @@ def _recurring(window: str, local: datetime) -> tuple[float, float, str]:
         raise Refused(str(error)) from None
     if not parsed.spans:
         raise Refused(f"{window}: Bad time window")
-    if any(closes - opens < SHORTEST for opens, closes in parsed.spans if opens and closes < 7 * 86400):
+    if any(closes - opens < SHORTEST for opens, closes in joined(parsed)):
         raise Refused("An advance reservation must be 10 minutes or more in length")
     begin, end = next_period(parsed.text, local)
     return begin, end, parsed.text
@@ -64,18 +66,19 @@ def read_dates(text: str, local: datetime) -> tuple[float, float]:
     """``-td``: ``[[year:]month:]day-[[year:]month:]day``, whole days; raises Refused."""
     first, dash, last = text.partition("-")
     try:
-        days = [_day(word, local) for word in (first, last if dash else first)]
-    except ValueError:
+        begin, end = [_day(word, local) for word in (first, last if dash else first)]
+        times = begin.timestamp(), (end + timedelta(days=1)).timestamp()
+    except (ValueError, OverflowError):
         raise Refused(f"{text}: Bad date") from None
-    if days[1] < days[0]:
+    if end < begin:
         raise Refused(f"{text}: The begin date must not be later than the end date")
-    return days[0].timestamp(), (days[1] + timedelta(days=1)).timestamp()
+    return times
 
 
 def _day(text: str, local: datetime) -> datetime:
     """A day; a missing year or month is the current one."""
-    fields = [int(field) for field in text.split(":")]
-    if not 1 <= len(fields) <= 3:
+    if not _DATE.fullmatch(text):
         raise ValueError(text)
+    fields = [int(field) for field in text.split(":")]
     year, month, day = [local.year, local.month, local.day][: 3 - len(fields)] + fields
     return local.replace(year=year, month=month, day=day, hour=0, minute=0, second=0, microsecond=0)
