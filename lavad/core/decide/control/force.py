@@ -58,7 +58,7 @@ def _placed(cluster: Cluster, spec: Spec, words: list[str]) -> tuple[Placed, ...
     """Slots and GPUs on the named hosts (``h1#2``: at most two slots there) in their order; without names, on any hosts."""
     ledger = Ledger(cluster)
     left, parts = spec.slots, []
-    for name, most in _hosts(cluster, words):
+    for name, most in _hosts(cluster, words).items():
         if ledger.why_not_host(name):
             continue
         mine = ledger.host(name)
@@ -80,8 +80,9 @@ def _with_gpus(host: HostLedger, gpu: GpuReq, slots: int) -> int:
     return min(slots, sets) if per_task(gpu) else slots * (sets > 0)
 
 
-def _hosts(cluster: Cluster, words: list[str]) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+def _hosts(cluster: Cluster, words: list[str]) -> dict[str, int]:
+    """The most slots for the job on each host; a host that is named twice, or by a group too, is one."""
+    found: dict[str, int] = {}
     for word in words or ["all"]:
         base, _, count = word.partition("#")
         if count and not (count.isascii() and count.isdigit() and int(count)):
@@ -89,7 +90,8 @@ def _hosts(cluster: Cluster, words: list[str]) -> list[tuple[str, int]]:
         names = list(cluster.hosts.rows) if base == "all" else sorted(members(cluster.conf, base))
         if not names or any(name not in cluster.hosts.rows for name in names):
             raise Refused(f"{base}: Bad host name, host group name or cluster name")
-        found += [(name, int(count or spec_most(cluster, name))) for name in names]
+        for name in names:
+            found[name] = found.get(name, 0) + int(count or spec_most(cluster, name))
     return found
 
 

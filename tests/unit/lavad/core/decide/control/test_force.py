@@ -86,3 +86,30 @@ def test_a_job_that_binds_cpus_is_not_placed_without_its_cpus() -> None:
     job = world.submit(resreq="affinity[core(1)]")
     with pytest.raises(Refused, match=r"binds CPUs \(affinity\[\]\)"):
         brun(world, job)
+
+
+@pytest.mark.parametrize(
+    ("slots", "hosts", "wanted"),
+    [
+        (4, ["h1", "h1"], {"h1": 4}),
+        (5, ["h1", "h1"], None),
+        (8, ["all", "h1"], {"h1": 4, "h2": 4}),
+        (9, ["h1", "all"], None),
+        (3, ["h2#2", "h2#1"], {"h2": 3}),
+        (4, ["h2#2", "h2#1"], None),
+        (6, ["h2#2", "h1"], {"h2": 2, "h1": 4}),
+    ],
+)
+def test_a_host_that_is_named_twice_is_one(slots: int, hosts: list[str], wanted: dict[str, int] | None) -> None:
+    world = World()
+    world.hosts("h1", "h2", slots=4)
+    job = world.submit(slots=slots)
+    if wanted is None:
+        with pytest.raises(Refused, match="Not enough free job slots on the hosts"):
+            brun(world, job, hosts=hosts)
+        return
+    brun(world, job, hosts=hosts)
+    run = world.cluster.jobs.rows[job].run
+    assert run is not None
+    assert {part.host: part.slots for part in run.parts} == wanted
+    check_invariants(world.cluster)
