@@ -6,7 +6,7 @@ Rule: without LSB_MOD_ALL_JOBS only ``-R rusage`` and descriptions of the job ma
 
 from __future__ import annotations
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -22,6 +22,7 @@ from lavad.core.lang.asks import Modify, OptionValue, Refused
 from lavad.core.lang.ids import index_of
 from lavad.core.lang.job_names import ArrayError, parse_job_name
 from lavad.core.lang.resreq import text as resreq
+from lavad.core.lang.resreq.sections import Rusage
 from lavad.core.lang.resreq.text import ResReqError
 from lavad.core.lang.states import OVER
 from lavad.core.rules.per_slot import reserved
@@ -60,7 +61,7 @@ def modify_running(change: Change, job: Job) -> JobText:
     if draft.spec.slots != old.slots or draft.spec.max_slots != old.max_slots:
         raise Refused(RUNNING)
     if "R" in options:
-        _only_rusage(old.resreq, draft.spec.resreq)
+        draft.set_spec(resreq=_with_rusage(old.resreq, draft.spec.resreq))
     queue = cluster.queue_conf.get(old.queue)
     if queue is not None:
         check_against_queue(draft, queue)
@@ -111,7 +112,7 @@ def _on_wire(value: str | bool) -> str:
 
 
 def _reset(draft: JobDraft, options: dict[str, OptionValue]) -> None:
-    """As for a pending job, but of the requirement only rusage is reset."""
+    """As for a pending job, but of the requirement only rusage is reset, without its GPUs."""
     for name in options:
         option = find_reset(name)
         if option is not None and option.name == "R":
@@ -122,19 +123,29 @@ def _reset(draft: JobDraft, options: dict[str, OptionValue]) -> None:
 
 def _without_rusage(text: str) -> str:
     try:
-        return resreq.show(replace(resreq.parse(text), rusage=()))
+        req = resreq.parse(text)
     except ResReqError:
         return ""
+    gpus = tuple(gpu_uses(req))
+    return resreq.with_rusage(req, (Rusage(gpus),) if gpus else ())
 
 
-def _only_rusage(old: str, new: str) -> None:
-    """A running job stays on its hosts, so only rusage of its requirement may change; raises Refused."""
+def _with_rusage(old: str, new: str) -> str:
+    """The old requirement with the rusage of the new one, and with the GPUs that the job has.
+
+    A running job stays on its hosts, so that nothing else may change; raises Refused.
+    """
     one, other = resreq.parse(old), resreq.parse(new)
-    named = (other.select is not None and other.select != one.select) or other.compound or other.alternatives
-    if named or (other.span is not None and other.span != one.span) or one.compound or one.alternatives:
+    names = ("select", "order", "span", "same", "cu", "affinity")
+    named = any(getattr(other, name) and getattr(other, name) != getattr(one, name) for name in names)
+    if named or other.compound or other.alternatives or one.compound or one.alternatives:
         raise Refused("Only the rusage section of the resource requirement of a running job can be changed")
-    if gpu_uses(other) and gpu_uses(other) != gpu_uses(one):
+    gpus, asked = gpu_uses(one), gpu_uses(other)
+    if (asked and asked != gpus) or (gpus and len(other.rusage) > 1):
         raise Refused("The GPUs of a running job cannot be changed")
+    if asked or not gpus:
+        return resreq.with_rusage(one, other.rusage)
+    return resreq.with_rusage(one, (Rusage((*(use for rusage in other.rusage for use in rusage.uses), *gpus)),))
 
 
 def _name(cluster: Cluster, job: Job, draft: JobDraft, options: dict[str, OptionValue]) -> str:

@@ -286,6 +286,11 @@ def show(req: ResReq) -> str:
     return _text(req, ".2f")
 
 
+def with_rusage(req: ResReq, rusage: tuple[Rusage, ...]) -> str:
+    """A requirement with other reservations, as users write it."""
+    return _text(msgspec.structs.replace(req, rusage=rusage))
+
+
 def _text(req: ResReq, digits: str = "") -> str:
     if req.compound:
         return "+".join((f"{count}*" if count else "") + f"{{{_text(part, digits)}}}" for count, part in req.compound)

@@ -79,6 +79,35 @@ def test_what_it_reserves_changes_at_once(bench: Bench) -> None:
         bmod(bench, key, R="select[mem>9]")
 
 
+def test_the_rest_of_its_requirement_stays(bench: Bench) -> None:
+    """Where it was placed is no longer asked while it runs, but when it is requeued."""
+    key = running(bench, all_jobs=False, R="select[mem>1] order[ut] rusage[mem=10MB] span[hosts=1]")
+    bmod(bench, key, R="rusage[mem=30MB:duration=2]")
+    assert bench.cluster.spec_of(key).resreq == "select[mem>1] order[ut] rusage[mem=30:duration=2] span[hosts=1]"
+    bmod(bench, key, R="select[mem>1] span[hosts=1] rusage[mem=20MB]")
+    bmod(bench, key, Rn=True)
+    assert bench.cluster.spec_of(key).resreq == "select[mem>1] order[ut] span[hosts=1]"
+
+
+@pytest.mark.parametrize("section", ["select[mem>9]", "order[mem]", "span[ptile=1]", "same[type]", "affinity[core(1)]"])
+def test_no_other_section_changes(bench: Bench, section: str) -> None:
+    key = running(bench, all_jobs=False, R="rusage[mem=10MB]")
+    with pytest.raises(Refused, match="Only the rusage section"):
+        bmod(bench, key, R=f"{section} rusage[mem=10MB]")
+
+
+def test_gpus_in_rusage_stay(bench: Bench) -> None:
+    bench.hosts("h1", gpus=2)
+    key = running(bench, all_jobs=False, R="rusage[ngpus_physical=1:mem=10MB]")
+    bmod(bench, key, R="rusage[mem=30MB]")
+    assert bench.cluster.spec_of(key).resreq == "rusage[mem=30:ngpus_physical=1]"
+    bmod(bench, key, Rn=True)
+    assert bench.cluster.spec_of(key).resreq == "rusage[ngpus_physical=1]"
+    for other in ("rusage[ngpus_physical=2]", "rusage[mem=1||mem=2]"):
+        with pytest.raises(Refused, match="The GPUs of a running job cannot be changed"):
+            bmod(bench, key, R=other)
+
+
 def test_name_project_and_rerunnable(bench: Bench) -> None:
     key = running(bench, r=True)
     bmod(bench, key, J="other", P="risk", rn=True)
