@@ -13,6 +13,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import Change, reset, shown
+from lavad.core.decide.submit.defaults import apply_host_spec, check_against_app
 from lavad.core.decide.submit.gpus import gpu_uses
 from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.job.job import Job
@@ -62,9 +63,11 @@ def modify_running(change: Change, job: Job) -> JobText:
         raise Refused(RUNNING)
     if "R" in options:
         draft.set_spec(resreq=_with_rusage(old.resreq, draft.spec.resreq))
+    check_against_app(draft)
     queue = cluster.queue_conf.get(old.queue)
     if queue is not None:
         check_against_queue(draft, queue)
+        apply_host_spec(draft, queue)
     number = spec_number(cluster, draft.spec, change.decided.events, now)
     amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     run = job.run

@@ -12,8 +12,9 @@ from lavad.core.decide.base.resolve import resolve
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import Change, describe, reset
 from lavad.core.decide.submit.checkpoint_method import settle_method
-from lavad.core.decide.submit.defaults import apply_queue
+from lavad.core.decide.submit.defaults import apply_app_limits, apply_host_spec, apply_queue
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
+from lavad.core.decide.submit.limits import without
 from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue, limits_in
 from lavad.core.decide.submit.roles import check_simple
@@ -36,6 +37,7 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     _check_roles(change, draft)
     adopt_gpus(draft)
     _read(change, draft)
+    _apply_app(draft, cluster.specs.rows[record.spec].app)
     _apply_queue(change, draft)
     if "U" in options:
         check_reservation(cluster, draft)
@@ -88,6 +90,14 @@ def _read(change: Change, draft: JobDraft) -> None:
         check_simple(draft)
 
 
+def _apply_app(draft: JobDraft, old: str) -> None:
+    """The limits of its application profile; those that it has of the one before go. Raises Refused."""
+    former = draft.conf.app_conf.get(old)
+    if former is not None and draft.spec.app != old:
+        draft.set_spec(limits=without(draft.spec.limits, former.defaults, former.limits))
+    apply_app_limits(draft)
+
+
 def _apply_queue(change: Change, draft: JobDraft) -> None:
     """The requested queue, else the current one, must accept the changed job; raises Refused."""
     queue = change.cluster.queue_conf.get(draft.spec.queue)
@@ -108,6 +118,7 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     if change.ask.options.keys() & {"m", "mn", "q", "qn"}:
         draft.spec = for_other_hosts(draft.spec)
     check_against_queue(draft, queue)
+    apply_host_spec(draft, queue)
 
 
 def _describe_all(change: Change) -> tuple[str, ...]:

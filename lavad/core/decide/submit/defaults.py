@@ -26,19 +26,13 @@ def apply_app(draft: JobDraft) -> None:
     if app is None:
         return
     spec, text = draft.spec, draft.text
-    limits = with_defaults(with_defaults(spec.limits, app.defaults), app.limits)
-    check_most(spec.limits, app.limits, "the application profile's limit")
-    if app.tasklimit.maximum is not None and spec.slots > app.tasklimit.maximum:
-        raise Refused("Too many processors requested")
+    draft.set_spec(app=app.name)
+    apply_app_limits(draft)
     draft.spec = replace(
-        spec,
-        app=app.name,
+        draft.spec,
         checkpoint=_with_method(spec.checkpoint, app.chkpnt) or _checkpoint(app.chkpnt),
         requeue=spec.requeue or str(app.requeue_exit_values),
         estimate=spec.estimate or app.runtime,
-        limits=limits,
-        run_host=spec.run_host if limits.run == spec.limits.run else app.default_host_spec,
-        cpu_host=spec.cpu_host if limits.cpu == spec.limits.cpu else app.default_host_spec,
         resreq=_combined(app, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
         never_rerun=spec.never_rerun or (app.rerunnable is False and not spec.rerunnable),
@@ -46,6 +40,31 @@ def apply_app(draft: JobDraft) -> None:
         **_resizing(spec, app),
     )
     draft.text = replace(text, pre_exec=text.pre_exec or app.pre_exec, post_exec=text.post_exec or app.post_exec)
+
+
+def apply_app_limits(draft: JobDraft) -> None:
+    """The limits that the application profile gives to a job that names none; raises Refused where the job exceeds its own."""
+    app, own = draft.conf.app_conf.get(draft.spec.app), draft.spec.limits
+    if app is None:
+        return
+    draft.set_spec(limits=with_defaults(own, app.defaults))
+    check_against_app(draft)
+    limits = draft.spec.limits
+    if limits.run != own.run:
+        draft.set_spec(run_host=app.default_host_spec)
+    if limits.cpu != own.cpu:
+        draft.set_spec(cpu_host=app.default_host_spec)
+
+
+def check_against_app(draft: JobDraft) -> None:
+    """The application profile's own limits on what a job may ask for; the job has those that it does not name."""
+    app = draft.conf.app_conf.get(draft.spec.app)
+    if app is None:
+        return
+    check_most(draft.spec.limits, app.limits, "the application profile's limit")
+    if app.tasklimit.maximum is not None and draft.spec.slots > app.tasklimit.maximum:
+        raise Refused("Too many processors requested")
+    draft.set_spec(limits=with_defaults(draft.spec.limits, app.limits))
 
 
 def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
