@@ -185,6 +185,7 @@ ASKS = [
     ("bmig -f -m h1 5", {"ask": "migrate", "hosts": ["h1"], "force": True, "jobs": {"ids": ["5"]}}),
     ("bchkpnt -k -p 90 5", {"ask": "checkpoint", "kill": True, "force": False, "period": 90}),
     ("bchkpnt 5", {"period": -1}),
+    ("bswitch -a prof new 0", {"ask": "switch", "queue": "new", "jobs": {"ids": ["0"], "app": "prof"}}),
     ("bswitch -q old new 5 6", {"ask": "switch", "queue": "new", "jobs": {"ids": ["5", "6"], "queue": "old"}}),
     ("btop 5 3", {"ask": "move", "job": "5", "top": True, "place": 3}),
     ("bbot 5[2]", {"job": "5[2]", "top": False, "place": 1}),

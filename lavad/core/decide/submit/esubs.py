@@ -68,7 +68,7 @@ def read_esubs(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 def _check_no_launcher(command: str) -> None:
     first = _program(command)
-    if first.startswith(LAUNCHERS):
+    if _is_one_of(LAUNCHERS, first):
         raise Refused(
             f"{first}: -a mpi starts every rank itself; give the program alone (bsub -a mpi -n N PROGRAM), "
             f"or leave -a mpi out (bsub -n N {first} …)"
@@ -78,6 +78,11 @@ def _check_no_launcher(command: str) -> None:
 def _program(command: str) -> str:
     """The name of the program that a command begins with."""
     return command.split(None, 1)[0].rpartition("/")[2] if command.strip() else ""
+
+
+def _is_one_of(launchers: tuple[str, ...], program: str) -> bool:
+    """Whether it is one of these, perhaps of a certain library (``mpiexec.hydra``, ``mpirun_rsh``); not ``prune``."""
+    return any(re.fullmatch(rf"{name}(_rsh|[-.0-9].*)?", program) for name in launchers)
 
 
 def names(text: str) -> Iterator[tuple[str, str]]:
@@ -96,7 +101,7 @@ def launch_of(name: str, inside: str, command: str) -> str:
             raise Refused(f"{name}({word}): -a {name} does not know {word}{known}")
     first = _program(command)
     launchers = _FRAMEWORK_LAUNCHERS if name == "torchrun" else (*_FRAMEWORK_LAUNCHERS, "torchrun")
-    if first.startswith(launchers):
+    if _is_one_of(launchers, first):
         hint = "; use -a torchrun" if first == "torchrun" else ""
         raise Refused(f"{first}: -a {name} starts every rank itself; give the program alone (bsub -a {name} -n N PROGRAM){hint}")
     return f"{name}({','.join(words)})" if words else name

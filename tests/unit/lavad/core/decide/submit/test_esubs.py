@@ -52,6 +52,23 @@ def test_what_is_refused_by_name(bench: Bench, text: str, why: str) -> None:
     assert why in refused.value.text
 
 
+@pytest.mark.parametrize(
+    "program", ["./prune", "prunes.py", "accelerated", "srunner -x", "/opt/mpirunner", "mpirun_test", "echo mpirun"]
+)
+@pytest.mark.parametrize("name", ["mpi", "pytorch", "torchrun"])
+def test_programs_whose_names_begin_like_a_launcher_are_taken(bench: Bench, name: str, program: str) -> None:
+    bench.bsub(command=program, a=[name])
+
+
+@pytest.mark.parametrize("name", ["mpi", "pytorch"])
+@pytest.mark.parametrize(
+    "program", ["mpirun", "/usr/bin/mpiexec.hydra -n 4 x", "mpirun_rsh x", "mpirun-4.1 x", "srun x", "prun x"]
+)
+def test_launchers_are_not_started_as_ranks(bench: Bench, name: str, program: str) -> None:
+    with pytest.raises(Refused, match="starts every rank itself"):
+        bench.bsub(command=program, a=[name])
+
+
 @given(st.text(max_size=60), st.sampled_from(esubs.SOFTWARE))
 def test_nothing_else_comes_through(inside: str, name: str) -> None:
     try:
