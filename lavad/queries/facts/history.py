@@ -16,7 +16,15 @@ from lavad.queries.frame.request import Request, Shown, err
 COLUMNS = ("PEND", "PSUSP", "RUN", "USUSP", "SSUSP", "UNKWN")
 _COLUMN = {JobState.ZOMBI: "UNKWN", JobState.WAIT: "PEND"}
 
-
+_LEADS_TO: dict[type[ev.Event], JobState] = {
+    ev.JobHeld: JobState.PSUSP,
+    ev.ElementsHeld: JobState.PSUSP,
+    ev.JobReleased: JobState.PEND,
+    ev.ElementsReleased: JobState.PEND,
+    ev.JobLost: JobState.UNKWN,
+    ev.ElementsKilled: JobState.EXIT,
+}
+"""Events that lead to one state, whatever they say."""
 _OF_EACH = (ev.JobModified, ev.JobSwitched, ev.MessagePosted)
 """A command about a whole array has one for the array, and one for each element that has a record of its own."""
 
@@ -70,10 +78,10 @@ def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
             yield event.end.started, JobState.RUN
         if isinstance(event, ev.JobSubmitted):
             yield event.at, JobState.PSUSP if event.held else JobState.PEND
-        elif isinstance(event, (ev.JobHeld, ev.ElementsHeld)):
-            yield event.at, JobState.PSUSP
-        elif isinstance(event, (ev.JobReleased, ev.ElementsReleased, ev.JobRevived)):
-            yield event.at, JobState.PEND
+        elif (to := _LEADS_TO.get(type(event))) is not None:
+            yield event.at, to
+        elif isinstance(event, ev.JobRevived):
+            yield event.at, event.job.state
         elif isinstance(event, ev.JobDispatched):
             waits = event.waits
             before = JobState.WAIT if waits else JobState.RUN
@@ -84,12 +92,8 @@ def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
         elif isinstance(event, (ev.JobSuspended, ev.JobFound)):
             before = event.state
             yield event.at, before
-        elif isinstance(event, ev.JobLost):
-            yield event.at, JobState.UNKWN
         elif isinstance(event, (ev.JobRequeued, ev.JobFinished)):
             yield event.at, event.state
-        elif isinstance(event, ev.ElementsKilled):
-            yield event.at, JobState.EXIT
 
 
 class Times:

@@ -32,7 +32,7 @@ TOGETHER = 200
 def show(request: Request) -> Iterator[Shown]:
     options = request.options()
     request, log = lsf_log.opened(request, options)
-    period = read_period(request, options.text("T") or ".-7/,.")
+    period = read_period(request, options.text("T") or ".-7,.")
     if "n" in options and not re.fullmatch(r"\d+(,\d*)?", options.text("n")):
         raise Refused(f"{options.text('n')}: Bad number of event log files")
     if "t" in options:

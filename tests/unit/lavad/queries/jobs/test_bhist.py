@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lavad.core import events as ev
-from lavad.core.job.job import Message
+from lavad.core.job.job import Job, Message
 from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from tests.support.worlds.query_cluster import QueryCluster, at, element
 
 HOUR = "2026/11/20/11:30,2026/11/20/11:59"
@@ -43,3 +46,24 @@ def test_what_was_done_to_a_whole_array_is_told_once_of_an_element_with_a_record
     for shown, posted in (("1[1]", 1), ("1[2]", 2)):
         told = c.ask("bhist", shown, l=True)[0]
         assert [told.count(text) for text in ("<hello>", "Switched to", "Run limit changes")] == [posted, 1, 1]
+
+
+def test_without_a_period_it_is_of_the_last_week() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    for clock, days in (("11:33:00", 0), ("11:34:00", 6), ("11:35:00", 8)):
+        message = Message(number=0, text=f"{days} days ago", at=at(clock) - days * 86400, by="alice")
+        c.feed(ev.MessagePosted(at=at(clock) - days * 86400, key=1, message=message))
+    told = c.ask("bhist", t=True)[0]
+    assert [f"<{days} days ago>" in told for days in (0, 6, 8)] == [True, True, False]
+
+
+@pytest.mark.parametrize(("state", "wanted"), [(JobState.PEND, [90, 0]), (JobState.PSUSP, [30, 60])])
+def test_a_job_that_is_requeued_and_held_is_held(state: JobState, wanted: list[int]) -> None:
+    """brequeue -H of a finished job."""
+    c = QueryCluster()
+    c.submit(1, clock="11:30:00")
+    c.feed(ev.JobFinished(at=at("11:30:30"), key=1, state=JobState.EXIT))
+    c.feed(ev.JobRevived(at=at("11:31:00"), key=1, job=Job(key=1, spec=1, name="job", submitted=at("11:30:00"), state=state)))
+    c.now = at("11:32:00")
+    assert list(map(int, c.ask("bhist", "1")[0].splitlines()[2].split()[-7:-5])) == wanted
