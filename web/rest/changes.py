@@ -42,8 +42,17 @@ async def changed(name: str, request: Request, master: Master, who: Who) -> Done
     """What a route of this name does. Raises Problem."""
     ident = request.path_params["id"]
     frame = await _frame(name, ident, request)
-    answer = await master.ask({**frame, **done_once(request, who)}, who.token)
-    return _done(ident, answer)
+    try:
+        return _done(ident, await master.ask({**frame, **done_once(request, who)}, who.token))
+    except Problem as problem:
+        if problem.status != 404 or ("jobs" not in frame and "job" not in frame) or _is_of(ident, problem.detail):
+            raise
+        raise Problem(422, problem.detail) from None  # what the body names is no address
+
+
+def _is_of(ident: str, why: str) -> bool:
+    """Whether it says that there is no such job."""
+    return why.removeprefix(f"{ident}: ") == "No matching job found" or why == f"Job <{ident}> is not found"
 
 
 def jobs_of(idents: list[str]) -> dict[str, object]:
@@ -68,7 +77,7 @@ async def _frame(name: str, ident: str, request: Request) -> Frame:
         return {"ask": name, "jobs": jobs, "reason": (await bodies.read(request, bodies.Because)).reason}
     if name == "requeue":
         again = await bodies.read(request, bodies.Requeue)
-        states = {"states": ["RUN", "DONE", "EXIT"]} if again.ended else {}
+        states = {"states": ["RUN", "USUSP", "SSUSP", "DONE", "EXIT"]} if again.ended else {}
         return {"ask": "requeue", "jobs": jobs, "reason": again.reason, "hold": again.hold, **states}
     if name == "switch":
         return {"ask": "switch", "jobs": jobs, "queue": (await bodies.read(request, bodies.Switch)).queue}

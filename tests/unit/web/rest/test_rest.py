@@ -12,17 +12,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from starlette.types import Message
 
+from proto.answers import Answer
 from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 from web import app as pages
 from web.app import HEADERS, make_app
-from web.master import Master
+from web.master import Frame, Master
 from web.problems import Problem
-from web.rest import bodies
+from web.rest import bodies, changes
 from web.rest.described import COMMON
 from web.rest.routes import ROOT, TABLE
 from web.rest.submit import options_of
-from web.signin import SignIn
+from web.signin import SignIn, Who
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,38 @@ def test_changes_are_made_as_the_user(world: PageWorld) -> None:
     assert post("kill", {"reason": "enough"}) == 200
     assert get(world, f"/jobs/{ident}")["row"]["state"] == "EXIT"
     assert [row["id"] for row in get(world, "/jobs", state="finished", limit=1)["jobs"]] == [ident]
+
+
+def test_what_a_change_names_is_no_address(world: PageWorld) -> None:
+    """A job that is there is not said to be missing where the queue, host or job that the body names is."""
+    ident = submit(world, options={"H": True})
+
+    def asked(method: str, path: str, body: dict[str, Any]) -> tuple[int, str]:
+        answer = world.client.request(method, f"{ROOT}/jobs/{path}", json=body, headers=world.bearer(ALICE))
+        return answer.status_code, answer.json()["detail"]
+
+    assert asked("POST", f"{ident}/switch", {"queue": "nowhere"}) == (422, "nowhere: No such queue")
+    for options in ({"q": "nowhere"}, {"m": "nowhere"}, {"w": "done(99999)"}):
+        assert asked("PATCH", ident, {"options": options})[0] == 422
+    assert asked("PATCH", "99999", {"options": {"n": 2}})[0] == 404
+    for what, body in (("switch", {"queue": "normal"}), ("move", {"top": True}), ("requeue", {}), ("resume", {})):
+        assert asked("POST", f"99999/{what}", body)[0] == 404
+
+
+def test_a_requeue_of_jobs_that_have_ended_takes_all_others_too() -> None:
+    async def body() -> Message:
+        return {"type": "http.request", "body": b'{"ended": true}'}
+
+    class Told(Master):
+        async def ask(self, frame: Frame, token: str = "", changes: bool = True) -> Answer:
+            told.append(frame["states"])
+            return {"results": [{"id": "5", "ok": True}]}
+
+    told: list[object] = []
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/", "path_params": {"id": "5"}, "headers": headers}
+    asyncio.run(changes.changed("requeue", Request(scope, body), Told(""), Who("ann", "", "")))
+    assert told == [["RUN", "USUSP", "SSUSP", "DONE", "EXIT"]]
 
 
 def test_an_array_is_one_row_and_its_elements_are_below_it(world: PageWorld) -> None:
