@@ -19,7 +19,7 @@ LARGEST, LARGEST_PACK = 1 << 20, 64 << 20
 KINDS = ("json", "yaml", "jsdl", "jsdl_strict")
 NAMES = {key: option.name for option in OPTIONS for key in option.json.split()}
 """What keys of job files are called beside the options' own names: as IBM's examples have them, else in their manner."""
-PACK_REFUSES = frozenset(("-pack", "-I", "-Ip", "-Is", "-K"))
+PACK_REFUSES = frozenset(("pack", "I", "Ip", "Is", "K"))
 
 
 def read_text(context: Context, name: str, stdin: bool = False, most: int = LARGEST) -> str:
@@ -116,8 +116,9 @@ def _options(name: str, values: dict[str, Json], table: Table) -> Options:
     return found
 
 
-def pack_lines(context: Context, name: str) -> list[tuple[int, list[str]]]:
+def pack_lines(context: Context, name: str, table: Table) -> list[tuple[int, list[str]]]:
     """The number and the words of each line of a -pack file that is a submission."""
+    from cli.client.options import read_command_options
     from cli.submit.directives import words_of
 
     found = []
@@ -131,7 +132,11 @@ def pack_lines(context: Context, name: str) -> list[tuple[int, list[str]]]:
             raise Fail(f"{name}: line {number}: a quote is not closed") from None
         if words[:1] == ["bsub"]:
             words = words[1:]
-        if not PACK_REFUSES.isdisjoint(words):
+        try:
+            given, _ = read_command_options(table, words)
+        except Fail:
+            given = {}  # the line is refused by itself
+        if not PACK_REFUSES.isdisjoint(given):
             raise Fail(f"{name}: line {number}: -pack, -I, -Ip, -Is and -K cannot be used in a pack file")
         found.append((number, words))
     return found

@@ -27,9 +27,10 @@ def submit_pack(context: Context, name: str, alone: Callable[[Context], int]) ->
     ``alone`` runs bsub for a line that only shows its help, or whose script makes bsub stay (-K).
     """
     context.need_own_process()
-    lines = pack_lines(context, name)
+    table = bsub_table()
+    lines = pack_lines(context, name, table)
     conf = read_conf(context)
-    table, esubs = bsub_table(), esub_folder(context, conf)
+    esubs = esub_folder(context, conf)
     waiting: list[Line] = []
     status = 0
     for number, words in lines:

@@ -95,15 +95,24 @@ def test_bad_json(tmp_path: Path, text: str) -> None:
 
 
 def test_pack(tmp_path: Path) -> None:
-    (tmp_path / "pack").write_text("# three jobs\n-J one sleep 1\nbsub -q night 'echo a b'\n\n-n 2 true\n")
+    (tmp_path / "pack").write_text("# four jobs\n-J one sleep 1\nbsub -q night 'echo a b'\n\n-n 2 true\n-J I grep -I -K x\n-n\n")
     context = Context([], str(tmp_path))
-    assert pack_lines(context, "pack") == [
+    assert pack_lines(context, "pack", bsub_table()) == [
         (2, ["-J", "one", "sleep", "1"]),
         (3, ["-q", "night", "echo a b"]),
         (5, ["-n", "2", "true"]),
+        (6, ["-J", "I", "grep", "-I", "-K", "x"]),
+        (7, ["-n"]),
     ]
     with pytest.raises(Fail, match="nosuch: No such file or directory"):
-        pack_lines(context, "nosuch")
+        pack_lines(context, "nosuch", bsub_table())
+
+
+@pytest.mark.parametrize("line", ["-I cat", "bsub -q night -Is bash", "-n 2 -K true", "-pack other", "-Ip top"])
+def test_a_pack_has_no_interactive_jobs(tmp_path: Path, line: str) -> None:
+    (tmp_path / "pack").write_text(f"true\n{line}\n")
+    with pytest.raises(Fail, match="pack: line 2: -pack, -I, -Ip, -Is and -K cannot be used"):
+        pack_lines(Context([], str(tmp_path)), "pack", bsub_table())
 
 
 @given(st.text(max_size=200))

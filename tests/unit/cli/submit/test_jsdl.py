@@ -61,6 +61,17 @@ def test_a_job_is_submitted_as_it_is_described(caller: Caller, tmp_path: Path) -
     assert (ask["env"]["A"], ask["env"]["B"]) == ("x, y", "1")
 
 
+@pytest.mark.parametrize(("value", "wanted"), [("it's", "it's"), ('say "yes"', 'say "yes"'), ("", ""), ("""'"'""", None)])
+def test_variables_keep_their_quotes(value: str, wanted: str | None, caller: Caller, tmp_path: Path) -> None:
+    (tmp_path / "job.jsdl").write_text(JOB.replace(">x, y<", f">{value}<") % "")
+    with ScriptedMaster(caller.socket, [{"ok": {"job": 7, "queue": "night"}}]) as master:
+        ran = caller.run("bsub", "-jsdl", "job.jsdl")
+    if wanted is None:
+        assert "<Environment>: A cannot be given" in ran.err
+    else:
+        assert [ask["env"]["A"] for ask in master.asks] == [wanted]
+
+
 @pytest.mark.parametrize(
     ("text", "strict", "said"),
     [
