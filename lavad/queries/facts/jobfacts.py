@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from lavad.core.cluster.charge import used_by
@@ -16,6 +17,7 @@ from lavad.core.rules.cpu_factors import factor_of, seconds_on
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.frame.view import View
 
+_FACTOR = re.compile(r"\d{1,15}(\.\d{0,15})?|\.\d{1,15}", re.ASCII)
 TERM_TEXTS = {
     TermReason.TERM_OWNER: "job killed by owner",
     TermReason.TERM_ADMIN: "job killed by root or LSF administrator",
@@ -104,10 +106,8 @@ def asked_cpu_factor(request: Request, options: Options) -> float:
     given = options.text("N")
     if not given:
         return 1.0
-    try:
+    if _FACTOR.fullmatch(given):
         return float(given)
-    except ValueError:
-        pass
     if given not in request.cluster.conf.model_factors and given not in request.cluster.hosts.rows:
         raise Refused(f"{given}: Bad host specification")
     return cpu_factor(request.view, given)

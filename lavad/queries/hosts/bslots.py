@@ -12,7 +12,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.core.lang.when import WhenError, parse_limit
 from lavad.queries.facts import hostfacts
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.frame.request import Request, Shown, find_count, out
 
 Window = tuple[float | None, Counter[str]]
 """Seconds (None: nobody can say when it ends) and slots by host."""
@@ -96,9 +96,10 @@ def _record(window: Window) -> str:
 
 
 def _count(text: str) -> int:
-    if text and not (text.isascii() and text.isdigit() and int(text)):
+    count = find_count(text or "1")
+    if not count:
         raise Refused(f"{text[:80]}: Bad number of slots")
-    return int(text) if text else 1
+    return count
 
 
 def _seconds(text: str) -> int:

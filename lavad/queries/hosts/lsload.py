@@ -10,7 +10,7 @@ from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts
 from lavad.queries.facts.load import MB, load_text, site_indices
 from lavad.queries.frame import columns, formats
-from lavad.queries.frame.request import Options, Request, Shown, out
+from lavad.queries.frame.request import Options, Request, Shown, find_count, out
 from lavad.queries.hosts import gpuload
 
 _DEFAULT = ("r15s", "r1m", "r15m", "ut", "pg", "ls", "it", "tmp", "swp", "mem")
@@ -62,12 +62,7 @@ def _hosts(request: Request, options: Options) -> list[str]:
         if not names:
             raise Refused("lsload: No host satisfies the resource requirement")
     names = sorted(names, key=lambda name: _weight(request, name))
-    count = options.text("n")
-    if not count:
-        return names
-    if not count.isdigit():
-        raise Refused(f"lsload: bad number of hosts: {count[:80]}")
-    return names[: int(count)] if int(count) else names
+    return names[: _host_count(options, "n") or None]
 
 
 def _weight(request: Request, name: str) -> tuple[bool, float, float, str]:
@@ -169,12 +164,12 @@ def show_places(request: Request) -> Iterator[Shown]:
 
 
 def _host_count(options: Options, name: str) -> int | None:
-    text = options.text(name)
     if name not in options:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise Refused(f"lsplace: bad number of hosts: {text[:80]}")
-    return int(text)
+    count = find_count(options.text(name))
+    if count is None:
+        raise Refused(f"{options.command}: bad number of hosts: {options.text(name)[:80]}")
+    return count
 
 
 def _places(request: Request, resreq: str, words: list[str], packed: bool) -> list[str]:

@@ -287,3 +287,26 @@ def test_fields_of_a_job_that_is_promised_a_start_or_asked_for_more() -> None:
     fields = "estart_time plan_finish_time warn_act warn_time host_file immtermination delimiter='|'"
     assert c.ask("bjobs", "1", o=fields, noheader=True)[0] == "Nov 20 12:00|Nov 20 13:00|URG|2.0|/h|N\n"
     assert names(c, hostfile=True) == names(c, plan=True) == ["big"]
+
+
+@pytest.mark.parametrize("text", ["²", "9" * 5000, "٣", "-1", "x"])
+def test_a_number_that_is_none_is_refused_by_name(text: str) -> None:
+    c = QueryCluster()
+    for said, (out, err, status) in (
+        ("lsload: bad number of hosts: ", c.ask("lsload", n=text)),
+        ("lsplace: bad number of hosts: ", c.ask("lsplace", n=text)),
+        ("", c.ask("bslots", n=text)),
+        ("lava report: --top ", c.ask("report", top=text)),
+    ):
+        assert (out, status) == ("", 255)
+        assert err.startswith(f"{said}{text[:80]}")
+
+
+@pytest.mark.parametrize("factor", ["nan", "inf", "1e400", "-1", "1_0", "."])
+def test_a_cpu_factor_that_is_none_is_refused_by_name(factor: str) -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    c.finish(1, "11:36:00")
+    assert c.ask("bjobs", "1", N=factor, o="cpu_used", hms=True) == ("", f"{factor}: Bad host specification\n", 255)
+    assert c.ask("bjobs", "1", N="2.5", o="cpu_used", hms=True)[2] == 0
