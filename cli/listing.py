@@ -108,9 +108,10 @@ def _bread(context: Context, client: Client, options: Options, words: list[str])
     if not isinstance(name, str) or not name:
         return
     options.setdefault("i", "0")
+    path = context.path(name)
     data = client.text_of(_query("bread", {**options, "a": True}, words))
     try:
-        descriptor = os.open(context.path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, MODE_OF_SAVED_DATA)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, MODE_OF_SAVED_DATA)
         with open(descriptor, "wb") as file:
             file.write(data.encode("utf-8"))
     except OSError as error:

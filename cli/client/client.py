@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import time
-from _socket import AF_UNIX, SOCK_STREAM
+from _socket import AF_UNIX, SO_SNDTIMEO, SOCK_STREAM, SOL_SOCKET
 from _socket import socket as Socket
+from _struct import Struct
 from errno import EACCES, EPERM, EPROTOTYPE
 
 from cli.client.context import Context, Fail, Refused
@@ -44,6 +45,8 @@ TELL_EVERY = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 1.0
 PATIENCE = 60.0
 LONGEST_PATH = 107
+TURN, ANY_TIME = Struct("ll").pack(int(TELL_EVERY), 0), Struct("ll").pack(0, 0)
+"""How long a place in the queue of a socket is waited for, as the kernel takes it."""
 LONG = 1 << 17
 DONE, AWAY, LOST = "done", "away", "lost"
 
@@ -272,7 +275,7 @@ class Client:
         data = _packed({**self._frame, "again": self._sent})
         link = self._socket if path == self._path else None
         self._socket = None
-        link = link or _connected(path, patience)
+        link = link or _connected(path)
         if link is None:
             return AWAY
         receiver.begin()
@@ -329,16 +332,18 @@ def _check_text(value: object) -> None:
             _check_text(item)
 
 
-def _connected(path: str, patience: float | None) -> Socket | None:
+def _connected(path: str) -> Socket | None:
     """A connection, or None where nobody accepts. Raises Fail where the user may not connect."""
     link = Socket(AF_UNIX, SOCK_STREAM)
-    link.settimeout(patience)
+    # not by a time-out of Python's: with one, a socket whose queue is full sends its callers away at once
+    link.setsockopt(SOL_SOCKET, SO_SNDTIMEO, TURN)
     folder = -1
     try:
         if len(os.fsencode(path)) > LONGEST_PATH:
             folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             path = f"/proc/self/fd/{folder}/{os.path.basename(path)}"
         link.connect(path)
+        link.setsockopt(SOL_SOCKET, SO_SNDTIMEO, ANY_TIME)
         return link
     except OSError as error:
         link.close()

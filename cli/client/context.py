@@ -11,6 +11,7 @@ LSF_FAILED = 255
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 LONGEST_LINE = 400
+NOTHING = "/dev/null"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,8 +96,11 @@ class Context:
             pass
 
     def path(self, name: str) -> str:
-        """A file name relative to the caller's folder."""
-        return os.path.join(self.cwd, name)
+        """A file name relative to the caller's folder; of a file that this process is to open."""
+        path = os.path.join(self.cwd, name)
+        if self.of_server and name != NOTHING and os.path.realpath(path).startswith(("/dev/", "/proc/")):
+            self.need_own_process()  # /dev/fd/5, or a link to it, is another file in another process
+        return path
 
 
 def _write(descriptor: int, text: str) -> None:

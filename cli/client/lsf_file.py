@@ -5,6 +5,8 @@ Rule: only records that the command looks at are sent, deflated; what is still t
 
 from __future__ import annotations
 
+import os
+
 from cli.client.context import Context, Fail
 
 TYPE_CHECKING = False
@@ -37,7 +39,7 @@ def _wanted(words: list[str], kinds: str) -> Callable[[bytes], bool]:
     if kinds == ANY:
         return lambda line: True
     known = tuple(f'"{kind}"'.encode() for kind in kinds.split())
-    jobs = {word.partition("[")[0].encode() for word in words}
+    jobs = {os.fsencode(word.partition("[")[0]) for word in words}  # what is no text is refused when it is sent
     if not jobs or b"0" in jobs:
         return lambda line: line.startswith(known or b'"')
 

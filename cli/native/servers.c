@@ -41,6 +41,7 @@ int folder_of_servers(void)
 {
     char path[64];
     const char *last = path;
+    mode_t mask = umask(077); /* the caller's may take the user's own rights */
 
     snprintf(path, sizeof path, "/run/user/%u", (unsigned)geteuid());
     int above = private_folder(AT_FDCWD, path);
@@ -53,6 +54,7 @@ int folder_of_servers(void)
         folder = private_folder(above < 0 ? AT_FDCWD : above, last);
     if (above >= 0)
         close(above);
+    umask(mask);
     return folder;
 }
 
@@ -142,7 +144,9 @@ void start_server(int folder, const char *socket_name, const char *server)
     char path[64];
 
     snprintf(path, sizeof path, "%s.lock", socket_name);
+    mode_t mask = umask(077);
     int lock = openat(folder, path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    umask(mask);
     if (lock < 0)
         return;
     if (access(server, X_OK) == 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && !crowded(folder, socket_name)) {

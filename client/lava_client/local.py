@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import threading
 import time
 import uuid
@@ -28,6 +29,8 @@ PROTOCOL = 2
 LONGEST_PATH = 107
 SILENCE = 60.0
 """Seconds that a daemon may be silent, beyond what an ask is to wait."""
+TURN, ANY_TIME = struct.pack("ll", 10, 0), struct.pack("ll", 0, 0)
+"""How long a place in the queue of a socket is waited for (10 s), as the kernel takes it."""
 WIDTH = 120
 """Characters of a line of prose."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
@@ -229,11 +232,13 @@ def _connected(path: str) -> socket.socket | None:
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = -1
     try:
-        link.settimeout(SILENCE)
+        # not by a time-out of Python's: with one, a socket whose queue is full sends its callers away at once
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, TURN)
         if len(os.fsencode(path)) > LONGEST_PATH:
             folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             path = f"/proc/self/fd/{folder}/{os.path.basename(path)}"
         link.connect(path)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, ANY_TIME)
         return link
     except PermissionError as error:
         link.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from cli.client.client import STILL_TRYING, Client
 from cli.client.context import Context, Fail
 from tests.support.wait import wait_until
 from tests.unit.cli.caller import Caller
+from tests.unit.cli.full_socket import FullSocket
 from tests.unit.cli.scripted_master import CUT, DROP, ScriptedMaster
 
 DONE = [{"ok": {"results": [{"id": "1", "ok": True}]}}]
@@ -45,7 +48,15 @@ def test_lavads_folder_of_its_own_beside_the_run_folder_is_looked_into(caller: C
         assert caller.run("bsub", "true").out == "Job <12> is submitted to default queue <normal>.\n"
 
 
-@pytest.mark.parametrize("words", [("bjobs", "-J", "a\udcffb"), ("bkill", "-J", "a\udcffb", "0"), ("bhist", "-q", "a\udcffb")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bjobs", "-J", "a\udcffb"),
+        ("bkill", "-J", "a\udcffb", "0"),
+        ("bhist", "-q", "a\udcffb"),
+        ("bacct", "-f", "lsf.conf", "a\udcffb"),
+    ],
+)
 def test_a_word_that_is_no_text_is_refused_here(caller: Caller, words: tuple[str, ...]):
     with ScriptedMaster(caller.socket) as master:
         assert caller.run(*words) == (255, "", "a\\udcffb: This holds bytes that are not UTF-8\n")
@@ -119,6 +130,28 @@ def test_a_master_that_stays_silent_is_left(caller: Caller, monkeypatch: pytest.
         over.set()
     assert said == ["told"]
     assert len(master.asks) == 1
+
+
+def test_a_place_in_the_queue_of_a_socket_is_waited_for(caller: Caller, monkeypatch: pytest.MonkeyPatch):
+    """Others in front, however many, are no master that does not answer."""
+    began = threading.Event()
+    patience: list[float | None] = []
+
+    class Begins(socket.socket):
+        def connect(self, address: Any) -> None:
+            patience.append(self.gettimeout())
+            began.set()
+            super().connect(address)
+
+    monkeypatch.setattr(client_module, "Socket", Begins)
+    with ThreadPoolExecutor(1) as pool, FullSocket(caller.socket) as full:
+        ran = pool.submit(caller.run, "bkill", "1", LSB_NTRIES="2")
+        assert began.wait(30)
+        assert patience == [None], "one with a time-out is refused at once by a full queue"
+        with full.next() as link:
+            link.recv(1 << 16)
+            link.sendall(frames.pack(DONE[0]))
+        assert ran.result(30) == (0, "Job <1> is being terminated\n", "")
 
 
 def test_a_command_waits_for_a_master_that_is_not_there_yet(caller: Caller):

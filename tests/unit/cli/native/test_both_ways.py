@@ -176,6 +176,25 @@ def test_where_names_are_others_in_each_process_it_is_plain(installed: Installed
     assert (ran.status, ran.err[-6:]) == (77, b"plain\n")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ln -s /dev/fd/5 named; exec {} -is named cat 5<<<x",
+        "cd /; exec {} -is dev/fd/5 cat 5<<<x",
+        r"exec {} 5<<<x <<<$'#BSUB -is /dev/fd/5\ncat'",
+        "ln -s /dev/fd/5 named; exec {} -M named 5<<<host",
+    ],
+)
+def test_a_file_that_is_another_in_each_process_is_opened_by_the_plain_command(
+    installed: Installed, caller: Caller, line: str
+) -> None:
+    """Whatever names it."""
+    installed.start(caller.environ)
+    words = ["/bin/bash", "-c", line.format(installed.native / ("bacct" if "-M" in line else "bsub"))]
+    done = subprocess.run(words, env=caller.environ, cwd=caller.folder, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (77, b"plain\n")
+
+
 def test_a_script_that_was_read_is_given_back(installed: Installed, caller: Caller) -> None:
     """Only what a script says itself shows that it needs a process of its own, once it is read."""
     script = b"#BSUB -K\n" + b"echo x\n" * 40_000

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -247,9 +248,17 @@ def test_a_folder_that_may_be_anothers_is_not_used(
     assert others.is_file() or not list(others.iterdir())
 
 
-def as_other(everybodys: Installed, caller: Caller) -> Ran:
+def as_other(everybodys: Installed, caller: Caller, umask: int = 0o022) -> Ran:
     """``bsub -V`` of the other user, from a folder that is everybody's."""
-    return everybodys.run("bsub", "-V", environ=caller.environ, user=OTHER, group=OTHER, extra_groups=[], cwd="/")
+    who: dict[str, Any] = {"user": OTHER, "group": OTHER, "extra_groups": [], "cwd": "/", "umask": umask}
+    return everybodys.run("bsub", "-V", environ=caller.environ, **who)
+
+
+@needs_root
+def test_a_umask_that_takes_the_users_own_rights(everybodys: Installed, caller: Caller, others_folder: Path) -> None:
+    """Folder and lock serve later commands all the same."""
+    wait_until(lambda: as_other(everybodys, caller, 0o777).status == 0, 30, "a server")
+    assert {stat.S_IMODE(path.lstat().st_mode) & 0o600 for path in (others_folder, *others_folder.iterdir())} == {0o600}
 
 
 @needs_root
