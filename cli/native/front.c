@@ -246,6 +246,7 @@ int main(int argc, char **argv)
         return LOST;
     }
     no_folder_as_input();
+    signal(SIGPIPE, SIG_IGN); /* as Python has it */
     int folder = own_process_needed(argv + 1) ? -1 : folder_of_servers();
     if (folder >= 0) {
         snprintf(socket_name, sizeof socket_name, "%08x-%016llx", installation(server), (unsigned long long)identity());

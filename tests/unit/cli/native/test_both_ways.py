@@ -250,6 +250,19 @@ def test_a_signal_ends_all_of_the_command(installed: Installed, caller: Caller, 
         assert len(master.asks) == 1
 
 
+def test_a_signal_that_python_ignores_ends_nothing(installed: Installed, caller: Caller) -> None:
+    installed.start(caller.environ)
+    for folder in (installed.plain, installed.native):
+        words = [str(folder / "bsub"), "true"]
+        with subprocess.Popen(words, env=caller.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline()  # it waits for a master
+            process.send_signal(signal.SIGPIPE)
+            with ScriptedMaster(caller.socket, [SUBMITTED]):
+                assert process.wait(30) == 0
+        caller.socket.unlink()
+
+
 def test_a_reader_that_has_gone(installed: Installed, caller: Caller) -> None:
     installed.start(caller.environ)
     for folder in (installed.plain, installed.native):
