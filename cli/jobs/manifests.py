@@ -66,6 +66,7 @@ def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> JobFi
         if job.together:
             job.start_together(job.together)
     _labels(meta, job)
+    job.share_gpus(spec.where)
     top.any("status")
     job.ignore(*spec.others(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
     return job

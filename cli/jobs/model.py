@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from cli.client.context import Fail
+
 Action = tuple[str, str, int]
 """(event, what is done, the exit code that it is about or -1)."""
 Options = dict[str, str | bool | list[str]]
@@ -74,6 +76,8 @@ class JobFile:
     env: dict[str, str] = field(default_factory=dict)
     images: dict[str, tuple[str, str]] = field(default_factory=dict, compare=False)
     """Role to the image of its container and how it is pulled, of a manifest."""
+    gpu_shares: dict[str, int] = field(default_factory=dict, compare=False)
+    """Role with GPUs to the MB that it reserves of each, of a manifest; 0: it has them for itself."""
     priority_class: str = field(default="", compare=False)
     """The name of a manifest's priority class, or a number."""
     together: int = field(default=0, compare=False)
@@ -87,6 +91,14 @@ class JobFile:
     def ignore(self, *names: str) -> None:
         """Note fields that mean nothing here, each once."""
         self.ignored += [name for name in names if name not in self.ignored]
+
+    def share_gpus(self, where: str) -> None:
+        """GPUs of which a part of the memory is asked for are shared with other jobs. Raises Fail where roles differ in that."""
+        shares = set(self.gpu_shares.values())
+        if len(shares) > 1:
+            raise Fail(f"{where}: {', '.join(self.gpu_shares)}: roles of one job share GPUs alike, or none does")
+        if share := shares.pop() if shares else 0:
+            self.options["gpu"] = f"num=1:gmem={share}MB:j_exclusive=no"
 
     def start_together(self, together: int) -> None:
         """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first."""

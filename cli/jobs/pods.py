@@ -16,6 +16,9 @@ _MEMORY = re.compile(r"(\d+(?:\.\d+)?)(m|[kKMGTPE]i?)?")
 _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _GPU = "nvidia.com/gpu"
+_SHARED_GPUS = ("volcano.sh/vgpu-number", "volcano.sh/gpu-number")
+_SHARES = ("volcano.sh/vgpu-memory", "volcano.sh/gpu-memory", "nvidia.com/gpumem")
+"""MB of each GPU: others may have the rest."""
 _OTHER_GPUS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 _MAIN = ("tensorflow", "pytorch", "jax", "xgboost", "paddle", "mxnet", "mpi", "launcher", "worker", "node", "main")
 _PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
@@ -175,13 +178,23 @@ def _resources(resources: Fields, role: Role, job: JobFile) -> None:
         role.resreq = f"rusage[mem={max(1, math.ceil((wanted or most) / 2**20))}MB]"
     if most:
         role.limits["M"] = f"{max(1, math.ceil(most / 1024))}K"
-    role.gpus = max(role.gpus, limits.number(_GPU, 0), requests.number(_GPU, 0))
+    _gpus(limits, requests, role, job)
     for name in (*limits.others(), *requests.others()):
         if name.startswith(_OTHER_GPUS):
             raise resources.fail(
                 "limits", f"{name[:64]} cannot be had: GPUs are asked for as {_GPU}, MIG instances with -gpu mig="
             )
     job.ignore(*dict.fromkeys((*limits.others(), *requests.others(), *resources.others())))
+
+
+def _gpus(limits: Fields, requests: Fields, role: Role, job: JobFile) -> None:
+    def most(names: tuple[str, ...]) -> int:
+        return max(where.number(name, 0) for name in names for where in (limits, requests))
+
+    share = most(_SHARES)
+    role.gpus = max(role.gpus, most((_GPU, *_SHARED_GPUS)), 1 if share else 0)
+    if role.gpus:
+        job.gpu_shares[role.name] = share
 
 
 def _cpu(fields: Fields) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from shlex import quote
 
 from cli.client.context import Fail
@@ -33,6 +35,8 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if queue and queue != "default":
         job.options["q"] = queue
     job.priority_class = spec.text("priorityClassName")
+    if minutes := _minutes(spec, "runningEstimate"):
+        job.options["We"] = str(minutes)
     job.policy.actions = _policies(spec, job)
     for at, row in enumerate(spec.rows("tasks")):
         _task(Fields(row, f"{spec.where}.tasks[{at}]"), job)
@@ -44,6 +48,19 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
             role.kind = role.kind or "launcher"
     _topology(spec.part("networkTopology"), job)
     job.start_together(spec.number("minAvailable", sum(role.least or role.count for role in job.roles)))
+
+
+_DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})(?:\.\d+)?s)?")
+
+
+def _minutes(fields: Fields, name: str) -> int:
+    """A time as Go has it (``1h30m``), in minutes; 0: there is none."""
+    text = fields.text(name)
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise fields.fail(name, f"{text[:40]} is no time such as 1h30m")
+    hours, minutes, seconds = (int(number or 0) for number in match.groups())
+    return hours * 60 + minutes + math.ceil(seconds / 60)
 
 
 def _topology(topology: Fields, job: JobFile) -> None:
