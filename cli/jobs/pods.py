@@ -33,7 +33,8 @@ def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | 
         meta.any(name)
     _keep_near(meta.part("annotations"), job)
     spec = template.part("spec")
-    spec.any("restartPolicy")  # read by whoever knows what it means there
+    for name in ("restartPolicy", "schedulerName"):
+        spec.any(name)  # the first is read by whoever knows what it means there; the scheduler is lava's
     rows = [Fields(row, f"{spec.where}.containers[{at}]") for at, row in enumerate(spec.rows("containers"))]
     if not rows:
         raise spec.fail("containers", "there is none")

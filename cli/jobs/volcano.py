@@ -31,6 +31,7 @@ _ACTIONS = {
 def read_volcano(spec: Fields, job: JobFile) -> None:
     """A Job of batch.volcano.sh/v1alpha1."""
     job.policy = Policy(framework="volcano", success="all", backoff=spec.number("maxRetry", 3))
+    spec.any("schedulerName")
     queue = spec.text("queue")
     if queue and queue != "default":
         job.options["q"] = queue

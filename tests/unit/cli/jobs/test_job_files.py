@@ -247,6 +247,7 @@ spec:
 def test_a_volcano_job() -> None:
     """Tasks, policies to actions, minAvailable; who only runs an sshd holds slots for the others."""
     job = example("volcano.yaml")
+    assert job.ignored == []
     master, worker = job.roles
     assert (master.name, master.kind, master.actions) == ("mpimaster", "launcher", [("TaskCompleted", "CompleteJob", -1)])
     assert (worker.name, worker.kind, worker.count) == ("mpiworker", "hold", 2)
