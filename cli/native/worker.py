@@ -12,7 +12,7 @@ import os
 import select
 import signal
 import time
-from _socket import MSG_CMSG_CLOEXEC, SCM_RIGHTS, SO_PEERCRED, SOL_SOCKET
+from _socket import MSG_CMSG_CLOEXEC, MSG_CTRUNC, SCM_RIGHTS, SO_PEERCRED, SOL_SOCKET
 from _socket import socket as Socket
 from fcntl import F_GETFL, F_SETFL, F_SETOWN, fcntl
 from resource import RUSAGE_SELF, getrusage
@@ -149,7 +149,9 @@ class Worker:
 
     def _take_place(self, link: Socket) -> tuple[str, list[str], int]:
         """Become what the request says -> (command, words, the position in standard input, -1 where it has none)."""
-        data, rights, _, _ = link.recvmsg(LARGEST_REQUEST, 64, MSG_CMSG_CLOEXEC)
+        data, rights, flags, _ = link.recvmsg(LARGEST_REQUEST, 64, MSG_CMSG_CLOEXEC)
+        if flags & MSG_CTRUNC:
+            raise OSError("this process, or the system, can open no more files")
         ((_, _, files),) = rights
         size, umask, words, _ = unpack("4I", data[:HEAD])
         while len(data) < size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -75,6 +76,23 @@ def test_a_worker_that_is_killed_has_submitted_once(served: Installed, caller: C
     with ScriptedMaster(caller.socket, kill) as master:
         assert served.served("bsub", "true", environ=caller.environ) == (255, b"", LOST)
         assert len(master.asks) == 1
+
+
+def test_a_worker_that_can_open_no_more_files_has_done_nothing(served: Installed, caller: Caller) -> None:
+    """The command does it."""
+
+    def done_by_itself() -> bool:
+        for pid in served.workers():
+            with suppress(OSError):
+                taken = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+                most = min(set(range(100)) - taken) + 2  # the connection, and one of the caller's files
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+        ran = served.run("bsub", "-V", environ=caller.environ)
+        assert ran.status in (0, WAS_PLAIN[0])  # 0: by a worker that has begun meanwhile
+        return ran == WAS_PLAIN
+
+    wait_until(done_by_itself, 20, "a worker without room for the caller's files")
+    served.end(signal.SIGKILL)
 
 
 def test_a_server_that_is_killed_meanwhile_keeps_no_answer_back(served: Installed, caller: Caller) -> None:
