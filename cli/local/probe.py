@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 from pathlib import Path
 
 from cli.client.frames import pack
@@ -23,10 +24,12 @@ def ask_once(path: Path, frame: Frame) -> list[Reply]:
     """The frames of an answer; [] if no master serves there within PATIENCE seconds."""
     answers: list[Reply] = []
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(PATIENCE)
+        # not by a time-out of Python's: with one, a socket whose queue is full sends its callers away at once
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(PATIENCE), 0))
         try:
             with reachable(str(path)) as short:
                 link.connect(short)
+            link.settimeout(PATIENCE)
             link.sendall(pack(frame))
             with link.makefile("rb") as file:
                 while head := file.read(4):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from pathlib import Path
+from typing import Any
 
 
 class FullSocket:
@@ -36,3 +38,25 @@ class FullSocket:
         for _ in self._others:
             self._listening.accept()[0].close()
         return self._listening.accept()[0]
+
+
+class Connecting:
+    """``kind``: sockets that note how they connect."""
+
+    def __init__(self) -> None:
+        self._began = threading.Event()
+        self._patience: list[float | None] = []
+        noting = self
+
+        class Kind(socket.socket):
+            def connect(self, address: Any) -> None:
+                noting._patience.append(self.gettimeout())
+                noting._began.set()
+                super().connect(address)
+
+        self.kind = Kind
+
+    def waits(self) -> None:
+        """One connects, and would wait."""
+        assert self._began.wait(30)
+        assert self._patience == [None], "one with a time-out is refused at once by a full queue"
