@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import socket
+import struct
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, suppress
 from typing import NamedTuple
@@ -15,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from proto.answers import Answer
+from proto.daemon.workers import Workers
 from proto.unixpath import reachable
 from proto.version import PROTOCOL
 from web.problems import Problem, of_refusal
@@ -26,6 +29,8 @@ PATIENCE = 30.0
 HEALTHY = 10.0
 """Seconds in which a master answers that is well."""
 TRIES, PAUSE = 20, 0.25
+TURN = 5
+"""Seconds for which a place in the queue of a socket is waited for."""
 MOST_IDLE = 8
 MOST_ANSWER = 64 << 20
 _AWAY = "The master does not answer now; try again"
@@ -193,8 +198,28 @@ class Master:
         for path in sorted(sockets(self._run), key=self._silent.__contains__):
             if path not in others:
                 with suppress(OSError), reachable(path) as short:
-                    return Link(path, *await asyncio.open_unix_connection(short, limit=1 << 20))
+                    return Link(path, *await asyncio.open_unix_connection(sock=await _socket_to(short), limit=1 << 20))
         return None
+
+
+_waiting = Workers("places in the queues of sockets", MOST_IDLE)
+
+
+async def _socket_to(path: str) -> socket.socket:
+    """A connection, for which it waits in the socket's queue: asyncio would be sent away by one that is full. Raises OSError."""
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.setblocking(False)
+        try:
+            link.connect(path)
+        except BlockingIOError:
+            link.setblocking(True)
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", TURN, 0))
+            await _waiting.run(link.connect, path)
+    except BaseException:
+        link.close()
+        raise
+    return link
 
 
 async def _received(reader: asyncio.StreamReader) -> Reply:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lava_client.local import LocalLink
-from tests.unit.cli.full_socket import Connecting, FullSocket
+from tests.support.full_socket import Connecting, FullSocket
 
 ANSWER = b'{"ok":{"job":7}}'
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.full_socket import FullSocket
 from tests.support.wait import SLOW
 from web import master
 from web.master import Master
@@ -74,3 +75,23 @@ def test_whether_the_master_is_there_is_known_soon(tmp_path: Path, monkeypatch: 
             return await Master(str(tmp_path)).is_there()
 
     assert not asyncio.run(asyncio.wait_for(asked(), LONG))
+
+
+def test_the_page_waits_for_its_turn_where_many_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue that others have filled sends nobody away."""
+    monkeypatch.setattr(master, "TRIES", 1)
+    frame = json.dumps({"ok": {"job": 7}, "exit": 0}).encode()
+
+    def serve(full: FullSocket) -> None:
+        with full.next() as link:
+            link.recv(1 << 16)
+            link.sendall(len(frame).to_bytes(4, "big") + frame)
+
+    async def asked() -> None:
+        with FullSocket(tmp_path / "lavad.sock") as full:
+            answer = asyncio.create_task(Master(str(tmp_path)).ask({"ask": "kill"}))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(serve, full)
+            assert await answer == {"job": 7}
+
+    asyncio.run(asyncio.wait_for(asked(), LONG))

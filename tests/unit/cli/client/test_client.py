@@ -19,9 +19,9 @@ from cli.client import client as client_module
 from cli.client import frames
 from cli.client.client import STILL_TRYING, Client
 from cli.client.context import Context, Fail
+from tests.support.full_socket import Connecting, FullSocket
 from tests.support.wait import wait_until
 from tests.unit.cli.caller import Caller
-from tests.unit.cli.full_socket import Connecting, FullSocket
 from tests.unit.cli.scripted_master import CUT, DROP, ScriptedMaster
 
 DONE = [{"ok": {"results": [{"id": "1", "ok": True}]}}]

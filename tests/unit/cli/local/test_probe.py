@@ -10,7 +10,7 @@ import pytest
 
 from cli.client import frames
 from cli.local.probe import ask_once
-from tests.unit.cli.full_socket import Connecting, FullSocket
+from tests.support.full_socket import Connecting, FullSocket
 
 
 def test_nobody_serves_there(tmp_path: Path) -> None:
