@@ -72,6 +72,14 @@ class _Forgot(msgspec.Struct, frozen=True, tag="f", array_like=True):
     uid: str
 
 
+class _Journal(msgspec.Struct, frozen=True):
+    """What a journal says: its parts that were not forgotten, its highest number of a text, and the bytes of whole entries."""
+
+    saved: dict[str, Saved]
+    last_text: int
+    size: int
+
+
 _Entry = _Text | _Began | _Kept | _Forgot
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Entry).decode
@@ -122,10 +130,15 @@ class Spool:
             os.close(fd)
 
     def load(self) -> dict[str, Saved]:
-        """All parts that were not forgotten; then the journal is rewritten with them alone."""
-        saved = _read(self._path)
-        self._begin(saved)
-        return saved
+        """All parts that were not forgotten; then the journal is rewritten with them alone, where the disk has room for that."""
+        found = _read(self._path)
+        try:
+            self._begin(found.saved)
+        except OSError:
+            if not os.path.exists(self._path):
+                raise
+            self._go_on(found)
+        return found.saved
 
     def began(self, uid: str, order: bytes, text: pb.JobText, user: User | None, received: float, ends: str) -> None:
         """A part that is about to start. Elements share a ``text``; ``ends``: its file that says when it must end."""
@@ -156,7 +169,7 @@ class Spool:
         """Rewrite the journal when it has grown."""
         if self.size > COMPACT_AT:
             self.flush()
-            saved = _read(self._path)
+            saved = _read(self._path).saved
             self._drop_texts()
             with contextlib.suppress(OSError):
                 self._begin(saved)
@@ -187,20 +200,36 @@ class Spool:
     def _begin(self, saved: dict[str, Saved]) -> None:
         temporary = self._path + ".new"
         numbers: dict[bytes, int] = {}
-        with open(temporary, "wb", opener=_private) as file:
-            for uid, one in saved.items():
-                if one.text not in numbers:
-                    self._last_text += 1
-                    numbers[one.text] = self._last_text
-                    file.write(_framed(_Text(self._last_text, one.text)))
-                file.write(_framed(_Began(uid, numbers[one.text], one.order, one.user, one.received, one.ends)))
-                if one.part is not None:
-                    file.write(_framed(_Kept(one.part)))
-            self.size = file.tell()
+        try:
+            with open(temporary, "wb", opener=_private) as file:
+                for uid, one in saved.items():
+                    if one.text not in numbers:
+                        self._last_text += 1
+                        numbers[one.text] = self._last_text
+                        file.write(_framed(_Text(self._last_text, one.text)))
+                    file.write(_framed(_Began(uid, numbers[one.text], one.order, one.user, one.received, one.ends)))
+                    if one.part is not None:
+                        file.write(_framed(_Kept(one.part)))
+                size = file.tell()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
         os.replace(temporary, self._path)
+        self._append_to(size)
+
+    def _go_on(self, found: _Journal) -> None:
+        """Add to the journal that is there, behind its last whole entry."""
+        self._last_text = max(self._last_text, found.last_text)
+        self._append_to(found.size)
+        os.ftruncate(self._fd, found.size)
+
+    def _append_to(self, size: int) -> None:
+        """The journal has so many bytes now, and may be another file than before."""
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self.size = size
 
 
 def _private(path: str, flags: int) -> int:
@@ -212,12 +241,12 @@ def _framed(entry: _Entry) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def _read(path: str) -> dict[str, Saved]:
+def _read(path: str) -> _Journal:
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError:
-        return {}
+        return _Journal({}, 0, 0)
     texts: dict[int, bytes] = {}
     saved: dict[str, Saved] = {}
     at = 0
@@ -237,4 +266,4 @@ def _read(path: str) -> dict[str, Saved]:
                 one.part = entry.part
         else:
             saved.pop(entry.uid, None)
-    return saved
+    return _Journal(saved, max(texts, default=0), at)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -38,6 +40,19 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
     assert (tmp_path / "parts.journal").read_bytes().count(text.SerializeToString()) == 1
 
 
+@contextlib.contextmanager
+def disk_of(size: int) -> Iterator[None]:
+    """No file can grow beyond these bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    former = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, former)
+
+
 @settings(max_examples=50)
 @given(st.data())
 def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.DataObject) -> None:
@@ -62,19 +77,34 @@ def test_what_is_written_after_a_full_disk_is_read_again(tmp_path: Path) -> None
     text, array = pb.JobText(id=1, command="x"), pb.JobText(id=2, command="y", array_end=9)
     spool.began("before", b"o", text, ALICE, 1.0, "")
     spool.flush()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    former = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 10, hard))
-    try:
+    with disk_of(spool.size + 10):
         spool.began("lost", b"o" * 100, array, ALICE, 1.0, "")
         spool.flush()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, former)
     spool.began("after", b"o", array, ALICE, 1.0, "")
     spool.flush()
     found = Spool(str(tmp_path)).load()
     assert [(uid, pb.JobText.FromString(one.text)) for uid, one in found.items()] == [("before", text), ("after", array)]
+
+
+def test_an_agent_starts_on_a_full_disk_with_the_journal_that_is_there(tmp_path: Path) -> None:
+    """What it adds once there is room stands behind what the journal had, and takes the place of nothing in it."""
+    spool = Spool(str(tmp_path))
+    spool.load()
+    text, other = pb.JobText(id=1, command="x" * 500), pb.JobText(id=2, command="y")
+    spool.began("gone", b"o", other, ALICE, 1.0, "")
+    spool.began("a", b"o", text, ALICE, 1.0, "")
+    spool.forget("gone")
+    spool.flush()
+    path = tmp_path / "parts.journal"
+    path.write_bytes(path.read_bytes() + b"\0\0\0\x09torn")
+    again = Spool(str(tmp_path))
+    with disk_of(100):
+        assert list(again.load()) == ["a"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["parts.journal"]
+    again.began("b", b"o", other, ALICE, 1.0, "")
+    again.flush()
+    found = Spool(str(tmp_path)).load()
+    assert {uid: pb.JobText.FromString(one.text) for uid, one in found.items()} == {"a": text, "b": other}
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
