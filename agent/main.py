@@ -58,9 +58,10 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     import asyncio
     import gc
 
-    from proto.daemon import grpc_threads
+    from proto.daemon import grpc_threads, programs
 
     grpc_threads.load()
+    programs.wait_by_files()
 
     from agent.daemon import Daemon
     from agent.launch import launchers

@@ -37,6 +37,7 @@ from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
+from proto.daemon import programs
 from proto.daemon.workers import Workers
 from proto.localsocket import address, is_local, why_not_kept
 from proto.whole_file import write_pid
@@ -252,6 +253,7 @@ def serve(options: argparse.Namespace, loaded: Loaded) -> int:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1
     status = 0
+    programs.wait_by_files()
     try:
         asyncio.run(run(site, loaded, options.number, lock.holder, store))
     except* StoreError as failure:
