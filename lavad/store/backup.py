@@ -15,7 +15,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from lavad.progress import Tell, silent
-from lavad.store.connect import connect, forever, make_engine, one_snapshot
+from lavad.store.connect import connect, forever, make_engine, one_snapshot, parse_url
 from lavad.store.errors import StoreCorrupt, StoreFull, StoreRefused, refusal
 from lavad.store.upgrade import find_version, make_tables
 
@@ -24,7 +24,11 @@ _SKIPPED = ("alembic_version",)
 
 
 def backup(url: str, path: str, tell: Tell = silent) -> None:
-    """Copy a store into a file, which only its owner can read; a file of that name is replaced. Raises ``StoreError``."""
+    """Copy a store into a file, which only its owner can read; a file of that name is replaced, but for the store's own.
+
+    Raises ``StoreError``.
+    """
+    _prove_other(url, path)
     with whole_file(path) as new:
         engine = make_engine(url, read_only=True)
         try:
@@ -37,6 +41,15 @@ def backup(url: str, path: str, tell: Tell = silent) -> None:
             engine.dispose()
         tell("looking whether the copy is sound", 0, 0)
         settle(new)
+
+
+def _prove_other(url: str, path: str) -> None:
+    """A store that its copy takes the place of is lost to the lavad that writes it, with all that it writes from then on."""
+    store = parse_url(url)
+    if store.get_backend_name() == "sqlite":
+        with contextlib.suppress(OSError):  # there is none, or no store: both are said later
+            if os.path.samefile(path, str(store.database)):
+                raise StoreRefused(f"{path}: this is the store; the backup needs a file of its own")
 
 
 @contextlib.contextmanager
