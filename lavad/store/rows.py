@@ -61,7 +61,7 @@ class Rows:
         of_finished |= {array.spec for array in self._arrays.values()}
         self._names = {number: own.get(number) or names(number) for number in of_finished}
         submitted = [event.key for event in batch.events if type(event) is JobSubmitted] if JobSubmitted in kinds else []
-        self.top_job = max(submitted, default=top_job)
+        self.top_job = max((top_job, *submitted))
         reused = [key for key in submitted if key <= top_job]
         self._batch, self._to, self._submitted, self._kinds, self._reused = batch, statements, submitted, kinds, reused
         self.uuids = [uuid for uuid, _ in batch.answers]

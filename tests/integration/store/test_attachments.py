@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import cast
+
 import msgspec
 
 from lavad.core import events as ev
@@ -54,6 +57,34 @@ def test_what_is_attached_stays_in_the_store(store: Store, store_url: str) -> No
 
     after.serve(again)
     assert reader.attached(1, 5) == ""
+
+
+def test_ids_that_are_used_again_one_after_the_other_have_nothing_of_the_former_jobs(
+    store: Store,  # noqa: F811
+    store_url: str,  # noqa: F811
+) -> None:
+    """Ids have wrapped around: not the first of them alone."""
+    office = Office(store)
+    reader = Reader.open(store_url)
+
+    async def work(engine: object) -> None:
+        ask = office.engine.ask
+        for left in (0, 1, 2, 2, 2, 2):
+            job = cast("int", (await ask(submitted_next))["job"])
+            assert (reader.attached(job, 5), len(reader.finished_keys(0.0, None))) == ("", left)
+            await ask(partial(with_data, job))
+            await ask(partial(ended, job))
+
+    def submitted_next(cluster: Cluster, now: float) -> Decided:
+        return submitted(cluster, now, cluster.next_job if cluster.next_job <= 3 else 1)
+
+    def with_data(job: int, _: Cluster, __: float) -> Decided:
+        return posted(job, 5, "data")
+
+    def ended(job: int, _: Cluster, now: float) -> Decided:
+        return Decided(events=[ev.JobFinished(at=now, key=job, state=JobState.EXIT)])
+
+    office.serve(work)
 
 
 def test_a_message_of_an_older_store_has_its_data() -> None:
