@@ -25,11 +25,16 @@ OVERDUE = 10.0
 
 
 class SentText(NamedTuple):
-    """A job text that was sent on a stream: its number there, the spec that it was made with, and its bytes."""
+    """A job text that was sent on a stream: its number there, of which job it is, and its bytes."""
 
     number: int
-    spec: int
+    job: tuple[float, int]
     size: int
+
+
+def _which(job: Job) -> tuple[float, int]:
+    """What tells a job from one that had its id before, and from itself with other options: its submission, and its spec."""
+    return job.submitted, job.spec
 
 
 class Sent(NamedTuple):
@@ -74,11 +79,11 @@ class Session:
         """Uid of an attempt that the host has not acted on: (since when, when its orders are sent again)."""
 
     def missing_texts(self, needed: Mapping[int, Job]) -> list[int]:
-        """The keys whose text was not sent on this stream, or was sent with another spec."""
+        """The keys whose text was not sent on this stream, or was sent with another spec, or for a job that had the id before."""
         for key in needed:
             if key in self.texts:
                 self.texts.move_to_end(key)
-        return [key for key, job in needed.items() if key not in self.texts or self.texts[key].spec != job.spec]
+        return [key for key, job in needed.items() if key not in self.texts or self.texts[key].job != _which(job)]
 
     def assign_number(self, key: int, needed: Mapping[int, Job], size: int = 0) -> int:
         """A number for a text of ``size`` bytes that is to be sent; beyond MAX_TEXTS, that of the least recently used one."""
@@ -91,7 +96,7 @@ class Session:
         else:
             self._numbers += 1
             number = self._numbers
-        self.texts[key] = SentText(number, needed[key].spec, size)
+        self.texts[key] = SentText(number, _which(needed[key]), size)
         self._text_bytes += size
         return number
 

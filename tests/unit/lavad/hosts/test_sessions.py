@@ -8,8 +8,8 @@ from typing import Any
 from lavad.hosts.sessions import MAX_TEXTS, Session
 
 
-def jobs(*keys: int, spec: int = 1) -> dict[int, Any]:
-    return {key: SimpleNamespace(spec=spec) for key in keys}
+def jobs(*keys: int, spec: int = 1, submitted: float = 1.0) -> dict[int, Any]:
+    return {key: SimpleNamespace(spec=spec, submitted=submitted) for key in keys}
 
 
 def send(session: Session, needed: dict[int, Any]) -> dict[int, int]:
@@ -25,6 +25,14 @@ def test_a_text_is_sent_once_and_again_when_its_spec_changed() -> None:
     assert list(send(session, jobs(1, 2, spec=2))) == [2]
     numbers = [told.number for told in session.texts.values()]
     assert len(set(numbers)) == len(numbers)
+
+
+def test_a_job_with_the_id_and_the_options_of_a_former_one_has_a_text_of_its_own() -> None:
+    """Ids have wrapped around: the host would run the former job's command."""
+    session = Session("h", 0)
+    send(session, jobs(1))
+    assert list(send(session, jobs(1, submitted=2.0))) == [1]
+    assert send(session, jobs(1, submitted=2.0)) == {}
 
 
 def test_numbers_are_bounded_and_used_again() -> None:
