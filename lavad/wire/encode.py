@@ -8,6 +8,7 @@ both merged (https://protobuf.dev/programming-guides/encoding).
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
@@ -162,6 +163,10 @@ def own_fields(order: TextOrder) -> Fields:
     for name in _SETTLED:
         del found[name]
     roles = zip(order.spec.roles, text.roles, order.settings.role_limits, strict=True)
+    data = base64.b64decode(text.input_data)
+    if text.input_data and not data:
+        # what was spooled is empty, which the message cannot say: the job reads that, and not what the file has now
+        found["input"] = os.devnull
     return {
         **found,
         **fields_of(order, pb.JobText),
@@ -176,7 +181,7 @@ def own_fields(order: TextOrder) -> Fields:
             for role, own, role_limits in roles
         ],
         "secrets": dict(text.secrets),
-        "input_data": base64.b64decode(text.input_data),
+        "input_data": data,
     }
 
 

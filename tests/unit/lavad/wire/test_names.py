@@ -139,3 +139,14 @@ def test_what_the_class_says_and_what_is_the_jobs_own_make_up_the_whole(more: di
         assert message == pb.JobText(**text_fields(told, env))
         assert (message.warn_action, message.warn_before) == ("INT", 9), "of its queue or application profile, if not its own"
         assert (message.command, dict(message.env)) == (f"c{number}", env)
+
+
+@pytest.mark.parametrize(
+    ("path", "spooled", "told"),
+    [("in", "", ("in", b"")), ("in", "eA==", ("in", b"x")), ("in", "====", ("/dev/null", b"")), ("", "", ("", b""))],
+)
+def test_a_spooled_input_is_what_was_spooled_although_that_is_empty(path: str, spooled: str, told: tuple[str, bytes]) -> None:
+    first = order()
+    text = replace(first.text, input=path, input_data=spooled)
+    found = text_fields(replace(first, text=text), {})
+    assert (found["input"], found["input_data"]) == told
