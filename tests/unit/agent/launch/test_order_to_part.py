@@ -16,7 +16,7 @@ from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import expand, job_values
 from agent.launch.site import Site, User
-from agent.starter.protocol.part import CgroupLimits
+from agent.starter.protocol.part import CgroupLimits, OutputFile
 from config.read.params import settings_of
 from proto import agent_pb2 as pb
 
@@ -177,6 +177,38 @@ def test_where_output_goes() -> None:
     assert folder.stdout == "o7/d/7.out"
     nowhere = outputs.output_paths(pb.JobText(output="/dev/null"), 7, ALICE, site())
     assert (nowhere.stdout, nowhere.kept) == ("/dev/null", "")
+
+
+def test_output_that_is_kept_for_good_grows_with_each_attempt_and_other_output_as_it_was_asked_for() -> None:
+    def file(attempt: int, **text: Any) -> OutputFile:
+        made = pb.JobText(**text)
+        return outputs.output_file(made, outputs.output_paths(made, 7, ALICE, site()), attempt)
+
+    kept = "/spool/output/alice/7.out"
+    assert [file(attempt) for attempt in (1, 2)] == [OutputFile(kept, append=False), OutputFile(kept, append=True)]
+    # what was collected of an attempt before has been delivered
+    assert [file(attempt, output="o") for attempt in (1, 2)] == [OutputFile(kept, append=False)] * 2
+    assert file(2, output="o", direct_output=True) == OutputFile("o", append=True)
+    assert file(2, output="o", direct_output=True, output_overwrite=True) == OutputFile("o", append=False)
+    assert file(1, interactive="-I") == outputs.DISCARDED
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ({}, "/dev/null"),
+        ({"input": "in"}, "in"),
+        ({"input": "in.%J"}, "in.7"),
+        ({"input": "in", "input_data": b"x"}, "/dev/null"),
+    ],
+)
+def test_standard_input_is_the_file_of_the_option_or_what_was_spooled(tmp_path: Path, text: dict[str, Any], found: str) -> None:
+    made = pb.JobText(command="true", cwd="/w", **text)
+    start = pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)])
+    here, order = site(str(tmp_path)), pb.Order(key=7, attempt=1, uid="u", start=start)
+    compiled = build.Compiled(made, ALICE, here)
+    _, part = build.part(order, compiled, outputs.OutputPaths(), here, HostFiles(str(tmp_path)), "", 5.0)
+    assert (part.stdin, part.input) == (found, text.get("input_data"))
 
 
 def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
