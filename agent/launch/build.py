@@ -242,7 +242,7 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         nice=text.nice,
         rlimits=rlimits(text.limits),
         label=text.label,
-        stdin=text.input if text.input and not text.input_data else NOWHERE,
+        stdin=NOWHERE,
         pre_exec=prepost.pre_exec(_before(text), copies=prepost.site_before(text, site), seconds=text.pre_timeout),
         post_exec=prepost.post_exec(after, prepost.site_after(text, site), text.post_timeout),
         post_always=bool(text.host_post_exec),

@@ -203,12 +203,15 @@ def test_output_that_is_kept_for_good_grows_with_each_attempt_and_other_output_a
     ],
 )
 def test_standard_input_is_the_file_of_the_option_or_what_was_spooled(tmp_path: Path, text: dict[str, Any], found: str) -> None:
-    made = pb.JobText(command="true", cwd="/w", **text)
-    start = pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)])
-    here, order = site(str(tmp_path)), pb.Order(key=7, attempt=1, uid="u", start=start)
+    """On the first host; the others, which need not have the file, read nothing."""
+    made = pb.JobText(command="true", cwd="/w", launch="mpi", **text)
+    here, hosts = site(str(tmp_path)), [pb.HostSlots(host=name, slots=1) for name in ("h1", "h2")]
     compiled = build.Compiled(made, ALICE, here)
-    _, part = build.part(order, compiled, outputs.OutputPaths(), here, HostFiles(str(tmp_path)), "", 5.0)
-    assert (part.stdin, part.input) == (found, text.get("input_data"))
+    parts = []
+    for place in (0, 1):
+        order = pb.Order(key=7, attempt=1, uid="u", start=pb.Start(hosts=hosts, place=place))
+        parts.append(build.part(order, compiled, outputs.OutputPaths(), here, HostFiles(str(tmp_path)), "", 5.0)[1])
+    assert [(part.stdin, part.input) for part in parts] == [(found, text.get("input_data")), ("/dev/null", None)]
 
 
 def test_a_part_that_only_holds_its_host_runs_nothing(tmp_path: Path) -> None:
