@@ -17,7 +17,7 @@ from lavad.core.lang.windows import local_of
 from lavad.core.rules.dependency_eval import answer_of
 from lavad.local_time import local_time
 from lavad.queries.facts import visibility
-from lavad.queries.frame.request import Request, Shown, out
+from lavad.queries.frame.request import Request, Shown, find_count, out
 from lavad.store.asked import Find
 
 MOST_ELEMENTS = 1000
@@ -51,9 +51,10 @@ def show(request: Request) -> Iterator[Shown]:
 def _levels(given: str | None, deep: bool) -> int:
     if given is None:
         return 1 << 30 if deep else 1
-    if not given.isascii() or not given.isdigit() or not int(given):
-        raise Refused(f"{given}: Illegal level value")
-    return int(given)
+    levels = find_count(given)
+    if not levels:
+        raise Refused(f"{given[:80]}: Illegal level value")
+    return levels
 
 
 class Relations:

@@ -14,7 +14,7 @@ from lavad.core.lang.states import FINAL
 from lavad.queries.facts import visibility
 from lavad.queries.facts.jobset import UNFINISHED, JobSet
 from lavad.queries.frame import formats
-from lavad.queries.frame.request import Options, Request, Shown, out
+from lavad.queries.frame.request import Options, Request, Shown, find_count, out
 from lavad.queries.jobs import bjobs_filters
 from lavad.queries.jobs.bjdepinfo import Relations
 
@@ -43,9 +43,10 @@ def show(request: Request) -> Iterator[Shown]:
     word, owner, messages = _messages(request, UNKNOWN)
     given = options.text("i")
     if given:
-        if not given.isascii() or not given.isdigit():
-            raise Refused(f"{given}: Bad message index")
-        messages = tuple(message for message in messages if message.number == int(given))
+        number = find_count(given)
+        if number is None:
+            raise Refused(f"{given[:80]}: Bad message index")
+        messages = tuple(message for message in messages if message.number == number)
     if not messages:
         if "a" in options:
             raise Refused(f"{word}: No data is attached to the message")

@@ -20,7 +20,7 @@ from config.model.values import (
     TerminateWhen,
 )
 from lavad.core import events as ev
-from lavad.core.job.job import End, Placed, TaskEnd
+from lavad.core.job.job import End, Message, Placed, TaskEnd
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import ReservedStart, WhyClass
 from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster, at
@@ -292,11 +292,15 @@ def test_fields_of_a_job_that_is_promised_a_start_or_asked_for_more() -> None:
 @pytest.mark.parametrize("text", ["²", "9" * 5000, "٣", "-1", "x"])
 def test_a_number_that_is_none_is_refused_by_name(text: str) -> None:
     c = QueryCluster()
+    c.submit(1)
+    c.feed(ev.MessagePosted(at=at("11:35:00"), key=1, message=Message(number=0, text="hello", at=at("11:35:00"), by="alice")))
     for said, (out, err, status) in (
         ("lsload: bad number of hosts: ", c.ask("lsload", n=text)),
         ("lsplace: bad number of hosts: ", c.ask("lsplace", n=text)),
         ("", c.ask("bslots", n=text)),
         ("lava report: --top ", c.ask("report", top=text)),
+        ("", c.ask("bread", "1", i=text)),
+        ("", c.ask("bjdepinfo", "1", r=text)),
     ):
         assert (out, status) == ("", 255)
         assert err.startswith(f"{said}{text[:80]}")

@@ -113,6 +113,8 @@ def test_the_page_speaks_for_others_only_where_the_site_says_so() -> None:
     assert bearer(Kill(token=token), PAGE) == Caller("bob", 1002, "h1", may_administer=False)
     token = made(for_bob, PAGE, lava_web_user="web", lava_web_admin=True)
     assert bearer(Kill(token=token), PAGE).may_administer
+    on_node = made(for_bob, Caller("web", 990, "h2", may_administer=False), lava_web_user="web", lava_web_admin=True)
+    assert not bearer(Kill(token=on_node), PAGE).may_administer
     for ask, caller, user in (
         (for_bob, PAGE, ""),
         (for_bob, ANN, "web"),
