@@ -113,7 +113,7 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: b
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
         choose_queue(cluster, (name,), draft, caller)
-        reruns = cluster.queue_conf[name].rerunnable and not old.never_rerun and not started
+        reruns = cluster.queue_conf[name].rerunnable and not (old.never_rerun or old.interactive or started)
         adopt_gpus(draft)
         draft.set_spec(queue=name, rerunnable=old.rerunnable or reruns)
         if not started:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from msgspec.structs import replace
 
 from lavad.core import events as ev
@@ -12,13 +14,21 @@ from lavad.core.decide.base.resolve import resolve
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import Change, describe, reset
 from lavad.core.decide.submit.checkpoint_method import settle_method
-from lavad.core.decide.submit.defaults import apply_app_limits, apply_host_spec, apply_queue
+from lavad.core.decide.submit.defaults import (
+    apply_app,
+    apply_app_limits,
+    apply_app_requirement,
+    apply_host_spec,
+    apply_queue,
+    leave_app,
+    settle_resizable,
+)
+from lavad.core.decide.submit.execution import check_interactive, settle_interactive
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
-from lavad.core.decide.submit.limits import without
 from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue, limits_in
 from lavad.core.decide.submit.roles import check_simple
-from lavad.core.decide.submit.submit import check_reservation
+from lavad.core.decide.submit.submit import check_reservation, check_times
 from lavad.core.decide.submit.work import check_work
 from lavad.core.job.depend import Depend, Ended
 from lavad.core.job.job import Array, Job
@@ -36,10 +46,16 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     draft = change.begin_draft(record)
     _check_roles(change, draft)
     adopt_gpus(draft)
+    if options.keys() & {"app", "appn"}:
+        leave_app(draft)
     _read(change, draft)
-    _apply_app(draft, cluster.specs.rows[record.spec].app)
+    if options.keys() & {"r", "k"}:
+        check_interactive(draft)
+    _apply_app(draft, options.keys())
     _apply_queue(change, draft)
-    if "U" in options:
+    if options.keys() & {"b", "t"}:
+        check_times(draft.spec)
+    if options.keys() & {"U", "m"}:
         check_reservation(cluster, draft)
     events = change.decided.events
     number = spec_number(cluster, draft.spec, events, now)
@@ -90,11 +106,15 @@ def _read(change: Change, draft: JobDraft) -> None:
         check_simple(draft)
 
 
-def _apply_app(draft: JobDraft, old: str) -> None:
-    """The limits of its application profile; those that it has of the one before go. Raises Refused."""
-    former = draft.conf.app_conf.get(old)
-    if former is not None and draft.spec.app != old:
-        draft.set_spec(limits=without(draft.spec.limits, former.defaults, former.limits))
+def _apply_app(draft: JobDraft, asked: Set[str]) -> None:
+    """What its application profile gives to the job and asks of it, as bsub does. Raises Refused."""
+    if asked & {"app", "appn"}:
+        apply_app(draft)
+        return
+    if asked & {"a", "ar"}:
+        settle_resizable(draft)
+    if asked & {"R", "Rn"}:
+        apply_app_requirement(draft)
     apply_app_limits(draft)
 
 
@@ -105,10 +125,11 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
         queue = choose_queue(change.cluster, draft.queues, draft, change.caller)
     if queue is None:
         return
-    if "x" in change.ask.options:
+    if change.ask.options.keys() & {"x", "xn", "R"}:
         check_exclusive(draft, queue)
     draft.set_spec(limits=limits_in(change.cluster, draft.spec.limits, draft.spec.queue, queue.name))
     apply_queue(draft, queue)
+    settle_interactive(draft, draft.name)
     if "M" in change.ask.options:
         settle_memory(change.cluster, draft)
         settle_learnt_memory(change.cluster, draft)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import CHKPNT_DEFAULTS, Chkpnt, Resizable
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit.limits import check_most, with_defaults
+from lavad.core.decide.submit.limits import check_most, with_defaults, without
 from lavad.core.decide.submit.slots import check_configured
 from lavad.core.job.groups import read_path
 from lavad.core.job.resize import why_not_resizable
@@ -40,6 +40,44 @@ def apply_app(draft: JobDraft) -> None:
         **_resizing(spec, app),
     )
     draft.text = replace(text, pre_exec=text.pre_exec or app.pre_exec, post_exec=text.post_exec or app.post_exec)
+
+
+def leave_app(draft: JobDraft) -> None:
+    """Take back what the application profile has given a job; which values a job has named is not recorded: what the profile
+    would have given it anyway is taken for the profile's. That it is rerunnable or resizable stays.
+    """
+    app, spec, text = draft.conf.app_conf.get(draft.spec.app), draft.spec, draft.text
+    if app is None:
+        return
+    draft.spec = replace(
+        spec,
+        checkpoint=None if spec.checkpoint == _checkpoint(app.chkpnt) else spec.checkpoint,
+        requeue="" if spec.requeue == str(app.requeue_exit_values) else spec.requeue,
+        estimate=0 if spec.estimate == app.runtime else spec.estimate,
+        limits=without(spec.limits, app.defaults, app.limits),
+        resreq="" if spec.resreq == app.res_req else spec.resreq,
+    )
+    draft.text = replace(
+        text,
+        pre_exec="" if text.pre_exec == app.pre_exec else text.pre_exec,
+        post_exec="" if text.post_exec == app.post_exec else text.post_exec,
+    )
+
+
+def apply_app_requirement(draft: JobDraft) -> None:
+    """Put the application profile's RES_REQ before the requirement that a job has named. Raises Refused."""
+    app = draft.conf.app_conf.get(draft.spec.app)
+    if app is not None:
+        draft.set_spec(resreq=_combined(app, draft.spec.resreq))
+
+
+def settle_resizable(draft: JobDraft) -> None:
+    """A job that its profile has made resizable is so where it can be; raises Refused for another that cannot."""
+    app, spec = draft.conf.app_conf.get(draft.spec.app), draft.spec
+    if app is not None and app.resizable_jobs is not Resizable.NO and why_not_resizable(spec.launch):
+        draft.set_spec(resizable=False, autoresize=False)
+    else:
+        _check_resizable(spec)
 
 
 def apply_app_limits(draft: JobDraft) -> None:

@@ -40,9 +40,11 @@ def choose_queue(cluster: Cluster, names: tuple[str, ...], draft: JobDraft, call
 
 
 def check_exclusive(draft: JobDraft, queue: QueueConfig) -> None:
-    """Whether the queue lets a job have hosts for itself; raises Refused."""
+    """Whether the queue lets a job have hosts for itself, and the job asks for them as it should; raises Refused."""
     if draft.spec.exclusive and not queue.exclusive:
         raise Refused(f"{queue.name}: Queue does not accept EXCLUSIVE jobs")
+    if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
+        raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
 
 
 def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: Caller) -> None:
@@ -53,8 +55,6 @@ def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: 
     if not has_share(cluster.conf, queue.name, caller.user):
         raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
     check_exclusive(draft, queue)
-    if "excl" in draft.spec.resreq and not draft.spec.exclusive and resreq.is_exclusive(resreq.parse(draft.spec.resreq)):
-        raise Refused("Bad resource requirement: cu[excl] is for exclusive jobs (-x)")
     if draft.spec.interactive and queue.interactive is Interactive.NO:
         raise Refused("Queue does not accept interactive jobs")
     if not draft.spec.interactive and queue.interactive is Interactive.ONLY:

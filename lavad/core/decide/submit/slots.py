@@ -42,8 +42,11 @@ def read_nodes(draft: JobDraft, option: str, value: OptionValue) -> None:
     tasks = max(draft.spec.slots, hosts)
     if draft.spec.max_slots not in (1, draft.spec.slots) or tasks % hosts:
         raise Refused(f"{text}: the tasks of -n cannot be spread evenly over so many nodes")
-    span = f"span[ptile={tasks // hosts}]"
-    draft.set_spec(slots=tasks, max_slots=tasks, resreq=resreq.merge([draft.spec.resreq, span], 1.0))
+    try:
+        spread = resreq.merge([draft.spec.resreq, f"span[ptile={tasks // hosts}]"], 1.0)
+    except ResReqError as error:
+        raise Refused(f"-nnodes {text}: {error}") from None
+    draft.set_spec(slots=tasks, max_slots=tasks, resreq=spread)
 
 
 @reads("hostfile")
@@ -64,7 +67,7 @@ def read_host_file(draft: JobDraft, option: str, value: OptionValue) -> None:
     terms = [f"select[hname=={name}]" if one else f"{slots}*{{select[hname=={name}]}}" for name, slots in counts.items()]
     try:
         requirement = resreq.merge([terms[0] + " span[hosts=1]" if one else "+".join(terms)], 1.0)
-    except resreq.ResReqError as error:
+    except ResReqError as error:
         raise Refused(str(error)) from None
     draft.set_spec(resreq=requirement, slots=sum(counts.values()), max_slots=sum(counts.values()))
     draft.set_text(host_file=value[0])

@@ -200,10 +200,15 @@ def _check_checkpoint_folder(cluster: Cluster, draft: JobDraft, ask: Submit, see
         ]
 
 
-def _notice_times(draft: JobDraft) -> None:
-    spec = draft.spec
+def check_times(spec: Spec) -> None:
+    """Raises Refused for a job that would be ended before it may start."""
     if spec.begin and spec.deadline and spec.deadline <= spec.begin:
         raise Refused("Start time is later than termination time")
+
+
+def _notice_times(draft: JobDraft) -> None:
+    spec = draft.spec
+    check_times(spec)
     for at, verb in ((spec.begin, "scheduled after"), (spec.deadline, "terminated by")):
         if at:
             shown = datetime.fromtimestamp(at, tz=draft.local.tzinfo).strftime("%a %b %e %H:%M:%S %Y")

@@ -23,10 +23,12 @@ from tests.support.worlds.bench import ADMIN, ALICE, BOB, LOCAL, Bench
 TEXT = JobText(command="old", output="out")
 
 
-def bmod(bench: Bench, job: object, caller: Caller = ALICE, command: str = "", **options: OptionValue) -> JobText:
-    """The new text."""
+def bmod(
+    bench: Bench, job: object, caller: Caller = ALICE, command: str = "", text: JobText = TEXT, **options: OptionValue
+) -> JobText:
+    """The new text; ``text``: that of before."""
     ask = Modify(job=str(job), options=dict(options), command=command)
-    decided = modify(bench.cluster, ask, TEXT, caller, bench.now, LOCAL)
+    decided = modify(bench.cluster, ask, text, caller, bench.now, LOCAL)
     bench.take(decided)
     return decided.texts[0][1]
 

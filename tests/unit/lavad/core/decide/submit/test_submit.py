@@ -331,3 +331,11 @@ def test_a_script_over_the_sites_limit_is_refused() -> None:
             check_work(params, "x", script)
     with pytest.raises(Refused, match="The command is too long"):
         check_work(params, "a" * (2**20 + 1), "")
+
+
+@pytest.mark.parametrize(
+    "requirement", ["span[hosts=1]", "1*{select[mem>1]}+1*{rusage[mem=1]}", "{select[mem>1]} || {select[mem>2]}"]
+)
+def test_nnodes_beside_another_placement_is_refused(bench: Bench, requirement: str) -> None:
+    with pytest.raises(Refused, match="-nnodes 2: "):
+        bench.bsub(nnodes="2", R=requirement)

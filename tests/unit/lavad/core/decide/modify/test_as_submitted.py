@@ -1,0 +1,102 @@
+"""bmod of a job that waits: it refuses what bsub would have refused, and gives what bsub would have given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.values import Chkpnt, Limits, Resizable
+from lavad.core import events as ev
+from lavad.core.decide.modify.switch import switch
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Refused, Select, Switch
+from lavad.core.site.conf import UnitConf
+from lavad.core.site.reservation import Reservation
+from tests.support.worlds.bench import Bench
+from tests.unit.lavad.core.decide.modify.test_modify import TEXT, bmod
+
+SIM = ApplicationConfig(
+    name="sim",
+    res_req="select[mem>5]",
+    chkpnt=Chkpnt(dir="/a", period=60),
+    runtime=600,
+    limits=Limits(run=6000),
+    pre_exec="/bin/sim",
+)
+GROWS = ApplicationConfig(name="grows", resizable_jobs=Resizable.AUTO)
+
+
+@pytest.fixture
+def site(bench: Bench) -> Bench:
+    bench.configure(
+        apps=(SIM, GROWS),
+        queues=(QueueConfig(name="normal", priority=30, exclusive=True), QueueConfig(name="night", rerunnable=True)),
+        params=replace(bench.cluster.conf.params, compute_unit_types=("rack",), units=(UnitConf(name="r1", type="rack"),)),
+    )
+    row = Reservation(name="res", users=("alice",), hosts=(("h1", 4),), begin=bench.now + 60, end=bench.now + 6000)
+    bench.apply(ev.AdvanceReservationSet(at=bench.now, value=row))
+    return bench
+
+
+def text_of(options: dict[str, Any]) -> JobText:
+    """The text of a job that was submitted with these options."""
+    return replace(TEXT, interactive=next((name for name in ("Ip", "Is") if name in options), ""))
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"a": ["mpi"], "n": "2"}, {"ar": True}),
+        ({"ar": True, "n": "1,4"}, {"a": ["mpi"]}),
+        ({"b": "13:00"}, {"t": "12:30"}),
+        ({"t": "12:30"}, {"b": "13:00"}),
+        ({"Ip": True}, {"r": True}),
+        ({"Is": True}, {"k": "/ck 5"}),
+        ({}, {"R": "cu[excl]"}),
+        ({"U": "res"}, {"m": "h2"}),
+    ],
+)
+def test_it_refuses_what_bsub_refuses(site: Bench, first: dict[str, Any], then: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as by_bsub:
+        site.bsub(**first, **then)
+    key = site.bsub(**first)["job"]
+    before = site.cluster.spec_of(key)
+    with pytest.raises(Refused) as by_bmod:
+        bmod(site, key, text=text_of(first), **then)
+    assert by_bmod.value.text == by_bsub.value.text
+    assert site.cluster.spec_of(key) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({}, {"app": "sim"}),
+        ({"W": "10", "R": "rusage[mem=5]"}, {"app": "sim"}),
+        ({}, {"app": "grows"}),
+        ({"app": "sim"}, {"R": "rusage[mem=5]"}),
+        ({"app": "grows"}, {"a": ["mpi"]}),
+        ({"Ip": True}, {"q": "night"}),
+    ],
+)
+def test_it_gives_what_bsub_gives(site: Bench, first: dict[str, Any], then: dict[str, Any]) -> None:
+    wanted, key = site.spec_of(**first, **then), site.bsub(**first)["job"]
+    bmod(site, key, text=text_of(first), **then)
+    assert site.cluster.spec_of(key) == wanted
+
+
+def test_what_a_profile_has_given_goes_with_it(site: Bench) -> None:
+    plain = site.spec_of()
+    key = site.bsub(app="sim")["job"]
+    text = bmod(site, key, text=replace(TEXT, pre_exec="/bin/sim"), appn=True)
+    assert site.cluster.spec_of(key) == plain
+    assert text.pre_exec == ""
+
+
+def test_an_interactive_job_does_not_become_rerunnable_in_another_queue(site: Bench) -> None:
+    key = site.bsub(Ip=True)["job"]
+    site.asked(switch, Switch(queue="night", jobs=Select(ids=[str(key)])))
+    spec = site.cluster.spec_of(key)
+    assert (spec.queue, spec.rerunnable) == ("night", False)
