@@ -50,7 +50,7 @@ class Fields:
         value = self.any(name)
         if value is None:
             return default
-        if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 12:
+        if isinstance(value, str) and value.removeprefix("-").isdecimal() and len(value) < 12:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**31:
             raise self.fail(name, f"{str(value)[:40]} is no whole number")

@@ -355,6 +355,7 @@ BAD = [
     ("roles: {a: {cmd: x}}", "job.yaml.roles.a.cmd: no such field"),
     ("roles: {a: {count: many}}", "job.yaml.roles.a.count: many is no number of tasks"),
     ("roles: {a: {slots: two}}", "job.yaml.roles.a.slots: two is no whole number"),
+    ("roles: {a: {slots: '--5'}}", "job.yaml.roles.a.slots: --5 is no whole number"),
     ("roles: {a: {command: x}}\ncommand: y", "job.yaml.command: each role has a command of its own"),
     ("roles: {a: {command: x}}\noptions: {n: 4}", "job.yaml.options.n: no option of bsub that a job file may have"),
     ("command: x\noptions: {nosuch: 4}", "job.yaml.options.nosuch: no option of bsub that a job file may have"),
