@@ -134,10 +134,13 @@ def _operator(spec: str) -> str:
 
 
 def _paths(text: pb.JobText, spec: str) -> tuple[str, str]:
-    """(path on the submission host, path on this host); relative paths start at the job's working folder."""
+    """(path on the submission host, path on this host); relative ones start where bsub was called, and where the job runs.
+
+    The command is run in the job's working folder, whose name may have a pattern (``-cwd run.%J``).
+    """
     words = spec.split()
     local, remote = words[0], words[2] if len(words) > 2 else words[0]
-    return os.path.join(text.cwd, local), os.path.join(text.cwd, remote)
+    return os.path.join(text.submit_cwd or text.cwd, local), os.path.join(".", remote)
 
 
 def _remote(text: pb.JobText, site: Site) -> str:

@@ -38,6 +38,18 @@ def test_each_operator(tmp_path: Path, operator: str, here: str, there: str) -> 
     assert ((tmp_path / "remote").read_text(), (tmp_path / "local").read_text()) == (here, there)
 
 
+def test_a_job_with_a_working_folder_of_its_own_has_copies_there_of_files_where_it_was_submitted(tmp_path: Path) -> None:
+    submitted, runs = tmp_path / "here", tmp_path / "here" / "run.7"
+    runs.mkdir(parents=True)
+    (submitted / "in").write_text("x")
+    text = pb.JobText(cwd=f"{submitted}/run.%J", submit_cwd=str(submitted), from_host="h1", copies=["in >", "out < made"])
+    assert run(prepost.copies_before(text, site()), runs) == 0
+    assert (runs / "in").read_text() == "x"
+    (runs / "made").write_text("y")
+    assert run(prepost.copies_after(text, site()), runs) == 0
+    assert (submitted / "out").read_text() == "y"
+
+
 def test_one_file_is_no_copy_and_a_missing_one_ends_the_job(tmp_path: Path) -> None:
     (tmp_path / "same").write_text("x")
     text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=["same ><", "missing > x"])
@@ -95,6 +107,6 @@ def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
     text = pb.JobText(cwd="/w", from_host="login", copies=["in > b c", "out <"])
     text.copies[:] = ["in > b", "out <"]
     far = site("h2", LSF_REMOTE_COPY_CMD="scp -B")
-    assert "{ [ /w/in -ef /w/b ] || scp -B login:/w/in /w/b; }" in prepost.copies_before(text, far)
-    assert "$({ scp -B /w/out login:/w/out; } 2>&1)" in prepost.copies_after(text, far)
+    assert "{ [ /w/in -ef ./b ] || scp -B login:/w/in ./b; }" in prepost.copies_before(text, far)
+    assert "$({ scp -B ./out login:/w/out; } 2>&1)" in prepost.copies_after(text, far)
     assert "scp" not in prepost.copies_before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))
