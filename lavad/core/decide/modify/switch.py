@@ -14,7 +14,9 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
+from lavad.core.decide.submit.defaults import apply_host_spec, apply_queue
 from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
+from lavad.core.decide.submit.memory import settle_memory
 from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue, limits_in
 from lavad.core.decide.submit.submit import known_names
 from lavad.core.job.job import Array, Job
@@ -105,23 +107,30 @@ class _Room:
 def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: bool) -> Spec | str:
     """The spec of a job once it is in another queue, or why it may not go there.
 
-    A rerunnable queue makes jobs that wait rerunnable. One that runs has no lease, so that it may not run again by itself. A job
-    that waits asks for the GPUs that it and the queue's GPU_REQ say together, and has the limits that it would have had if it had
-    been submitted there; one that runs keeps its own (LSF: bswitch). Which limits a job has named is not recorded: what its queue
-    would have given it anyway is taken for the queue's.
+    A rerunnable queue, or one with CHKPNT, makes jobs that wait so. One that runs has no lease, so that it may not run again by
+    itself. A job that waits asks for the GPUs that it and the queue's GPU_REQ say together, and has the limits that it would have
+    had if it had been submitted there, but the slots that it had; one that runs keeps its own (LSF: bswitch). Which limits a job
+    has named is not recorded: what its queue would have given it anyway is taken for the queue's.
     """
+    queue = cluster.queue_conf[name]
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
     try:
         choose_queue(cluster, (name,), draft, caller)
-        reruns = cluster.queue_conf[name].rerunnable and not (old.never_rerun or old.interactive or started)
         adopt_gpus(draft)
-        draft.set_spec(queue=name, rerunnable=old.rerunnable or reruns)
+        draft.set_spec(queue=name)
         if not started:
-            settle_gpus(draft, cluster.queue_conf[name])
+            settle_gpus(draft, queue)
             draft.set_spec(limits=limits_in(cluster, draft.spec.limits, old.queue, name))
-        check_against_queue(draft, cluster.queue_conf[name])
+            apply_queue(draft, queue)
+            draft.set_spec(slots=old.slots, max_slots=old.max_slots)
+            if old.interactive:
+                draft.set_spec(rerunnable=False, checkpoint=None)
+            settle_memory(cluster, draft)
+        check_against_queue(draft, queue)
         if started:
             draft.set_spec(limits=old.limits)
+        else:
+            apply_host_spec(draft, queue)
     except Refused as refusal:
         return refusal.text
     return for_other_hosts(draft.spec)

@@ -130,8 +130,9 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
     draft.set_spec(limits=limits_in(change.cluster, draft.spec.limits, draft.spec.queue, queue.name))
     apply_queue(draft, queue)
     settle_interactive(draft, draft.name)
-    if "M" in change.ask.options:
+    if change.ask.options.keys() & {"M", "q", "qn"}:
         settle_memory(change.cluster, draft)
+    if "M" in change.ask.options:
         settle_learnt_memory(change.cluster, draft)
     if change.ask.options.keys() & GPU_OPTIONS:
         settle_gpus(draft, queue)

@@ -28,12 +28,16 @@ SIM = ApplicationConfig(
 )
 GROWS = ApplicationConfig(name="grows", resizable_jobs=Resizable.AUTO)
 
+NIGHT = QueueConfig(
+    name="night", rerunnable=True, chkpnt=Chkpnt(dir="/q", period=60), limits=Limits(mem=500_000), default_host_spec="h3"
+)
+
 
 @pytest.fixture
 def site(bench: Bench) -> Bench:
     bench.configure(
         apps=(SIM, GROWS),
-        queues=(QueueConfig(name="normal", priority=30, exclusive=True), QueueConfig(name="night", rerunnable=True)),
+        queues=(QueueConfig(name="normal", priority=30, exclusive=True), NIGHT),
         params=replace(bench.cluster.conf.params, compute_unit_types=("rack",), units=(UnitConf(name="r1", type="rack"),)),
     )
     row = Reservation(name="res", users=("alice",), hosts=(("h1", 4),), begin=bench.now + 60, end=bench.now + 6000)
@@ -78,7 +82,6 @@ def test_it_refuses_what_bsub_refuses(site: Bench, first: dict[str, Any], then: 
         ({}, {"app": "grows"}),
         ({"app": "sim"}, {"R": "rusage[mem=5]"}),
         ({"app": "grows"}, {"a": ["mpi"]}),
-        ({"Ip": True}, {"q": "night"}),
     ],
 )
 def test_it_gives_what_bsub_gives(site: Bench, first: dict[str, Any], then: dict[str, Any]) -> None:
@@ -95,8 +98,14 @@ def test_what_a_profile_has_given_goes_with_it(site: Bench) -> None:
     assert text.pre_exec == ""
 
 
-def test_an_interactive_job_does_not_become_rerunnable_in_another_queue(site: Bench) -> None:
-    key = site.bsub(Ip=True)["job"]
-    site.asked(switch, Switch(queue="night", jobs=Select(ids=[str(key)])))
-    spec = site.cluster.spec_of(key)
-    assert (spec.queue, spec.rerunnable) == ("night", False)
+@pytest.mark.parametrize("by_bmod", [False, True], ids=["bswitch", "bmod -q"])
+@pytest.mark.parametrize("first", [{}, {"W": "10"}, {"k": "/ck 5"}, {"M": "auto"}, {"M": "1G auto"}, {"Ip": True}, {"rn": True}])
+def test_another_queue_gives_what_it_gives_to_a_job_that_is_submitted_there(
+    site: Bench, first: dict[str, Any], by_bmod: bool
+) -> None:
+    wanted, key = site.spec_of(**first, q="night"), site.bsub(**first)["job"]
+    if by_bmod:
+        bmod(site, key, text=text_of(first), q="night")
+    else:
+        assert site.asked(switch, Switch(queue="night", jobs=Select(ids=[str(key)]))) == [(str(key), "")]
+    assert site.cluster.spec_of(key) == wanted
