@@ -187,6 +187,8 @@ ASKS = [
     ("bchkpnt 5", {"period": -1}),
     ("bswitch -a prof new 0", {"ask": "switch", "queue": "new", "jobs": {"ids": ["0"], "app": "prof"}}),
     ("bswitch -q old new 5 6", {"ask": "switch", "queue": "new", "jobs": {"ids": ["5", "6"], "queue": "old"}}),
+    ("brsvmod -on -nosusp res", {"ask": "changereservation", "name": "res", "open": False, "no_suspend": True}),
+    ("brsvmod -o -nonsuspn res", {"open": True, "no_suspend": False}),
     ("btop 5 3", {"ask": "move", "job": "5", "top": True, "place": 3}),
     ("bbot 5[2]", {"job": "5[2]", "top": False, "place": 1}),
     (

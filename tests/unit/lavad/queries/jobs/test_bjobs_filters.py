@@ -275,3 +275,21 @@ def test_a_store_that_is_ahead_lists_nothing_twice(words: tuple[str, ...]) -> No
     query = Query(command="bjobs", options=options, words=list(words))
     out = "".join(text for kind, text in render(view, query, ALICE, c.now) if kind == "out")
     assert sorted(out.split()) == ["1.0.RUN", "2.1.RUN", "2.2.PEND", "2.3.PEND"]
+
+
+@pytest.mark.parametrize(
+    ("group", "wanted"),
+    [
+        ("/a/b", ["2"]),
+        ("/a/b/", ["2", "3"]),
+        ("/a/", ["2", "3", "4"]),
+        ("/", ["2", "3", "4"]),
+        ("/a/b/c", ["3"]),
+    ],
+)
+def test_a_group_with_a_slash_behind_it_is_that_with_those_below_it(group: str, wanted: list[str]) -> None:
+    c = QueryCluster()
+    c.submit(1)
+    for job, path in ((2, "/a/b"), (3, "/a/b/c"), (4, "/a/bc")):
+        c.submit(job, group=path)
+    assert ids(c, g=group) == wanted

@@ -265,15 +265,6 @@ def test_btop_and_bbot(bench: Bench, job: int, top: bool, place: int, wanted: li
     assert order(bench) == wanted
 
 
-def test_an_administrator_moves_a_job_among_its_owners(bench: Bench) -> None:
-    """``btop -u``."""
-    bench.submit(user="bob")
-    bench.submit()
-    bench.submit()
-    bench.take(move(bench.cluster, Move(job="3", top=True, own=True), ADMIN, bench.now))
-    assert order(bench) == [1, 3, 2]
-
-
 def test_moves_one_after_the_other(bench: Bench) -> None:
     for _ in range(4):
         bench.submit()
