@@ -6,22 +6,26 @@ Rule: without LSB_MOD_ALL_JOBS only ``-R rusage`` and descriptions of the job ma
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
+from collections.abc import Iterable
 
+from msgspec.structs import asdict, replace
+
+from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import Change, reset, shown
-from lavad.core.decide.submit.defaults import apply_host_spec, check_against_app
+from lavad.core.decide.submit.defaults import apply_app_limits, apply_host_spec, settle_priority
 from lavad.core.decide.submit.gpus import gpu_uses
+from lavad.core.decide.submit.limits import with_defaults
 from lavad.core.decide.submit.queue_rules import check_against_queue
 from lavad.core.job.job import Job
 from lavad.core.job.run_time import counted
-from lavad.core.job.spec import JobText
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Modify, OptionValue, Refused
 from lavad.core.lang.ids import index_of
-from lavad.core.lang.job_names import ArrayError, parse_job_name
+from lavad.core.lang.job_names import ArrayError, name_of_command, parse_job_name
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.sections import Rusage
 from lavad.core.lang.resreq.text import ResReqError
@@ -63,11 +67,9 @@ def modify_running(change: Change, job: Job) -> JobText:
         raise Refused(RUNNING)
     if "R" in options:
         draft.set_spec(resreq=_with_rusage(old.resreq, draft.spec.resreq))
-    check_against_app(draft)
-    queue = cluster.queue_conf.get(old.queue)
-    if queue is not None:
-        check_against_queue(draft, queue)
-        apply_host_spec(draft, queue)
+    if limits := _limits_asked(options):
+        _settle_limits(cluster, draft, old, limits)
+    settle_priority(draft)
     number = spec_number(cluster, draft.spec, change.decided.events, now)
     amounts: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     run = job.run
@@ -87,6 +89,33 @@ def modify_running(change: Change, job: Job) -> JobText:
         )
     )
     return draft.text
+
+
+def _limits_asked(options: Iterable[str]) -> set[str]:
+    """The fields of Limits that these options set or reset."""
+    fields = [field for name in options for field in (find_reset(name) or BY_NAME[name]).fields.split()]
+    return {field.removeprefix("limits.") for field in fields if field.startswith("limits.")}
+
+
+def _settle_limits(cluster: Cluster, draft: JobDraft, old: Spec, asked: set[str]) -> None:
+    """What profile and queue say of the limits that are asked for; others stay, also in a queue to which it was switched.
+
+    Raises Refused.
+    """
+    wanted = draft.spec
+    draft.set_spec(limits=Limits(**{name: getattr(wanted.limits, name) for name in asked}))
+    apply_app_limits(draft)
+    queue = cluster.queue_conf.get(old.queue)
+    if queue is not None:
+        draft.set_spec(limits=with_defaults(draft.spec.limits, queue.defaults))
+        check_against_queue(draft, queue)
+        apply_host_spec(draft, queue)
+    found = draft.spec
+    draft.set_spec(
+        limits=replace(wanted.limits, **{name: getattr(found.limits, name) for name in asked}),
+        run_host=found.run_host if "run" in asked else old.run_host,
+        cpu_host=found.cpu_host if "cpu" in asked else old.cpu_host,
+    )
 
 
 def _why_not_files(cluster: Cluster, text: JobText, options: dict[str, OptionValue]) -> str:
@@ -154,8 +183,9 @@ def _with_rusage(old: str, new: str) -> str:
 def _name(cluster: Cluster, job: Job, draft: JobDraft, options: dict[str, OptionValue]) -> str:
     if "J" not in options:
         return job.name
+    text = draft.name or name_of_command(draft.text.command).split("[")[0] or "job"
     try:
-        parsed = parse_job_name(draft.name, cluster.conf.params.max_job_array_size)
+        parsed = parse_job_name(text, cluster.conf.params.max_job_array_size)
     except ArrayError as error:
         raise Refused(str(error)) from None
     if not isinstance(parsed, str):

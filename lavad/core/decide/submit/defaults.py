@@ -105,17 +105,21 @@ def check_against_app(draft: JobDraft) -> None:
     draft.set_spec(limits=with_defaults(draft.spec.limits, app.limits))
 
 
+def settle_priority(draft: JobDraft) -> None:
+    """The priority of a job that names none is half of MAX_USER_PRIORITY."""
+    most = draft.conf.params.max_user_priority
+    if draft.spec.priority < 0 and most:
+        draft.set_spec(priority=most // 2)
+
+
 def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
     """Apply the defaults of the queue."""
-    spec, params = draft.spec, draft.conf.params
-    priority = spec.priority
-    if priority < 0 and params.max_user_priority:
-        priority = params.max_user_priority // 2
+    settle_priority(draft)
+    spec = draft.spec
     draft.spec = replace(
         spec,
         queue=queue.name,
         checkpoint=_of_queue(draft, queue),
-        priority=priority,
         limits=with_defaults(spec.limits, queue.defaults),
         rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
         **_default_slots(spec, queue.tasklimit.default),

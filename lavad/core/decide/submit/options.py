@@ -25,7 +25,8 @@ def read_options(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:
     for option, value in sorted(options.items(), key=lambda item: item[0] == "nnodes"):  # nnodes last, as it depends on -n
         _read(draft, option, value)
     settle_slots(draft, "n" in options)
-    check_host_specs(draft)
+    if {"W", "c"} <= options.keys():  # one of a default and one of the job may differ
+        check_host_specs(draft)
 
 
 def read_own(draft: JobDraft, options: Mapping[str, OptionValue]) -> None:

@@ -51,7 +51,7 @@ def test_a_job_that_runs_stays_within_its_profile(site: Bench) -> None:
         bmod(site, key, W="11")
     bmod(site, key, W="10")
     bmod(site, key, Wn=True)
-    assert limits(site, key) == (600, 20)
+    assert limits(site, key) == (120, 20)
 
 
 def test_limits_of_a_profile_stay_with_it(site: Bench) -> None:
