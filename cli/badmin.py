@@ -10,6 +10,7 @@ from cli.client.context import LSF_FAILED, Context, Fail, finish, start
 from cli.client.options import HELP, Table, read_letters, show_version, table_of
 from proto.help.usages import BADMIN as USAGE
 from proto.help.usages import QUEUE_CHANGES
+from proto.numbers import find_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,10 +181,10 @@ def _perfmon(context: Context, name: str, words: list[str]) -> int:
         frame["json"] = True
     elif rest:
         number, _, fraction = rest[0].partition(".")
-        good = number.isascii() and number.isdigit() and int(number) and not fraction.strip("0")
-        if what not in ("start", "setperiod") or not good:
+        period = find_number(number, 1)
+        if what not in ("start", "setperiod") or period is None or fraction.strip("0"):
             raise Fail(f"{rest[0]}: Bad sampling period")
-        frame["period"] = int(number[:9])
+        frame["period"] = period
     text = str(_client(context).change(frame).get("text", ""))
     context.out(text + "\n")
     return LSF_FAILED if text.endswith("has not been started") else 0
@@ -210,9 +211,9 @@ def _unsupported(context: Context, name: str, words: list[str]) -> int:
 
 def _duration(text: str) -> int:
     number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS else (text, "s")
-    if not (number.isascii() and number.isdigit()):
+    if (count := find_number(number)) is None:
         raise Fail(f"{text}: Bad time specification")
-    return int(number) * UNITS[unit]
+    return count * UNITS[unit]
 
 
 WHY_NOT = {

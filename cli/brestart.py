@@ -10,6 +10,7 @@ from cli.client.options import read_command_options, show_help, table_of
 from cli.submit.script import Work
 from cli.submit.submission import not_done, passed_environment, send, site_of, submission
 from cli.submit.submit_options import REPEATED, last_rival
+from proto.numbers import find_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ def _which(words: list[str], table: Table) -> tuple[str, int]:
         folder, job = words
     else:
         raise Fail(table.usage())
-    if not folder or not (job.isascii() and job.isdigit()):
+    if not folder or (number := find_number(job)) is None:
         raise Fail(f"{job or words[0]}: Illegal job ID")
-    return folder, int(job)
+    return folder, number
 
 
 def main(argv: list[str] | None = None) -> int:

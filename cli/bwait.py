@@ -7,6 +7,7 @@ import time
 from cli.client.client import Client, read_conf
 from cli.client.context import LSF_FAILED, Context, Fail, start
 from cli.client.options import read_argv, table_of
+from proto.numbers import find_number
 
 LOOK = 0.5
 LONGEST_LOOK = 10.0
@@ -39,9 +40,9 @@ def run(context: Context) -> int:
 
 
 def _minutes(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**6):
+    if (minutes := find_number(text, 1, 10**6 - 1)) is None:
         raise Fail(f"{text}: Bad time specification")
-    return int(text)
+    return minutes
 
 
 def main(argv: list[str] | None = None) -> int:

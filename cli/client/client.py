@@ -18,6 +18,7 @@ from errno import EACCES, EPERM, EPROTOTYPE
 from cli.client.context import Context, Fail, Refused
 from cli.client.frames import LARGEST_ANSWER, LARGEST_ASK, decode, pack
 from config.lsfconf import RUNDIR, find_envdir, read_lsf_conf
+from proto.numbers import find_number
 from proto.version import PROTOCOL
 
 TYPE_CHECKING = False
@@ -183,8 +184,7 @@ class Client:
         self.context = context
         self._given = context.environ.get("LAVA_SOCKET", "")
         self._rundir = conf.get("LAVA_RUNDIR") or RUNDIR
-        most = self.context.environ.get("LSB_NTRIES") or conf.get("LSB_NTRIES", "")
-        self.tries = int(most) if most.isascii() and most.isdigit() else 0
+        self.tries = find_number(context.environ.get("LSB_NTRIES") or conf.get("LSB_NTRIES", "")) or 0
         """How many rounds of tries there are; 0: no limit."""
         self._socket: Socket | None = None
         self._path = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import Fail
+from proto.numbers import find_number
 
 NAMES = (
     "HUP",
@@ -43,8 +44,8 @@ LARGEST = 64
 
 def signal_number(text: str) -> int:
     """``KILL``, ``SIGKILL`` or ``9``."""
-    if text.isascii() and text.isdigit() and 0 < int(text) <= LARGEST:
-        return int(text)
+    if (number := find_number(text, 1, LARGEST)) is not None:
+        return number
     name = text.upper().removeprefix("SIG")
     if name in NAMES:
         return NAMES.index(name) + 1

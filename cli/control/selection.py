@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import LSF_FAILED, Context, Fail
+from proto.numbers import find_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Wording:
 def check_id(word: str) -> str:
     """The word, if it is a job id: ``12``, ``12[3]``, ``12[1-5:2,8]``. Raises Fail."""
     number, bracket, rest = word.partition("[")
-    good = number.isascii() and number.isdigit() and int(number) <= LARGEST_ID
+    good = find_number(number, 0, LARGEST_ID) is not None
     if good and bracket:
         inside = rest[:-1]
         good = rest.endswith("]") and inside != "" and all(char in "0123456789-:,% " for char in inside)

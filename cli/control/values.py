@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cli.client.context import Fail
+from proto.numbers import find_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def slot_count(options: Options, command: str) -> int:
     value = text(options, "n")
     if not value:
         return 0
-    if not (value.isascii() and value.isdigit() and 0 < int(value) <= LARGEST):
+    if (count := find_number(value, 1, LARGEST)) is None:
         raise Fail(f"{command}: {value}: The number of slots or hosts must be a positive integer")
-    return int(value)
+    return count
 
 
 def job_group_limit(options: Options, table: Table) -> int | None:
@@ -32,6 +33,6 @@ def job_group_limit(options: Options, table: Table) -> int | None:
     value = options.get("L")
     if not isinstance(value, str):
         return None
-    if not (value.isascii() and value.isdigit() and int(value) <= LARGEST):
+    if (limit := find_number(value, 0, LARGEST)) is None:
         raise Fail(f"{table.command}: {value}: Bad job group limit.\n{table.usage()}")
-    return int(value)
+    return limit

@@ -20,6 +20,7 @@ from cli.live.output import end_of_output
 from cli.submit.prepare import prepared
 from cli.submit.submission import not_done, send
 from cli.submit.submit_options import bsub_table, refuse_left_out
+from proto.numbers import find_number
 
 _ADDRESS = re.compile(r"https?://(?:127\.0\.0\.1|localhost):(\d+)/[!-~]*")
 _PERIOD = 0.5
@@ -57,7 +58,7 @@ def told(job: str, server: Server, here: str) -> str:
 
 def run(context: Context) -> int:
     """Submit, and wait until the server listens; 0, or 1 when the job has ended instead."""
-    if len(context.argv) == 1 and context.argv[0].isdigit():
+    if len(context.argv) == 1 and find_number(context.argv[0]) is not None:
         return _wait(context, context.argv[0])
     table = bsub_table("lava jupyter")
     words, extra = context.argv, []

@@ -12,6 +12,7 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
 from cli.live.listings import Asked, Row, hms, megabytes, number, rows
 from cli.live.screen import Line, Piece, Screen, bar, has_colours, plain
+from proto.numbers import find_seconds
 
 USAGE = "Usage: lava top [-d seconds] [-1]"
 _BAR = 12
@@ -173,8 +174,9 @@ def _options(words: list[str]) -> tuple[float, bool]:
         word = left.pop(0)
         if word == "-1":
             once = True
-        elif word == "-d" and left and left[0].replace(".", "", 1).isdigit() and float(left[0]) > 0:
-            period = float(left.pop(0))
+        elif word == "-d" and left and (seconds := find_seconds(left[0])):
+            period = seconds
+            left.pop(0)
         else:
             raise Fail(USAGE)
     return period, once

@@ -16,6 +16,7 @@ from cli.client.context import Context, Fail, start
 from cli.live.listings import WAITING, Row, harmless, hms, number, rows
 from cli.live.output import end_of_output
 from cli.live.screen import Line, Piece, Screen, bar, has_colours
+from proto.numbers import find_seconds
 
 USAGE = "Usage: lava watch [-d seconds] job_ID | job_ID[index]"
 _JOB = re.compile(r"[0-9]+(\[[0-9]+\])?")
@@ -195,8 +196,9 @@ def _options(words: list[str]) -> tuple[float, str]:
     left = list(words)
     while left:
         word = left.pop(0)
-        if word == "-d" and left and left[0].replace(".", "", 1).isdigit() and float(left[0]) > 0:
-            period = float(left.pop(0))
+        if word == "-d" and left and (seconds := find_seconds(left[0])):
+            period = seconds
+            left.pop(0)
         elif not job and _JOB.fullmatch(word):
             job = word
         else:

@@ -9,6 +9,7 @@ import re
 import time
 
 from cli.client.context import Fail
+from proto.numbers import find_number
 from proto.options import BY_NAME, DATE, DURATION, FLAG, OPTIONS
 
 TYPE_CHECKING = False
@@ -138,7 +139,7 @@ def _parts_of_k(value: str) -> tuple[str, str, str, str]:
             period = word
         else:
             folder = word
-    seconds = [str(int(word) * 60) if word.isascii() and word.isdigit() else word for word in (period, initial)]
+    seconds = [word if (minutes := find_number(word)) is None else str(minutes * 60) for word in (period, initial)]
     return folder, seconds[0], seconds[1], method
 
 
@@ -193,13 +194,14 @@ def from_file(changes: dict[str, str], work: Work | None, options: Options, comm
 
 
 def _set_text(options: Options, name: str, value: str, command: str) -> None:
-    form = BY_NAME[name].form if value.isascii() and value.isdigit() else ""
+    number = find_number(value, 0, LAST_DATE)
+    form = BY_NAME[name].form if number is not None else ""
     if name == "R" and value != RESET:
         options["R"] = [value]
     elif form == DURATION:
-        _set(options, name, str(-(-int(value) // 60)), command)
+        _set(options, name, _minutes(value), command)
     elif form == DATE:
-        at = time.localtime(min(int(value), LAST_DATE) + 59)
+        at = time.localtime((number or 0) + 59)
         _set(options, name, time.strftime("%Y:%m:%d:%H:%M", at), command)
     else:
         _set(options, name, value, command)
@@ -217,7 +219,7 @@ def _set_checkpoint(options: Options, changes: dict[str, str], command: str) -> 
 
 
 def _minutes(seconds: str) -> str:
-    return str(-(-int(seconds) // 60)) if seconds.isascii() and seconds.isdigit() else seconds
+    return seconds if (number := find_number(seconds, 0, LAST_DATE)) is None else str(-(-number // 60))
 
 
 def _set(options: Options, name: str, value: str | bool, command: str) -> None:

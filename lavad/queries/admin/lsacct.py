@@ -15,6 +15,7 @@ from lavad.queries.facts import lsf_log
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE
 from lavad.queries.frame.request import Request, Shown, leave, out, read_period
+from proto.numbers import find_number
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -40,7 +41,7 @@ def show(request: Request) -> Iterator[Shown]:
     windows = {letter: read_period(request, options.text(letter)) for letter in "CS" if letter in options}
     users = options.words("u") or [request.caller.user]
     for word in request.words:
-        if not (word.isascii() and word.isdigit()):
+        if find_number(word) is None:
             raise Refused(f"{word[:80]}: Bad process ID")
     pids, hosts = {int(word) for word in request.words}, options.words("m")
     chosen = [

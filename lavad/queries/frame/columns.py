@@ -16,6 +16,7 @@ import msgspec
 
 from lavad.core.lang.asks import Refused
 from lavad.queries.frame.request import Options, Request, Shown, out
+from proto.numbers import find_number
 
 Row = TypeVar("Row")
 MAX_TEXT = 16_384
@@ -101,7 +102,7 @@ def _columns(command: str, word: str, fields: Mapping[str, Field]) -> list[Colum
         raise Refused(f"{command}: <{name[:80]}> is not a valid field name")
     right = given.startswith("-")
     digits = given[1:] if right else given
-    if digits and not (digits.isascii() and digits.isdigit() and 1 <= int(digits) <= MAX_WIDTH):
+    if digits and find_number(digits, 1, MAX_WIDTH) is None:
         raise Refused(f"{command}: <{word[:80]}>: bad output width; it is a number from 1 to {MAX_WIDTH}")
     if second and unit and not _UNIT.fullmatch(unit):
         raise Refused(f"{command}: <{word[:80]}>: bad unit; it is one of K M G T P E Z or S")

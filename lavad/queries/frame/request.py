@@ -128,11 +128,6 @@ _LAST = 0.999999
 """The part of the last second of a period that is in it, in microseconds as times have them: the next second is not."""
 
 
-def find_count(text: str) -> int | None:
-    """A number of at most nine plain digits; None for anything else."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
 def read_period(request: Request, text: str) -> tuple[float, float]:
     """``t0,t1`` of -T, -C, -S, -D as seconds, up to where the next second begins; raises Refused."""
     local = local_time(request.now)

@@ -12,7 +12,8 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.core.lang.when import WhenError, parse_limit
 from lavad.queries.facts import hostfacts
-from lavad.queries.frame.request import Request, Shown, find_count, out
+from lavad.queries.frame.request import Request, Shown, out
+from proto.numbers import find_number
 
 Window = tuple[float | None, Counter[str]]
 """Seconds (None: nobody can say when it ends) and slots by host."""
@@ -96,7 +97,7 @@ def _record(window: Window) -> str:
 
 
 def _count(text: str) -> int:
-    count = find_count(text or "1")
+    count = find_number(text or "1")
     if not count:
         raise Refused(f"{text[:80]}: Bad number of slots")
     return count

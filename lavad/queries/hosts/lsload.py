@@ -10,8 +10,9 @@ from lavad.core.lang.states import HostState
 from lavad.queries.facts import hostfacts, jobfacts
 from lavad.queries.facts.load import MB, load_text, site_indices
 from lavad.queries.frame import columns, formats
-from lavad.queries.frame.request import Options, Request, Shown, find_count, out
+from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.hosts import gpuload
+from proto.numbers import find_number
 
 _DEFAULT = ("r15s", "r1m", "r15m", "ut", "pg", "ls", "it", "tmp", "swp", "mem")
 DEFAULT = "host_name status " + " ".join(_DEFAULT)
@@ -166,7 +167,7 @@ def show_places(request: Request) -> Iterator[Shown]:
 def _host_count(options: Options, name: str) -> int | None:
     if name not in options:
         return None
-    count = find_count(options.text(name))
+    count = find_number(options.text(name))
     if count is None:
         raise Refused(f"{options.command}: bad number of hosts: {options.text(name)[:80]}")
     return count

@@ -17,8 +17,9 @@ from lavad.core.lang.windows import local_of
 from lavad.core.rules.dependency_eval import answer_of
 from lavad.local_time import local_time
 from lavad.queries.facts import visibility
-from lavad.queries.frame.request import Request, Shown, find_count, out
+from lavad.queries.frame.request import Request, Shown, out
 from lavad.store.asked import Find
+from proto.numbers import find_number
 
 MOST_ELEMENTS = 1000
 """Of more elements of one array than these, which a condition names, the array is shown."""
@@ -51,7 +52,7 @@ def show(request: Request) -> Iterator[Shown]:
 def _levels(given: str | None, deep: bool) -> int:
     if given is None:
         return 1 << 30 if deep else 1
-    levels = find_count(given)
+    levels = find_number(given)
     if not levels:
         raise Refused(f"{given[:80]}: Illegal level value")
     return levels

@@ -14,9 +14,10 @@ from lavad.core.lang.states import FINAL
 from lavad.queries.facts import visibility
 from lavad.queries.facts.jobset import UNFINISHED, JobSet
 from lavad.queries.frame import formats
-from lavad.queries.frame.request import Options, Request, Shown, find_count, out
+from lavad.queries.frame.request import Options, Request, Shown, out
 from lavad.queries.jobs import bjobs_filters
 from lavad.queries.jobs.bjdepinfo import Relations
+from proto.numbers import find_number
 
 UNKNOWN = "lsb_getmsgjob(): XDR encode/decode error"
 
@@ -43,7 +44,7 @@ def show(request: Request) -> Iterator[Shown]:
     word, owner, messages = _messages(request, UNKNOWN)
     given = options.text("i")
     if given:
-        number = find_count(given)
+        number = find_number(given)
         if number is None:
             raise Refused(f"{given[:80]}: Bad message index")
         messages = tuple(message for message in messages if message.number == number)

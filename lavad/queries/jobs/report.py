@@ -11,10 +11,11 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.site.rights import expand_users
 from lavad.queries.facts import visibility
 from lavad.queries.frame import formats
-from lavad.queries.frame.request import Options, Request, Shown, err, find_count, out, read_period
+from lavad.queries.frame.request import Options, Request, Shown, err, out, read_period
 from lavad.queries.jobs import report_html
 from lavad.queries.jobs.report_rows import HOUR, KWH, Row, grouped, summed, waste
 from lavad.store.asked import Asked, Share, Wasteful
+from proto.numbers import find_number
 
 GROUPS = ("user", "project", "queue")
 BY = (*GROUPS, "group", "site")
@@ -79,7 +80,7 @@ def _most(options: Options) -> int:
     text = options.text("top")
     if not text:
         return 0
-    count = find_count(text)
+    count = find_number(text)
     if count is None or not 1 <= count <= 1000:
         raise Refused(f"lava report: --top {text[:80]}: must be 1 to 1000")
     return count

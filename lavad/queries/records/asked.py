@@ -10,6 +10,7 @@ import msgspec
 
 from lavad.core.lang.asks import Refused
 from lavad.queries.frame.request import Options, Request
+from proto.numbers import find_number
 
 MOST = 1000
 USUAL = 50
@@ -43,17 +44,17 @@ def limit(options: Options, most: int = MOST) -> int:
     text = options.text("limit")
     if not text:
         return USUAL
-    if not (text.isascii() and text.isdigit()) or not 1 <= len(text) <= 6 or not 1 <= int(text) <= most:
+    if (rows := find_number(text, 1, most)) is None:
         raise Refused(f"limit: a number from 1 to {most} is expected")
-    return int(text)
+    return rows
 
 
 def number(options: Options, name: str, most: int) -> int:
     """A number of things; 0 where none is given."""
     text = options.text(name) or "0"
-    if not (text.isascii() and text.isdigit()) or len(text) > 6 or int(text) > most:
+    if (found := find_number(text, 0, most)) is None:
         raise Refused(f"{name}: a number from 0 to {most} is expected")
-    return int(text)
+    return found
 
 
 def seconds(options: Options, name: str, default: float) -> float:

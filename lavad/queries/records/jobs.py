@@ -21,6 +21,7 @@ from lavad.queries.facts.jobset import elements
 from lavad.queries.frame.request import Options, Request
 from lavad.queries.records import asked, rows
 from lavad.store.asked import Find
+from proto.numbers import find_number
 from proto.records import JobPage, JobRow
 
 Entry = Job | Array
@@ -198,9 +199,9 @@ class _Wanted:
 def _number(text: str) -> int:
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:12]) < 2**31:
+    if (number := find_number(text, 1)) is None:
         raise Refused("array: the number of an array is expected")
-    return key_of(int(text))
+    return key_of(number)
 
 
 def _states(text: str) -> frozenset[JobState]:

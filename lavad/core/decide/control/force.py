@@ -18,6 +18,7 @@ from lavad.core.rules.gpus import per_task, pick, room
 from lavad.core.rules.ledger import HostLedger, Ledger
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import is_admin
+from proto.numbers import find_number
 
 
 def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> Decided:
@@ -85,13 +86,14 @@ def _hosts(cluster: Cluster, words: list[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for word in words or ["all"]:
         base, _, count = word.partition("#")
-        if count and not (count.isascii() and count.isdigit() and int(count)):
+        most = find_number(count, 1) if count else 0
+        if most is None:
             raise Refused(f"{word}: Bad host specification")
         names = list(cluster.hosts.rows) if base == "all" else sorted(members(cluster.conf, base))
         if not names or any(name not in cluster.hosts.rows for name in names):
             raise Refused(f"{base}: Bad host name, host group name or cluster name")
         for name in names:
-            found[name] = found.get(name, 0) + int(count or spec_most(cluster, name))
+            found[name] = found.get(name, 0) + (most or spec_most(cluster, name))
     return found
 
 

@@ -11,6 +11,7 @@ from lavad.core.lang.asks import Caller, Gpus, Refused
 from lavad.core.site.host import Gpu, Host
 from lavad.core.site.rights import may_switch_host
 from proto.answers import Result
+from proto.numbers import find_number
 
 
 @decides(Gpus)
@@ -45,8 +46,10 @@ def _switch(cluster: Cluster, host: Host, word: str, ask: Gpus, caller: Caller, 
 def _find(host: Host, word: str) -> str:
     """The UUID that an index or UUID names, "" for none; also of one that is closed and no longer there."""
 
+    index = find_number(word)
+
     def is_it(gpu: Gpu) -> bool:
-        return gpu.uuid == word or (word.isascii() and word.isdigit() and gpu.index == int(word) and not gpu.parent)
+        return gpu.uuid == word or (gpu.index == index and not gpu.parent)
 
     known = (*(gpu.uuid for gpu in host.facts.gpus if is_it(gpu)), *(gpu.uuid for gpu in host.closed_gpus if gpu.uuid == word))
     return next(iter(known), "")

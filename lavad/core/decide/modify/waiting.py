@@ -37,6 +37,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.job_names import ArrayError, name_of_command, parse_job_name
 from lavad.core.rules.checkpoint_folder import for_other_hosts
+from proto.numbers import find_number
 from proto.options import find_reset
 
 
@@ -175,8 +176,8 @@ def _condition(change: Change, record: Job | Array, draft: JobDraft) -> tuple[De
 def _new_name(cluster: Cluster, record: Job | Array, text: str) -> tuple[str, int]:
     """``bmod -J``: (new name, new limit of the array, -1: unchanged); indices cannot change. Raises Refused."""
     array = cluster.arrays.rows.get(record.job) if isinstance(record, Array) else cluster.find_array(record.key)
-    if array is not None and text.startswith("%") and text[1:].isascii() and text[1:].isdigit() and int(text[1:]):
-        return record.name, int(text[1:])
+    if array is not None and text.startswith("%") and (limit := find_number(text[1:], 1)):
+        return record.name, limit
     try:
         parsed = parse_job_name(text, cluster.conf.params.max_job_array_size)
     except ArrayError as error:

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from config.model.values import why_not_method
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import find_number, reads
+from lavad.core.decide.submit.readers import reads
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.job_names import ArraySpec
+from proto.numbers import find_number
 from proto.options import BY_NAME
 
 NOTIFICATIONS = {"Ne": "exit", "Nd": "done", "Ns": "start"}

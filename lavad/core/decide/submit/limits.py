@@ -8,8 +8,9 @@ import msgspec
 
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import check_host_spec, find_duration, find_number, reads
+from lavad.core.decide.submit.readers import check_host_spec, find_duration, reads
 from lavad.core.lang.asks import OptionValue, Refused
+from proto.numbers import find_number
 from proto.options import BY_NAME
 
 TITLES = {

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.lang import when
 from lavad.core.lang.asks import OptionValue, Refused
-from lavad.core.lang.bounds import MAX_INT32
 from proto.options import BY_NAME
 
 Reader = Callable[[JobDraft, str, OptionValue], None]
@@ -29,13 +28,6 @@ def reads(*names: str) -> Callable[[Reader], Reader]:
         return reader
 
     return register
-
-
-def find_number(text: str, least: int = 0, most: int = MAX_INT32) -> int | None:
-    """A number in plain digits within the bounds, else None."""
-    if not text.isascii() or not text.isdigit() or len(text) > 19:
-        return None
-    return int(text) if least <= int(text) <= most else None
 
 
 def find_duration(text: str) -> tuple[int, str | None] | None:

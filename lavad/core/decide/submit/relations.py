@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import find_number, printable_text, reads
+from lavad.core.decide.submit.readers import printable_text, reads
 from lavad.core.job.groups import read_path
 from lavad.core.lang import dependency
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.bounds import MAX_INT32
+from proto.numbers import find_number
 from proto.options import BY_NAME
 
 MAX_OWNER = 511

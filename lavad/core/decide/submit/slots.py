@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import find_number, reads
+from lavad.core.decide.submit.readers import reads
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.text import ResReq, ResReqError
 from lavad.core.lang.resreq.ways import MOST, MOST_PARTS, is_too_many
+from proto.numbers import find_number
 
 MAX_COMMAND = 4096
 MAX_HOSTS = 10_000

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import check_host_spec, find_duration, find_number, reads
+from lavad.core.decide.submit.readers import check_host_spec, find_duration, reads
 from lavad.core.lang import when
 from lavad.core.lang.asks import OptionValue, Refused
+from proto.numbers import find_number
 from proto.options import BY_NAME
 
 CHECKPOINT = "CHKPNT"
