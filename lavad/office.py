@@ -175,11 +175,13 @@ async def _wait_for_lease(
     lease: Lease, leasing: Workers, holder: str, seconds: float, ended: asyncio.Event
 ) -> masters_lease.Held | None:
     """The lease once this lavad has it; None when told to end first."""
-    refusals = Refusals(log, "the lease cannot be asked for", "the lease can be asked for again")
+    refusals, told = Refusals(log, "the lease cannot be asked for", "the lease can be asked for again"), False
     while not ended.is_set():
         try:
             held = await masters_lease.acquire(lease, leasing, holder, seconds)
             refusals.worked()
+            if held is None and not told:
+                told = await _tell_holder(lease, leasing)
         except StoreRefused as error:
             refusals.failed(error)
             held = None
@@ -188,6 +190,14 @@ async def _wait_for_lease(
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ended.wait(), STANDBY_PAUSE)
     return None
+
+
+async def _tell_holder(lease: Lease, leasing: Workers) -> bool:
+    """Say whom a standby waits for; False: it has just gone. Raises StoreRefused."""
+    found = await leasing.run(lease.find_holder)
+    if found:
+        log.info("standby: %s has the masters' lease", found[0])
+    return bool(found)
 
 
 async def _serve(

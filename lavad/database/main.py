@@ -10,17 +10,15 @@ import sys
 import time
 
 from lavad.database.check import Checked, check
-from lavad.database.restore import HOLDER, Restored, Wanted, restore
+from lavad.database.held_lease import held_lease
+from lavad.database.restore import Restored, Wanted, restore
 from lavad.local_time import local_time
 from lavad.progress import Progress
 from lavad.replay.history import HistoryError, Parser, add_source, named_store
 from lavad.store.backup import backup
-from lavad.store.errors import StoreError, StoreHeld
-from lavad.store.lease import Lease
+from lavad.store.errors import StoreError
 from lavad.store.schema import HEAD
 from lavad.store.writer import Store
-
-LEASE = 3600.0
 
 
 def parser() -> argparse.ArgumentParser:
@@ -109,14 +107,7 @@ def _upgrade(url: str) -> str | None:
     """The version that the store had; None where it was up to date."""
     store = Store.open(url, create=False)
     try:
-        lease = Lease(store.engine)
-        epoch = lease.acquire(HOLDER, LEASE)
-        if epoch is None:
-            found = lease.find_holder()
-            raise StoreHeld(f"the store has a master: {found[0] if found else 'it has just gone, try again'}")
-        try:
+        with held_lease(store) as epoch:
             return store.take_over(epoch)
-        finally:
-            lease.release(epoch)
     finally:
         store.close()

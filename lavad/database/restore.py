@@ -20,19 +20,20 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.apply import apply
 from lavad.core.lang.states import STARTED
+from lavad.database.held_lease import HOLDER, held_lease
 from lavad.progress import Tell, silent
 from lavad.store import schema
 from lavad.store.backup import fill, settle, store_of_file, sync
 from lavad.store.batch import batch_of
 from lavad.store.connect import FileLock, parse_url
-from lavad.store.errors import StoreError, StoreHeld, StoreRefused
+from lavad.store.errors import StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 
-HOLDER = "lava db"
 SECONDS = 3600.0
+"""For which the lease of a working copy is held, which nobody else has."""
 LEAST_MARGIN = 1_000
 """Job ids that are left out at least."""
 _WEEK = 7 * 86400.0
@@ -113,11 +114,7 @@ def _keep_former(path: str) -> str:
 def _into_postgres(file: str, url: str, wanted: Wanted, now: float, tell: Tell) -> Restored:
     store = Store.open(url)
     try:
-        lease = Lease(store.engine)
-        epoch = lease.acquire(HOLDER, SECONDS)
-        if epoch is None:
-            raise StoreHeld(f"the store has a master: {_holder(lease)}")
-        try:
+        with held_lease(store) as epoch:
             store.take_over(epoch)
             with contextlib.closing(Reader.open(url)) as reader:
                 former = reader.version()
@@ -128,16 +125,9 @@ def _into_postgres(file: str, url: str, wanted: Wanted, now: float, tell: Tell) 
             with _working_copy(file, tempfile.gettempdir()) as copy:
                 restored = _make_new(copy, wanted, first, now, tell)
                 fill(url, copy, epoch, tell)
-        finally:
-            lease.release(epoch)
     finally:
         store.close()
     return restored
-
-
-def _holder(lease: Lease) -> str:
-    found = lease.find_holder()
-    return found[0] if found else "it has just gone, try again"
 
 
 @contextlib.contextmanager

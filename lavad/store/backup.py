@@ -15,9 +15,10 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from lavad.progress import Tell, silent
+from lavad.store import schema
 from lavad.store.connect import connect, forever, make_engine, one_snapshot, parse_url
 from lavad.store.errors import StoreCorrupt, StoreFull, StoreRefused, refusal
-from lavad.store.upgrade import find_version, make_tables
+from lavad.store.upgrade import check_known, find_version, make_tables
 
 _AT_ONCE = 2_000
 _SKIPPED = ("alembic_version",)
@@ -122,6 +123,7 @@ def _dump(engine: sa.Engine, path: str, tell: Tell) -> None:
             version = find_version(source)
             if version is None:
                 raise StoreRefused(f"store {engine.url.database}: there is no store")
+            check_known(version)
             with target.connect() as connection, connection.begin():
                 make_tables(connection, version)
                 copy_rows(source, connection, tell)
@@ -134,13 +136,13 @@ def _dump(engine: sa.Engine, path: str, tell: Tell) -> None:
 def fill(url: str, path: str, epoch: int, tell: Tell) -> None:
     """Replace everything in a PostgreSQL store, whose lease is held at ``epoch``, by what a file has; one transaction.
 
-    Raises ``StoreRefused`` where another has taken the lease.
+    The lease can be renewed until the very end, and not be taken. Raises ``StoreRefused`` where another has taken it.
     """
     engine, file = make_engine(url), make_engine(f"sqlite:///{path}", read_only=True)
     try:
         with connect(engine) as target, target.begin(), file.connect() as source, source.begin():
             forever(target)
-            if target.execute(sa.text("SELECT epoch FROM lease WHERE id = 1 FOR UPDATE")).scalar() != epoch:
+            if target.execute(sa.text("SELECT epoch FROM lease WHERE id = 1 FOR KEY SHARE")).scalar() != epoch:
                 raise StoreRefused(f"store {engine.url.database}: a master has taken the lease")
             copy_rows(source, target, tell)
             free = "UPDATE lease SET epoch = greatest(epoch, :epoch), holder = '', expires = 0"
@@ -153,11 +155,11 @@ def fill(url: str, path: str, epoch: int, tell: Tell) -> None:
 
 
 def copy_rows(source: sa.Connection, target: sa.Connection, tell: Tell = silent) -> None:
-    """Replace the rows of all tables; both databases are at the same version."""
+    """Replace the rows of all tables, the lease at last; both databases are at the same version."""
     there, here = sa.MetaData(), sa.MetaData()
     there.reflect(source)
     here.reflect(target)
-    for name, table in there.tables.items():
+    for name, table in sorted(there.tables.items(), key=lambda named: named[0] == schema.lease.name):
         if name in _SKIPPED:
             continue
         into = here.tables[name]

@@ -36,6 +36,12 @@ _END_FROZEN = """
 """
 
 
+def _shown(holder: str) -> str:
+    """Without what tells a master from others of its name (``lavad.run_lock``)."""
+    name, _, _ = holder.partition(" ")
+    return name if "/" in name else holder
+
+
 class Lease:
     """The lease of one store, on a connection per call: a renewal waits for no commit of PostgreSQL."""
 
@@ -90,10 +96,10 @@ class Lease:
         return self._change("UPDATE lease SET holder = '', expires = 0 WHERE epoch = :epoch", {"epoch": epoch})
 
     def find_holder(self) -> tuple[str, float] | None:
-        """Holder and seconds left (below 0: expired); None: free."""
+        """Holder, as ``HOST/NUMBER`` where it is a master, and seconds left (below 0: expired); None: free."""
         query = sa.text(f"SELECT holder, expires - ({self._now}) FROM lease WHERE id = 1")
         holder, left = self._transact(lambda connection: tuple(connection.execute(query).one()))
-        return (str(holder), float(left)) if holder else None
+        return (_shown(str(holder)), float(left)) if holder else None
 
     def _change(self, text: str, values: dict[str, object]) -> bool:
         return self._transact(lambda connection: connection.execute(sa.text(text), values).rowcount == 1)

@@ -6,6 +6,7 @@ itself. Alembic is imported only when there is something to do.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 _LOCK = 0x6C617661
+logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # it tells of each of its own, at every start
 
 
 def find_version(connection: sa.Connection) -> str | None:
@@ -47,7 +49,7 @@ def open_schema(connection: sa.Connection, *, create: bool) -> bool:
 
 
 def migrate(connection: sa.Connection, epoch: int) -> str | None:
-    """Run what migrations are missing, in one transaction that holds the lease's row.
+    """Run what migrations are missing, in one transaction that holds the epoch: the lease can be renewed, and not be taken.
 
     Returns the version before, None: nothing was missing. Raises ``Fenced`` where the lease is no longer at ``epoch``,
     ``StoreRefused`` for a store that is newer than this code.
@@ -80,7 +82,8 @@ def _hold_lease(connection: sa.Connection, epoch: int) -> None:
     if connection.dialect.name == "postgresql":
         # to build an index over many jobs takes longer than any statement of a master may
         connection.execute(sa.text("SET LOCAL statement_timeout = 0"))
-        lock = " FOR UPDATE"
+        # as every commit: a take-over waits for it, renewals go on however long it takes
+        lock = " FOR KEY SHARE"
     held = connection.execute(sa.text(f"SELECT epoch FROM lease WHERE id = 1{lock}")).scalar()
     if held != epoch:
         raise Fenced(f"store: this master's epoch is {epoch}, but the lease is at {held}")

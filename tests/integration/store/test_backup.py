@@ -17,16 +17,18 @@ from config.model.queue import QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.database.check import check
+from lavad.database.held_lease import HOLDER, held_lease
 from lavad.database.main import main
 from lavad.database.restore import LEAST_MARGIN, Wanted, restore
 from lavad.store import schema
-from lavad.store.backup import backup
+from lavad.store.backup import backup, fill
 from lavad.store.errors import StoreCorrupt, StoreHeld, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.load import load
 from lavad.store.writer import Store
-from tests.support.stores.postgres import new_database
+from tests.support.stores.postgres import execute, new_database
 from tests.support.stores.stores import commit, rows_of, store_url  # noqa: F401
+from tests.support.wait import wait_until
 from tests.support.worlds.history import VERBS, Author
 
 _VERBS = list(VERBS)
@@ -185,6 +187,59 @@ def test_a_store_that_is_there_is_replaced_only_when_asked(site: Site, tmp_path:
     store = Store.open(site.url)
     assert load(store).former.keys() == {site.cluster.incarnation}
     store.close()
+
+
+def test_while_a_store_is_filled_the_lease_can_be_renewed(tmp_path: Path) -> None:
+    """However long it takes, no master takes the lease meanwhile."""
+    site, url = Site(f"sqlite:///{tmp_path}/lavad.sqlite"), new_database()
+    site.go_on()
+    backup(site.url, file := str(tmp_path / "backup"))
+    site.end()
+    store = Store.open(url)
+    lease = Lease(store.engine)
+    epoch = lease.acquire("lava db", 60.0)
+    assert epoch is not None
+    renewed = []
+
+    def tell(what: str, _done: int, _of: int) -> None:
+        if not what.endswith("of lease"):  # the last one: replaced at the very end
+            renewed.append(lease.renew(epoch, 60.0))
+
+    fill(url, file, epoch, tell)
+    assert len(renewed) > 3
+    assert all(renewed)
+    assert lease.find_holder() is None
+    store.close()
+
+
+def test_who_works_on_a_store_renews_its_lease(tmp_path: Path) -> None:
+    """So that one that is killed keeps masters waiting for seconds only."""
+    store = Store.open(new_database())
+    lease = Lease(store.engine)
+    with held_lease(store, seconds=1.0) as epoch:
+        holder, left = lease.find_holder() or ("", 0.0)
+        assert holder == HOLDER
+        assert 0 < left <= 1.0
+        first = _expires(store)
+        wait_until(lambda: _expires(store) > first, 10.0, "a renewal")
+        assert lease.acquire("host1/1 boot token", 60.0) is None
+    assert lease.acquire("host1/1 boot token", 60.0) == epoch + 1
+    with pytest.raises(StoreHeld, match=r"the store has a master: host1/1$"), held_lease(store):
+        pass
+    store.close()
+
+
+def _expires(store: Store) -> float:
+    with store.engine.connect() as connection:
+        return float(connection.execute(sa.select(schema.lease.c.expires)).scalar_one())
+
+
+def test_what_an_older_lava_cannot_back_up_is_told(tmp_path: Path) -> None:
+    Store.open(url := new_database()).close()
+    execute(url, "UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(StoreRefused, match=rf"^store is at version 9999, newer than this lavad \({schema.HEAD}\)$"):
+        backup(url, str(tmp_path / "backup"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_no_backup_is_refused(tmp_path: Path, store_url: str) -> None:  # noqa: F811

@@ -14,7 +14,7 @@ from lavad.store import schema
 from lavad.store.errors import Fenced, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
-from tests.support.stores.postgres import execute, new_database
+from tests.support.stores.postgres import execute, new_database, waiting
 from tests.support.stores.stores import commit, store, store_url  # noqa: F401
 from tests.support.wait import wait_until
 
@@ -101,7 +101,7 @@ def test_a_renewal_waits_for_no_commit_and_a_take_over_does() -> None:
         assert lease.renew(1, 60.0)
         taking_over = threading.Thread(target=lambda: taken.append(lease.acquire("m1", 60.0)))
         taking_over.start()
-        wait_until(lambda: _waiting(store.engine), 10.0, "the take-over to wait")
+        wait_until(lambda: waiting(store.engine), 10.0, "the take-over to wait")
         assert taken == []
         commit_under_way.rollback()
     taking_over.join()
@@ -109,12 +109,6 @@ def test_a_renewal_waits_for_no_commit_and_a_take_over_does() -> None:
     with pytest.raises(Fenced):
         commit(store, Cluster(), [ev.MasterStarted(at=1.0, epoch=1, incarnation="i")])
     store.close()
-
-
-def _waiting(engine: sa.Engine) -> bool:
-    with engine.connect() as connection:
-        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        return bool(connection.exec_driver_sql(query).scalar())
 
 
 def test_a_frozen_commit_does_not_block_a_standby_for_good() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from lavad.store.lease import Lease
 from lavad.store.read import Reader
 from lavad.store.upgrade import find_version
 from lavad.store.writer import Store
-from tests.support.stores.postgres import postgres_url
+from tests.support.stores.postgres import new_database, postgres_url, waiting
 from tests.support.stores.stores import store, store_url  # noqa: F401
 from tests.support.wait import wait_until
 
@@ -100,6 +101,28 @@ def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: St
     with pytest.raises(StoreRefused, match="newer than this lavad"):
         standby.take_over(epoch)
     standby.close()
+
+
+def test_an_upgrade_that_takes_long_keeps_the_lease() -> None:
+    """It is renewed meanwhile: else the master that upgrades lost its office, and a standby began to fight for it."""
+    url = new_database()
+    store = Store.open(url)  # noqa: F811
+    lease = Lease(store.engine)
+    assert lease.acquire("m1", 60.0) == 1
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0014'")
+    upgraded: list[str | None] = []
+    upgrading = threading.Thread(target=lambda: upgraded.append(store.take_over(1)))
+    with store.engine.connect() as in_the_way:
+        in_the_way.exec_driver_sql("LOCK TABLE alembic_version IN SHARE MODE")
+        upgrading.start()
+        wait_until(lambda: waiting(store.engine), 10.0, "the upgrade to wait")
+        assert lease.renew(1, 60.0)
+        in_the_way.rollback()
+    upgrading.join()
+    assert upgraded == ["0014"]
+    assert _version(store) == schema.HEAD
+    store.close()
 
 
 def _version(store: Store) -> str | None:  # noqa: F811

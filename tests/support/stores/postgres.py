@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import psycopg
+import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from lavad.devtools import private_postgres
@@ -52,3 +53,10 @@ def execute(url: str, statement: str) -> None:
     plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     with psycopg.connect(plain, autocommit=True) as connection:
         connection.execute(statement)
+
+
+def waiting(engine: sa.Engine) -> bool:
+    """Whether a connection to this database waits for a lock."""
+    with engine.connect() as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return bool(connection.exec_driver_sql(query).scalar())

@@ -1,12 +1,17 @@
-"""lavad before it serves: where its store is."""
+"""lavad before it serves: where its store is, and who else has the lease."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 
 from lavad import office
+from lavad.store.lease import Lease
+from lavad.store.writer import Store
+from proto.daemon.workers import Workers
 
 
 def test_a_store_at_the_place_of_an_older_version_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +29,35 @@ def test_a_store_at_the_place_of_an_older_version_is_not_left_behind(tmp_path: P
     office._refuse_to_leave_a_store(f"sqlite:///{tmp_path}/data/lavad.sqlite", f"{tmp_path}/data")
     (spool / "lavad.sqlite").touch()
     office._refuse_to_leave_a_store(database, str(spool))
+
+
+def test_a_standby_says_once_whom_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(office, "STANDBY_PAUSE", 0.01)
+    caplog.set_level(logging.INFO, "lavad")
+    store = Store.open(f"sqlite:///{tmp_path}/lavad.sqlite")
+    lease = Lease(store.engine)
+    lease.alone = False  # as several masters share it
+    epoch = lease.acquire("host1/1 boot token", 600.0)
+    asked = 0
+
+    class Counted(Lease):
+        def acquire(self, holder: str, seconds: float) -> int | None:
+            nonlocal asked
+            asked += 1
+            if asked == 5:
+                assert epoch is not None
+                self.release(epoch)
+            return super().acquire(holder, seconds)
+
+    counted = Counted(store.engine)
+    counted.alone = False
+
+    async def wait() -> None:
+        held = await office._wait_for_lease(counted, Workers("lease"), "host2/1 boot other", 600.0, asyncio.Event())
+        assert held is not None
+
+    asyncio.run(wait())
+    store.close()
+    assert caplog.messages == ["standby: host1/1 has the masters' lease"]
