@@ -21,7 +21,7 @@ from lavad.configure.database import database_url
 from lavad.configure.requirements import wrong_requirements
 from lavad.configure.resolve import resolve
 from lavad.core.site.conf import Conf
-from lavad.master.master import Master, MasterSettings, read_store
+from lavad.master.master import Master, MasterSettings, Stored, read_store
 from lavad.rpc.certificates import BadCertificates, Certificates
 from lavad.rpc.dispatch import Dispatch
 from lavad.rpc.local import LocalServer
@@ -207,28 +207,30 @@ async def _serve(
     async with asyncio.TaskGroup() as group:
         group.create_task(masters_lease.renew(lease, leasing, held, site.lease))
         reading = Workers("reading of the store")
-        await _prepare(store, reading, lease, leasing, held.epoch)
-        stored = await reading.run(read_store, store)
+        stored = await _read(store, reading, lease, leasing, held.epoch)
         master = Master(site, store, stored, held.epoch, held.leases, conf, sys.stderr.buffer)
         group.create_task(master.serve())
         await master.ready.wait()
         office.append(master)
 
 
-async def _prepare(store: Store, reading: Workers, lease: Lease, leasing: Workers, epoch: int) -> None:
-    """Bring the store up to date, as only the holder of the lease may; raises Fenced where another has it by now.
+async def _read(store: Store, reading: Workers, lease: Lease, leasing: Workers, epoch: int) -> Stored:
+    """Bring the store up to date, as only the holder of the lease may, and read it; Fenced where another has it by now.
 
-    Raises ``StoreRefused`` where another master has made the store newer than this one; the lease is free again then.
+    Raises ``StoreError`` for a store with which this master cannot work, as one that another has made newer; the lease is free
+    again then.
     """
     try:
         former = await reading.run(store.take_over, epoch)
+        if former is not None:
+            log.info("the store was at version %s and is at %s now", former, HEAD)
+        return await reading.run(read_store, store)
     except Fenced:
         raise
     except StoreError:
-        await leasing.run(lease.release, epoch)
+        with contextlib.suppress(StoreError):
+            await leasing.run(lease.release, epoch)
         raise
-    if former is not None:
-        log.info("the store was at version %s and is at %s now", former, HEAD)
 
 
 async def _hold_office(work: Coroutine[None, None, None], ended: asyncio.Event) -> None:

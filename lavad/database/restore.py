@@ -12,6 +12,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 import sqlalchemy as sa
@@ -28,7 +29,7 @@ from lavad.store.batch import batch_of
 from lavad.store.connect import FileLock, parse_url
 from lavad.store.errors import StoreError, StoreRefused
 from lavad.store.lease import Lease
-from lavad.store.load import load
+from lavad.store.load import RESTORING, load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 
@@ -121,13 +122,32 @@ def _into_postgres(file: str, url: str, wanted: Wanted, now: float, tell: Tell) 
             if former and not wanted.replace:
                 raise StoreRefused(f"the store has {former} events; --replace deletes them")
             first = max(wanted.first_job, _find_next_job(url))
-            tell("copying the file", 0, 0)
-            with _working_copy(file, tempfile.gettempdir()) as copy:
-                restored = _make_new(copy, wanted, first, now, tell)
-                fill(url, copy, epoch, tell)
+            with contextlib.nullcontext() if former else _marked(store, epoch):
+                tell("copying the file", 0, 0)
+                with _working_copy(file, tempfile.gettempdir()) as copy:
+                    restored = _make_new(copy, wanted, first, now, tell)
+                    fill(url, copy, epoch, tell)
     finally:
         store.close()
     return restored
+
+
+@contextlib.contextmanager
+def _marked(store: Store, epoch: int) -> Iterator[None]:
+    """No master begins a history in this empty store until it is filled, which replaces the mark, or the restore is refused."""
+
+    def mark(connection: sa.Connection, *, there: bool) -> None:
+        connection.execute(sa.delete(schema.meta).where(schema.meta.c.name == RESTORING))
+        if there:
+            connection.execute(sa.insert(schema.meta).values(name=RESTORING, value="1"))
+
+    store.change(epoch, partial(mark, there=True))
+    try:
+        yield
+    except Exception:
+        with contextlib.suppress(StoreError):
+            store.change(epoch, partial(mark, there=False))
+        raise
 
 
 @contextlib.contextmanager

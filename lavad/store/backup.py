@@ -143,7 +143,7 @@ def fill(url: str, path: str, epoch: int, tell: Tell) -> None:
         with connect(engine) as target, target.begin(), file.connect() as source, source.begin():
             forever(target)
             if target.execute(sa.text("SELECT epoch FROM lease WHERE id = 1 FOR KEY SHARE")).scalar() != epoch:
-                raise StoreRefused(f"store {engine.url.database}: a master has taken the lease")
+                raise StoreRefused(f"store {engine.url.database}: another has taken the lease")
             copy_rows(source, target, tell)
             free = "UPDATE lease SET epoch = greatest(epoch, :epoch), holder = '', expires = 0"
             target.execute(sa.text(free), {"epoch": epoch})

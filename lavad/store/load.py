@@ -22,14 +22,16 @@ from lavad.core.job.job import Array, Job
 from lavad.store import codec, schema
 from lavad.store.connect import Query, connect, one_snapshot
 from lavad.store.ended import ended_of
-from lavad.store.errors import StoreCorrupt, refusal
+from lavad.store.errors import StoreCorrupt, StoreRefused, refusal
 from lavad.store.writer import Store
 
+RESTORING = "restoring"
+"""In ``meta``: a restore has begun, and has not filled the store. To begin a history there would end what runs at the site."""
 _CHUNK = 500
 
 
 def load(store: Store, read: Callable[[Snapshot], None] = lambda _: None) -> Cluster:
-    """All live state as of the newest committed batch; raises ``StoreCorrupt`` or ``StoreRefused``.
+    """All live state as of the newest committed batch; raises ``StoreCorrupt``, or ``StoreRefused``, also of one half restored.
 
     ``read``: called with what was read before a cluster is made of it, which takes longer; jobs that have ended are not in it.
     """
@@ -102,6 +104,8 @@ def _data(connection: sa.Connection, query: Query) -> Iterator[bytes]:
 
 def _counters(connection: sa.Connection, cluster: Cluster) -> None:
     meta: dict[str, str] = {row.name: row.value for row in connection.execute(sa.select(schema.meta))}
+    if RESTORING in meta:
+        raise StoreRefused(f"store {connection.engine.url.database}: a restore into it has not ended: run lava db restore again")
     cluster.version = connection.execute(sa.select(sa.func.max(schema.events.c.seq))).scalar() or 0
     cluster.epoch = int(meta.get("epoch", "0"))
     cluster.incarnation = meta.get("incarnation", "")

@@ -189,6 +189,39 @@ def test_a_store_that_is_there_is_replaced_only_when_asked(site: Site, tmp_path:
     store.close()
 
 
+def test_a_store_whose_restore_was_killed_is_no_empty_one(tmp_path: Path) -> None:
+    """A master that began a history there would have agents end all jobs of the site, whose store is another."""
+    site, url = Site(f"sqlite:///{tmp_path}/lavad.sqlite"), new_database()
+    site.go_on()
+    backup(site.url, file := str(tmp_path / "backup"))
+    site.end()
+
+    class Killed(BaseException):
+        pass
+
+    def tell(what: str, _done: int, _of: int) -> None:
+        if what.endswith("of specs"):
+            raise Killed
+
+    with pytest.raises(Killed):
+        restore(file, url, SOME, NOW, tell)
+    store = Store.open(url)
+    with pytest.raises(StoreRefused, match=r"^store test_\d+: a restore into it has not ended: run lava db restore again$"):
+        load(store)
+    restored = restore(file, url, SOME, NOW)
+    assert load(store).next_job == restored.next_job
+    store.close()
+
+
+def test_a_restore_that_is_refused_leaves_an_empty_store(tmp_path: Path) -> None:
+    Store.open(f"sqlite:///{tmp_path}/nothing.sqlite").close()
+    with pytest.raises(StoreRefused, match="nothing was ever committed"):
+        restore(str(tmp_path / "nothing.sqlite"), url := new_database(), SOME, NOW)
+    store = Store.open(url)
+    assert load(store).next_job == 1
+    store.close()
+
+
 def test_while_a_store_is_filled_the_lease_can_be_renewed(tmp_path: Path) -> None:
     """However long it takes, no master takes the lease meanwhile."""
     site, url = Site(f"sqlite:///{tmp_path}/lavad.sqlite"), new_database()
