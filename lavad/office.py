@@ -32,6 +32,8 @@ from lavad.services.audit_file import SYSLOG
 from lavad.services.masters_lease import LeaseLost
 from lavad.services.metrics_address import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
+from lavad.store.backup import UNFINISHED
+from lavad.store.connect import parse_url
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
@@ -95,7 +97,12 @@ def _make(folder: str) -> None:
 
 
 def _refuse_to_leave_a_store(database: str, spooldir: str) -> None:
-    """Raises Cannot where lavad would begin a new store, and that of an older version lies where its default was."""
+    """Raises Cannot where lavad would begin a new store, but that of an older version lies where its default was, or a restore
+    was killed before there was one: agents end all jobs where they meet another store."""
+    url = parse_url(database)
+    if url.get_backend_name() == "sqlite" and not os.path.exists(wanted := str(url.database)):
+        for left in Path(wanted).absolute().parent.glob(f"{UNFINISHED}*"):
+            raise Cannot(f"a restore into {wanted} has not ended: run lava db restore again, or remove {left}")
     path = f"{spooldir}/lavad.sqlite"
     if spooldir == SPOOL and database == f"sqlite:///{path}" and os.path.exists(FORMER_STORE) and not os.path.exists(path):
         raise Cannot(f"the store is {FORMER_STORE}: move it to {spooldir} (docs/operations.md), or set LAVA_SPOOLDIR")

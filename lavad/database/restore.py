@@ -24,7 +24,7 @@ from lavad.core.lang.states import STARTED
 from lavad.database.held_lease import HOLDER, held_lease
 from lavad.progress import Tell, silent
 from lavad.store import schema
-from lavad.store.backup import fill, settle, store_of_file, sync
+from lavad.store.backup import UNFINISHED, fill, settle, store_of_file, sync
 from lavad.store.batch import batch_of
 from lavad.store.connect import FileLock, parse_url
 from lavad.store.errors import StoreError, StoreRefused
@@ -154,7 +154,7 @@ def _marked(store: Store, epoch: int) -> Iterator[None]:
 def _working_copy(file: str, folder: str) -> Iterator[str]:
     """A copy of the backup to work on, in a folder of its own that only we can enter."""
     try:
-        work = tempfile.mkdtemp(prefix=".lava-restore-", dir=folder)
+        work = tempfile.mkdtemp(prefix=UNFINISHED, dir=folder)
     except OSError as error:
         raise StoreRefused(f"{folder}: {error.strerror or error}") from error
     try:

@@ -21,6 +21,8 @@ from lavad.store.errors import StoreCorrupt, StoreFull, StoreRefused, refusal
 from lavad.store.upgrade import check_known, find_version, make_tables
 
 _AT_ONCE = 2_000
+UNFINISHED = ".lava-restore-"
+"""How the folders are called in which restores work, beside the SQLite store that is to be."""
 _SKIPPED = ("alembic_version",)
 
 

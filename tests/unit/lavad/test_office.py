@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lavad import office
+from lavad.store.backup import UNFINISHED
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
 from proto.daemon.workers import Workers
@@ -29,6 +30,16 @@ def test_a_store_at_the_place_of_an_older_version_is_not_left_behind(tmp_path: P
     office._refuse_to_leave_a_store(f"sqlite:///{tmp_path}/data/lavad.sqlite", f"{tmp_path}/data")
     (spool / "lavad.sqlite").touch()
     office._refuse_to_leave_a_store(database, str(spool))
+
+
+def test_where_a_restore_was_killed_no_new_store_begins(tmp_path: Path) -> None:
+    database, left = f"sqlite:///{tmp_path}/lavad.sqlite", tmp_path / f"{UNFINISHED}x"
+    left.mkdir()
+    with pytest.raises(office.Cannot, match=rf"lavad.sqlite has not ended: run lava db restore again, or remove {left}$"):
+        office._refuse_to_leave_a_store(database, str(tmp_path))
+    office._refuse_to_leave_a_store("postgresql://db/lava", str(tmp_path))
+    (tmp_path / "lavad.sqlite").touch()
+    office._refuse_to_leave_a_store(database, str(tmp_path))
 
 
 def test_a_standby_says_once_whom_it_waits_for(
