@@ -79,18 +79,19 @@ export function follow() {
 // Whether somebody sees this tab.
 export function useSeen() {
   const [seen, set] = useState(!document.hidden);
-  useEffect(() => { const tell = () => set(!document.hidden); document.addEventListener("visibilitychange", tell); return () => document.removeEventListener("visibilitychange", tell); }, []);
+  useEffect(() => { const tell = () => set(!document.hidden); tell(); document.addEventListener("visibilitychange", tell); return () => document.removeEventListener("visibilitychange", tell); }, []);
   return seen;
 }
 export function useConnected() {
   const [is, set] = useState(connected);
-  useEffect(() => { watchers.add(set); return () => watchers.delete(set); }, []);
+  // it may have changed between the first look and now
+  useEffect(() => { watchers.add(set); set(connected); return () => watchers.delete(set); }, []);
   return is;
 }
 // Whether the browser is dark, for what is drawn in colours that styles cannot change afterwards.
 export function useDark() {
   const wish = matchMedia("(prefers-color-scheme: dark)"), [dark, set] = useState(wish.matches);
-  useEffect(() => { const tell = () => set(wish.matches); wish.addEventListener("change", tell); return () => wish.removeEventListener("change", tell); }, []);
+  useEffect(() => { const tell = () => set(wish.matches); tell(); wish.addEventListener("change", tell); return () => wish.removeEventListener("change", tell); }, []);
   return dark;
 }
 export function useNews(hear) {
