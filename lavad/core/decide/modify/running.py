@@ -15,7 +15,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
-from lavad.core.decide.modify.change import Change, reset, shown
+from lavad.core.decide.modify.change import Change, describe, reset
 from lavad.core.decide.submit.defaults import apply_app_limits, apply_host_spec, settle_priority
 from lavad.core.decide.submit.gpus import gpu_uses
 from lavad.core.decide.submit.limits import with_defaults
@@ -83,7 +83,7 @@ def modify_running(change: Change, job: Job) -> JobText:
             spec=number,
             name=_name(cluster, job, draft, options),
             by=change.caller.user,
-            changes=tuple(_describe(name, value) for name, value in options.items()),
+            changes=tuple(describe(name, value) for name, value in options.items()),
             reserved=amounts,
             amended=_amended(cluster, draft, change.text),
         )
@@ -191,8 +191,3 @@ def _name(cluster: Cluster, job: Job, draft: JobDraft, options: dict[str, Option
     if not isinstance(parsed, str):
         raise Refused("Bad job name")
     return f"{parsed}[{index_of(job.key)}]" if index_of(job.key) else parsed
-
-
-def _describe(name: str, value: OptionValue) -> str:
-    option = find_reset(name)
-    return f"Option -{option.name} is reset" if option is not None else f"Option -{name} changes to : {shown(value)}"

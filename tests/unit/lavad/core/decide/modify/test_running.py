@@ -8,13 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
+from lavad.core import events as ev
 from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import migrate, requeue
 from lavad.core.decide.control.revive import FinishedJobs, find_restart_source
+from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import End, Job
 from lavad.core.job.spec import JobText
-from lavad.core.lang.asks import Checkpoint, Migrate, Refused, Requeue, Select, Submit
+from lavad.core.lang.asks import Checkpoint, Migrate, Modify, OptionValue, Refused, Requeue, Select, Submit
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
 from lavad.core.rules.effects import ChangeLimits, ChangeText, effects_due
@@ -114,6 +116,19 @@ def test_name_project_and_rerunnable(bench: Bench) -> None:
     assert bench.job(key).name == "other"
     spec = bench.cluster.spec_of(key)
     assert (spec.project, spec.rerunnable) == ("risk", False)
+
+
+def test_its_history_tells_a_change_as_that_of_a_job_that_waits(bench: Bench) -> None:
+    started, waiting = running(bench), int(bench.bsub(n="4000")["job"])
+    options: dict[str, OptionValue] = {"J": "other", "N": True, "W": "30", "Pn": True}
+    told = []
+    for key in (started, waiting):
+        decided = modify(
+            bench.cluster, Modify(job=str(key), options=options), JobText(command="sleep 1"), ALICE, bench.now, LOCAL
+        )
+        told += [event.changes for event in decided.events if isinstance(event, ev.JobModified)]
+    assert told[0] == told[1]
+    assert told[0][:2] == ("Job name changes to : other", "Option -N is set")
 
 
 def test_one_element_alone_may_differ(bench: Bench) -> None:
