@@ -24,6 +24,8 @@ ABORT = 99
 """Exit code by which a failed copy ends the job, as a pre-execution command does (LSB_EXIT_PRE_ABORT)."""
 DATA = "LAVA_EEXEC_DATA"
 """The variable that holds what the esubs wrote to their standard output."""
+_SAID = '"/proc/self/fd/${LAVA_SAY:-2}"'
+"""Where a command says why it fails: opened by its name, as a shell may take no number above 9 behind ``>&``."""
 
 
 def pre_exec(
@@ -71,7 +73,10 @@ def _within(command: str, seconds: int, late: int) -> str:
     if not command or not seconds:
         return command
     line = f"timeout -s KILL {seconds} /bin/sh -c {quote(command)}"
-    return f"{line}\nlava_code=$?\n[ $lava_code = 137 ] && exit {late}\nexit $lava_code" if late else line
+    if not late:
+        return line
+    say = f'echo "the pre-execution command was ended after {seconds} s (JOB_PREPROC_TIMEOUT)" >> {_SAID}'
+    return f"{line}\nlava_code=$?\n[ $lava_code = 137 ] && {{ {say}; exit {late}; }}\nexit $lava_code"
 
 
 def site_before(text: pb.JobText, site: Site) -> str:
@@ -110,8 +115,7 @@ def copies_before(text: pb.JobText, site: Site) -> str:
 def _or_say(spec: str, copy: str, otherwise: str) -> str:
     """The command ``copy``; where it fails, why is said, and ``otherwise`` follows."""
     why = quote(f"-f {spec}: not copied: ")
-    # opened by its name: a shell may take no number above 9 behind >&
-    say = f'printf "%s%s\\n" {why} "$lava_said" >> "/proc/self/fd/${{LAVA_SAY:-2}}"'
+    say = f'printf "%s%s\\n" {why} "$lava_said" >> {_SAID}'
     return f"lava_said=$({{ {copy}; }} 2>&1) || {{ {say}; {otherwise}; }}"
 
 

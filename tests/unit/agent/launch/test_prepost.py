@@ -110,3 +110,16 @@ def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
     assert "{ [ /w/in -ef ./b ] || scp -B login:/w/in ./b; }" in prepost.copies_before(text, far)
     assert "$({ scp -B ./out login:/w/out; } 2>&1)" in prepost.copies_after(text, far)
     assert "scp" not in prepost.copies_before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))
+
+
+def test_what_takes_too_long_before_a_job_is_ended_and_says_so(tmp_path: Path) -> None:
+    line = prepost.pre_exec(["sleep 60"], seconds=1)
+    assert line is not None
+    assert _said(line, tmp_path) == (prepost.LATE, "the pre-execution command was ended after 1 s (JOB_PREPROC_TIMEOUT)\n")
+
+
+@pytest.mark.parametrize("code", [0, 3, prepost.ABORT])
+def test_what_ends_in_time_before_a_job_has_its_own_exit_code(tmp_path: Path, code: int) -> None:
+    line = prepost.pre_exec([f"exit {code}"], seconds=30)
+    assert line is not None
+    assert _said(line, tmp_path) == (code, "")
