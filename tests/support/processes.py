@@ -15,6 +15,16 @@ def state_of(pid: int) -> str:
     return stat(pid)[0]
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped it, or the child for whose exec a shell waits in vfork(2), when it is in state D."""
+    try:
+        state = state_of(pid)
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if state == "D" else []
+    except OSError:  # it has ended meanwhile
+        return False
+    return state == "T" or any(is_stopped(int(child)) for child in children)
+
+
 def parent_of(pid: int) -> int:
     """Raises OSError."""
     return int(stat(pid)[1])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.live.cluster import VENV, Cluster
 from tests.support.live.inside import environment_of, pids_in, run_script, said, submit_script
-from tests.support.processes import is_alive, state_of
+from tests.support.processes import is_alive, is_stopped
 from tests.support.wait import wait_until
 
 WRITE_PID = "echo $$ >.pid.$LAVA_HOST.$$; mv .pid.$LAVA_HOST.$$ pid.$LAVA_HOST.$$; "
@@ -301,9 +301,9 @@ def test_a_stopped_job_is_stopped_on_all_hosts(cluster: Cluster, tmp_path: Path)
     (task,) = pids_in(tmp_path, "pid.*", 1)
 
     cluster.run(f"bstop {job}")
-    wait_until(lambda: state_of(task) == "T", 20, "the task to be stopped")
+    wait_until(lambda: is_stopped(task), 20, "the task to be stopped")
     cluster.run(f"bresume {job}")
-    wait_until(lambda: state_of(task) in "SR", 20, "the task to go on")
+    wait_until(lambda: not is_stopped(task), 20, "the task to go on")
     (tmp_path / "over").touch()
     cluster.wait_for(job, "DONE")
 
