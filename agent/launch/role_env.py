@@ -15,6 +15,7 @@ import msgspec
 from agent.launch import frameworks
 from agent.launch.frameworks import address_of, mark
 from proto import agent_pb2 as pb
+from proto.roles import PLUGINS
 
 KIND = "roles"
 MOST_PEERS = 1000
@@ -174,15 +175,13 @@ def _volcano_pytorch(named: _Named, peer: Peer, _: pb.Order) -> dict[str, str]:
     return env | ({"RANK": str(ranked.index(peer))} if peer in ranked else {})
 
 
-_TENSORFLOW = ("ps", "worker", "chief", "evaluator")
-
-
 def _volcano_tensorflow(named: _Named, peer: Peer, _: pb.Order) -> dict[str, str]:
     """TF_CONFIG, whose cluster has the evaluators too; a single task trains alone and has none."""
     if len(named.peers) == 1:
         return {}
-    cluster = {word: [one.at for one in named.of(word)] for word in _TENSORFLOW if named.of(word)}
-    task = {"type": named.called(peer, _TENSORFLOW), "index": peer.index}
+    words = PLUGINS["tensorflow"]
+    cluster = {word: [one.at for one in named.of(word)] for word in words if named.of(word)}
+    task = {"type": named.called(peer, words), "index": peer.index}
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}
 
 

@@ -17,14 +17,13 @@ from agent.launch.limits import rlimits
 from agent.launch.role_env import Hosts, Peer, own, peers_of, shared
 from agent.starter.protocol.part import BlaunchSpec, LinkSpec, PortsSpec, TaskSpec
 from proto import agent_pb2 as pb
+from proto.roles import LAUNCHERS
 
 SCRATCH = "scratch"
 MPI = ("mpi", "mpich", "intelmpi")
 COLONS = ("mpich", "intelmpi")
 """Their launchers read a host file of ``host:slots``, Open MPI's one of ``host slots=N``."""
 LAUNCHED = (*MPI, "volcano")
-LAUNCHERS = ("launcher", "launcher_worker")
-"""Kinds of roles that start tasks in the others. The second one has tasks started in itself too."""
 Files = tuple[str, str, str, str]
 Write = Callable[[Sequence[str]], Files]
 """Of a list with one host name a slot: its host file, its rank file, Open MPI's, and MPICH's."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.model import Action, JobFile, Policy, Role
@@ -24,10 +22,7 @@ def read_batch(spec: Fields, job: JobFile) -> None:
             raise spec.fail(name, f"{number} pods are no job")
     backoff = spec.number("backoffLimitPerIndex", spec.number("backoffLimit", 6))
     job.policy = Policy(success="all", backoff=backoff, actions=_failure_policy(spec.part("podFailurePolicy"), job))
-    if seconds := spec.number("activeDeadlineSeconds", 0):
-        job.options["W"] = str(max(1, math.ceil(seconds / 60)))
-    if spec.flag("suspend"):
-        job.options["H"] = True
+    pods.read_deadline(spec, job)
     role = Role("pod")
     template = spec.part("template")
     pods.read_template(template, role, job)

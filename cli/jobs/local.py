@@ -10,7 +10,8 @@ import os
 import re
 from collections.abc import Callable
 
-from cli.jobs.model import LAUNCHERS, JobFile
+from cli.jobs.model import JobFile
+from proto.roles import LAUNCHERS
 
 _SECRET = re.compile(
     r"(?i)(secret|passw(or)?d|passphrase|token(?!s|i[sz])|(?<!application_)credential|(access|api|private)_?key)"

@@ -5,15 +5,14 @@ Rule: a job runs as its manifest says, without containers; a field that means no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 from cli.jobs import pods
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
-from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pytorch import read_elastic, read_processes
-from cli.jobs.trainer import read_trainjob
+from cli.jobs.trainer import MPI_LIBRARIES, read_trainjob
 from cli.jobs.volcano import read_volcano
 
 TYPE_CHECKING = False
@@ -33,7 +32,6 @@ KINDS = (*_VERSIONS, "TrainJob", "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
-_LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 """What `kubectl get -o yaml` adds to what was asked for."""
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
@@ -137,12 +135,8 @@ def _run_policy(spec: Fields, job: JobFile) -> None:
             job.policy.clean = _CLEAN[clean]
         if "backoffLimit" in where:
             job.policy.backoff = where.number("backoffLimit", 6)
-        if "activeDeadlineSeconds" in where:
-            job.options["W"] = str(max(1, math.ceil(where.number("activeDeadlineSeconds", 0) / 60)))
         where.any("backoffLimit")
-        where.any("activeDeadlineSeconds")
-        if where.flag("suspend"):
-            job.options["H"] = True
+        pods.read_deadline(where, job)
         if "schedulingPolicy" in where:
             _scheduling(where.part("schedulingPolicy"), job)
     job.ignore(*(f"runPolicy.{name}" for name in inner.others()))
@@ -156,7 +150,7 @@ def _scheduling(policy: Fields, job: JobFile) -> None:
     if "minAvailable" in policy:
         job.together = policy.number("minAvailable", 1)
     if seconds := policy.number("scheduleTimeoutSeconds", 0):
-        job.options["ptl"] = str(max(1, math.ceil(seconds / 60)))
+        job.options["ptl"] = minutes_of(seconds)
     job.ignore(*(f"schedulingPolicy.{name}" for name in policy.others()))
 
 
@@ -167,9 +161,9 @@ def _mpi(spec: Fields, job: JobFile) -> None:
     job.policy = Policy(framework="mpi", nproc=slots)
     _run_policy(spec, job)
     library = spec.text("mpiImplementation", "OpenMPI")
-    if library not in _LIBRARIES:
-        raise spec.fail("mpiImplementation", f"{library[:40]}: it is one of {', '.join(_LIBRARIES)}")
-    job.policy.framework = _LIBRARIES[library]
+    if library not in MPI_LIBRARIES:
+        raise spec.fail("mpiImplementation", f"{library[:40]}: it is one of {', '.join(MPI_LIBRARIES)}")
+    job.policy.framework = MPI_LIBRARIES[library]
     for field in ("sshAuthMountPath", "launcherCreationPolicy", "mainContainer"):
         spec.any(field)  # lava starts the launcher when the workers are there, without ssh
     kind = "launcher_worker" if spec.flag("runLauncherAsWorker") else "launcher"

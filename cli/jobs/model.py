@@ -5,15 +5,20 @@ Rule: it is what bsub would send; numbers and words are checked once more by the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from cli.client.context import Fail
+from proto.roles import LAUNCHERS
 
 Action = tuple[str, str, int]
 """(event, what is done, the exit code that it is about or -1)."""
 Options = dict[str, str | bool | list[str]]
-LAUNCHERS = ("launcher", "launcher_worker")
-"""Kinds of roles that start tasks in the others. The second one has tasks started in itself too."""
+
+
+def minutes_of(seconds: int) -> str:
+    """Seconds as an option of bsub has them, whole minutes: at least one."""
+    return str(max(1, math.ceil(seconds / 60)))
 
 
 @dataclass

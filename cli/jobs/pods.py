@@ -8,7 +8,7 @@ import shlex
 
 from cli.client.context import Fail
 from cli.jobs.fields import Fields
-from cli.jobs.model import JobFile, Role
+from cli.jobs.model import JobFile, Role, minutes_of
 
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)")
@@ -24,6 +24,15 @@ _MAIN = ("tensorflow", "pytorch", "jax", "xgboost", "paddle", "mxnet", "mpi", "l
 _PULLS = {"Always": "always", "IfNotPresent": "missing", "Never": "never"}
 _OF_THE_JOB = ("name", "namespace", "creationTimestamp")
 """Metadata that a pod has from its job."""
+
+
+def read_deadline(spec: Fields, job: JobFile) -> None:
+    """activeDeadlineSeconds, the run limit of the whole job, and suspend: it is held until it is resumed."""
+    if "activeDeadlineSeconds" in spec:
+        job.options["W"] = minutes_of(spec.number("activeDeadlineSeconds", 0))
+    spec.any("activeDeadlineSeconds")
+    if spec.flag("suspend"):
+        job.options["H"] = True
 
 
 def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | None = None) -> None:

@@ -5,13 +5,12 @@ A runtime is a TrainingRuntime or ClusterTrainingRuntime among the documents of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from copy import deepcopy
 
 from cli.jobs import pods
 from cli.jobs.fields import Fields
-from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pytorch import read_elastic, read_processes
 
 TYPE_CHECKING = False
@@ -32,7 +31,8 @@ _SHIPPED: dict[str, Json] = {
     "mlx-distributed": _MPI,
 }
 """What those that Kubeflow ships say beside their images: a command there is a job's own."""
-_LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
+MPI_LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
+"""mpiImplementation to the framework of a job."""
 
 
 def runtimes_of(documents: list[Json]) -> dict[str, Json]:
@@ -55,10 +55,7 @@ def read_trainjob(spec: Fields, job: JobFile, runtimes: Mapping[str, Json]) -> N
         known = ", ".join(_SHIPPED)
         raise asked.fail("name", f"{name[:64]}: give its ClusterTrainingRuntime as a document too; without one there are {known}")
     runtime = Fields(runtimes[name] if name in runtimes else deepcopy(_SHIPPED[name]), f"{name}.spec")
-    if seconds := spec.number("activeDeadlineSeconds", 0):
-        job.options["W"] = str(max(1, math.ceil(seconds / 60)))
-    if spec.flag("suspend"):
-        job.options["H"] = True
+    pods.read_deadline(spec, job)
     spec.any("managedBy")
     _pod_group(runtime.part("podGroupPolicy"), job)
     _Nodes(spec.part("trainer"), runtime, job).read()
@@ -69,7 +66,7 @@ def _pod_group(policy: Fields, job: JobFile) -> None:
     """podGroupPolicy: every job of lava starts whole or not at all; how long it should wait is ``-ptl``."""
     policy.any("volcano")
     if seconds := policy.part("coscheduling").number("scheduleTimeoutSeconds", 0):
-        job.options["ptl"] = str(max(1, math.ceil(seconds / 60)))
+        job.options["ptl"] = minutes_of(seconds)
 
 
 class _Nodes:
@@ -169,9 +166,9 @@ class _Nodes:
         """A launcher, in one of the nodes or beside them; it is what runs the trainer's command."""
         job, rows = self.job, self._rows()
         library = mpi.text("mpiImplementation", "OpenMPI")
-        if library not in _LIBRARIES:
-            raise mpi.fail("mpiImplementation", f"{library[:40]}: it is one of {', '.join(_LIBRARIES)}")
-        job.policy.framework = _LIBRARIES[library]
+        if library not in MPI_LIBRARIES:
+            raise mpi.fail("mpiImplementation", f"{library[:40]}: it is one of {', '.join(MPI_LIBRARIES)}")
+        job.policy.framework = MPI_LIBRARIES[library]
         mpi.any("sshAuthMountPath")
         inside = mpi.flag("runLauncherAsNode")
         launcher = self._role("launcher", 1, rows.get("launcher"), runs=True)

@@ -10,6 +10,7 @@ from cli.client.context import Fail
 from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.model import Action, JobFile, Policy, Role
+from proto.roles import PLUGINS
 
 _EVENTS = {
     "TaskFailed": "TaskFailed",
@@ -87,13 +88,8 @@ def _task(task: Fields, job: JobFile) -> None:
     job.roles.append(role)
 
 
-_FRAMEWORKS = {
-    "pytorch": ("master", "worker"),
-    "tensorflow": ("ps", "worker", "chief", "evaluator"),
-    "mpi": ("master", "worker"),
-    "ray": ("head", "worker"),
-}
-"""Plugins for frameworks, and what each calls the tasks of a job."""
+_FRAMEWORKS = {**PLUGINS, "ray": ("head", "worker")}
+"""Plugins for frameworks, and what each calls the tasks of a job. Ray's needs no variables."""
 _ALWAYS = ("ssh", "svc", "env")
 
 

@@ -20,14 +20,6 @@ ACTIONS = ("RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore")
 CLEAN = ("running", "all", "none")
 LAUNCHER_START = ("when_ready", "at_once")
 FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "jax", "xgboost", "paddle", "mxnet", "volcano")
-PLUGINS = {
-    "pytorch": ("master", "worker"),
-    "tensorflow": ("ps", "worker", "chief", "evaluator"),
-    "mpi": ("master", "worker"),
-}
-"""Volcano's plugins for frameworks, as words of ``volcano(...)``, and what each calls the roles of a job."""
-LAUNCHERS = ("launcher", "launcher_worker")
-"""Kinds of roles that start tasks in the others. The second one has tasks started in itself too."""
 MAX_DELAY = 60.0
 
 
@@ -44,7 +36,7 @@ def tasks_of(spec: Spec, parts: Sequence[Placed]) -> tuple[TaskRun, ...]:
 
 def is_late(role: Role, policy: Policy) -> bool:
     """Whether the tasks of a role wait until those of the other roles run."""
-    return role.kind in LAUNCHERS and policy.launcher_start == "when_ready"
+    return role.kind not in ("", "hold") and policy.launcher_start == "when_ready"
 
 
 def gpus_wanted(spec: Spec, part: Placed | Part) -> list[int]:

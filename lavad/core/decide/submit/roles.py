@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.options import read_options
-from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, LAUNCHERS, PLUGINS, RESTARTS
+from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
+from proto.roles import LAUNCHERS, PLUGINS
 
 MAX_ROLES = 64
 MAX_TASKS = 10_000
