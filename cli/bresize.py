@@ -6,6 +6,7 @@ from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
 from cli.client.options import read_argv, table_of
 from cli.control.selection import check_id
+from proto.numbers import find_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ def _frame(table: Table, what: str, options: Options, words: list[str]) -> Frame
     if what == "release":
         return frame | {"hosts": words[0]}
     least, comma, most = words[0].partition(",")
-    numbers = (least.strip(), most.strip()) if comma else ("1", least.strip())
-    if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
+    given = (least.strip(), most.strip()) if comma else ("1", least.strip())
+    first, last = map(find_number, given)
+    if first is None or last is None:
         raise Fail(f"{words[0]}: The number of processors must be a positive integer")
-    return frame | {"least": int(numbers[0]), "most": int(numbers[1])}
+    return frame | {"least": first, "most": last}
 
 
 def run(context: Context) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from config.lsfconf import RUNDIR
+from proto.numbers import find_number
 
 PORT = 16880
 SHORTEST = 20
@@ -72,7 +73,7 @@ def read(conf: Mapping[str, str], run: str = "", address: str = "") -> Settings:
 def split_address(text: str) -> tuple[str, int]:
     """``[HOST:]PORT``; without a host loopback. Raises BadSettings."""
     host, _, number = text.rpartition(":")
-    if not (number.isascii() and number.isdigit()) or int(number) > 65535:
+    if find_number(number, 0, 65535) is None:
         raise BadSettings(f"{text}: [HOST:]PORT is expected")
     return host.strip("[]") or "127.0.0.1", int(number)
 

@@ -17,6 +17,7 @@ from lavad.core.decide.reserve.reservations import check_creator, check_users, g
 from lavad.core.decide.reserve.times import check_period, read_dates, read_point, read_times
 from lavad.core.lang.asks import Caller, ChangeReservation, Refused
 from lavad.core.site.reservation import Reservation, is_active, next_period
+from proto.numbers import find_number
 
 
 @decides_in_local_time(ChangeReservation)
@@ -88,9 +89,10 @@ def _time(text: str, known: float, local: datetime) -> float:
     if not text:
         return known
     if text[0] in "+-":
-        if not (text[1:].isascii() and text[1:].isdigit() and len(text) < 9):
+        minutes = find_number(text[1:], 0, 10**7)
+        if minutes is None:
             raise Refused(f"{text}: Bad number of minutes")
-        return known + 60 * int(text)
+        return known + 60 * (minutes if text[0] == "+" else -minutes)
     return read_point(text, local, "time")
 
 
