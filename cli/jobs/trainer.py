@@ -30,7 +30,7 @@ _SHIPPED: dict[str, Json] = {
     "deepspeed-distributed": _MPI,
     "mlx-distributed": _MPI,
 }
-"""What those that Kubeflow ships say beside their images: a command there is a job's own."""
+"""What the runtimes that Kubeflow ships say, without their images. None has a command that trains: that is the job's."""
 MPI_LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 """mpiImplementation to the framework of a job."""
 
