@@ -167,11 +167,11 @@ _ROWS = (
         "l r b d cleanup",
         "s J q u m g app C sla stat",
         _JOBS,
-        "sla cleanup",
+        "cleanup",
         native=True,
     ),
-    Command("bstop", "suspend jobs", "a d", "J q u m g app C N sla", _JOBS, "d N sla", native=True),
-    Command("bresume", "resume suspended jobs", "", "J q u m g app C sla", _JOBS, "sla", native=True),
+    Command("bstop", "suspend jobs", "a d", "J q u m g app C N sla", _JOBS, "d N", native=True),
+    Command("bresume", "resume suspended jobs", "", "J q u m g app C sla", _JOBS, native=True),
     Command(
         "brequeue", "end jobs and queue them again under their ids", "d e r a H p", "J u m q g app C", _LISTED, "p", native=True
     ),

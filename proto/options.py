@@ -233,7 +233,7 @@ OPTIONS = (
         shown="Stack limit"),
     Option("s", VALUE, unsupported="jobs are suspended when a run window closes", esub="LSB_SUB_WINDOW_SIG", json="signal"),
     Option("secret", VALUE, fields="secrets"),
-    Option("sla", VALUE, unsupported="there are no service classes", esub="LSB_SUB2_SLA", json="serviceClassName"),
+    Option("sla", VALUE, esub="LSB_SUB2_SLA", json="serviceClassName", fields="service_class", shown="Service class"),
     Option("smt", VALUE, unsupported=_POWER),
     Option("sp", VALUE, esub="LSB_SUB_USER_PRIORITY LSB_SUB2_JOB_PRIORITY", json="jobPriority", jsdl_lsf="UserPriority",
         fields="priority", shown="Job priority", running=IF_ALLOWED),

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     """The fields of ``asks.Select``."""
 
 LARGEST_ID = 2**31 - 1
-FILTERS = (("J", "name"), ("q", "queue"), ("u", "user"), ("m", "host"), ("g", "group"), ("app", "app"), ("stat", "state"))
+FILTERS = (
+    ("J", "name"),
+    ("q", "queue"),
+    ("u", "user"),
+    ("m", "host"),
+    ("g", "group"),
+    ("app", "app"),
+    ("sla", "service_class"),
+    ("stat", "state"),
+)
 
 
 class Wording:

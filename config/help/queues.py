@@ -64,6 +64,7 @@ WEIGHT                          its part of the slots, or of slots:N gpus:N, in 
 CAPABILITY                      the most slots, or slots:N gpus:N, that it may have; lava's own
 GUARANTEE                       slots, or slots:N gpus:N, that are kept for it; lava's own
 RECLAIMABLE                     whether what it has beyond its part is taken back; lava's own
+SLA_GUARANTEES_IGNORE           its jobs may use what is guaranteed to service classes, and preempt jobs of these
 RESOURCE_RESERVE                for how many periods of MBD_SLEEP_TIME slots, memory and others are held for its first job
 BACKFILL                        shorter jobs may use what is held meanwhile
 IGNORE_DEADLINE                 a job starts even if its run limit ends after the run window does

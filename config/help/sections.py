@@ -62,6 +62,23 @@ RESOURCE             name                  the resource
 METHOD               word                  what rusage[] of it is for where it does not say: PER_TASK, PER_JOB or PER_HOST
 RESERVE              Y or N                taken, without effect
 """,
+    ("lsb.resources", "GuaranteedResourcePool"): """\
+NAME                 name                  the pool
+TYPE                 slots, hosts or package[slots=n:mem=amount]  what it is counted in; memory in MB
+DISTRIBUTION         [class, n] …          what is guaranteed to each service class: a number, or n% of the pool
+HOSTS                hosts                 hosts and groups of hosts; default: all
+RES_SELECT           select expression     which of them
+SLOTS_PER_HOST       number                the most slots of each host, for TYPE=slots
+LOAN_POLICIES        words                 who may have what is not used: QUEUES[…] DURATION[minutes] RETAIN[n] CLOSE_ON_DEMAND
+DESCRIPTION          text                  shown by bresources -g -l
+""",
+    ("lsb.serviceclasses", "ServiceClass"): """\
+NAME                 name                  the class
+GOALS                [GUARANTEE]           classes with goals in time are not supported by lava
+ACCESS_CONTROL       lists                 whose jobs it lets in: QUEUES[…] USERS[…] FAIRSHARE_GROUPS[…] APPS[…] PROJECTS[…]
+AUTO_ATTACH          Y or N                whether jobs without -sla that it lets in belong to it
+DESCRIPTION          text                  shown by bsla
+""",
     ("lsf.shared", "Cluster"): """\
 ClusterName          name                  the cluster
 """,

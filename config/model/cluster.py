@@ -5,6 +5,7 @@ Rule: frozen, plain values only. Times are seconds, sizes KB, None is "not set".
 
 import msgspec
 
+from config.model.guarantees import Pool, ServiceClass
 from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Shares, Thresholds
@@ -162,6 +163,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     limits: tuple[Limit, ...] = ()
     rusage_methods: tuple[tuple[str, str], ...] = ()
     """ReservationUsage: resource and task, job or host."""
+    service_classes: tuple[ServiceClass, ...] = ()
+    pools: tuple[Pool, ...] = ()
     partitions: tuple[PartitionConfig, ...] = ()
     lsf: dict[str, str] = {}
     lsb_params: tuple[tuple[str, str], ...] = ()

@@ -151,6 +151,8 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     gpu_capability: int | None = None
     gpu_guarantee: int = 0
     reclaimable: bool = True
+    sla_guarantees_ignore: bool = False
+    """Its jobs take what is guaranteed to service classes, and may preempt jobs of these."""
     slot_reserve: int = 0
     """MAX_RESERVE_TIME: for how many periods of MBD_SLEEP_TIME free slots are held for its first job that does not fit; 0:
     none are; FOR_EVER: as long as it takes."""

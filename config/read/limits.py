@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from config.model.cluster import GPU_RESOURCES, Limit, ResourceConfig
 from config.model.problems import Place, Problems
+from config.read.guarantees import POOL_SECTION
 from config.text.sections import Row, Section
 from config.values import values as v
 from config.values.fields import Table, fill, shortened
@@ -38,7 +39,7 @@ def read_limits(sections: list[Section], scope: v.Scope, problems: Problems) -> 
     """Each limit and where it stands."""
     found: dict[str, tuple[Limit, Place]] = {}
     for section in sections:
-        if section.name.lower() == "reservationusage":
+        if section.name.lower() in ("reservationusage", POOL_SECTION):
             continue
         if section.name.lower() != "limit":
             problems.warn(section.place, f"section {shortened(section.name)} is not supported and has no effect")

@@ -17,6 +17,7 @@ from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
+from config.read.guarantees import check_guarantees, read_guarantees
 from config.read.hosts import Members, check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import Places, params_as_written, params_of, read_lsb_params, read_lsf_text
@@ -34,9 +35,9 @@ from config.values.fields import Fields, shortened
 from config.values.names import base_host
 
 LARGEST_FILE = 64 * 1024 * 1024
-FILES = ("lsb.params", "lsb.queues", "lsb.hosts", "lsb.users", "lsb.resources", "lsb.applications")
+FILES = ("lsb.params", "lsb.queues", "lsb.hosts", "lsb.users", "lsb.resources", "lsb.applications", "lsb.serviceclasses")
 _CLUSTER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
-NOT_READ = ("lsb.serviceclasses", "lsb.globalpolicies", "lsb.reasons", "lsb.threshold", "lsb.nqsmaps")
+NOT_READ = ("lsb.globalpolicies", "lsb.reasons", "lsb.threshold", "lsb.nqsmaps")
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -153,6 +154,7 @@ def _assembled(
     hosts, default_host = joined(cluster.hosts, cluster.open, batch, problems)
     limit_scope = v.Scope(unit=scope.unit if "lsf_unit_for_limits" in fields else "M")
     limits = read_limits(sections["lsb.resources"], limit_scope, problems)
+    guarantees = read_guarantees(sections["lsb.serviceclasses"], sections["lsb.resources"], limit_scope, problems)
 
     queues = queues or {NORMAL.name: NORMAL}
     known_groups = frozenset(batch.groups) | {unit.name for unit in units}
@@ -167,6 +169,7 @@ def _assembled(
     countable = reservable(shared.resources.values())
     _check_params(params, queues, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
+    check_guarantees(guarantees, queues, names, problems)
     check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
     return ClusterConfig(
         name=folders.cluster,
@@ -176,13 +179,12 @@ def _assembled(
         hosts=hosts,
         default_host=default_host, host_addresses=cluster.addresses,
         host_groups=tuple(batch.groups.values()),
-        units=units,
-        users=tuple(users.users.values()),
-        user_groups=tuple(users.groups.values()),
-        resources=tuple(shared.resources.values()),
+        units=units, users=tuple(users.users.values()),
+        user_groups=tuple(users.groups.values()), resources=tuple(shared.resources.values()),
         host_models=tuple(shared.models.values()),
         applications=applications,
         limits=tuple(limit for limit, _ in limits), rusage_methods=read_methods(sections["lsb.resources"], problems),
+        service_classes=guarantees.classes, pools=guarantees.pools,
         partitions=batch.partitions,
         lsf=conf.lsf,
         lsb_params=params_as_written(sections["lsb.params"]),

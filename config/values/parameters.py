@@ -160,6 +160,7 @@ QUEUE_PARAMETERS = (
     Parameter("CAPABILITY", vs.amounts),
     Parameter("GUARANTEE", vs.amounts),
     Parameter("RECLAIMABLE", v.yes_no),
+    Parameter("SLA_GUARANTEES_IGNORE", v.yes_no),
     Parameter("RESOURCE_RESERVE", v.reserve_time),
     Parameter("BACKFILL", v.yes_no, column=Column("backfill", 8)),
     Parameter("IGNORE_DEADLINE", v.yes_no),

@@ -11,6 +11,7 @@ job_name                      its name
 job_description               its description (-Jd)
 proj_name                     its project
 application                   its application profile
+service_class                 its service class (-sla, or AUTO_ATTACH)
 job_group                     its job group
 job_priority                  the priority of -sp
 rsvid                         its advance reservation

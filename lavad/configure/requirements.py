@@ -1,4 +1,4 @@
-"""The resource requirements of lsb.queues and lsb.applications: one that does not read would ask for nothing."""
+"""The resource requirements of lsb.queues, lsb.applications and lsb.resources: one that does not read would ask for nothing."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ def wrong_requirements(config: ClusterConfig) -> Iterator[str]:
             yield from _wrong(f"lsb.queues: queue {queue.name}: {name}", text)
     for app in config.applications:
         yield from _wrong(f"lsb.applications: profile {app.name}: RES_REQ", app.res_req)
+    for pool in config.pools:
+        if pool.res_select:
+            yield from _wrong(f"lsb.resources: guaranteed resource pool {pool.name}: RES_SELECT", f"select[{pool.res_select}]")
 
 
 def _wrong(where: str, text: str) -> Iterator[str]:

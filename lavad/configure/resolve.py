@@ -69,6 +69,8 @@ def resolve(config: ClusterConfig) -> Conf:
         users=tuple(config.users),
         resources=tuple(_resource(resource) for resource in config.resources),
         limits=config.limits,
+        service_classes=config.service_classes,
+        pools=config.pools,
         apps=tuple(_application(app, config.params) for app in config.applications),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,

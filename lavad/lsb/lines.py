@@ -181,8 +181,8 @@ def _job_new(lines: Lines, event: ev.JobSubmitted) -> str:
         checkpoint.folder if checkpoint is not None else "", text.input, text.output, text.error, text.home,
         f"{int(event.at)}.{job_of(event.key)}", len(hosts), *hosts, depend, "", name, text.command, 0, text.pre_exec,
         text.mail_user, spec.project, 0, spec.max_slots, "", text.login_shell, "", spec.user_group, "", 0, 0, "", "", "",
-        spec.priority, spec.reservation, spec.group, "", "", text.warn_action, text.warn_before or -1, -1, "", 0, spec.app,
-        text.post_exec, -1, spec.requeue, spec.resize_command, text.description,
+        spec.priority, spec.reservation, spec.group, spec.service_class, "", text.warn_action, text.warn_before or -1, -1,
+        "", 0, spec.app, text.post_exec, -1, spec.requeue, spec.resize_command, text.description,
     ]  # fmt: skip
     return record("JOB_NEW", event.at, fields)
 

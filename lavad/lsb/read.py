@@ -272,14 +272,15 @@ def job_finish(fields: Fields, at: float) -> tuple[Job, Spec, JobText]:
     key, memory, swap = key_of(job, fields.number()), int(fields.real()), int(fields.real())
     fields.skip(2)
     reservation = fields.text() if fields.left() else ""
-    fields.skip(3)
+    service_class = fields.text() if fields.left() else ""
+    fields.skip(2)
     reason = REASON_OF.get(fields.number(), TermReason.NONE) if fields.left() > 0 else TermReason.NONE
     more = _tail(fields)
     average, ran = _average_and_run_time(fields)
     spec = Spec(
         user=user, queue=queue, slots=max(slots, 1), max_slots=max(most, slots, 1), project=project, resreq=resreq,
         hosts=tuple(asked), begin=begin, deadline=deadline, dependency=dependency, from_host=from_host,
-        reservation=reservation, app=more["app"], group=more["group"],
+        reservation=reservation, app=more["app"], group=more["group"], service_class=service_class,
     )  # fmt: skip
     text = JobText(
         command=command, cwd=cwd, input=files[0], output=files[1], error=files[2], mail_user=mail, pre_exec=pre_exec,

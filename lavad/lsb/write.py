@@ -145,7 +145,7 @@ class OfClass:
             [len(asked), *asked],
             [text.mail_user, spec.project],
             [spec.max_slots, text.login_shell, ""],
-            ["", "", spec.reservation, "", 0, ""],
+            ["", "", spec.reservation, spec.service_class, 0, ""],
             [text.warn_action, text.warn_before or -1, "", "", spec.app, text.post_exec, -1, spec.group, spec.requeue, 0,
              spec.resize_command],
             ["", text.description, 0],

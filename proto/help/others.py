@@ -13,6 +13,7 @@ P PROJECT                 jobs of this project
 g /GROUP                  jobs of this job group
 G GROUP                   jobs submitted with this user group (-G)
 app PROFILE               jobs of this application profile
+sla CLASS                 jobs of this service class
 Jd TEXT                   jobs with this description; * stands for anything
 U RESERVATION             jobs of this advance reservation
 C REASON                  why, in words; it is kept (bjobs -l, bhist -l)
@@ -64,7 +65,6 @@ env                       the environment of jobs
 hostfile                  those with a host file, which -l shows
 data                      shows none: there is no data manager
 N HOST                    CPU times as on this host or model; those that have ended lately, too
-sla NAME                  shows none: there are no service classes
 Lp NAME                   shows none: there is no License Scheduler
 rusage "NAME ..."         those that reserve all of these resources
 """,
@@ -100,7 +100,7 @@ D FROM,TO                 those that were dispatched then
 S FROM,TO                 those that were submitted then
 f FILE                    of this lsb.acct instead of the cluster
 M FILE                    on the hosts that FILE names
-sla NAME                  counts none: there are no service classes
+sla "CLASS ..."           of these service classes
 Lp NAME                   counts none: there is no License Scheduler
 U RESERVATION             of this advance reservation; all: of any
 """,
@@ -259,11 +259,11 @@ R NAME                    those on this resource (slots, jobs, mem …)
 A PROFILE                 those on jobs of this application profile
 """,
     "bresources": """\
-g                         slots and GPUs that queues are guaranteed
-l                         -
-s                         refused: there are no pools
-p                         refused: there are no pools
-m                         refused: there are no pools
+g                         guaranteed resource pools, and the slots and GPUs that queues are guaranteed
+l                         with -g, each pool at length
+m                         with -g -l, the hosts that are in the pool now
+s                         refused: there is ReservationUsage in lsb.resources
+p                         refused: there is no placement of resources
 """,
     "bslots": """\
 l                         with the hosts
@@ -272,7 +272,7 @@ n N                       windows of at least so many slots
 W [HOUR:]MINUTE           windows of at least this time
 """,
     "bsla": """\
-N                         -
+N                         slots in place of jobs
 l                         -
 """,
     "bclusters": """\

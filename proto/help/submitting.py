@@ -70,6 +70,7 @@ rankfiles PATTERN         a file of output for each rank; %R is the rank
 rnc COMMAND               run on its first host after it was resized
 S SIZE                    the largest stack of a process
 secret "NAME[=FILE] ..."  variables whose values lava secret, or FILE, keeps
+sla CLASS                 the service class that it belongs to (bsla)
 sp N                      its priority among the user's jobs, 1 to MAX_USER_PRIORITY
 T N                       the most threads
 t TIME                    end it at [[month:]day:]hour:minute

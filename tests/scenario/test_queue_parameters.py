@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from config.model.guarantees import Amount, Pool, ServiceClass
 from lavad.core.decide.control.hosts import silent
 from lavad.core.lang.asks import Caller
 from lavad.core.site.pend_reason import LOAD
@@ -79,6 +80,14 @@ def qjob_limit(site: QueueSite) -> None:
 @PROOFS.of("UJOB_LIMIT", "UJOB_LIMIT = 2")
 def ujob_limit(site: QueueSite) -> None:
     assert site.started(ANN, ANN, ANN, BOB, BOB, BOB) == [0, 1, 3, 4]
+
+
+@PROOFS.of("SLA_GUARANTEES_IGNORE", "SLA_GUARANTEES_IGNORE = Y", other("low"))
+def sla_guarantees_ignore(site: QueueSite) -> None:
+    kept = Pool(name="p", type="slots", distribution=(("gold", Amount(5)),))
+    site.configure(service_classes=(ServiceClass(name="gold"),), pools=(kept,))
+    assert len(site.started(*[{"q": "low"}] * 12)) == 7, "five are kept for a class"
+    assert len(site.started(*[{"q": "q"}] * 12)) == 5
 
 
 @PROOFS.of("PJOB_LIMIT", "PJOB_LIMIT = 0.5")

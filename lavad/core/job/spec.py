@@ -146,6 +146,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):
     """``-U``: the advance reservation that it runs in."""
     memory_auto: bool = False
     """``-M auto``: an attempt that reaches the memory limit is followed by one with twice of it."""
+    service_class: str = ""
+    """``-sla``: the service class that it is to belong to; "": one with AUTO_ATTACH, or none."""
 
     @property
     def expected(self) -> int | None:

@@ -109,8 +109,8 @@ class Select(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: b.Name = ""
     group: b.Path = ""
     app: b.Name = ""
-    state: b.Word = ""
-    """``run``, ``pend`` or ``susp``: all that match, also without an id."""
+    service_class: b.Name = ""
+    state: b.Word = ""  # run, pend or susp: all that match, also without an id
 
 
 class Kill(Ask, frozen=True):

@@ -11,6 +11,7 @@ from functools import cached_property
 import msgspec
 
 from config.model.cluster import HostConfig, Limit, UserConfig
+from config.model.guarantees import Pool, ServiceClass
 from config.model.params import Params as FileParams
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import FairShare, Shares
@@ -88,6 +89,9 @@ class Conf(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
     users: tuple[UserConfig, ...] = ()
     resources: tuple[ResourceConf, ...] = ()
     limits: tuple[Limit, ...] = ()
+    service_classes: tuple[ServiceClass, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    """What is guaranteed to the service classes."""
     apps: tuple[ApplicationConfig, ...] = ()
     models: tuple[tuple[str, float], ...] = ()
     """Model name and CPU factor."""

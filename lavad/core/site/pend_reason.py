@@ -177,6 +177,8 @@ NEVER_RESOURCE = range(NEVER_RUSAGE, NEVER_TOGETHER + _PER_BASE)
 LIMIT_SLOTS = 10_000
 LIMIT_JOBS = 20_000
 LIMIT_RESOURCE = 30_000
+POOL = 40_000
+"""What is left of a guaranteed resource pool is kept for others: plus the pool's place in lsb.resources."""
 _PER_LIMIT = 10_000
 
 
@@ -212,6 +214,9 @@ def find_reason(code: int) -> PendReason | None:
 
 def text(code: int, conf: Conf) -> str:
     """What ``bjobs -p`` says of a reason, without host counts; "": the code is unknown."""
+    if POOL <= code < POOL + _PER_LIMIT:
+        named = f" (Pool Name: {conf.pools[code - POOL].name})" if code - POOL < len(conf.pools) else ""
+        return f"The resources that are left are guaranteed to service classes{named}"
     if code >= LIMIT_SLOTS:
         return _limit_text(code, conf)
     names = index_names(conf)

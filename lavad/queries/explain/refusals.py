@@ -129,6 +129,12 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "bapp shows the applications; -a takes mpi, openmpi, torchrun and other software",
     ),
     (
+        "service class",
+        "has no access to the service class",
+        "ACCESS_CONTROL of the service class does not let the job in, by queue, user, project, application or user group.",
+        "bsla shows whose jobs each class takes; bsub without -sla",
+    ),
+    (
         "resreq",
         "Bad resource requirement|resource name not found|Unknown resource name|unknown resource <…>|"
         "no resource is named|rusage[",

@@ -15,18 +15,20 @@ from lavad.core.site.pend_reason import (
     LOAD,
     NEVER_RUSAGE,
     NEVER_TOGETHER,
+    POOL,
     QUE_RUSAGE,
 )
 from lavad.queries.explain import endings, refusals, waiting
 from lavad.queries.explain.entry import Entry, Kind
 
 _RANGES = (
+    (POOL, 10_000),
     (LIMIT_RESOURCE, 10_000),
     (LIMIT_JOBS, 10_000),
     (LIMIT_SLOTS, 10_000),
     *((base, 300) for base in (LOAD, QUE_RUSAGE, JOB_RUSAGE, NEVER_RUSAGE, NEVER_TOGETHER)),
 )
-"""Codes that count from a base: resources by their place in lsf.shared, limits by that in lsb.resources."""
+"""Codes that count from a base: resources by their place in lsf.shared, limits and pools by that in lsb.resources."""
 
 
 @cache

@@ -11,6 +11,7 @@ from lavad.core.site.pend_reason import (
     LOAD,
     NEVER_RUSAGE,
     NEVER_TOGETHER,
+    POOL,
     QUE_RUSAGE,
     PendReason,
 )
@@ -246,6 +247,13 @@ _BASES = (
         "Resource (…) limit defined on … has been reached|Resource limit defined on … has been reached",
         "A limit of lsb.resources on memory or another resource, which the text names.",
         "blimits shows its use; wait, or reserve less",
+    ),
+    (
+        POOL,
+        "POOL",
+        "The resources that are left are guaranteed to service classes (…)",
+        "What is free in a guaranteed resource pool is kept for the service classes that it is guaranteed to.",
+        "bresources -g shows the pool, bsla the classes; wait, other hosts (-m), or bmod -sla CLASS JOB",
     ),
 )
 

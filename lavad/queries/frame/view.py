@@ -16,6 +16,7 @@ from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
+from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.conf import Params
 from lavad.queries.frame import formats
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
@@ -109,6 +110,11 @@ class View:
     def reader(self) -> Reader:
         """What reads the store, opened by the first query that needs it."""
         return self._opened()
+
+    @cached_property
+    def service_classes(self) -> ServiceClasses:
+        """Which service class jobs belong to."""
+        return ServiceClasses(self.cluster.conf)
 
     @property
     def name(self) -> str:

@@ -1,8 +1,4 @@
-"""The cluster as a whole: lsid and lsclusters; and bclusters and bsla, which show what lava has none of.
-
-There is one cluster, so no job or host goes between clusters. lava guarantees slots by queue (bresources -g) and has no
-service classes.
-"""
+"""The cluster as a whole: lsid and lsclusters; and bclusters: there is one cluster, so no job or host goes between clusters."""
 
 from __future__ import annotations
 
@@ -68,10 +64,3 @@ def show_bclusters(request: Request) -> Iterator[Shown]:
         return
     yield out("[Job Forwarding Information ]\nNo local queue sending/receiving jobs from remote clusters\n\n")
     yield out("[Resource Lease Information ]\nNo resources have been exported or borrowed\n")
-
-
-def show_bsla(request: Request) -> Iterator[Shown]:
-    """bsla: always that there is none."""
-    request.options()
-    yield from ()  # as every command: a generator
-    raise Refused(f"{request.words[0][:80]}: No such service class" if request.words else "No service class is configured")

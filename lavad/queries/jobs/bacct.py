@@ -112,9 +112,10 @@ class _Report:
         anybody = wanted.get("reservation") == ["all"]
         if anybody:
             del wanted["reservation"]
-        none = self.options.any("sla", "Lp")
+        services, classes = self.options.words("sla"), self.view.service_classes
+        none = "Lp" in self.options
         restricted = visibility.history_is_restricted(self.request)
-        if not (wanted or exceptional or anybody or none or restricted):
+        if not (wanted or exceptional or anybody or services or none or restricted):
             return None
         detail = self.options.any("l", "UF")
 
@@ -123,7 +124,7 @@ class _Report:
             if restricted and not visibility.sees(self.request, spec, detail):
                 return False
             fits = not none and all(getattr(spec, field) in values for field, values in wanted.items())
-            fits = fits and (bool(spec.reservation) or not anybody)
+            fits = fits and (bool(spec.reservation) or not anybody) and (not services or classes.of(spec) in services)
             return fits and (not exceptional or bool(queuefacts.job_exceptions(job, self.view, now)))
 
         return test
@@ -152,7 +153,7 @@ class _Report:
         yield _about("submitted to", "queues", options.words("q"), "submitted to all queues.")
         if "app" in options:
             yield _about("submitted to", "application profiles", options.words("app"), "")
-        yield "  - accounted on all service classes.\n"
+        yield _about("accounted on", "service classes", options.words("sla"), "accounted on all service classes.")
         yield RULE
 
     def each(self, one: Callable[[Job, JobText], str]) -> Iterator[Shown]:
@@ -164,7 +165,7 @@ class _Report:
     def long(self, job: Job, text: JobText) -> str:
         """A record of -l."""
         spec = self.view.spec(job)
-        head = bjobs_long.head(job, spec, text, "")
+        head = bjobs_long.head(job, spec, text, "", self.view.service_classes.of(spec))
         head = head.replace(", Command <", f", Status <{job.state.name}>, Queue <{spec.queue}>, Command <", 1)
         options = paragraphs.submission(self.view, spec, text, job.depend)
         lines = ["\n", wrap(head, self.plain)]

@@ -128,7 +128,8 @@ def _show_long(request: Request, rows: Iterator[tuple[Job, History, Times]], opt
 
 def _record(request: Request, formatter: HistoryFormatter, history: History, spent: Times, options: Options) -> str:
     view, job, plain = request.view, formatter.job, "UF" in options
-    parts = ["\n", wrap(bjobs_long.head(job, view.spec(job), formatter.text, ""), plain)]
+    spec = view.spec(job)
+    parts = ["\n", wrap(bjobs_long.head(job, spec, formatter.text, "", view.service_classes.of(spec)), plain)]
     for event in history.of(job.key):
         parts += [_told(request.view, event, sentence, plain) for sentence in formatter.sentences(event)]
         if isinstance(event, ev.JobSubmitted) and not formatter.brief:

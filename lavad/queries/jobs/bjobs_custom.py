@@ -35,7 +35,7 @@ _TABLE: tuple[tuple[str, int, Value], ...] = (
     ("job_description description", 17, v.text("description")),
     ("proj_name proj project", 11, v.spec("project")),
     ("application app", 13, v.spec("app")),
-    ("service_class sla", 13, v.none),
+    ("service_class sla", 13, v.service_class),
     ("job_group group jobgroup", 10, v.spec("group")),
     ("job_priority priority", 12, v.priority),
     ("rsvid", 40, v.spec("reservation")),

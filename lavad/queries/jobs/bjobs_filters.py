@@ -32,8 +32,8 @@ _PENDING = ("p0", "p1", "p2", "p3", "pe", "pi", "pei", "plan", "psum", "prio")
 """Options that are about waiting jobs, as -p is."""
 
 _BATCH = 500
-_OF_NONE = ("fwd", "sla", "Lp", "data", "ss")
-"""Forwarded to another cluster, in a service class, of a licence project, with data to stage, of session schedulers: none is."""
+_OF_NONE = ("fwd", "Lp", "data", "ss")
+"""Forwarded to another cluster, of a licence project, with data to stage, of session schedulers: none is."""
 
 
 def has_state_option(options: Options, letter: str) -> bool:
@@ -116,13 +116,16 @@ def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | No
         )
         if value
     }
-    group = options.text("g")
-    if not wanted and not group:
+    group, service = options.text("g"), options.text("sla")
+    if service and all(one.name != service for one in view.cluster.conf.service_classes):
+        raise Refused(f"{service}: No such service class")
+    if not wanted and not group and not service:
         return None
 
     def test(number: int) -> bool:
         spec = view.spec(Job(key=0, spec=number, name="", submitted=0.0))
-        return all(getattr(spec, field) == value for field, value in wanted.items()) and _in_group(spec.group, group)
+        fits = all(getattr(spec, field) == value for field, value in wanted.items()) and _in_group(spec.group, group)
+        return fits and (not service or view.service_classes.of(spec) == service)
 
     return test
 

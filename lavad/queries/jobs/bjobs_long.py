@@ -53,13 +53,14 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
             first = False
 
 
-def head(job: Job, spec: Spec, text: JobText, status: str) -> str:
-    """The first paragraph up to the command; bhist -l has it without status and queue."""
+def head(job: Job, spec: Spec, text: JobText, status: str, service: str) -> str:
+    """The first paragraph up to the command; bhist -l has it without status and queue. ``service``: its service class."""
     words = [f"Job <{show_key(job.key)}>"]
     if job.name != name_of_command(text.command):
         words.append(f"Job Name <{job.name}>")
     words += [f"User <{spec.user}>", f"Project <{spec.project}>"]
-    for title, value in (("Application", spec.app), ("User Group", spec.user_group), ("Mail", text.mail_user)):
+    named = (("Application", spec.app), ("Service Class", service), ("User Group", spec.user_group), ("Mail", text.mail_user))
+    for title, value in named:
         if value:
             words.append(f"{title} <{value}>")
     if status:
@@ -101,7 +102,9 @@ class Record:
         return "".join(
             [
                 "\n",
-                wrap(head(self.job, self.spec, self.text, self.job.state.name), self.plain),
+                wrap(
+                    head(self.job, self.spec, self.text, self.job.state.name, self.view.service_classes.of(self.spec)), self.plain
+                ),
                 self.submitted(),
                 self.reserved(),
                 paragraphs.limits(self.spec),

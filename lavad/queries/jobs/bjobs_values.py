@@ -99,6 +99,10 @@ def spec(name: str) -> Value:
     return lambda row, unit: str(getattr(row.spec, name))
 
 
+def service_class(row: Row, unit: str) -> str:
+    return row.view.service_classes.of(row.spec)
+
+
 def _reservation(row: Row) -> ReservedStart | None:
     """The slot reservation of a waiting job, if it has one that is promised a start."""
     found = slot_reservations.find(row.view, row.job) if row.job.state is JobState.PEND else None

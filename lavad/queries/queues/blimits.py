@@ -8,10 +8,9 @@ from config.model.cluster import Limit
 from lavad.core.lang.asks import Refused
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits, Sum
-from lavad.core.rules.ownership import SLOTS
 from lavad.core.site.limit_book import Consumer, LimitBook
-from lavad.queries.facts import queuefacts
 from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.queries.queues import guarantees
 
 COLUMNS = ("NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS")
 _OF_COLUMNS = ("u", "q", "m", "P")
@@ -123,16 +122,13 @@ def _words(names: tuple[str, ...], each: bool = False) -> str:
     return " ".join(names)
 
 
-POOLS = f"{'POOL_NAME':<20} {'TYPE':<6} {'STATUS':<11} {'TOTAL':>6} {'FREE':>6} {'GUAR CONFIG':>12} {'GUAR USED':>10}\n"
-
-
 def show_resources(request: Request) -> Iterator[Shown]:
-    """bresources: a section for each limit, or with -g a row for each queue that has slots or GPUs guaranteed."""
+    """bresources: a section for each limit, or with -g what is guaranteed."""
     options = request.options()
-    if options.any("s", "p", "m"):
+    if options.any("s", "p"):
         raise Refused("bresources: only -g is supported by lava")
     if "g" in options:
-        yield from _guarantees(request)
+        yield from guarantees.show_pools(request)
         return
     limits = {limit.name: limit for limit in request.cluster.conf.limits}
     for word in request.words or limits:
@@ -141,24 +137,6 @@ def show_resources(request: Request) -> Iterator[Shown]:
         else:
             yield err(f"{word}: No such limit")
             yield leave(255)
-
-
-def _guarantees(request: Request) -> Iterator[Shown]:
-    rows = []
-    for owned in queuefacts.owned(request.view):
-        name = "slots" if owned.what is SLOTS else "gpus"
-        total = owned.what.total(request.cluster)
-        free = max(0, total - sum(has for _, has, _ in owned.queues))
-        for queue, has, _ in owned.queues:
-            kept = owned.what.terms(queue)[2]
-            status = "ok" if min(has, kept) + free >= kept else "overcommit"
-            if kept:
-                rows.append(f"{queue.name:<20} {name:<6} {status:<11} {total:>6} {free:>6} {kept:>12} {min(has, kept):>10}\n")
-    if not rows:
-        raise Refused("No guaranteed resource pool is configured")
-    yield out(POOLS)
-    for row in rows:
-        yield out(row)
 
 
 def _section(limit: Limit) -> str:

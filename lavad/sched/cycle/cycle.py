@@ -13,7 +13,8 @@ The table of contents of the scheduler, in the order in which a cycle goes:
    ``cycle.place_class``: its jobs are placed one after the other (``hosts.candidates``, ``hosts.fit``, ``hosts.choose``);
    for the first that does not fit, others are preempted (``policy.preempt``) or slots reserved
    (``policy.slot_reservations``); else ``cycle.explain`` says why it waits.
-5. ``policy.queue_shares``: slots that queues cannot use of what they deserve are lent to others.
+5. ``policy.queue_shares``, ``state.pool_limits``: what queues cannot use of what they deserve, and service classes of what
+   is guaranteed to them, is lent to others.
 6. ``PlanBuilder.finish``: suspended jobs resume, resizable jobs grow (``policy.elastic``), jobs of GANG=N queues get their
    slots one by one (``policy.incremental_alloc``).
 
@@ -37,7 +38,6 @@ from lavad.sched.line.line import renew_line
 from lavad.sched.line.queue_iterator import QueueIterator
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.incremental_alloc import takes_parts
-from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import PendingClass, SchedulerCache
 
@@ -71,7 +71,7 @@ class _Cycle:
 
     def run(self) -> None:
         """Place the classes in turn; one that has jobs left after its turn stands in line again with its next job."""
-        shares = self.builder.queue_shares
+        lenders = [one for one in (self.builder.queue_shares, self.state.pools) if one is not None]
         line: QueueIterator[ClassPlacer] = QueueIterator(self.state)
         placers: dict[int, ClassPlacer] = {}
         while self.builder.left > 0 and (turn := line.pop()) is not None:
@@ -79,27 +79,30 @@ class _Cycle:
             placer = placer or self._find_placer(number)
             if placer is None:
                 continue
-            if shares is not None:
+            if lenders:
                 placers[number] = placer
             place = placer.place_jobs(line.bound())
             self.same_kind.forget()
             if place is not None and placer.next_key is not None:
                 line.push(place, number, placer.next_key, placer)
-        if shares is not None and shares.waits:
-            self._lend(shares, placers)
+        waits = {queue for one in lenders for queue in one.waits}
+        if waits:
+            for one in lenders:
+                one.lends_idle = True
+            self._lend(waits, placers)
 
-    def _lend(self, shares: QueueShares, placers: dict[int, ClassPlacer]) -> None:
-        """Place again the classes that waited for the sake of queues with less than they deserve: what these could not use."""
-        shares.lends_idle = True
+    def _lend(self, queues: set[str], placers: dict[int, ClassPlacer]) -> None:
+        """Place again the classes of queues that waited for the sake of others, on what these could not use."""
         self.same_kind.forget()
         cache = self.state.cache
         for _, number in sorted(place for line in (cache.line, *cache.streams.values()) for place in line):
             need = cache.need(self.state.cluster, number)
             if self.builder.left <= 0 or not self.state.free:
                 break
-            if need is not None and need.spec.queue in shares.waits:
+            if need is not None and need.spec.queue in queues:
                 placer = placers.get(number) or self._find_placer(number)
                 if placer is not None and placer.next_key is not None:
+                    placer.look_again()
                     self.builder.why.pop(number, None)
                     placer.place_jobs(None)
                     self.same_kind.forget()

@@ -121,6 +121,10 @@ class ClassPlacer:
             self.entry.blocked = -1
         return None
 
+    def look_again(self) -> None:
+        """Hosts that had nothing for the class may have now."""
+        self.candidates = _candidates(self.state, self.need, self.eligible)
+
     @property
     def left(self) -> int:
         """How many jobs it may still place."""

@@ -121,7 +121,8 @@ class PlanBuilder:
 
     def preempt(self, need: Need, eligible: Eligibility, key: int) -> Placement | None:
         """Make room for a job by preemption; None where that does not start it now."""
-        if not self._may_preempt(need):
+        pools = self.state.pools
+        if not self._may_preempt(need) or (pools is not None and pools.lends_idle):
             return None
         self.state.retry_blocked = True
         if len(self.preemptor.preemptions) >= MAX_PREEMPTED or not self.preemptor.has_victims(need):

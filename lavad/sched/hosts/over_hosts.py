@@ -1,4 +1,4 @@
-"""Limits of lsb.resources that count several hosts together: hosts for a job that keep within them.
+"""Limits of lsb.resources and guaranteed pools that count several hosts together: hosts for a job that keep within them.
 
 Rule: hosts are first chosen as if there were no such limit, and only a choice that breaks one is made again, of what the limits
 leave on each host after those before it.
@@ -12,6 +12,7 @@ from itertools import tee
 from lavad.core.cluster.gpu_book import gpu_amounts
 from lavad.core.job.job import Placed
 from lavad.core.rules.ledger import UNLIMITED
+from lavad.core.site.limit_book import LimitBook
 from lavad.sched.hosts.choose import Offer, choose
 from lavad.sched.hosts.fit import copies, place_on
 from lavad.sched.needs.needs import Need
@@ -23,7 +24,7 @@ def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int
 
     Where no choice of hosts keeps within the limits, the parts break one, which is then the reason why the job waits.
     """
-    if need.one_slot or not state.limits.over_hosts(need.spec):
+    if need.one_slot or not (state.pools is not None or state.limits.over_hosts(need.spec)):
         return _parts(state, need, choose(state, need, offers, most))
     offers, again = tee(offers)
     first = _parts(state, need, choose(state, need, offers, most))
@@ -50,12 +51,16 @@ def _parts(state: CycleState, need: Need, chosen: list[Offer]) -> tuple[Placed, 
 class _Left:
     """What one limit still leaves to the job."""
 
-    def __init__(self, at: int, slots: int, amounts: dict[str, float]) -> None:
+    def __init__(self, book: LimitBook, at: int, slots: int, amounts: dict[str, float]) -> None:
+        self.book = book
         self.at = at
         self.slots = slots
         self.amounts = amounts
 
-    def count(self, once: dict[str, float], each: dict[str, float]) -> int:
+    def on_host(self, host: str) -> bool:
+        return self.book.on_host(self.at, host)
+
+    def count(self, _host: str, once: dict[str, float], each: dict[str, float]) -> int:
         """Slots that one more host may give. ``once``: reserved on a host whatever its slots; ``each``: for each slot."""
         found = self.slots
         for name, room in self.amounts.items():
@@ -66,7 +71,7 @@ class _Left:
                 return 0
         return max(0, found)
 
-    def take(self, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
+    def take(self, _host: str, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
         self.slots -= slots
         for name in self.amounts:
             self.amounts[name] -= once.get(name, 0.0) + slots * each.get(name, 0.0)
@@ -74,17 +79,18 @@ class _Left:
 
 def within_limits(state: CycleState, need: Need, offers: Iterable[Offer]) -> Iterator[Offer]:
     """The offers, each with the slots that the limits leave to it beside those before it (span[hosts=1]: beside none)."""
-    limits = [_Left(*left) for left in state.limits.over_hosts(need.spec)]
+    limits = [_Left(state.limits.book, *left) for left in state.limits.over_hosts(need.spec)]
     once, each = _amounts(need)
     for left in limits:
-        left.take(0, dict((*need.shared, *need.shape.per_job)), {})
+        left.take("", 0, dict((*need.shared, *need.shape.per_job)), {})
+    rooms = [*limits, *(state.pools.rooms(need.spec) if state.pools is not None else ())]
     for row, count in offers:
-        mine = [left for left in limits if state.limits.book.on_host(left.at, row.name)]
-        count = min((need.ptile or UNLIMITED, count, *(left.count(once, each) for left in mine)))
+        mine = [room for room in rooms if room.on_host(row.name)]
+        count = min((need.ptile or UNLIMITED, count, *(room.count(row.name, once, each) for room in mine)))
         if count > 0:
             yield row, count
-            for left in mine if not need.one_host else ():
-                left.take(count, once, each)
+            for room in mine if not need.one_host else ():
+                room.take(row.name, count, once, each)
 
 
 def _amounts(need: Need) -> tuple[dict[str, float], dict[str, float]]:

@@ -17,21 +17,14 @@ from lavad.core.job.job import Job, Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import PreemptionAction
 from lavad.core.plan.plan import Preemption
-from lavad.core.plan.volatile import WhyClass
 from lavad.core.rules import ownership
 from lavad.core.rules.gpu_counts import slots_with_gpus
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.rules.ownership import GPUS, SLOTS, Resource
-from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, NEVER_GPU, NEVER_RESOURCE, PendReason
+from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
-
-_NEVER = (
-    *NEVER_ENOUGH_SLOTS,
-    PendReason.NO_SUITABLE_HOST,
-    *NEVER_GPU,
-    PendReason.NEVER_CPUS,
-)
+from lavad.sched.state.never import never_start
 
 
 class Share:
@@ -117,7 +110,7 @@ class QueueShares:
 
     def __init__(self, state: CycleState) -> None:
         self.state = state
-        never = frozenset(number for number, why in state.cache.why.items() if _is_never(why))
+        never = never_start(state.cache.why)
         self.shares = [Share(state, what, never) for what in ownership.owned(state.cluster.conf)]
         self._retry_where_deserved_has_changed()
         self.waits: set[str] = set()
@@ -222,8 +215,3 @@ class Surplus:
 def size_of(share: Share, job: Job) -> int:
     """What a started job has."""
     return sum(map(share.what.of_part, job.run.parts)) if job.run is not None else 0
-
-
-def _is_never(why: WhyClass) -> bool:
-    code = why.reasons[0][0] if why.reasons else 0
-    return code in _NEVER or code in NEVER_RESOURCE

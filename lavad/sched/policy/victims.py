@@ -104,7 +104,7 @@ class Victims:
         costs = []
         for job, spec in self._started():
             run = job.run
-            if spec.queue not in levels or run is None or not self._may_be_preempted(job, spec):
+            if spec.queue not in levels or run is None or not self._may_be_preempted(job, spec, queue):
                 continue
             conf = state.cluster.queue_conf[spec.queue]
             ran = state.now - (run.started or run.dispatched)
@@ -135,7 +135,7 @@ class Victims:
                     continue
                 conf, size = state.cluster.queue_conf.get(spec.queue), size_of(share, job)
                 how = how_freeing(conf, spec) if frees else how_of(conf, spec)
-                if not size or how is None or not self._may_be_preempted(job, spec):
+                if not size or how is None or not self._may_be_preempted(job, spec, queue):
                     continue
                 ran = state.now - (run.started or run.dispatched)
                 one = Preemption(job.key, run.uid, how, 0)
@@ -174,8 +174,11 @@ class Victims:
         found = beyond_minimum(run, spec.slots, by_hosts(spec))
         return [taken(part, slots, spec, self.state.cluster.conf) for part, slots in found]
 
-    def _may_be_preempted(self, job: Job, spec: Spec) -> bool:
-        return self._is_running(job) and not is_guarded(self.state, job, spec)
+    def _may_be_preempted(self, job: Job, spec: Spec, queue: str) -> bool:
+        """Whether jobs of a queue may preempt a job now."""
+        pools = self.state.pools
+        kept = pools is not None and pools.guards(queue, spec)
+        return not kept and self._is_running(job) and not is_guarded(self.state, job, spec)
 
     def _is_running(self, job: Job) -> bool:
         """Whether a job runs, is not about to end or to give up its slots, and was not resumed only just now.

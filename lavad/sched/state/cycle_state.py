@@ -20,6 +20,7 @@ from lavad.sched.needs.rows import Row
 from lavad.sched.needs.sorted_rows import Packings
 from lavad.sched.order.fairshare import Shares
 from lavad.sched.state.advance_reservations import AdvanceReservations
+from lavad.sched.state.pool_limits import PoolLimits
 from lavad.sched.state.scheduler_cache import SchedulerCache
 
 
@@ -36,7 +37,6 @@ class CycleState:
         self.cache = cache
         self.ledger = Ledger(cluster)
         cache.renew(self.ledger, soft, local)
-        self.limits = Limits(cache.book, self.ledger)
         self.run_times = cache.run_times
         self.rows: list[Row] = cache.rows
         self.columns: Columns | None = cache.columns
@@ -54,12 +54,12 @@ class CycleState:
         self.changes = 0
         """Grows with every row that is renewed in this cycle."""
         self.wake_at = 0.0
+        self.renewed: list[int] = []
+        """Numbers of the rows that were brought up to the ledger, in that order."""
         self.preempted: set[int] = set()
         """Running jobs that this cycle preempts or suspends."""
         self.free_may_grow = False
         """Whether hosts may have more free slots for one class than for the one before it, as slots are reserved."""
-        self.renewed: list[int] = []
-        """Numbers of the rows that were brought up to the ledger, in that order."""
         self.explained: dict[tuple[object, ...], tuple[int, Codes, Eligibility]] = {}
         """Id of eligible hosts and what is asked for to (changes seen, each host's reason, those hosts) (``cycle.explain``)."""
         self.in_time: dict[tuple[object, ...], Eligibility] = {}
@@ -69,6 +69,9 @@ class CycleState:
         has_advance = bool(cluster.reservations.rows or cache.reservations)
         self.advance = AdvanceReservations(self.ledger, cache, now) if has_advance else None
         """None: there are none."""
+        self.pools = PoolLimits(self) if cluster.conf.pools else None
+        """What guaranteed resource pools leave to each class, where there are any."""
+        self.limits = self.pools or Limits(cache.book, self.ledger)
         self._starts: dict[str, float] = {}
         self._wake_at_changes_of_hosts()
 

@@ -28,6 +28,7 @@ from lavad.sched.needs.needs import Need, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
 from lavad.sched.order.ranking import Ranking, Scorer, Stream
+from lavad.sched.state.pool_cache import PoolCache
 
 Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
@@ -141,6 +142,7 @@ class SchedulerCache:
         """Hosts that only submit jobs."""
         self.deserved: tuple[dict[str, int], ...] = ()
         """Queue to what it deserved in the cycle before, of each resource that queues own parts of."""
+        self.pools = PoolCache(Conf())
         self.reservations: tuple[object, ...] = ()
         """(advance reservation, whether it was active) of the cycle before."""
         self.ends: dict[str, tuple[int, Ends]] = {}
@@ -186,6 +188,7 @@ class SchedulerCache:
         for kept in (self.needs, self.eligibilities, self.masks, self.classes, self.line, self.streams, self.why, self.why_job):
             kept.clear()
         self.units.clear()
+        self.pools = PoolCache(conf)
         self.ranking = Ranking(conf)
         self.dynamic = dynamic_names(conf)
         self.increasing = increasing_names(conf)

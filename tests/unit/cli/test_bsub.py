@@ -139,7 +139,10 @@ def test_a_refusal_ends_with_lsfs_words(caller: Caller, text, err):
 WRONG = [
     (("-QQ", "true"), "bsub: illegal option -- QQ\n. Job not submitted.\n"),
     (("-q",), "bsub: option requires an argument -- q\n. Job not submitted.\n"),
-    (("-sla", "r", "true"), "bsub: option -sla is not supported by lava: there are no service classes\n. Job not submitted.\n"),
+    (
+        ("-freq", "2GHz", "true"),
+        "bsub: option -freq is not supported by lava: a host's CPU frequency is not set for a job\n. Job not submitted.\n",
+    ),
     ((), "No command is specified in the script file. Job not submitted.\n"),
     (("-env", "a b", "true"), "a b: Bad -env specification. Job not submitted.\n"),
     (("e\udcff",), "The command holds bytes that are not UTF-8: e\\xff. Job not submitted.\n"),

@@ -21,8 +21,8 @@ def completed(*words: str) -> list[str]:
 
 def test_options_are_those_that_commands_take() -> None:
     assert completed("bjobs", "-nohe") == ["-noheader"]
-    assert completed("bkill", "-s") == ["-s", "-stat"]
-    assert "-sla" not in completed("bkill", "-")  # refused
+    assert completed("bkill", "-s") == ["-s", "-sla", "-stat"]
+    assert "-cleanup" not in completed("bkill", "-")  # refused
     assert {"-q", "-gpu", "-V"} <= set(completed("/some/where/bsub", "-"))
     assert completed("lava", "com") == ["completion"]
     assert completed("lava", "completion", "") == ["bash", "zsh", "fish"]

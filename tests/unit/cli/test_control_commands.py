@@ -252,7 +252,7 @@ USAGE_FAILS = [
     ("bkill 12[x]", "12[x]: Illegal job ID.\n"),
     ("bkill 99999999999", "99999999999: Illegal job ID.\n"),
     ("bkill -s NOSUCH 1", "NOSUCH: Illegal signal value\n"),
-    ("bkill -sla gold 1", "bkill: option -sla is not supported by lava\n"),
+    ("bkill -cleanup 1", "bkill: option -cleanup is not supported by lava\n"),
     ("bmod -aps admin=5 1", "bmod: option -aps is not supported by lava: values of APS come from the queue alone; "),
     ("bgmod -u ann /g", "bgmod: option -u is not supported by lava: a job group is named by its path alone, "),
     ("bhosts -attr", "bhosts: option -attr is not supported by lava: hosts have no attributes\n"),

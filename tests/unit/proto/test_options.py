@@ -48,7 +48,7 @@ def test_an_n_behind_an_option_resets_it(name: str, resets: str | None) -> None:
     assert (found.name if found is not None else None) == resets
 
 
-@pytest.mark.parametrize("name", ["rnn", "uln", "Wepn", "Zsn", "Zn", "Hn", "In", "slan", "envn"])
+@pytest.mark.parametrize("name", ["rnn", "uln", "Wepn", "Zsn", "Zn", "Hn", "In", "extn", "envn"])
 def test_what_has_no_reset(name: str) -> None:
     assert find_reset(name) is None
 

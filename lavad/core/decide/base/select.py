@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.groups import read_path
@@ -20,6 +21,7 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_job_ids, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
+from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import is_admin, may_control, users_of_group
 
@@ -78,8 +80,8 @@ def select(cluster: Cluster, wanted: Select, caller: Caller) -> list[Found]:
 
 def has_filter(wanted: Select) -> bool:
     """Whether anything but an id selects jobs."""
-    filters = wanted.name, wanted.queue, wanted.user, wanted.host, wanted.group, wanted.app, wanted.state
-    return any(filters)
+    own = wanted.name, wanted.queue, wanted.group, wanted.app, wanted.service_class
+    return any((*own, wanted.user, wanted.host, wanted.state))
 
 
 def _check_filters(cluster: Cluster, wanted: Select) -> None:
@@ -88,6 +90,8 @@ def _check_filters(cluster: Cluster, wanted: Select) -> None:
         raise Refused(f"{wanted.state}: Bad job state: run, pend or susp")
     if wanted.queue and wanted.queue not in cluster.queue_conf:
         raise Refused(f"{wanted.queue}: No such queue")
+    if wanted.service_class and all(one.name != wanted.service_class for one in cluster.conf.service_classes):
+        raise Refused(f"{wanted.service_class}: No such service class")
     if wanted.host and wanted.host not in cluster.hosts.rows and wanted.host not in dict(cluster.conf.host_groups):
         raise Refused(f"{wanted.host}: Bad host name, host group name or cluster name")
 
@@ -170,7 +174,7 @@ def matching(cluster: Cluster, wanted: Select, caller: Caller) -> Iterable[Found
     whose = owners(cluster, wanted, caller)
     users = [user for user in cluster.by_user if whose is None or user in whose]
     keys = [key for user in users for key in cluster.by_user[user]]
-    if wanted.queue or wanted.group or wanted.app or wanted.name or wanted.state or wanted.host:
+    if has_filter(replace(wanted, user="")):
         return _passing(cluster, wanted, sorted(keys, key=lambda key: (job_of(key), key)))
     arrays = cluster.arrays.rows
     return [_whole(cluster, arrays[key]) if key in arrays else key for key in sorted(keys) if not key >> 32]
@@ -216,6 +220,7 @@ class Filters:
         self._wanted = wanted
         self._group = read_path(wanted.group) or wanted.group
         self._names = pattern(wanted.name) if wanted.name else None
+        self._classes = ServiceClasses(cluster.conf)
         self._hosts = frozenset(members(cluster.conf, wanted.host)) if wanted.host else frozenset()
 
     def take(self, job: Job | Array, spec: Spec) -> bool:
@@ -225,6 +230,8 @@ class Filters:
         if wanted.group and spec.group != self._group:
             return False
         if wanted.app and spec.app != wanted.app:
+            return False
+        if wanted.service_class and self._classes.of(spec) != wanted.service_class:
             return False
         named = names is None or (names.fits(job.key, job.name) if isinstance(job, Job) else names.fits_array(job.name))
         if not named:

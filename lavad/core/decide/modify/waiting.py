@@ -27,6 +27,7 @@ from lavad.core.decide.submit.execution import check_interactive, settle_interac
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
 from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
 from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue, limits_in
+from lavad.core.decide.submit.relations import check_service_class
 from lavad.core.decide.submit.roles import check_simple
 from lavad.core.decide.submit.submit import check_reservation, check_times
 from lavad.core.decide.submit.work import check_work
@@ -58,6 +59,8 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
         check_times(draft.spec)
     if options.keys() & {"U", "m"}:
         check_reservation(cluster, draft)
+    if options.keys() & {"sla", "q", "P", "app", "G"}:
+        check_service_class(draft)
     events = change.decided.events
     number = spec_number(cluster, draft.spec, events, now)
     if "g" in options:

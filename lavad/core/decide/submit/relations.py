@@ -8,6 +8,7 @@ from lavad.core.job.groups import read_path
 from lavad.core.lang import dependency
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.bounds import MAX_INT32
+from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from proto.numbers import find_number
 from proto.options import BY_NAME
 
@@ -70,6 +71,22 @@ def read_application(draft: JobDraft, option: str, value: OptionValue) -> None:
     if name not in draft.conf.app_conf:
         raise Refused(f"{name}: No such application profile")
     draft.set_spec(app=name)
+
+
+@reads("sla")
+def read_service_class(draft: JobDraft, option: str, value: OptionValue) -> None:
+    """A service class that there is; whether it lets the job in is checked when the whole submission is read."""
+    name = text_of(option, value).strip()
+    if all(one.name != name for one in draft.conf.service_classes):
+        raise Refused(f"{name}: No such service class")
+    draft.set_spec(service_class=name)
+
+
+def check_service_class(draft: JobDraft) -> None:
+    """The service class that the job names lets it in; raises Refused."""
+    spec = draft.spec
+    if spec.service_class and ServiceClasses(draft.conf).of(spec) != spec.service_class:
+        raise Refused(f"{spec.service_class}: The job has no access to the service class")
 
 
 @reads("U")

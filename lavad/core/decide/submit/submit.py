@@ -27,6 +27,7 @@ from lavad.core.decide.submit.gpus import settle_gpus
 from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
 from lavad.core.decide.submit.options import read_options, read_own
 from lavad.core.decide.submit.queue_rules import KEYWORDS, check_against_queue, choose_queue
+from lavad.core.decide.submit.relations import check_service_class
 from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.decide.submit.roles import read_roles
 from lavad.core.decide.submit.work import check_work
@@ -107,6 +108,7 @@ def _common_draft(cluster: Cluster, given: Given, options: Mapping[str, OptionVa
     settle_method(cluster, draft)
     check_against_queue(draft, queue)
     apply_host_spec(draft, queue)
+    check_service_class(draft)
     check_reservation(cluster, draft)
     _check_checkpoint_folder(cluster, draft, ask, given.seen or {})
     _notice_times(draft)

@@ -184,7 +184,7 @@ def test_users_groups_limits_applications(folder):
         ("lsb.resources", "Begin Limit\nNAME = l\nEnd Limit", 2, "bounds nothing", True),
         ("lsb.resources", "Begin Limit\nSLOTS = 1\nUSERS = a\nPER_USER = b\nEnd Limit", 2, "exclude each other", True),
         ("lsb.applications", "Begin Application\nNAME = a\nNICE = 99\nEnd Application", 3, "is not between", True),
-        ("lsb.serviceclasses", "", 0, "not supported", False),
+        ("lsb.globalpolicies", "", 0, "not supported", False),
     ],
 )
 def test_each_problem_is_told_with_file_and_line(tmp_path, file, text, line, words, fatal):

@@ -61,7 +61,7 @@ def test_jobs_by_description_and_by_the_resources_they_ask_for() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [{"sla": "gold"}, {"Lp": "p"}, {"fwd": True}, {"plan": True}, {"x": True}, {"data": True}, {"ss": True}],
+    [{"Lp": "p"}, {"fwd": True}, {"plan": True}, {"x": True}, {"data": True}, {"ss": True}],
 )
 def test_what_no_job_has_finds_none(option: dict[str, Any]) -> None:
     assert waiting().ask("bjobs", **option)[::2] == ("", 0)

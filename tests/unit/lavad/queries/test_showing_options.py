@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from config.model.guarantees import ServiceClass
 from lavad.core import events as ev
 from lavad.core.job.job import Message
 from lavad.core.lang.gpureq import GpuReq
@@ -71,8 +74,24 @@ def test_accounting_of_jobs_that_ran_in_reservations(tmp_path: Path) -> None:
     with stored(c, tmp_path) as store:
         assert done.format(1) in store.ask("bacct", U="alice#1")[0]
         assert done.format(2) in store.ask("bacct", U="all")[0]
-        assert done.format(0) in store.ask("bacct", sla="gold")[0]
         assert done.format(3) in store.ask("bacct")[0]
+
+
+def test_bacct_of_a_service_class(tmp_path: Path) -> None:
+    c = QueryCluster()
+    classes = (ServiceClass(name="gold", projects=("p1",), auto_attach=True), ServiceClass(name="silver"))
+    c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, service_classes=classes)))
+    for job, project in ((1, "p1"), (2, "p2")):
+        c.submit(job, project=project)
+        c.start(job)
+        c.finish(job)
+    done = "Total number of done jobs: {:>7} "
+    with stored(c, tmp_path) as store:
+        out = store.ask("bacct", sla="gold")[0]
+        assert done.format(1) in out
+        assert "  - accounted on service classes gold, \n" in out
+        assert done.format(0) in store.ask("bacct", sla="silver")[0]
+        assert done.format(2) in store.ask("bacct")[0]
 
 
 def test_the_image_of_a_container_and_the_fields_of_newer_releases() -> None:

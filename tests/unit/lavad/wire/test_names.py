@@ -91,7 +91,8 @@ def _names(text: str) -> set[str]:
 NOT_SENT = {
     Spec: _names(
         "slots gpu gpu_own hosts exclusive cpu_host run_host estimate priority begin checkpoint dependency user_group requeue "
-        "rerunnable never_rerun autoresize resize_command policy migrate_after reservation memory_auto"
+        "rerunnable never_rerun autoresize resize_command policy migrate_after reservation memory_auto "
+        "service_class"
     ),
     JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
     Policy: {"success", "backoff", "actions"},

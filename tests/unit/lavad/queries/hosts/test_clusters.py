@@ -1,19 +1,17 @@
-"""lsclusters, and bclusters and bsla, of which lava has none."""
+"""lsclusters, and bclusters, of which lava has none."""
 
 from __future__ import annotations
 
 from tests.support.worlds.query_cluster import QueryCluster
 
 
-def test_there_is_one_cluster_and_no_service_class() -> None:
+def test_there_is_one_cluster() -> None:
     c = QueryCluster()
     out, err, status = c.ask("bclusters")
     assert (err, status) == ("", 0)
     assert out.startswith("[Job Forwarding Information ]\nNo local queue sending/receiving jobs from remote clusters\n")
     assert "[Resource Lease Information ]\nNo resources have been exported or borrowed\n" in out
     assert c.ask("bclusters", "other")[1:] == ("other: Bad cluster name\n", 255)
-    assert c.ask("bsla")[1:] == ("No service class is configured\n", 255)
-    assert c.ask("bsla", "gold")[1:] == ("gold: No such service class\n", 255)
     assert c.ask("bhosts", e=True) == ("No host is exported to another cluster\n", "", 0)
 
 

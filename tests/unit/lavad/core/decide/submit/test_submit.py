@@ -237,6 +237,7 @@ def test_every_option_has_a_good_value_somewhere() -> None:
         "Wep",
         "hl",
         "mig",
+        "sla",
     }
     assert set(READERS) - tested <= elsewhere
 

@@ -1,0 +1,1 @@
+"""Guaranteed resource pools and the service classes that they are guaranteed to."""

@@ -1,0 +1,63 @@
+"""Which service class a job belongs to: ``bsub -sla``, else the first with AUTO_ATTACH that lets it in (lsb.serviceclasses).
+
+Rule: it is worked out from the configuration as it is and nothing is kept, so that jobs follow a change of queue, project or
+file. A job whose class no longer lets it in belongs to none.
+"""
+
+from __future__ import annotations
+
+from config.model.guarantees import ServiceClass
+from lavad.core.job.spec import Spec
+from lavad.core.site.conf import Conf
+from lavad.core.site.host_names import user_groups
+
+MOST_KNOWN = 10_000
+"""Kinds of jobs of which it is kept to which class they belong."""
+
+
+class ServiceClasses:
+    """The service classes of one configuration."""
+
+    def __init__(self, conf: Conf) -> None:
+        self._conf = conf
+        self._by_name = {one.name: one for one in conf.service_classes}
+        self._auto = [one for one in conf.service_classes if one.auto_attach]
+        self._groups: dict[str, tuple[str, ...]] = {}
+        self._known: dict[tuple[str, ...], str] = {}
+
+    def of(self, spec: Spec) -> str:
+        """The class that jobs of this spec belong to; "": none."""
+        if not self._by_name:
+            return ""
+        key = spec.user, spec.queue, spec.project, spec.app, spec.user_group, spec.service_class
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = self._find(spec)
+        return found
+
+    def _find(self, spec: Spec) -> str:
+        if spec.service_class:
+            own = self._by_name.get(spec.service_class)
+            return own.name if own is not None and self.lets_in(own, spec) else ""
+        return next((one.name for one in self._auto if self.lets_in(one, spec)), "")
+
+    def lets_in(self, service: ServiceClass, spec: Spec) -> bool:
+        """Whether ACCESS_CONTROL of a class lets in jobs of this spec: by each of its lists."""
+        return (
+            _has(service.queues, (spec.queue,))
+            and (not service.users or _has(service.users, (spec.user, *self._groups_of(spec.user))))
+            and _has(service.fairshare_groups, (spec.user_group,))
+            and _has(service.apps, (spec.app,))
+            and _has(service.projects, (spec.project,))
+        )
+
+    def _groups_of(self, user: str) -> tuple[str, ...]:
+        if user not in self._groups:
+            self._groups[user] = user_groups(self._conf, user)
+        return self._groups[user]
+
+
+def _has(listed: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    return not listed or "all" in listed or any(name in listed for name in names)

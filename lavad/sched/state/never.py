@@ -1,0 +1,30 @@
+"""Classes that wait in vain: no host, or all hosts together, could ever have what their jobs ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lavad.core.plan.volatile import WhyClass
+from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, NEVER_GPU, NEVER_RESOURCE, PendReason
+
+_NEVER = (
+    *NEVER_ENOUGH_SLOTS,
+    PendReason.NO_SUITABLE_HOST,
+    *NEVER_GPU,
+    PendReason.NEVER_CPUS,
+)
+
+
+def never_start(why: Mapping[int, WhyClass]) -> frozenset[int]:
+    """Those of these classes, by why they wait."""
+    return frozenset(number for number, one in why.items() if _is_never(one))
+
+
+def wait_for_no_host(why: Mapping[int, WhyClass]) -> frozenset[int]:
+    """Those of these classes that no host would help: they can never start, or a queue, a time or a limit keeps them."""
+    return frozenset(number for number, one in why.items() if _is_never(one) or not any(hosts for _, hosts, _ in one.reasons))
+
+
+def _is_never(why: WhyClass) -> bool:
+    code = why.reasons[0][0] if why.reasons else 0
+    return code in _NEVER or code in NEVER_RESOURCE
