@@ -123,6 +123,7 @@ class ClassPlacer:
 
     def look_again(self) -> None:
         """Hosts that had nothing for the class may have now."""
+        self.entry.blocked = -1
         self.candidates = _candidates(self.state, self.need, self.eligible)
 
     @property

@@ -100,15 +100,22 @@ def _counted(pool: Pool, slots: int, mem: float) -> int:
 def _capacity(pool: Pool, ledger: Ledger, host: str) -> int:
     if pool.type == "hosts":
         return 1
-    packages = _packages(pool, ledger.host(host).slots, ledger.capacity(host, "mem"))
+    packages = _packages(pool, _slots(ledger, host), ledger.capacity(host, "mem"))
     return packages if pool.slots_per_host is None else min(packages, pool.slots_per_host)
+
+
+def _slots(ledger: Ledger, host: str) -> int:
+    """The slots of a host; of one that takes any number of jobs (MXJ ``-``), of which none are kept, its CPUs."""
+    mine = ledger.host(host)
+    return mine.slots if mine.slots < UNLIMITED else mine.ncpus
 
 
 def _free(pool: Pool, ledger: Ledger, host: str, on: Mapping[str, int]) -> int:
     mine = ledger.host(host)
     if pool.type == "hosts":
         return int(not (mine.jobs or mine.taken or mine.exclusive))
-    free = 0 if mine.exclusive else _packages(pool, mine.free, ledger.room(host, "mem") if pool.mem else None)
+    slots = 0 if mine.exclusive else max(0, _slots(ledger, host) - mine.taken)
+    free = _packages(pool, slots, ledger.room(host, "mem") if pool.mem else None)
     return free if pool.slots_per_host is None else min(free, max(0, pool.slots_per_host - _of_owners(pool, on)))
 
 

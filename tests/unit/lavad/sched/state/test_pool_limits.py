@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.model.cluster import HostConfig
 from config.model.guarantees import Amount, Loan, Pool, ServiceClass
 from config.model.queue import QueueConfig
 from config.model.values import Limits, Preemption
@@ -315,6 +316,15 @@ def test_a_job_with_roles_keeps_out_of_what_is_guaranteed() -> None:
     assert running(world, [gold]) == 1
 
 
+def test_a_host_that_takes_any_number_of_jobs_counts_with_its_cpus_and_keeps_none() -> None:
+    world = world_of(slots(3))
+    world.host_conf(HostConfig(name="h1", slots=-1), HostConfig(name="h2"))
+    assert use_of(world).total == 8
+    others = many(world, 20, queue="normal")
+    step(world)
+    assert running(world, others) == 20
+
+
 def test_a_limit_of_lsb_resources_still_holds() -> None:
     queues = (QueueConfig(name="gold", priority=30, hjob_limit=1), *QUEUES[1:])
     world = world_of(slots(4), queues=queues)
@@ -327,7 +337,7 @@ def test_a_limit_of_lsb_resources_still_holds() -> None:
 
 JOBS = st.tuples(
     st.sampled_from([("gold", ""), ("normal", "silver"), ("normal", ""), ("short", "")]),
-    st.integers(1, 5),
+    st.integers(1, 4),  # what never fits would be known by the cycles before alone
     st.sampled_from(["", "rusage[mem=400]", "span[hosts=1]", "span[ptile=2]"]),
     st.sampled_from([None, 300, 900]),
 )
