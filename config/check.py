@@ -71,6 +71,8 @@ def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> It
 def _against_policy(queue: QueueConfig) -> Iterable[tuple[str, str]]:
     if queue.scheduler in ("fcfs", "shortest", "smallest", "largest") and (queue.fairshare or queue.round_robin_policy):
         yield "SCHEDULER", f"SCHEDULER={queue.scheduler} and FAIRSHARE or ROUND_ROBIN_POLICY exclude each other"
+    if queue.interruptible_backfill and not (queue.backfill and queue.limits.run is not None):
+        yield "INTERRUPTIBLE_BACKFILL", "INTERRUPTIBLE_BACKFILL needs BACKFILL=Y and RUNLIMIT"
     if queue.scheduler == "gang" and not queue.gang:
         yield "SCHEDULER", "SCHEDULER=gang and GANG=N exclude each other"
 

@@ -67,6 +67,7 @@ RECLAIMABLE                     whether what it has beyond its part is taken bac
 SLA_GUARANTEES_IGNORE           its jobs may use what is guaranteed to service classes, and preempt jobs of these
 RESOURCE_RESERVE                for how many periods of MBD_SLEEP_TIME slots, memory and others are held for its first job
 BACKFILL                        shorter jobs may use what is held meanwhile
+INTERRUPTIBLE_BACKFILL          a job may start in what is held, if that is free for so long, and ends when it is needed
 IGNORE_DEADLINE                 a job starts even if its run limit ends after the run window does
 LOCAL_MAX_PREEXEC_RETRY         as in lsb.params, for this queue
 LOCAL_MAX_PREEXEC_RETRY_ACTION  as in lsb.params, for this queue

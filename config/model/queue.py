@@ -159,6 +159,8 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     resource_reserve: int = 0
     """The same of slots, memory and other resources."""
     backfill: bool = False
+    interruptible_backfill: int = 0
+    """Its jobs may start in what is held for others if that is theirs for so many seconds, and end with it; 0: they do not."""
     ignore_deadline: bool = False
     """A job starts even if its run limit ends after the run window does."""
 

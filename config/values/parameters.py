@@ -64,6 +64,10 @@ def _minutes(value: int | None) -> str:
     return "" if value is None else f"{value // 60} minutes"
 
 
+def _seconds(value: int) -> str:
+    return f"{value} seconds" if value else ""
+
+
 def _yes_no(value: bool | None) -> str:
     """Of a parameter that counts against the queue's when it says no, too."""
     return "" if value is None else "yes" if value else "no"
@@ -163,6 +167,7 @@ QUEUE_PARAMETERS = (
     Parameter("SLA_GUARANTEES_IGNORE", v.yes_no),
     Parameter("RESOURCE_RESERVE", v.reserve_time),
     Parameter("BACKFILL", v.yes_no, column=Column("backfill", 8)),
+    _shown("INTERRUPTIBLE_BACKFILL", v.number(1), text=_seconds),
     Parameter("IGNORE_DEADLINE", v.yes_no),
     Parameter("LOCAL_MAX_PREEXEC_RETRY", v.number(0)),
     Parameter("LOCAL_MAX_PREEXEC_RETRY_ACTION", v.choice("SUSPEND", "EXIT")),

@@ -140,7 +140,7 @@ def pieces(plan: Plan) -> Iterator[Plan]:
         yield replace(alone, releases=(key,))
     for placement in plan.placements:
         victims = tuple(one for one in plan.preemptions if one.beneficiary == placement.key)
-        yield replace(alone, placements=(placement,), preemptions=victims)
+        yield replace(alone, placements=(placement,), preemptions=victims, run_limits=plan.run_limits)
     for chunks in plan.chunks:
         for key in chunks.keys:
             yield replace(alone, placements=(Placement(key, (chunks.part,), chunks.spec),))

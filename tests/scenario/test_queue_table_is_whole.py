@@ -11,9 +11,10 @@ from config.values.fields import OTHER_NAMES
 from config.values.parameters import QUEUE
 from config.values.without_effect import KNOWN, MISSING, NEEDLESS
 from tests.integration.site.test_queue_table import PROVEN
-from tests.scenario import test_queue_parameters, test_queue_policies
+from tests.scenario import test_queue_parameters, test_queue_policies, test_queue_run_limits
 
-STORIES = [proof for table in (test_queue_parameters.PROOFS, test_queue_policies.PROOFS) for proof in table.values()]
+TABLES = (test_queue_parameters.PROOFS, test_queue_policies.PROOFS, test_queue_run_limits.PROOFS)
+STORIES = [proof for table in TABLES for proof in table.values()]
 TOLD = {name for proof in STORIES for name in proof.parameters} | set(test_queue_parameters.SIZES) | set(PROVEN.split())
 WITHOUT = MISSING["lsb.queues"] | NEEDLESS["lsb.queues"]
 OF_LSF = """

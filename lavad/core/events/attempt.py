@@ -41,6 +41,8 @@ class JobDispatched(JobEvent, frozen=True):
     """It is not the first job of its chunk."""
     ahead: tuple[int, ...] = ()
     """As in ``Attempt``."""
+    run_limit: int = 0
+    """Its run limit in seconds, where it started in what is held for another job (INTERRUPTIBLE_BACKFILL)."""
 
 
 def dispatched(cluster: Cluster, event: JobDispatched) -> Job:
@@ -80,6 +82,7 @@ def dispatched(cluster: Cluster, event: JobDispatched) -> Job:
         lease=lease_of(cluster, spec),
         chunk=event.chunk,
         ahead=event.ahead,
+        limits=replace(spec.limits, run=event.run_limit) if event.run_limit else None,
     )
     return replace(
         job, state=state, since=event.at, attempt=event.attempt, run=run, reason=0, not_before=0.0, promised=(), checkpoint=known

@@ -65,9 +65,10 @@ def _job_modified(cluster: Cluster, event: JobModified) -> None:
 
 def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> Attempt:
     """The attempt of a running job with changed limits, text fields or reservations."""
-    limits = cluster.specs.rows[event.spec].limits
-    if limits != cluster.specs.rows[job.spec].limits:
-        run = replace(run, limits=limits)
+    limits, before = cluster.specs.rows[event.spec].limits, cluster.specs.rows[job.spec].limits
+    if limits != before:
+        own = run.limits.run if run.limits is not None and limits.run == before.run else limits.run
+        run = replace(run, limits=replace(limits, run=own))
     if event.amended:
         run = replace(run, amended=tuple(sorted({**dict(run.amended), **dict(event.amended)}.items())))
     if not event.reserved:

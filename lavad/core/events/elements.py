@@ -97,6 +97,7 @@ def starts_as(event: JobDispatched, first: JobDispatched) -> bool:
         and event.waits == first.waits
         and event.forced == first.forced
         and event.afresh == first.afresh
+        and event.run_limit == first.run_limit
     )
 
 

@@ -221,7 +221,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     again: str = ""
     """Why the whole job starts again once this attempt is over."""
     limits: Limits | None = None
-    """Its limits if they were changed while it ran; None: those of its spec."""
+    """Its limits if they were changed while it ran, or its run limit is its own; None: those of its spec."""
     forced: bool = False
     """brun -f: neither a run window nor load suspends it."""
     signalled: int = 0

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from lavad.core.job.chunk import its_turn
 from lavad.core.job.job import Attempt, Job
+from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED, JobState
 
 _SILENT = frozenset({JobState.UNKWN, JobState.ZOMBI})
@@ -43,6 +44,20 @@ def run_time(job: Job, now: float) -> int:
     begin = start_of(job)
     end = job.outcome.at if job.outcome is not None else now
     return max(0, int(end) - int(begin) - int(suspended_until(job, end))) if begin else 0
+
+
+def limit_of(job: Job, spec: Spec) -> int | None:
+    """The run limit of its attempt, in seconds as limits are given; None: it has none."""
+    run = job.run
+    return spec.limits.run if run is None or run.limits is None else run.limits.run
+
+
+def expected_of(job: Job, spec: Spec) -> int | None:
+    """Seconds that its attempt is expected to run, by its estimate, else its run limit; None: unknown."""
+    limit = limit_of(job, spec)
+    if limit is None or limit == spec.limits.run:
+        return spec.estimate or limit
+    return min(spec.estimate or limit, limit)
 
 
 def counted(job: Job, now: float) -> float:

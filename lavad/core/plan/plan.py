@@ -105,6 +105,8 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     recorded: Recorded | None = None
     """What a replay needs; None: nothing is recorded."""
     growths: tuple[Growth, ...] = ()
+    run_limits: dict[int, int] = {}
+    """Job that starts in what is held for another (INTERRUPTIBLE_BACKFILL) to its run limit in seconds, as limits are given."""
 
     took: float = 0.0
     """Seconds that the cycle took."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Job, Part, Placed
+from lavad.core.job.run_time import limit_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED
 from lavad.core.rules.cpu_factors import seconds_on
@@ -28,7 +29,7 @@ Ends = tuple[tuple[float, int, str], ...]
 def end_of(cluster: Cluster, job: Job, spec: Spec, host: str) -> float:
     """When a started job is over on a host by its run limit; NEVER: it has none, or is suspended."""
     run = job.run
-    limit = spec.limits.run
+    limit = limit_of(job, spec)
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     return end_by_limit(run, seconds_on(cluster, spec, limit, host))

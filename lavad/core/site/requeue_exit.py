@@ -18,6 +18,8 @@ class ExitRule(msgspec.Struct, frozen=True, gc=False):
     most: int | None = None
     """MAX_JOB_REQUEUE."""
     success: tuple[int, ...] = ()
+    at_limit: bool = False
+    """Whether it is requeued by its exit code if its run limit has ended it too (INTERRUPTIBLE_BACKFILL)."""
 
     def is_success(self, exit_code: int) -> bool:
         """Whether SUCCESS_EXIT_VALUES has this code."""
@@ -32,7 +34,8 @@ def exit_rule(app: ApplicationConfig | None, queue: QueueConfig | None, spec: Sp
         if profile is not None:
             most = profile.max_job_requeue if most is None else most
             success = success or profile.success_exit_values
-    return ExitRule(_own(spec.requeue) if spec.requeue or queue is None else queue.requeue_exit_values, most, success)
+    requeue = _own(spec.requeue) if spec.requeue or queue is None else queue.requeue_exit_values
+    return ExitRule(requeue, most, success, queue is not None and queue.interruptible_backfill > 0)
 
 
 @lru_cache(maxsize=256)

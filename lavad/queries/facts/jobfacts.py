@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lavad.core.cluster.charge import used_by
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import End, Job, Part
-from lavad.core.job.run_time import counted, run_time
+from lavad.core.job.run_time import counted, limit_of, run_time
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState, TermReason
@@ -91,7 +91,7 @@ def end_of(job: Job) -> float:
 
 def run_limit(job: Job, spec: Spec, view: View) -> float | None:
     """The run limit on its first host in seconds, scaled by CPU factors unless ABS_RUNLIMIT."""
-    limit = spec.limits.run
+    limit = limit_of(job, spec)
     parts = parts_of(job)
     return limit if limit is None or not parts else seconds_on(view.cluster, spec, limit, parts[0].host)
 

@@ -125,9 +125,14 @@ def short_path(path: str, home: str) -> str:
     return path
 
 
-def limits(spec: Spec) -> str:
-    """The tables of a job's limits, "" if there are none; they begin with an empty line."""
-    return limit_tables(spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host, spec.estimate)
+def lent(run_limit: int) -> str:
+    """A start in what is held for another job."""
+    return f"Run limit of {run_limit / 60:.1f} minutes: its slots are held for another job from then on;"
+
+
+def limits(spec: Spec, own: Limits | None = None) -> str:
+    """The tables of a job's limits, "" if there are none; they begin with an empty line. ``own``: those of its attempt."""
+    return limit_tables(own or spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host, spec.estimate)
 
 
 def limits_of_profile(profile: JobProfile, host: str) -> Iterator[str]:

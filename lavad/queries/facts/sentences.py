@@ -75,7 +75,7 @@ class HistoryFormatter:
         run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
-        waits = [paragraphs.WAITS_IN_CHUNK] if event.waits else []
+        waits = [paragraphs.WAITS_IN_CHUNK] * event.waits + [paragraphs.lent(event.run_limit)] * bool(event.run_limit)
         if self.view.hpc:
             effective = resources.effective(self.view, self.view.spec(self.job), job)
             index = index_of(self.job.key)

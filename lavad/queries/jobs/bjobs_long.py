@@ -107,7 +107,7 @@ class Record:
                 ),
                 self.submitted(),
                 self.reserved(),
-                paragraphs.limits(self.spec),
+                paragraphs.limits(self.spec, self.job.run.limits if self.job.run is not None else None),
                 self.started(),
                 self.used(),
                 self.hung(),

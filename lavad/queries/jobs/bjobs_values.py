@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from lavad.core.job.job import Job
-from lavad.core.job.run_time import run_time, start_of
+from lavad.core.job.run_time import limit_of, run_time, start_of
 from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.job_names import one_line
@@ -298,7 +298,7 @@ def _nothing(unit: str) -> str:
 
 
 def run_limit(row: Row, unit: str) -> str:
-    return _minutes_of(row, row.spec.limits.run)
+    return _minutes_of(row, limit_of(row.job, row.spec))
 
 
 def estimate(row: Row, unit: str) -> str:

@@ -84,6 +84,8 @@ def _policies(conf: QueueConfig) -> Iterator[str]:
     words = _share_policies(conf)
     if conf.backfill:
         words.append("BACKFILL")
+    if conf.interruptible_backfill:
+        words.append("INTERRUPTIBLE_BACKFILL")
     if conf.ignore_deadline:
         words.append("IGNORE_DEADLINE")
     if conf.exclusive:

@@ -14,6 +14,7 @@ import msgspec
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Array
+from lavad.core.job.run_time import expected_of
 from lavad.core.lang.ids import index_of
 from lavad.core.rules.cpu_factors import RunTimes
 from lavad.sched.ask.trial import Moment, alone, end_jobs, plan_of, row_key, start_jobs, trial
@@ -122,8 +123,9 @@ def _ends(cluster: Cluster, run_times: RunTimes) -> Iterator[tuple[int, float]]:
     for key in cluster.started:
         job = cluster.jobs.rows[key]
         spec = cluster.specs.rows[job.spec]
-        if job.run is not None and spec.expected:
-            seconds = run_times.longest(spec, spec.expected, (part.host for part in job.run.parts))
+        expected = expected_of(job, spec)
+        if job.run is not None and expected:
+            seconds = run_times.longest(spec, expected, (part.host for part in job.run.parts))
             yield key, end_by_limit(job.run, seconds)
 
 

@@ -98,7 +98,9 @@ def start_jobs(cluster: Cluster, plan: Plan, at: float) -> None:
     for placement in plan.placements:
         job = cluster.find_job(placement.key)
         attempt = 1 if job is None else job.attempt + 1
-        apply(cluster, ev.JobDispatched(at=at, key=placement.key, attempt=attempt, uid="?", parts=placement.parts))
+        limit = plan.run_limits.get(placement.key, 0)
+        parts = placement.parts
+        apply(cluster, ev.JobDispatched(at=at, key=placement.key, attempt=attempt, uid="?", parts=parts, run_limit=limit))
 
 
 def plan_of(moment: Moment, cache: SchedulerCache | None = None) -> Plan:

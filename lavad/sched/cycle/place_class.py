@@ -132,8 +132,12 @@ class ClassPlacer:
         return min(self.builder.left, self.budget)
 
     def _make_room(self, row: Job | Array) -> bool:
-        """A job does not fit: preempt others for it, or reserve slots; whether to look at the next job."""
+        """A job does not fit: preempt others for it, or reserve slots; whether to go on, with it or the next job."""
         by_hosts = self.entry.blocked == self.state.cache.cycle
+        if by_hosts and self.need.queue.interruptible_backfill and self.builder.borrow(self.need):
+            self.candidates = _candidates(self.state, self.need, self.eligible)
+            self.entry.blocked = -1
+            return True
         if not (by_hosts or self.by_jobs) or self.need.shape.excl:
             return False
         key = self._key(row)

@@ -55,6 +55,10 @@ class PlanBuilder:
         self.suspend_resume.begin()
         self.placements = self._start_held()
         self.chunks: list[Chunks] = []
+        self.run_limits: dict[int, int] = {}
+        """Of jobs that start in what is held for others."""
+        self._borrows: tuple[Need, int] | None = None
+        """A class whose turn goes on in what is held for others, and the number of its first placement there."""
         self._in_chunks = 0
 
     def _start_held(self) -> list[Placement]:
@@ -114,6 +118,7 @@ class PlanBuilder:
 
     def set_turn(self, need: Need) -> None:
         """From now on hosts show the slots that this class may use: without what is reserved for others."""
+        self._end_borrowing()
         if self.slot_reservations.rows:
             self.slot_reservations.set_turn(need)
         if self.state.advance is not None:
@@ -150,8 +155,27 @@ class PlanBuilder:
         reservations.reserve(need, eligible, row, key)
         return key in reservations.promises and len(reservations.rows) < reservations.most
 
+    def borrow(self, need: Need) -> bool:
+        """INTERRUPTIBLE_BACKFILL: hosts now show the class in turn what is held for others, too; False: no more than before."""
+        if self._borrows is not None or not self.slot_reservations.lend(need):
+            return False
+        self._borrows = need, len(self.placements)
+        self.why.pop(need.number, None)
+        return True
+
+    def _end_borrowing(self) -> None:
+        """Jobs that were placed in what is held for others end when that is needed."""
+        if self._borrows is None:
+            return
+        need, first = self._borrows
+        self._borrows = None
+        for placement in self.placements[first:]:
+            if seconds := self.slot_reservations.lent_for(need, placement.parts):
+                self.run_limits[placement.key] = seconds
+
     def finish(self) -> Plan:
         """Serve what comes after all waiting classes, and make the plan."""
+        self._end_borrowing()
         state = self.state
         self.suspend_resume.resume(_ALL)
         if self.queue_shares is not None:
@@ -177,4 +201,5 @@ class PlanBuilder:
             deadlocked=self.incremental.deadlocked,
             promises=self.slot_reservations.promises,
             growths=tuple(self.growth.found),
+            run_limits=self.run_limits,
         )

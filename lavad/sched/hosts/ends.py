@@ -9,6 +9,7 @@ import math
 
 from lavad.core.job.chunk import end_by_limit
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import expected_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED
 from lavad.sched.state.cycle_state import CycleState
@@ -21,7 +22,7 @@ OVERDUE = 1.0
 def end_of(state: CycleState, job: Job, spec: Spec) -> float:
     """When a started job is over at the latest, by its run limit (or its estimated run time) on the slowest of its hosts."""
     run = job.run
-    limit = spec.expected
+    limit = expected_of(job, spec)
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     end = end_by_limit(run, state.run_times.longest(spec, limit, (part.host for part in run.parts)))

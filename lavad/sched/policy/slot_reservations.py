@@ -75,6 +75,27 @@ class SlotReservations:
         for reservation in self.rows:
             self._set(reservation, _level(self.state, reservation, need))
 
+    def lend(self, need: Need) -> bool:
+        """INTERRUPTIBLE_BACKFILL: hosts now show what is held, too, where it is free for long enough; whether any is."""
+        found = [one for one in self.rows if one.level and self._lends(one, need)]
+        for reservation in found:
+            self._set(reservation, Level.NOTHING)
+        return bool(found)
+
+    def _lends(self, reservation: SlotReservation, need: Need) -> bool:
+        seconds = reservation.free_until - self.state.now
+        return need.queue.interruptible_backfill <= seconds < NEVER and need.number != reservation.need.number
+
+    def lent_for(self, need: Need, parts: Sequence[Placed]) -> int:
+        """Seconds for which a job with these parts may use what is lent to it, as run limits are given; 0: for all its own."""
+        limit, hosts = need.spec.limits.run, {part.host for part in parts}
+        ends = [one.free_until for one in self.rows if self._lends(one, need) and any(part.host in hosts for part in one.full)]
+        if not ends or limit is None:
+            return 0
+        longest = self.state.run_times.longest(need.spec, limit, hosts)
+        seconds = min(ends) - self.state.now
+        return max(1, int(limit * seconds / longest)) if seconds < longest else 0
+
     def withdraw(self) -> None:
         """Hosts show their slots as if nothing were reserved."""
         for reservation in self.rows:

@@ -16,6 +16,7 @@ from config.model.values import JobAction, TerminateWhen
 from lavad.core.job.job import Job, Placed
 from lavad.core.job.resize import by_hosts
 from lavad.core.job.resize import surplus as beyond_minimum
+from lavad.core.job.run_time import limit_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import JobState, PreemptionAction
 from lavad.core.plan.plan import Preemption
@@ -210,7 +211,7 @@ def is_guarded(state: CycleState, job: Job, spec: Spec) -> bool:
         state.wake(job.since + conf.no_preempt_interval)
         return True
     ran = state.now - (run.started or run.dispatched) - run.paused
-    limit = spec.limits.run
+    limit = limit_of(job, spec)
     if limit is not None:
         limit = state.run_times.longest(spec, limit, (part.host for part in run.parts))
     most, last = conf.no_preempt_run_time, conf.no_preempt_finish_time

@@ -30,6 +30,15 @@ BACKFILL = Y
 End Queue
 
 Begin Queue
+QUEUE_NAME = lazy
+PRIORITY = 5
+BACKFILL = Y
+RUNLIMIT = 600
+INTERRUPTIBLE_BACKFILL = 1
+REQUEUE_EXIT_VALUES = 140
+End Queue
+
+Begin Queue
 QUEUE_NAME = again
 PRIORITY = 10
 JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID]
@@ -37,7 +46,13 @@ End Queue
 """
 
 
-pytestmark = pytest.mark.cluster(added={"lsb.queues": QUEUES})
+MODELS = "Begin HostModel\nMODELNAME CPUFACTOR ARCHITECTURE\nbrief 0.1 ()\nEnd HostModel\n"
+"""A run limit of a minute there is of six seconds elsewhere."""
+
+PARAMS = "Begin Parameters\nABS_RUNLIMIT = N\nEnd Parameters\n"
+
+
+pytestmark = pytest.mark.cluster(added={"lsb.queues": QUEUES, "lsf.shared": MODELS, "lsb.params": PARAMS})
 
 
 def stopped(pid: int) -> bool:
@@ -135,3 +150,19 @@ def test_a_big_job_holds_what_is_free_and_short_jobs_fill_the_gap(cluster: Clust
     cluster.run(f"bkill {first}")
     cluster.wait_for(big, "DONE")
     cluster.wait_for(plain, "DONE")
+
+
+def test_a_job_in_what_is_held_ends_when_that_is_needed_and_goes_on_later(cluster: Cluster, tmp_path: Path) -> None:
+    first = cluster.submit("-n 3 -W 1/brief -o /dev/null sleep 1000", cwd=tmp_path)
+    cluster.wait_for(first, "RUN")
+    big = cluster.submit("-q big -n 4 -W 10 -o /dev/null true", cwd=tmp_path)
+    wait_until(lambda: cluster.run("bqueues -noheader -o rsv big", ok=False).stdout.split() == ["1"], 20, "a slot held")
+    lazy = cluster.submit("-q lazy -o /dev/null 'echo begun >>starts; exec sleep 1000'", cwd=tmp_path)
+    cluster.wait_for(lazy, "RUN")
+    assert cluster.run(f"bjobs -noheader -o runtimelimit {lazy}").stdout.split() in (["0.1/host1"], ["0.0/host1"])
+    cluster.wait_for(big, "DONE")
+    starts = tmp_path / "starts"
+    wait_until(lambda: starts.read_text().split() == ["begun"] * 2, 30, lambda: f"it to go on\n{cluster.logs()}")
+    assert "minutes: its slots are held for another job from then on" in cluster.run(f"bhist -l -UF {lazy}").stdout
+    cluster.run(f"bkill {lazy}")
+    cluster.wait_end(lazy)

@@ -35,6 +35,15 @@ CASES = [
     ("WEIGHT = gpus:0", "lsb.queues:4: queue normal: WEIGHT: "),
     ("GUARANTEE = 9", "lsb.queues:4: queue normal: GUARANTEE 9: with those before it 9 slots of 8 are guaranteed"),
     ("GANG = N\nSLOT_RESERVE = MAX_RESERVE_TIME[5]", "lsb.queues:4: queue normal: GANG=N and SLOT_RESERVE"),
+    (
+        "BACKFILL = Y\nINTERRUPTIBLE_BACKFILL = 60",
+        "lsb.queues:5: queue normal: INTERRUPTIBLE_BACKFILL needs BACKFILL=Y and RUNLIMIT",
+    ),
+    (
+        "RUNLIMIT = 10\nINTERRUPTIBLE_BACKFILL = 60",
+        "lsb.queues:5: queue normal: INTERRUPTIBLE_BACKFILL needs BACKFILL=Y and RUNLI",
+    ),
+    ("INTERRUPTIBLE_BACKFILL = 0", "lsb.queues:4: queue normal: INTERRUPTIBLE_BACKFILL: "),
     ("RUN_WINDOW = 8:00-10:00\nDISPATCH_WINDOW = 10:00-12:00", "lsb.queues:5: queue normal: DISPATCH_WINDOW is never open"),
     ("PREEMPTION = PREEMPTABLE[other]", "lsb.queues:4: queue normal: PREEMPTION: queue other has no higher PRIORITY"),
 ]

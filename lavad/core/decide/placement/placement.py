@@ -94,10 +94,12 @@ class _Acceptance:
         self.placed: set[int] = set()
         self.used: set[int] = set()
         """Jobs that are preempted."""
+        self.run_limits: dict[int, int] = {}
 
     def take(self, plan: Plan) -> None:
         """All of a plan, or of a part of it that comes after what was taken."""
         self.suspend(plan)
+        self.run_limits = plan.run_limits
         self.victims.clear()
         for preemption in plan.preemptions:
             self.victims[preemption.beneficiary].append(preemption)
@@ -174,6 +176,7 @@ class _Acceptance:
                 parts=placement.parts,
                 way=placement.way,
                 alone=placement.alone,
+                run_limit=self.run_limits.get(placement.key, 0),
             )
         )
 

@@ -208,7 +208,8 @@ def _after_exit_value(job: Job, run: Attempt, spec: Spec, now: float, end: End |
     assert verdict is not None
     exit_code = os.waitstatus_to_exitcode(verdict.status)
     often = rule.most is not None and job.requeues >= rule.most
-    if verdict.limit is not TermReason.NONE or not rule.requeue.wants(exit_code) or often:
+    slice_over = rule.at_limit and verdict.limit is TermReason.TERM_RUNLIMIT
+    if not (verdict.limit is TermReason.NONE or slice_over) or not rule.requeue.wants(exit_code) or often:
         return None
     return ev.JobRequeued(
         at=now,
@@ -219,7 +220,7 @@ def _after_exit_value(job: Job, run: Attempt, spec: Spec, now: float, end: End |
         barred=tuple(part.host for part in run.parts) if rule.requeue.excludes(exit_code) else (),
         avoid=first_failed_host(run, spec),
         # at once the first time, then with growing delay, so that a job that always ends like this does not keep the cluster busy
-        not_before=now + delay_of(job.requeues),
+        not_before=0.0 if slice_over else now + delay_of(job.requeues),
         why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})",
     )
 

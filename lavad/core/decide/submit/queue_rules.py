@@ -70,7 +70,13 @@ def limits_in(cluster: Cluster, limits: Limits, old: str, new: str) -> Limits:
 
 
 def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
-    """The queue's own limits on what a job may ask for; the job has those that it does not name."""
+    """The queue's own limits on what a job may ask for; the job has those that it does not name.
+
+    With INTERRUPTIBLE_BACKFILL a job has the queue's run limit, whatever it asks for (LSF).
+    """
+    if queue.interruptible_backfill:
+        draft.set_limit(run=queue.limits.run)
+        draft.set_spec(run_host=queue.default_host_spec)
     check_most(draft.spec.limits, queue.limits, "queue's hard limit(s)")
     draft.spec = replace(draft.spec, limits=with_defaults(draft.spec.limits, queue.limits))
     if queue.tasklimit.maximum is not None and draft.spec.slots > queue.tasklimit.maximum:

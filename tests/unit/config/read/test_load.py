@@ -167,7 +167,7 @@ def test_users_groups_limits_applications(folder):
         ("lsb.queues", "Begin Queue\nPRIORITY = 1\nEnd Queue", 2, "no QUEUE_NAME", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = a/b\nEnd Queue", 2, "cannot have", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nRUN_WINDOW = 8-25\nEnd Queue", 3, "window", True),
-        ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nINTERRUPTIBLE_BACKFILL = 4\nEnd Queue", 3, "not supported", False),
+        ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nNQS_QUEUES = a\nEnd Queue", 3, "not supported", False),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nHOSTS = h1 h9\nEnd Queue", 3, "group h9", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nPREEMPTION = PREEMPTIVE[x]\nEnd Queue", 3, "no queue x", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nr1m = high\nEnd Queue", 3, "not a number", True),
