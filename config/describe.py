@@ -12,9 +12,9 @@ from enum import Enum
 import msgspec
 
 from config.read import params as read
+from config.values import planning, without_effect
 from config.values import share as vs
 from config.values import values as v
-from config.values import without_effect
 from config.values.fields import field_of
 from config.values.local_resources import local_resources
 from config.values.names import host_words
@@ -48,6 +48,7 @@ _FORMS: dict[Callable[..., object], str] = {
     v.job_controls: "SUSPEND[…] RESUME[…] TERMINATE[…]",
     v.fairshare: "USER_SHARES[[name, n] …]",
     v.preemption: "PREEMPTIVE[…] PREEMPTABLE[…]",
+    planning.extendable_runlimit: "BASE[minutes] …",
     v.reserve_time: "MAX_RESERVE_TIME[n]",
     v.priority_over_time: "n/minutes",
     v.enforce: "memory cpu gpu",

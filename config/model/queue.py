@@ -9,6 +9,7 @@ import msgspec
 from config.model.values import (
     Aps,
     Chkpnt,
+    ExtendableRunlimit,
     FairShare,
     Interactive,
     JobAction,
@@ -57,6 +58,8 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     job_action_warning_time: int | None = None
     chunk_job_size: int | None = None
     """The most jobs that are dispatched together, to run one after the other in one slot."""
+
+    extendable_runlimit: ExtendableRunlimit | None = None
 
     def control(self, action: JobAction) -> str:
         """What JOB_CONTROLS says for an action, "" where it does not name it."""

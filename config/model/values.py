@@ -141,6 +141,23 @@ def _preferred(names: tuple[tuple[str, int | None], ...]) -> str:
     return " ".join(name if level is None else f"{name}+{level}" for name, level in names)
 
 
+class ExtendableRunlimit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """EXTENDABLE_RUNLIMIT: a soft run limit, and what becomes of a job that reaches it. Times in seconds."""
+
+    base: int
+    increment: int
+    """By so much it is extended, as often as nobody needs the job's slots."""
+    grace: int = 0
+    """So much the job has left otherwise."""
+    requeue: bool = False
+    """It then waits again."""
+
+    def __str__(self) -> str:
+        minutes = {"BASE": self.base, "INCREMENT": self.increment, "GRACE": self.grace}
+        words = [f"{name}[{seconds // 60}]" for name, seconds in minutes.items()]
+        return " ".join([*words, f"REQUEUE[{'Y' if self.requeue else 'N'}]"])
+
+
 class RequeueExit(msgspec.Struct, frozen=True, omit_defaults=True):
     """REQUEUE_EXIT_VALUES and ``bsub -Q``: which exit values make a job wait again.
 

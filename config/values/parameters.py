@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from config.model.queue import FOR_EVER
 from config.model.values import Chkpnt, Preemption
+from config.values import planning
 from config.values import share as vs
 from config.values import values as v
 from config.values.names import host_words
@@ -197,6 +198,7 @@ QUEUE_PARAMETERS = (
     _shown("RERUNNABLE", v.yes_no, 10),
     _shown("MAX_JOB_REQUEUE", v.number(0)),
     _shown("CHUNK_JOB_SIZE", v.number(1, MOST_IN_CHUNK), 14),
+    _shown("EXTENDABLE_RUNLIMIT", planning.extendable_runlimit),
     _shown("JOB_ACTION_WARNING_TIME", v.minutes, text=_minutes),
     _shown("JOB_WARNING_ACTION", v.text),
 )
@@ -214,6 +216,7 @@ _BOTH_SHOW = (
     "JOB_STARTER",
     "MAX_JOB_REQUEUE",
     "CHUNK_JOB_SIZE",
+    "EXTENDABLE_RUNLIMIT",
     "JOB_ACTION_WARNING_TIME",
     "JOB_WARNING_ACTION",
 )

@@ -150,6 +150,8 @@ def pieces(plan: Plan) -> Iterator[Plan]:
         yield replace(alone, holds=(hold,))
     for key in plan.deadlocked:
         yield replace(alone, deadlocked=(key,))
+    for extension in plan.extensions:
+        yield replace(alone, extensions=(extension,))
     for key in plan.resumes:
         yield replace(alone, resumes=(key,))
 

@@ -109,6 +109,7 @@ SAMPLES: list[Event] = [
     ev.GroupSet(at=2.0, value=JobGroup(name="/risk/a", owner="ann", limit=5, added=2.0), by="root"),
     ev.GroupDropped(at=2.0, group="/risk/a"),
     ev.JobRevived(at=2.0, key=KEY, job=Job(key=KEY, spec=4, name="a[7]", submitted=1.0), done=True, by="ann"),
+    ev.RunLimitMoved(at=2.0, key=KEY, attempt=2, soft=7200, hard=3660),
     ev.RusageDecayed(at=2.0, key=KEY, attempt=2),
     ev.RanksSuspected(at=2.0, key=KEY, attempt=2, suspects=(Suspect(3, "h1", 77, HangState.IDLE, 1.5, "futex"),)),
     ev.TaskStarted(at=2.5, key=KEY, attempt=2, rank=3, number=2, pid=77),

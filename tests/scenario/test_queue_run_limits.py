@@ -49,3 +49,47 @@ def interruptible_backfill_does_not_requeue_by_itself(site: QueueSite) -> None:
     assert run.limits is None
     site.hear("ended", key, run.uid, run.parts[0].host, End(status=140 << 8, at=site.now, limit=TermReason.TERM_RUNLIMIT), True)
     assert site.state(key) == "EXIT"
+
+
+EXTENDED = "PRIORITY = 30\nEXTENDABLE_RUNLIMIT = BASE[60] INCREMENT[30] GRACE[5] REQUEUE[Y]"
+
+
+@PROOFS.of("EXTENDABLE_RUNLIMIT", EXTENDED)
+def extendable_runlimit_is_extended(site: QueueSite) -> None:
+    key = site.bsub()
+    assert site.turn() == [key]
+    site.turn(3599)
+    assert moved(site, key) == (0, None)
+    site.turn(1)
+    assert moved(site, key) == (90 * 60, None)
+    site.turn(1800)
+    assert moved(site, key) == (120 * 60, None)
+
+
+@PROOFS.of("EXTENDABLE_RUNLIMIT", EXTENDED, other("same", "PRIORITY = 30"))
+def extendable_runlimit_ends_a_job_whose_slots_others_need(site: QueueSite) -> None:
+    keys = site.started(*[{}] * 12)
+    assert len(keys) == 12
+    site.bsub(q="same", n="2")
+    site.turn(3600)
+    assert sorted(moved(site, key) for key in site.running()) == [(-1, 3900)] * 2 + [(5400, None)] * 10
+    key = next(key for key in site.running() if moved(site, key)[1])
+    run = site.job(key).run
+    assert run is not None
+    site.hear("ended", key, run.uid, run.parts[0].host, End(status=140 << 8, at=site.now, limit=TermReason.TERM_RUNLIMIT), True)
+    assert site.state(key) == "PEND", "REQUEUE[Y]"
+
+
+@PROOFS.of("EXTENDABLE_RUNLIMIT", EXTENDED.replace("[Y]", "[N]"), other("low", "PRIORITY = 29"))
+def extendable_runlimit_is_extended_beside_jobs_of_a_lower_priority(site: QueueSite) -> None:
+    site.started(*[{}] * 12)
+    site.bsub(q="low")
+    site.turn(3600)
+    assert {moved(site, key) for key in site.running()} == {(5400, None)}
+
+
+def moved(site: QueueSite, key: int) -> tuple[int, int | None]:
+    """The soft limit of a job that runs, and its own run limit."""
+    run = site.job(key).run
+    assert run is not None
+    return run.soft_limit, run.limits.run if run.limits is not None else None

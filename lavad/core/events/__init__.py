@@ -26,7 +26,7 @@ from lavad.core.events.attempt import (
     SignalRequested,
 )
 from lavad.core.events.base import Event, IllegalMove, JobEvent, kind_of
-from lavad.core.events.change import JobModified, JobMoved, JobSwitched, MessagePosted
+from lavad.core.events.change import JobModified, JobMoved, JobSwitched, MessagePosted, RunLimitMoved
 from lavad.core.events.ending import JobFinished, JobRequeued, MemoryLearnt
 from lavad.core.events.part import (
     GangReleased,
@@ -140,6 +140,7 @@ __all__ = [
     "QueueSwitched",
     "RanksSuspected",
     "ResizeAsked",
+    "RunLimitMoved",
     "RusageDecayed",
     "SignalHandled",
     "SignalRequested",

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_LIVE, STAY_WAITING, JobEvent, Moves, folds, move
 from lavad.core.events.chunks import with_slot
-from lavad.core.events.records import note_ended, put, record_of
+from lavad.core.events.records import note_ended, put, record_of, staying_attempt
 from lavad.core.job.checkpoints import PERIOD
 from lavad.core.job.depend import BLOCKED, MET, Depend, Ended
 from lavad.core.job.job import Attempt, Job, Message
 from lavad.core.lang.ranges import EMPTY
+from lavad.core.lang.states import JobState as S
 
 
 class JobModified(JobEvent, frozen=True):
@@ -76,6 +77,29 @@ def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> At
     amounts = dict(event.reserved)
     parts = tuple(replace(part, reserved=amounts[part.host], decays=()) if part.host in amounts else part for part in run.parts)
     return replace(run, parts=parts)
+
+
+class RunLimitMoved(JobEvent, frozen=True):
+    """EXTENDABLE_RUNLIMIT: a job that reached its soft run limit goes on, or is to end as others need its slots. Seconds."""
+
+    moves: ClassVar[Moves] = {S.RUN: S.RUN}
+
+    attempt: int
+    soft: int = 0
+    """To which it is extended; 0: it is not."""
+    hard: int = 0
+    """The run limit that it has from now on; 0: as before."""
+
+
+@folds(RunLimitMoved)
+def _run_limit_moved(cluster: Cluster, event: RunLimitMoved) -> None:
+    job, run = staying_attempt(cluster, event, event.attempt)
+    if event.hard:
+        limits = run.limits or cluster.specs.rows[job.spec].limits
+        run = replace(run, limits=replace(limits, run=event.hard), soft_limit=-1)
+    else:
+        run = replace(run, soft_limit=event.soft)
+    put(cluster, replace(job, run=run))
 
 
 class JobSwitched(JobEvent, frozen=True):

@@ -45,6 +45,8 @@ class JobRequeued(JobEvent, frozen=True):
     """Number of its spec from now on, which has another memory limit; 0: its own."""
     stopper: str = ""
     """Who has it held from now on; "": the system."""
+    queue_time: float = 0.0
+    """The submission time by which it is queued from now on; 0: as before."""
 
 
 @folds(JobRequeued)
@@ -77,6 +79,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         preempted_for_good=False,
         requeues=event.requeues or job.requeues,
         stopper=event.stopper,
+        queue_time=event.queue_time or job.queue_time,
         barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
         gpus_before=gpus_with_attempt(job, run, event.at),
     )

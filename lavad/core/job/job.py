@@ -222,6 +222,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Why the whole job starts again once this attempt is over."""
     limits: Limits | None = None
     """Its limits if they were changed while it ran, or its run limit is its own; None: those of its spec."""
+    soft_limit: int = 0
+    """EXTENDABLE_RUNLIMIT: seconds to which it is extended; 0: BASE; -1: it is not extended, and ``limits`` says when it ends."""
     forced: bool = False
     """brun -f: neither a run window nor load suspends it."""
     signalled: int = 0

@@ -52,8 +52,8 @@ _decoder = msgspec.msgpack.Decoder(CycleRecord)
 def decisions_of(plan: Plan) -> tuple[object, ...]:
     """What of a plan changes anything."""
     found = (plan.placements, plan.preemptions, plan.resumes, plan.suspensions, plan.releases)
-    if plan.run_limits:
-        return found, plan.growths, plan.holds, plan.deadlocked, plan.run_limits
+    if plan.run_limits or plan.extensions:
+        return found, plan.growths, plan.holds, plan.deadlocked, plan.run_limits, plan.extensions
     if plan.holds or plan.deadlocked:
         return found, plan.growths, plan.holds, plan.deadlocked
     return (found, plan.growths) if plan.growths else found  # a plan without growths differs from one of an older version

@@ -59,6 +59,15 @@ class Suspension(msgspec.Struct, frozen=True, gc=False):
     reason: TermReason = TermReason.NONE
 
 
+class RunLimit(msgspec.Struct, frozen=True, gc=False):
+    """A job that has reached its soft run limit (EXTENDABLE_RUNLIMIT): ``soft`` seconds it may run now, or ``hard``."""
+
+    key: int
+    uid: str
+    soft: int = 0
+    hard: int = 0
+
+
 class Recorded(msgspec.Struct, frozen=True):
     """The inputs of a plan beside the events, packed for the history; ``anew``: complete, not built on the previous record.
 
@@ -108,6 +117,8 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     run_limits: dict[int, int] = {}
     """Job that starts in what is held for another (INTERRUPTIBLE_BACKFILL) to its run limit in seconds, as limits are given."""
 
+    extensions: tuple[RunLimit, ...] = ()
+
     took: float = 0.0
     """Seconds that the cycle took."""
 
@@ -120,10 +131,11 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     def decides(self) -> bool:
         """Whether the master has anything to do about it."""
         started = self.placements or self.chunks or self.preemptions or self.resumes
-        return bool(started or self.suspensions or self.releases or self.growths or self.holds or self.deadlocked)
+        others = self.releases or self.growths or self.holds or self.deadlocked or self.extensions
+        return bool(started or self.suspensions or others)
 
 
-_PROPOSALS = ("suspensions", "releases", "placements", "chunks", "growths", "holds", "deadlocked", "resumes")
+_PROPOSALS = ("suspensions", "releases", "placements", "chunks", "growths", "holds", "deadlocked", "resumes", "extensions")
 """In the order in which they are accepted."""
 
 

@@ -62,6 +62,10 @@ def _given_for(spec: Spec) -> str:
     return spec.run_host or spec.from_host
 
 
+_WHOLE = 1_000_000
+"""Seconds of which a factor can be told."""
+
+
 class RunTimes:
     """The same for many jobs: the factors of all hosts and models, as of one configuration and what hosts say of themselves.
 
@@ -91,6 +95,18 @@ class RunTimes:
     def longest(self, spec: Spec, seconds: int, hosts: Iterable[str]) -> int:
         """How long it is on the slowest of some hosts."""
         return seconds or 1 if self.even else max((self.on(spec, seconds, host) for host in hosts), default=seconds)
+
+    def least(self, seconds: int) -> float:
+        """The least that a limit of so many seconds can be on a host, whatever it is given for."""
+        if self.even or self._fastest is None:
+            return seconds
+        return seconds * min(self.factors.values()) / self._fastest
+
+    def given(self, spec: Spec, seconds: float, hosts: Iterable[str]) -> int:
+        """The limit, as limits are given, that lasts for so long on the slowest of some hosts: whole seconds, at least one."""
+        if self.even:
+            return max(1, int(seconds))
+        return max(1, int(seconds * _WHOLE / self.longest(spec, _WHOLE, hosts)))
 
     def bounds(self, spec: Spec, seconds: int) -> tuple[int, int]:
         """How long it is on the fastest and on the slowest host of the cluster."""

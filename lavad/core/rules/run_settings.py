@@ -9,9 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig, QueueConfig
-from config.model.values import JobControl, Limits
+from config.model.values import ExtendableRunlimit, JobControl, Limits
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import limit_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.resreq.sections import RusageItem
 from lavad.core.lang.resreq.shown import shown
@@ -155,6 +156,27 @@ def limits_on(cluster: Cluster, spec: Spec, limits: Limits, host: str) -> Limits
     if cpu is not None:
         cpu = scaled(cpu, scale(cluster, spec.cpu_host or spec.from_host, host))
     return replace(limits, run=run, cpu=cpu)
+
+
+def extension_of(cluster: Cluster, spec: Spec) -> ExtendableRunlimit | None:
+    """What holds for a job: its application profile's before its queue's; None: its run limit is what it is."""
+    app = cluster.conf.app_conf.get(spec.app)
+    if app is not None and app.extendable_runlimit is not None:
+        return app.extendable_runlimit
+    queue = cluster.queue_conf.get(spec.queue)
+    return queue.extendable_runlimit if queue is not None else None
+
+
+def soft_limit(cluster: Cluster, job: Job, spec: Spec) -> int | None:
+    """EXTENDABLE_RUNLIMIT: seconds, as limits are given, after which it is to be decided whether a started job goes on.
+
+    None: that is decided, or its run limit comes first.
+    """
+    rule, run = extension_of(cluster, spec), job.run
+    if rule is None or run is None or run.soft_limit < 0:
+        return None
+    soft, limit = run.soft_limit or rule.base, limit_of(job, spec)
+    return soft if limit is None or soft < limit else None
 
 
 def leave_grace(cluster: Cluster, job: Job | None) -> float:

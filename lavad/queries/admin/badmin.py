@@ -11,8 +11,8 @@ from lavad.core.lang.states import SUSPENDED, HostState, JobState
 from lavad.core.site.host import Host
 from lavad.core.site.rights import is_admin
 from lavad.queries.facts import hostfacts, lsf_log
+from lavad.queries.facts.cluster_sentences import cluster_sentence
 from lavad.queries.facts.hostfacts import Slots
-from lavad.queries.facts.sentences import cluster_sentence
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import wrap
 from lavad.queries.frame.request import Request, Shown, err, leave, out, read_period

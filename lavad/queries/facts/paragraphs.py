@@ -130,9 +130,13 @@ def lent(run_limit: int) -> str:
     return f"Run limit of {run_limit / 60:.1f} minutes: its slots are held for another job from then on;"
 
 
-def limits(spec: Spec, own: Limits | None = None) -> str:
-    """The tables of a job's limits, "" if there are none; they begin with an empty line. ``own``: those of its attempt."""
-    return limit_tables(own or spec.limits, spec.cpu_host or spec.from_host, spec.run_host or spec.from_host, spec.estimate)
+def limits(spec: Spec, own: Limits | None = None, soft: int | None = None) -> str:
+    """The tables of a job's limits, "" if there are none; they begin with an empty line.
+
+    ``own``: those of its attempt; ``soft``: seconds of its soft run limit.
+    """
+    run_host = spec.run_host or spec.from_host
+    return limit_tables(own or spec.limits, spec.cpu_host or spec.from_host, run_host, spec.estimate, soft)
 
 
 def limits_of_profile(profile: JobProfile, host: str) -> Iterator[str]:
@@ -150,7 +154,7 @@ def limits_of_profile(profile: JobProfile, host: str) -> Iterator[str]:
         yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
 
 
-def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -> str:
+def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0, soft: int | None = None) -> str:
     """Times (of a host or model, if named) and sizes, each in a table of its own."""
     tables = ""
     timed = [
@@ -158,6 +162,7 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0) -
         for title, seconds, host in (
             ("CPULIMIT", own.cpu, cpu_host),
             ("RUNLIMIT", own.run, run_host),
+            ("SOFT_RUNLIMIT", soft, run_host),
             ("ESTIMATED_RUNTIME", estimate or None, run_host),
         )
         if seconds is not None

@@ -1,4 +1,4 @@
-"""bhist's sentences: what LSF calls each event of a job, and of hosts, queues and masters.
+"""bhist's sentences: what LSF calls each event of a job.
 
 Rule: a sentence of a job ends in ``;`` and is registered with ``@tells``. An event without one is not part of the history
 that users read. What depends on earlier events of the job (submission, attempts, its end) stands in the formatter.
@@ -22,7 +22,6 @@ from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import requeue_name, signal_name
 from lavad.queries.facts import checkpoints, jobfacts, paragraphs, resources, slot_reservations, tasks
 from lavad.queries.frame.view import View
-from proto.help.usages import QUEUE_CHANGES
 
 Tell = TypeVar("Tell", bound=Callable[..., list[str]])
 _TELLS: dict[type[ev.Event], Callable[[HistoryFormatter, Any], list[str]]] = {}
@@ -364,36 +363,9 @@ def _decided(_: HistoryFormatter, event: ev.JobJudged) -> list[str]:
     return [f"Failed: {event.end.first_reason};"] if event.end.status and event.end.first_reason else []
 
 
-# --- hosts, queues and masters
-
-
-def _queue_state(event: ev.QueueSwitched) -> str:
-    known = QUEUE_CHANGES.get(event.what)
-    return known or f"{'opened' if event.open else 'closed'} and {'activated' if event.active else 'inactivated'}"
-
-
-def cluster_sentence(event: ev.Event) -> str:
-    """What bhist -t and badmin hist say of a host, a queue or the master; "" for an event of another kind."""
-    if isinstance(event, ev.MasterStarted):
-        return f"mbatchd started on host <{event.host}>."
-    if isinstance(event, ev.StoreRestored):
-        return f"The store was restored from a backup; job ids go on at <{event.next_job}>."
-    if isinstance(event, ev.LeasesExtended):
-        return f"Leases extended by <{event.seconds:g}> seconds by administrator <{event.by}>."
-    if isinstance(event, ev.HostSwitched):
-        verb = "closed" if event.closed else "opened"
-        return f"Host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
-    if isinstance(event, ev.GpuSwitched):
-        verb = "closed" if event.closed else "opened"
-        return f"GPU <{event.gpu}> of host <{event.host}> {verb} by administrator <{event.by}> {event.comment}."
-    if isinstance(event, ev.QueueSwitched):
-        comment = f" {event.comment}" if event.comment else ""
-        return f"Queue <{event.queue}> {_queue_state(event)} by user or administrator <{event.by}>{comment}."
-    if isinstance(event, ev.HostFenced):
-        off = "nothing runs there any more" if event.ok else "it may still run jobs"
-        return f"Host <{event.host}>: LAVA_FENCE {event.how}, {off}{': ' + event.text if event.text else ''}."
-    if isinstance(event, ev.HostLeft):
-        return f"Host <{event.host}> has left the cluster: {event.why}."
-    if isinstance(event, ev.HostDown):
-        return f"Host <{event.host}> is unavailable."
-    return f"Host <{event.host}> is available." if isinstance(event, ev.HostUp) else ""
+# --- run limits
+@tells(ev.RunLimitMoved)
+def _run_limit_moved(_: HistoryFormatter, event: ev.RunLimitMoved) -> list[str]:
+    if event.hard:
+        return [f"Run limit is set to {event.hard / 60:.1f} minutes, as other jobs need its slots;"]
+    return [f"Soft run limit is extended to {event.soft / 60:.1f} minutes;"]

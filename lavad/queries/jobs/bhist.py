@@ -13,9 +13,10 @@ from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
 from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, resources, visibility
+from lavad.queries.facts.cluster_sentences import cluster_sentence
 from lavad.queries.facts.history import COLUMNS, History, Times, gone_since
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
-from lavad.queries.facts.sentences import HistoryFormatter, cluster_sentence
+from lavad.queries.facts.sentences import HistoryFormatter
 from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
 from lavad.queries.frame.request import Options, Request, Shown, leave, out, read_period

@@ -11,6 +11,7 @@ from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import name_of_command, one_line
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
+from lavad.core.rules.run_settings import soft_limit
 from lavad.queries.facts import (
     checkpoints,
     gpu_usage,
@@ -107,7 +108,7 @@ class Record:
                 ),
                 self.submitted(),
                 self.reserved(),
-                paragraphs.limits(self.spec, self.job.run.limits if self.job.run is not None else None),
+                self.limits(),
                 self.started(),
                 self.used(),
                 self.hung(),
@@ -126,6 +127,12 @@ class Record:
         hold = " on hold" if self.text.on_hold else ""
         words = f"Submitted from host <{self.spec.from_host}>{hold}{options};"
         return self.line(self.job.submitted, words)
+
+    def limits(self) -> str:
+        """The tables of its limits, as they are for its attempt."""
+        run = self.job.run
+        soft = soft_limit(self.view.cluster, self.job, self.spec) if self.job.outcome is None else None
+        return paragraphs.limits(self.spec, run.limits if run is not None else None, soft)
 
     def reserved(self) -> str:
         """The slots that are reserved for a waiting job, and when it starts at the latest."""

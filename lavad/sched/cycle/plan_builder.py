@@ -20,6 +20,7 @@ from lavad.sched.policy.incremental_alloc import IncrementalAllocation, is_whole
 from lavad.sched.policy.preempt import Preemptor
 from lavad.sched.policy.queue_shares import QueueShares
 from lavad.sched.policy.slot_reservations import SlotReservations, reserves
+from lavad.sched.policy.soft_limits import SoftLimits
 from lavad.sched.policy.suspend import SuspendResume
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import PendingClass
@@ -48,6 +49,7 @@ class PlanBuilder:
         self.suspend_resume = SuspendResume(state, self.queue_shares)
         self.preemptor = Preemptor(state, self.queue_shares)
         self.slot_reservations = SlotReservations(state)
+        self.soft_limits = SoftLimits(state)
         self.growth = ElasticGrowth(state)
         self.incremental = IncrementalAllocation(state)
         self.releases: list[int] = []
@@ -105,7 +107,7 @@ class PlanBuilder:
     @property
     def is_quiet(self) -> bool:
         """Whether the turn of a class changes nothing for others: nothing is suspended, grows, or is reserved."""
-        waiting = self.suspend_resume.waiting or self.growth.waiting or self.slot_reservations.rows
+        waiting = self.suspend_resume.waiting or self.growth.waiting or self.slot_reservations.rows or self.soft_limits.due
         return not waiting and self.state.advance is None
 
     def begin_class(self, need: Need) -> None:
@@ -148,11 +150,15 @@ class PlanBuilder:
 
     def reserve_slots(self, need: Need, eligible: Eligibility, row: Job | Array, key: int) -> bool:
         """Reserve slots for a job that does not fit, if its queue does so; True: further jobs of its class may reserve too."""
-        if not reserves(need):
-            return False
-        self.state.retry_blocked = True
         reservations = self.slot_reservations
-        reservations.reserve(need, eligible, row, key)
+        if reserves(need):
+            self.state.retry_blocked = True
+            reservations.reserve(need, eligible, row, key)
+        if self.soft_limits.due:
+            if key in reservations.promises:
+                self.soft_limits.claim_for(reservations.rows[-1])
+            else:
+                self.soft_limits.claim(need, eligible)
         return key in reservations.promises and len(reservations.rows) < reservations.most
 
     def borrow(self, need: Need) -> bool:
@@ -202,4 +208,5 @@ class PlanBuilder:
             promises=self.slot_reservations.promises,
             growths=tuple(self.growth.found),
             run_limits=self.run_limits,
+            extensions=self.soft_limits.decided(),
         )

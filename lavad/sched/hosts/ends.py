@@ -12,6 +12,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.run_time import expected_of
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import SUSPENDED
+from lavad.core.rules.run_settings import soft_limit
 from lavad.sched.state.cycle_state import CycleState
 
 NEVER = math.inf
@@ -23,6 +24,8 @@ def end_of(state: CycleState, job: Job, spec: Spec) -> float:
     """When a started job is over at the latest, by its run limit (or its estimated run time) on the slowest of its hosts."""
     run = job.run
     limit = expected_of(job, spec)
+    if state.cache.rules.shortest_soft and (soft := soft_limit(state.cluster, job, spec)) is not None:
+        limit = soft if limit is None else min(limit, soft)
     if run is None or limit is None or job.state in SUSPENDED:
         return NEVER
     end = end_by_limit(run, state.run_times.longest(spec, limit, (part.host for part in run.parts)))

@@ -94,7 +94,7 @@ class SlotReservations:
             return 0
         longest = self.state.run_times.longest(need.spec, limit, hosts)
         seconds = min(ends) - self.state.now
-        return max(1, int(limit * seconds / longest)) if seconds < longest else 0
+        return self.state.run_times.given(need.spec, seconds, hosts) if seconds < longest else 0
 
     def withdraw(self) -> None:
         """Hosts show their slots as if nothing were reserved."""

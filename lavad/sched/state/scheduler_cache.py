@@ -89,6 +89,8 @@ class SchedulerCache:
 
     idle: tuple[int, int, int, float, float] | None = None
     """If the last cycle decided nothing: its version, ``rows_seen`` and ``state_seen``, when to wake, its time zone."""
+    soft_due = 0.0
+    """When a job may have reached its soft run limit (EXTENDABLE_RUNLIMIT) next."""
 
     def __init__(self, few: int = FEW, chunks: bool = False) -> None:  # noqa: PLR0915 - fields only
         self.few = few
@@ -196,6 +198,7 @@ class SchedulerCache:
         self.host_windows = {name: texts for name, texts in windows if any(texts)}
         self.clients = frozenset(host.name for host in conf.hosts if not host.server)
         self.rules = Rules(conf)
+        self.soft_due = 0.0
         self.state_seen += 1
 
     def _count_rows(self, cluster: Cluster) -> None:

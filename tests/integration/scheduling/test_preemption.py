@@ -39,6 +39,13 @@ REQUEUE_EXIT_VALUES = 140
 End Queue
 
 Begin Queue
+QUEUE_NAME = soft
+PRIORITY = 30
+EXTENDABLE_RUNLIMIT = BASE[1] REQUEUE[Y]
+DEFAULT_HOST_SPEC = brief
+End Queue
+
+Begin Queue
 QUEUE_NAME = again
 PRIORITY = 10
 JOB_CONTROLS = SUSPEND[brequeue $LSB_JOBID]
@@ -166,3 +173,22 @@ def test_a_job_in_what_is_held_ends_when_that_is_needed_and_goes_on_later(cluste
     assert "minutes: its slots are held for another job from then on" in cluster.run(f"bhist -l -UF {lazy}").stdout
     cluster.run(f"bkill {lazy}")
     cluster.wait_end(lazy)
+
+
+def test_a_run_limit_is_extended_until_others_need_the_slots(cluster: Cluster, tmp_path: Path) -> None:
+    """SOFT has a limit of a minute that is given for a model on which it lasts six seconds."""
+    soft = cluster.submit("-q soft -n 4 -o /dev/null 'echo begun >>began; exec sleep 1000'", cwd=tmp_path)
+    cluster.wait_for(soft, "RUN")
+    assert "SOFT_RUNLIMIT" in cluster.run(f"bjobs -l {soft}").stdout
+    history = f"bhist -l -UF {soft}"
+    wait_until(
+        lambda: "Soft run limit is extended to 2.0 minutes" in cluster.run(history).stdout,
+        30,
+        lambda: cluster.run(history).stdout + cluster.run(f"bjobs -l {soft}").stdout,
+    )
+    other = cluster.submit("-q soft -n 2 -o /dev/null true", cwd=tmp_path)
+    wait_until(lambda: "as other jobs need its slots" in cluster.run(history).stdout, 30, lambda: cluster.logs())
+    cluster.wait_for(other, "DONE")
+    wait_until(lambda: (tmp_path / "began").read_text().split() == ["begun"] * 2, 30, lambda: f"to go on\n{cluster.logs()}")
+    cluster.run(f"bkill {soft}")
+    cluster.wait_end(soft)

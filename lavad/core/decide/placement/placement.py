@@ -16,13 +16,13 @@ from lavad.core.decide.placement import grow, preempt
 from lavad.core.decide.placement import incremental_alloc as piecemeal
 from lavad.core.decide.placement.alike import count_alike
 from lavad.core.decide.placement.chunks import room_for, starts
-from lavad.core.events import Event, JobDispatched, JobSuspended, SignalRequested, SlotsReleased, SlotsReserved
+from lavad.core.events import Event, JobDispatched, JobSuspended, RunLimitMoved, SignalRequested, SlotsReleased, SlotsReserved
 from lavad.core.job.job import Job, PendingSignal, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PreemptionAction, SignalKind
 from lavad.core.plan.cycle_record import RecordedCycle
-from lavad.core.plan.plan import Chunks, Placement, Plan, Preemption, Suspension, split
+from lavad.core.plan.plan import Chunks, Placement, Plan, Preemption, RunLimit, Suspension, split
 from lavad.core.rules.avoided_hosts import returns_at
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
@@ -113,6 +113,7 @@ class _Acceptance:
                 self.events += grow.accept(self.cluster, self.ledger, self.limits, growth, self.now, self.reserved)
         self.events += piecemeal.held(self.limits, plan.holds, lambda hold: _find_spec(self.cluster, hold), self.now)
         self.events += piecemeal.deadlocked(self.cluster, plan.deadlocked, self.now)
+        self._move_limits(plan.extensions)
         self.events += preempt.resumed(self.limits, plan.resumes, self.used, self.now)
 
     def suspend(self, plan: Plan) -> None:
@@ -136,6 +137,13 @@ class _Acceptance:
             pending = PendingSignal(kind=SignalKind.KILL, at=self.now, by="", reason=one.reason, notice=notice)
             return SignalRequested(at=self.now, key=one.key, pending=pending)
         return JobSuspended(at=self.now, key=one.key, state=JobState.SSUSP, why=one.why)
+
+    def _move_limits(self, extensions: Sequence[RunLimit]) -> None:
+        """EXTENDABLE_RUNLIMIT."""
+        for one in extensions:
+            run = preempt.running(self.cluster, one.key, one.uid)
+            if run is not None and one.key not in self.used:
+                self.events.append(RunLimitMoved(at=self.now, key=one.key, attempt=run.number, soft=one.soft, hard=one.hard))
 
     def place(self, placements: Sequence[Placement], at: int) -> int:
         """Start a job, or reserve the slots of its victims for it, if that is still possible; how many were looked at.

@@ -108,7 +108,7 @@ def _again(
         return _requeued(job, now, end, broken)
     return (
         _after_exit_value(job, run, spec, now, end, rule)
-        or after_run_limit(job, run, spec, now, end)
+        or after_run_limit(cluster, job, run, spec, now, end)
         or (after_crash(cluster, job, run, now, end) if spec.checkpoint is not None else None)
     )
 

@@ -16,12 +16,21 @@ from lavad.core.job.memory import limit_for, program_of, size_text
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import TermReason
 from lavad.core.rules.memory_limit import next_limit
+from lavad.core.rules.run_settings import extension_of
 from lavad.core.site.pend_reason import PendReason
 
 
-def after_run_limit(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
-    """The event that starts it again from the newest generation of this attempt (-k "DIR runlimit=requeue"), or None."""
-    if run.verdict is None or run.verdict.limit is not TermReason.TERM_RUNLIMIT or spec.checkpoint is None:
+def after_run_limit(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> ev.JobRequeued | None:
+    """The event that starts it again from the newest generation of this attempt (-k "DIR runlimit=requeue"), or as it could have
+    run on if others had not needed its slots (REQUEUE[Y] of EXTENDABLE_RUNLIMIT), then behind these; or None.
+    """
+    if run.verdict is None or run.verdict.limit is not TermReason.TERM_RUNLIMIT:
+        return None
+    rule = extension_of(cluster, spec) if run.soft_limit < 0 else None
+    if rule is not None and rule.requeue:
+        why = "it reached its run limit as other jobs needed its slots"
+        return ev.JobRequeued(at=now, key=job.key, reason=PendReason.JOB_REQUEUED, why=why, end=end, queue_time=now)
+    if spec.checkpoint is None:
         return None
     made = job.checkpoints.newest(run.number) if job.checkpoints is not None else None
     if made is None or not spec.checkpoint.requeues:

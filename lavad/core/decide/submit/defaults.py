@@ -145,9 +145,11 @@ def apply_host_spec(draft: JobDraft, queue: QueueConfig) -> None:
     host = queue.default_host_spec or draft.conf.params.default_host_spec
     spec = draft.spec
     if host:
+        app = draft.conf.app_conf.get(spec.app)
+        extended = any(one is not None and one.extendable_runlimit is not None for one in (app, queue))
         draft.spec = replace(
             spec,
-            run_host=spec.run_host or (host if spec.limits.run is not None else ""),
+            run_host=spec.run_host or (host if spec.limits.run is not None or extended else ""),
             cpu_host=spec.cpu_host or (host if spec.limits.cpu is not None else ""),
         )
 

@@ -34,6 +34,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "JobLost": {"host": "h1"},
     "JobFound": {"state": JobState.RUN},
     "CheckpointMade": {"attempt": 1, "generation": 1},
+    "RunLimitMoved": {"attempt": 1, "soft": 60},
     "RusageDecayed": {"attempt": 1},
     "RanksSuspected": {"attempt": 1},
     "JobJudged": {"attempt": 1, "end": End()},

@@ -1,0 +1,24 @@
+"""Values of parameters about what the scheduler plans with."""
+
+from __future__ import annotations
+
+import re
+
+from config.model.values import ExtendableRunlimit
+from config.values.values import Scope
+
+_EXTENDABLE = re.compile(r"(BASE|INCREMENT|GRACE|REQUEUE)\s*\[\s*([^\[\]]*?)\s*\]")
+
+
+def extendable_runlimit(value: str, _: Scope) -> ExtendableRunlimit:
+    """`BASE[minutes] INCREMENT[minutes] GRACE[minutes] REQUEUE[Y|N]`; all but BASE may be missing."""
+    found = dict(_EXTENDABLE.findall(value))
+    words = found.get("REQUEUE", "N")
+    minutes = {name: text for name, text in found.items() if name != "REQUEUE"}
+    good = all(re.fullmatch("[0-9]{1,7}", text) for text in minutes.values()) and words.upper() in ("Y", "N")
+    if _EXTENDABLE.sub("", value).strip() or "BASE" not in found or not good:
+        raise ValueError(f"'{value}' is not BASE[minutes] INCREMENT[minutes] GRACE[minutes] REQUEUE[Y|N]")
+    base, increment, grace = (int(minutes.get(name) or 0) * 60 for name in ("BASE", "INCREMENT", "GRACE"))
+    if not base or minutes.get("INCREMENT") in ("0", "00"):
+        raise ValueError(f"'{value}': BASE and INCREMENT are one minute at least")
+    return ExtendableRunlimit(base, increment or base, grace, words.upper() == "Y")
