@@ -90,6 +90,8 @@ CHKPNT                          checkpoints of its jobs: a folder, and a period 
 CHKPNT_METHOD                   their method
 RERUNNABLE                      its jobs run again when their host is lost
 MAX_JOB_REQUEUE                 how often an exit value may make a job wait again
+PEND_TIME_LIMIT                 how long its jobs should wait at most, where they do not say (-ptl): shown, nothing more
+ELIGIBLE_PEND_TIME_LIMIT        the same for -eptl
 EXTENDABLE_RUNLIMIT             BASE[minutes] INCREMENT[…] GRACE[…] REQUEUE[Y|N]: a run limit for where others need the slots
 JOB_ACTION_WARNING_TIME         how long before its end the warning comes
 JOB_WARNING_ACTION              the warning: a signal, CHKPNT, or a command

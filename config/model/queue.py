@@ -59,6 +59,10 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     chunk_job_size: int | None = None
     """The most jobs that are dispatched together, to run one after the other in one slot."""
 
+    pend_time_limit: int = 0
+    """Seconds that its jobs should wait at most (-ptl); 0: not said."""
+    eligible_pend_time_limit: int = 0
+    """The same of the time in which they could start (-eptl)."""
     extendable_runlimit: ExtendableRunlimit | None = None
 
     def control(self, action: JobAction) -> str:

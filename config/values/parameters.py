@@ -65,6 +65,10 @@ def _minutes(value: int | None) -> str:
     return "" if value is None else f"{value // 60} minutes"
 
 
+def _some_minutes(value: int) -> str:
+    return _minutes(value) if value else ""
+
+
 def _seconds(value: int) -> str:
     return f"{value} seconds" if value else ""
 
@@ -198,6 +202,8 @@ QUEUE_PARAMETERS = (
     _shown("RERUNNABLE", v.yes_no, 10),
     _shown("MAX_JOB_REQUEUE", v.number(0)),
     _shown("CHUNK_JOB_SIZE", v.number(1, MOST_IN_CHUNK), 14),
+    _shown("PEND_TIME_LIMIT", v.minutes, text=_some_minutes),
+    _shown("ELIGIBLE_PEND_TIME_LIMIT", v.minutes, text=_some_minutes),
     _shown("EXTENDABLE_RUNLIMIT", planning.extendable_runlimit),
     _shown("JOB_ACTION_WARNING_TIME", v.minutes, text=_minutes),
     _shown("JOB_WARNING_ACTION", v.text),
@@ -216,6 +222,8 @@ _BOTH_SHOW = (
     "JOB_STARTER",
     "MAX_JOB_REQUEUE",
     "CHUNK_JOB_SIZE",
+    "PEND_TIME_LIMIT",
+    "ELIGIBLE_PEND_TIME_LIMIT",
     "EXTENDABLE_RUNLIMIT",
     "JOB_ACTION_WARNING_TIME",
     "JOB_WARNING_ACTION",

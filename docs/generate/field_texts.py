@@ -91,10 +91,10 @@ processlimit                  its limit of processes (-p)
 runtimelimit                  its run limit (-W), in minutes
 plimit                        the time of -ptl
 eplimit                       the time of -eptl
-plimit_remain                 what is left of it; negative: it is over
-eplimit_remain                what is left of it; negative: it is over
-effective_plimit              as plimit
-effective_eplimit             as eplimit
+plimit_remain                 what is left of effective_plimit; negative: it is over
+eplimit_remain                what is left of effective_eplimit, of all the time that it waits; negative: it is over
+effective_plimit              the same, or that of its profile or queue (PEND_TIME_LIMIT)
+effective_eplimit             the same, or that of its profile or queue (ELIGIBLE_PEND_TIME_LIMIT)
 nthreads                      threads now
 input_file                    its input file
 output_file                   its output file

@@ -1,4 +1,4 @@
-"""lsb.queues, parameter by parameter: run limits that the scheduler sets or moves."""
+"""lsb.queues, parameter by parameter: run limits that the scheduler sets or moves, and how long jobs should wait at most."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import pytest
 
 from lavad.core.job.job import End
 from lavad.core.lang.states import TermReason
+from lavad.queries.facts import jobfacts
+from lavad.queries.frame.view import View
 from tests.scenario.queue_proofs import Proofs, other
 from tests.scenario.queue_site import QueueSite
+from tests.support.worlds.query_cluster import QueryCluster
 
 PROOFS = Proofs()
 
@@ -93,3 +96,13 @@ def moved(site: QueueSite, key: int) -> tuple[int, int | None]:
     run = site.job(key).run
     assert run is not None
     return run.soft_limit, run.limits.run if run.limits is not None else None
+
+
+@PROOFS.of("PEND_TIME_LIMIT ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT = 1:30\nELIGIBLE_PEND_TIME_LIMIT = 30", other("other"))
+def pend_time_limits(site: QueueSite) -> None:
+    view = View(site.cluster, site.soft, lambda: QueryCluster().store, master="h1", lsf={})
+    plain = site.spec_of()
+    assert jobfacts.pend_limits(view, plain, site.text) == (5400, 1800)
+    own = site.spec_of(ptl="10")
+    assert jobfacts.pend_limits(view, own, site.text) == (600, 1800)
+    assert jobfacts.pend_limits(view, site.spec_of(q="other"), site.text) == (0, 0)

@@ -9,7 +9,7 @@ from lavad.core.cluster.charge import used_by
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import End, Job, Part
 from lavad.core.job.run_time import counted, limit_of, run_time
-from lavad.core.job.spec import Spec
+from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import PartUsage
@@ -94,6 +94,15 @@ def run_limit(job: Job, spec: Spec, view: View) -> float | None:
     limit = limit_of(job, spec)
     parts = parts_of(job)
     return limit if limit is None or not parts else seconds_on(view.cluster, spec, limit, parts[0].host)
+
+
+def pend_limits(view: View, spec: Spec, text: JobText) -> tuple[int, int]:
+    """Seconds that a job should wait at most, and in which it could start: its own, its profile's or its queue's; 0: not said."""
+    conf = view.cluster.conf
+    profiles = [one for one in (conf.app_conf.get(spec.app), view.cluster.queue_conf.get(spec.queue)) if one is not None]
+    total = [text.pend_limit * 60, *(one.pend_time_limit for one in profiles)]
+    eligible = [text.eligible_limit * 60, *(one.eligible_pend_time_limit for one in profiles)]
+    return next(filter(None, total), 0), next(filter(None, eligible), 0)
 
 
 def cpu_factor(view: View, name: str) -> float:

@@ -6,7 +6,7 @@ Rule: with LSB_ENABLE_HPC_ALLOCATION=Y the words are LSF 10.1's (tasks, slots), 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from config.model.queue import JobProfile
 from config.model.values import Limits
@@ -130,13 +130,14 @@ def lent(run_limit: int) -> str:
     return f"Run limit of {run_limit / 60:.1f} minutes: its slots are held for another job from then on;"
 
 
-def limits(spec: Spec, own: Limits | None = None, soft: int | None = None) -> str:
+def limits(spec: Spec, own: Limits | None = None, more: Sequence[tuple[str, int | None, str]] = ()) -> str:
     """The tables of a job's limits, "" if there are none; they begin with an empty line.
 
-    ``own``: those of its attempt; ``soft``: seconds of its soft run limit.
+    ``own``: those of its attempt; ``more``: titles, seconds and what they are given for of other times.
     """
     run_host = spec.run_host or spec.from_host
-    return limit_tables(own or spec.limits, spec.cpu_host or spec.from_host, run_host, spec.estimate, soft)
+    times = (("ESTIMATED_RUNTIME", spec.estimate or None, run_host), *more)
+    return limit_tables(own or spec.limits, spec.cpu_host or spec.from_host, run_host, times)
 
 
 def limits_of_profile(profile: JobProfile, host: str) -> Iterator[str]:
@@ -154,7 +155,7 @@ def limits_of_profile(profile: JobProfile, host: str) -> Iterator[str]:
         yield f"\n TASKLIMIT\n {' '.join(shown if counts[0] > 1 or counts[1] > 1 else shown[-1:])}\n"
 
 
-def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0, soft: int | None = None) -> str:
+def limit_tables(own: Limits, cpu_host: str, run_host: str, more: Sequence[tuple[str, int | None, str]] = ()) -> str:
     """Times (of a host or model, if named) and sizes, each in a table of its own."""
     tables = ""
     timed = [
@@ -162,8 +163,7 @@ def limit_tables(own: Limits, cpu_host: str, run_host: str, estimate: int = 0, s
         for title, seconds, host in (
             ("CPULIMIT", own.cpu, cpu_host),
             ("RUNLIMIT", own.run, run_host),
-            ("SOFT_RUNLIMIT", soft, run_host),
-            ("ESTIMATED_RUNTIME", estimate or None, run_host),
+            *more,
         )
         if seconds is not None
     ]

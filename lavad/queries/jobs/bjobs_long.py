@@ -132,7 +132,13 @@ class Record:
         """The tables of its limits, as they are for its attempt."""
         run = self.job.run
         soft = soft_limit(self.view.cluster, self.job, self.spec) if self.job.outcome is None else None
-        return paragraphs.limits(self.spec, run.limits if run is not None else None, soft)
+        total, eligible = jobfacts.pend_limits(self.view, self.spec, self.text) if self.job.state in WAITING else (0, 0)
+        times = (
+            ("SOFT_RUNLIMIT", soft, self.spec.run_host or self.spec.from_host),
+            ("PEND_TIME_LIMIT", total or None, ""),
+            ("ELIGIBLE_PEND_TIME_LIMIT", eligible or None, ""),
+        )
+        return paragraphs.limits(self.spec, run.limits if run is not None else None, times)
 
     def reserved(self) -> str:
         """The slots that are reserved for a waiting job, and when it starts at the latest."""

@@ -134,11 +134,15 @@ def warn_time(row: Row, unit: str) -> str:
     return f"{row.text.warn_before / 60:.1f}" if row.text.warn_before else ""
 
 
-def pend_limit(field: str, left: bool = False) -> Value:
-    """A limit of the time that a job waits, or what is ``left`` of it (negative: so long ago it was reached)."""
+def pend_limit(eligible: bool, effective: bool = True, left: bool = False) -> Value:
+    """A limit of the time that a job waits, or what is ``left`` of it (negative: so long ago it was reached).
+
+    ``effective``: that of its profile or queue, where it has none of its own.
+    """
 
     def value(row: Row, unit: str) -> str:
-        limit = getattr(row.text, field) * 60
+        own = (row.text.eligible_limit if eligible else row.text.pend_limit) * 60
+        limit = jobfacts.pend_limits(row.view, row.spec, row.text)[eligible] if effective else own
         if not limit or (left and row.job.state not in WAITING):
             return ""
         return row.seconds(limit - (int(row.now) - int(row.job.submitted)) if left else limit)

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from config.model.queue import ApplicationConfig
+from lavad.core import events as ev
 from lavad.core.job.job import Outcome
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.gpureq import GpuReq
@@ -316,6 +319,24 @@ def test_pending_limits_and_what_is_left_of_them() -> None:
     fields = "plimit plimit_remain effective_eplimit eplimit_remain delimiter='|'"
     assert rows(c, fields, noheader=True) == ["300 second(s)|-300 second(s)|3600 second(s)|3000 second(s)"]
     assert rows(c, fields, noheader=True, hms=True) == ["00:05:00|-00:05:00|01:00:00|00:50:00"]
+
+
+def test_pending_limits_of_a_profile_or_queue_hold_where_a_job_has_none() -> None:
+    c = QueryCluster()
+    queue = replace(c.cluster.queue_conf["normal"], pend_time_limit=600, eligible_pend_time_limit=1200)
+    app = ApplicationConfig("app", pend_time_limit=60)
+    c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, queues=(queue,), apps=(app,))))
+    c.submit(1, "11:30:00", text={"pend_limit": 5})
+    c.submit(2, "11:30:00", app="app")
+    fields = "plimit effective_plimit plimit_remain eplimit effective_eplimit delimiter='|'"
+    assert rows(c, fields, noheader=True) == [
+        "300 second(s)|300 second(s)|-300 second(s)|-|1200 second(s)",
+        "-|60 second(s)|-540 second(s)|-|1200 second(s)",
+    ]
+    table = c.ask("bjobs", "2", l=True)[0]
+    assert f"{' PEND_TIME_LIMIT':<25} ELIGIBLE_PEND_TIME_LIMIT\n{' 1.0 min':<25} 20.0 min" in table
+    assert "PEND_TIME_LIMIT:  1 minutes\n" in c.ask("bapp", "app", l=True)[0]
+    assert "ELIGIBLE_PEND_TIME_LIMIT:  20 minutes\n" in c.ask("bqueues", "normal", l=True)[0]
 
 
 def test_a_running_job_without_swap_uses_none_of_it() -> None:
