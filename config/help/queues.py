@@ -55,11 +55,12 @@ DOMINANT_RESOURCES              fair share by the dominant share of these: slots
 APS_PRIORITY                    jobs go by one number: WEIGHT[[factor, n] …] LIMIT[…] GRACE_PERIOD[…]
 GANG                            N: a job takes its slots one by one as they come; lava's own
 SCHEDULER                       fcfs, fair, gang, shortest, smallest, largest, or the file of a policy of the site; lava's own
-PREEMPT_DELAY                   as in lsb.params, for this queue
-NO_PREEMPT_INTERVAL             as in lsb.params, for this queue
-NO_PREEMPT_RUN_TIME             as in lsb.params, for this queue
-NO_PREEMPT_FINISH_TIME          as in lsb.params, for this queue
-MAX_JOB_PREEMPT                 as in lsb.params, for this queue
+PREEMPT_DELAY                   as in lsb.params, for these jobs
+NO_PREEMPT_INTERVAL             as in lsb.params, for these jobs
+NO_PREEMPT_RUN_TIME             as in lsb.params, for these jobs
+NO_PREEMPT_FINISH_TIME          as in lsb.params, for these jobs
+MAX_JOB_PREEMPT                 as in lsb.params, for these jobs
+MAX_TOTAL_TIME_PREEMPT          as in lsb.params, for these jobs
 WEIGHT                          its part of the slots, or of slots:N gpus:N, in proportion; lava's own
 CAPABILITY                      the most slots, or slots:N gpus:N, that it may have; lava's own
 GUARANTEE                       slots, or slots:N gpus:N, that are kept for it; lava's own

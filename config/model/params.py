@@ -258,6 +258,7 @@ class SiteParams(Params, frozen=True):
     """Seconds, or minus percent of the run limit; as the next one."""
     no_preempt_finish_time: int | None = None
     max_job_preempt: int | None = None
+    max_total_time_preempt: int | None = None
     relax_job_dispatch_order: bool = False
 
     # --- fair share

@@ -59,6 +59,18 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     chunk_job_size: int | None = None
     """The most jobs that are dispatched together, to run one after the other in one slot."""
 
+    preempt_delay: int | None = None
+    """Its jobs preempt others only when they have waited for so long."""
+    no_preempt_interval: int | None = None
+    """Its jobs are left alone when they started or were resumed less than so long ago."""
+    no_preempt_run_time: int | None = None
+    """They have run for so long: seconds, or minus percent of the run limit."""
+    no_preempt_finish_time: int | None = None
+    """They end so soon: seconds, or minus percent of the run limit."""
+    max_job_preempt: int | None = None
+    """They have been preempted so often."""
+    max_total_time_preempt: int | None = None
+    """They have been suspended by preemption for so many seconds in all."""
     pend_time_limit: int = 0
     """Seconds that its jobs should wait at most (-ptl); 0: not said."""
     eligible_pend_time_limit: int = 0
@@ -131,16 +143,6 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     aps_priority: Aps | None = None
 
     preemption: Preemption = Preemption()
-    preempt_delay: int | None = None
-    """Its jobs preempt others only when they have waited for so long."""
-    no_preempt_interval: int | None = None
-    """Its jobs are left alone when they started or were resumed less than so long ago."""
-    no_preempt_run_time: int | None = None
-    """They have run for so long: seconds, or minus percent of the run limit."""
-    no_preempt_finish_time: int | None = None
-    """They end so soon: seconds, or minus percent of the run limit."""
-    max_job_preempt: int | None = None
-    """They have been preempted so often."""
 
     scheduler: str = ""
     """lava's own: fcfs, fair, gang, shortest, smallest, largest, or the file of a site's own policy; in force, one of the last

@@ -69,6 +69,14 @@ def _some_minutes(value: int) -> str:
     return _minutes(value) if value else ""
 
 
+def _some_seconds(value: int | None) -> str:
+    return "" if value is None else f"{value} seconds"
+
+
+def _minutes_or_percent(value: int | None) -> str:
+    return f"{-value}%" if value is not None and value < 0 else _minutes(value)
+
+
 def _seconds(value: int) -> str:
     return f"{value} seconds" if value else ""
 
@@ -160,11 +168,6 @@ QUEUE_PARAMETERS = (
     Parameter("APS_PRIORITY", vs.aps_priority),
     Parameter("GANG", v.yes_no),
     Parameter("SCHEDULER", vs.scheduler),
-    Parameter("PREEMPT_DELAY", v.second_count),
-    Parameter("NO_PREEMPT_INTERVAL", v.minutes),
-    Parameter("NO_PREEMPT_RUN_TIME", v.minutes_or_percent),
-    Parameter("NO_PREEMPT_FINISH_TIME", v.minutes_or_percent),
-    Parameter("MAX_JOB_PREEMPT", v.number(0)),
     Parameter("WEIGHT", vs.weight),
     Parameter("CAPABILITY", vs.amounts),
     Parameter("GUARANTEE", vs.amounts),
@@ -197,6 +200,12 @@ QUEUE_PARAMETERS = (
     _shown("STOP_COND", v.text, 30),
     _shown("JOB_STARTER", v.text, 30),
     _shown("PREEMPTION", v.preemption, 30, _lists),
+    _shown("PREEMPT_DELAY", v.second_count, text=_some_seconds),
+    _shown("NO_PREEMPT_INTERVAL", v.minutes, text=_minutes),
+    _shown("NO_PREEMPT_RUN_TIME", v.minutes_or_percent, text=_minutes_or_percent),
+    _shown("NO_PREEMPT_FINISH_TIME", v.minutes_or_percent, text=_minutes_or_percent),
+    _shown("MAX_JOB_PREEMPT", v.number(0)),
+    _shown("MAX_TOTAL_TIME_PREEMPT", v.minutes, text=_minutes),
     Parameter("CHKPNT", v.chkpnt, (Line("CHKPNTDIR", _folder), Line("CHKPNTPERIOD", _period)), Column("chkpnt", 30)),
     Parameter("CHKPNT_METHOD", v.text),
     _shown("RERUNNABLE", v.yes_no, 10),
@@ -222,6 +231,12 @@ _BOTH_SHOW = (
     "JOB_STARTER",
     "MAX_JOB_REQUEUE",
     "CHUNK_JOB_SIZE",
+    "PREEMPT_DELAY",
+    "NO_PREEMPT_INTERVAL",
+    "NO_PREEMPT_RUN_TIME",
+    "NO_PREEMPT_FINISH_TIME",
+    "MAX_JOB_PREEMPT",
+    "MAX_TOTAL_TIME_PREEMPT",
     "PEND_TIME_LIMIT",
     "ELIGIBLE_PEND_TIME_LIMIT",
     "EXTENDABLE_RUNLIMIT",

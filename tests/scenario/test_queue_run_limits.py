@@ -1,4 +1,4 @@
-"""lsb.queues, parameter by parameter: run limits that the scheduler sets or moves, and how long jobs should wait at most."""
+"""lsb.queues, parameter by parameter: run limits that move, and how long jobs may wait, or be suspended by preemption."""
 
 from __future__ import annotations
 
@@ -106,3 +106,22 @@ def pend_time_limits(site: QueueSite) -> None:
     own = site.spec_of(ptl="10")
     assert jobfacts.pend_limits(view, own, site.text) == (600, 1800)
     assert jobfacts.pend_limits(view, site.spec_of(q="other"), site.text) == (0, 0)
+
+
+HIGH = other("high", "PRIORITY = 60\nPREEMPTION = PREEMPTIVE")
+
+
+@PROOFS.of("MAX_TOTAL_TIME_PREEMPT", "PRIORITY = 20\nMAX_TOTAL_TIME_PREEMPT = 5", HIGH)
+def max_total_time_preempt(site: QueueSite) -> None:
+    low = site.bsub(n="12")
+    site.turn()
+    states = []
+    for _ in range(2):
+        high = site.bsub(q="high")
+        site.turn(301)
+        states.append(site.state(low))
+        if site.state(high) == "RUN":
+            site.later(300)
+            site.ends(high)
+        site.turn()
+    assert states == ["SSUSP", "RUN"]

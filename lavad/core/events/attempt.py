@@ -141,6 +141,8 @@ def _job_resumed(cluster: Cluster, event: JobResumed) -> None:
     job = live_job(cluster, event.key)
     run = with_suspension(job, event.at)
     remarks = (job.remarks[0], event.why)
+    if job.preempted_for not in (0, job.key):
+        job = replace(job, preempted_time=job.preempted_time + max(0.0, event.at - job.since))
     cluster.jobs.put(job.key, replace(job, state=move(job, event), since=event.at, preempted_for=0, run=run, remarks=remarks))
 
 

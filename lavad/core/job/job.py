@@ -336,6 +336,8 @@ class Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The parts held for it while it waits, until the jobs preempted for it are gone."""
     preempted: int = 0
     """How often it was preempted."""
+    preempted_time: float = 0.0
+    """Seconds for which preemption has suspended it; without those of a suspension that goes on."""
     deadlocked: bool = False
     """It is in a deadlock: it holds slots that others wait for, and waits for theirs (GANG=N)."""
     outcome: Outcome | None = None

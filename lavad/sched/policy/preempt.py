@@ -15,6 +15,7 @@ from lavad.core.plan.plan import Placement, Preemption
 from lavad.sched.hosts.offers import Offers
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
+from lavad.sched.policy.preempt_rules import preempt_rules
 from lavad.sched.policy.queue_shares import QueueShares, Surplus
 from lavad.sched.policy.victims import Victims
 from lavad.sched.state.cycle_state import CycleState
@@ -166,7 +167,7 @@ def _is_too_early(state: CycleState, need: Need, key: int) -> bool:
         return False
     if need.spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
         return True
-    ready = state.cluster.get(key).submitted + (need.queue.preempt_delay or 0)
+    ready = state.cluster.get(key).submitted + (preempt_rules(state.cluster, need.spec).delay or 0)
     if ready > state.now:
         state.wake(ready)
         return True

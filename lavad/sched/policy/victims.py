@@ -1,7 +1,7 @@
 """Whose slots a job may take by preemption, and in which order: PREEMPTION of the queues, what queues deserve, reservations.
 
-Running jobs are guarded by NO_PREEMPT_RUN_TIME, NO_PREEMPT_FINISH_TIME, NO_PREEMPT_INTERVAL, MAX_JOB_PREEMPT and
-PREEMPT_JOBTYPE (lsb.params, lsb.queues, lsb.applications).
+Running jobs are guarded by NO_PREEMPT_RUN_TIME, NO_PREEMPT_FINISH_TIME, NO_PREEMPT_INTERVAL, MAX_JOB_PREEMPT,
+MAX_TOTAL_TIME_PREEMPT (lsb.params, lsb.queues, lsb.applications) and PREEMPT_JOBTYPE.
 
 Rule: what time alone will change is noted as the cycle's time to wake.
 """
@@ -23,6 +23,7 @@ from lavad.core.plan.plan import Preemption
 from lavad.core.rules.ownership import GPUS
 from lavad.core.rules.per_slot import taken
 from lavad.sched.needs.needs import Need
+from lavad.sched.policy.preempt_rules import preempt_rules
 from lavad.sched.policy.queue_shares import QueueShares, Share, size_of
 from lavad.sched.state.cycle_state import CycleState
 
@@ -205,16 +206,19 @@ def is_guarded(state: CycleState, job: Job, spec: Spec) -> bool:
         return True
     if spec.exclusive and not state.cluster.conf.params.preempt_exclusive:
         return True
-    if conf.max_job_preempt is not None and job.preempted >= conf.max_job_preempt:
+    rules = preempt_rules(state.cluster, spec)
+    if rules.times is not None and job.preempted >= rules.times:
         return True
-    if conf.no_preempt_interval and state.now < job.since + conf.no_preempt_interval:
-        state.wake(job.since + conf.no_preempt_interval)
+    if rules.total_time is not None and job.preempted_time >= rules.total_time:
+        return True
+    if rules.interval and state.now < job.since + rules.interval:
+        state.wake(job.since + rules.interval)
         return True
     ran = state.now - (run.started or run.dispatched) - run.paused
     limit = limit_of(job, spec)
     if limit is not None:
         limit = state.run_times.longest(spec, limit, (part.host for part in run.parts))
-    most, last = conf.no_preempt_run_time, conf.no_preempt_finish_time
+    most, last = rules.run_time, rules.finish_time
     if most and (most > 0 or limit is not None) and ran >= _seconds(most, limit):
         return True
     return bool(last) and limit is not None and limit - ran <= _seconds(last or 0, limit)

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from config.model.queue import QueueConfig
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Limits, Preemption
 from config.values.values import Scope, minutes_or_percent
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Params
@@ -64,6 +65,65 @@ def test_a_job_is_spared(guards: dict[str, int], after: int, spares: bool) -> No
     assert (world.cluster.jobs.rows[victim].state is JobState.RUN) is spares
     if "no_preempt_interval" in guards and spares:
         assert world.wake_at == world.now + 60
+
+
+GUARDS: list[tuple[dict[str, int], dict[str, int], int, bool]] = [
+    ({"no_preempt_run_time": 60}, {"no_preempt_run_time": 6000}, 300, False),
+    ({"no_preempt_run_time": 6000}, {"no_preempt_run_time": 60}, 300, True),
+    ({}, {"no_preempt_finish_time": -50}, 2000, True),
+    ({}, {"no_preempt_interval": 120}, 60, True),
+    ({"max_job_preempt": 0}, {"max_job_preempt": 1}, 60, False),
+    ({"max_job_preempt": 0}, {}, 60, True),
+]
+
+
+@pytest.mark.parametrize(("queue", "app", "after", "spares"), GUARDS)
+def test_a_profile_goes_before_the_queue(queue: dict[str, int], app: dict[str, int], after: int, spares: bool) -> None:
+    world = world_of(queue)
+    world.configure(apps=(ApplicationConfig(name="app", **app),))  # type: ignore[arg-type]
+    world.submit(queue="low", slots=2, limits=Limits(run=3600), app="app")
+    cycle(world)
+    world.now += after
+    job = world.submit(queue="high", slots=2)
+    cycle(world)
+    assert (job not in world.cluster.started) is spares
+
+
+def test_a_profile_says_how_long_its_jobs_wait_before_they_preempt() -> None:
+    world = world_of({}, {"preempt_delay": 30})
+    world.configure(apps=(ApplicationConfig(name="hasty", preempt_delay=0),))
+    world.submit(queue="low", slots=2)
+    cycle(world)
+    usual, hasty = world.submit(queue="high"), world.submit(queue="high", app="hasty")
+    cycle(world)
+    assert (usual in world.cluster.started, hasty in world.cluster.started) == (False, True)
+
+
+def test_a_job_that_was_suspended_by_preemption_for_long_enough_is_spared() -> None:
+    world = world_of({"max_total_time_preempt": 600})
+    victim = world.submit(queue="low", slots=2)
+    cycle(world)
+    states = []
+    for seconds in (400, 200, 100):
+        job = world.submit(queue="high", slots=2)
+        cycle(world)
+        states.append(world.cluster.jobs.rows[victim].state)
+        world.now += seconds
+        if job in world.cluster.started:
+            world.finish(job)
+        cycle(world)
+        world.now += 301  # a job that was resumed is left alone for 5 minutes
+    assert states == [JobState.SSUSP, JobState.SSUSP, JobState.RUN]
+    assert world.cluster.jobs.rows[victim].preempted_time == 600
+
+
+def test_a_suspension_by_its_user_does_not_count_as_preemption() -> None:
+    world = world_of({})
+    job = world.submit(queue="low")
+    cycle(world)
+    world.apply(ev.JobSuspended(at=world.now, key=job, by="alice"))
+    world.apply(ev.JobResumed(at=world.now + 500, key=job, by="alice"))
+    assert world.cluster.jobs.rows[job].preempted_time == 0
 
 
 def test_a_job_preempts_only_after_a_while() -> None:
