@@ -16,13 +16,14 @@ ACCT_ARCHIVE_TIME DIAGNOSE_LOGDIR ENABLE_DIAGNOSE ENABLE_EVENT_STREAM EVENT_STRE
 JOB_DISPATCH_PACK_SIZE MAX_CONCURRENT_QUERY MAX_EVENT_STREAM_FILE_NUM MAX_EVENT_STREAM_SIZE MAX_INFO_DIRS
 MAX_PEND_UPDATE_SIZE MAX_SBD_CONNS MBD_QUERY_CPUS MIN_REFRESH_TIME MIN_SWITCH_PERIOD NEWJOB_REFRESH PEND_REASON_MAX_JOBS
 SCHED_METRIC_ENABLE SCHED_METRIC_SAMPLE_PERIOD SCHEDULER_THREADS
-GPU_REQ_MERGE SIMPLIFIED_GUARANTEE TRACK_ELIGIBLE_PENDINFO PREEMPTION_WAIT_TIME
+GPU_REQ_MERGE SIMPLIFIED_GUARANTEE TRACK_ELIGIBLE_PENDINFO PREEMPTION_WAIT_TIME DEFAULT_LIMIT_IGNORE_USER_GROUP
+RELAX_JOB_DISPATCH_ORDER
 """
 _NEEDLESS_CLUSTER = """
 ADJUST_DURATION FLOAT_CLIENTS FLOAT_CLIENTS_ADDR_RANGE HOST_INACTIVITY_LIMIT MANAGEMENT_INACTIVITY_LIMIT MASTER_INACTIVITY_LIMIT
 PROBE_TIMEOUT PRODUCTS RETRY_LIMIT REXPRI
 """
-_NEEDLESS_QUEUES = "DISPATCH_BY_QUEUE IMPT_JOBBKLG JOBS_PER_SCHED_CYCLE MAX_RSCHED_TIME"
+_NEEDLESS_QUEUES = "DISPATCH_BY_QUEUE IMPT_JOBBKLG JOBS_PER_SCHED_CYCLE MAX_RSCHED_TIME RELAX_JOB_DISPATCH_ORDER"
 
 NEEDLESS = {
     "lsf.conf": lsf_conf_names.NEEDLESS | frozenset(_NEEDLESS_CONF.split()),
@@ -30,7 +31,7 @@ NEEDLESS = {
     "lsb.queues": frozenset(_NEEDLESS_QUEUES.split()),
     "lsb.hosts": frozenset(("CHKPNT", "CONDENSE")),
     "lsf.cluster": frozenset(_NEEDLESS_CLUSTER.split()),
-    "lsb.resources": frozenset(("RESERVE",)),
+    "lsb.resources": frozenset(("RESERVE", "ELIGIBLE_PEND_JOBS", "JOBS_PER_SCHED_CYCLE")),
 }
 """They tune daemons, or name files, that lava does not have."""
 
@@ -38,6 +39,10 @@ BECAUSE = {
     "HOST_TIMEOUT": "a host is silent for all queues at once, after LAVA_HOST_TIMEOUT",
     "EGO_DEFINE_NCPUS": "MXJ in lsb.hosts says how many slots a host has",
     "SIMPLIFIED_GUARANTEE": "what is guaranteed is counted over all hosts of a pool, and jobs of any size have their part of it",
+    "DEFAULT_LIMIT_IGNORE_USER_GROUP": "the default section of lsb.users is for users alone, as with Y",
+    "ELIGIBLE_PEND_JOBS": "each cycle looks at all jobs that wait",
+    "JOBS_PER_SCHED_CYCLE": "each cycle looks at all jobs that wait",
+    "RELAX_JOB_DISPATCH_ORDER": "what a job leaves is given out at once, to the first in line that fits",
     "PREEMPTION_WAIT_TIME": "what jobs are preempted for is held until they have given it up; no others are preempted meanwhile",
     "TRACK_ELIGIBLE_PENDINFO": "bjobs -pe, -pi and -pei always tell which jobs could start",
     "GPU_REQ_MERGE": "options of GPU requirements always merge one by one, as with Y",
@@ -47,7 +52,7 @@ BECAUSE = {
 _CONF = "LAVA_KEY_FILE LSB_KEEP_SYSDEF_RLIMIT LSB_MAILSIZE_LIMIT"
 _PARAMS = """
 DEFAULT_RESREQ_ORDER ENFORCE_ONE_UG_LIMITS FAIRSHARE_ADJUSTMENT_FACTOR
-RELAX_JOB_DISPATCH_ORDER STRICT_UG_CONTROL USE_SUSP_SLOTS
+STRICT_UG_CONTROL USE_SUSP_SLOTS
 """
 _USERS = "PRIORITY"
 _QUEUES = "HOST_TIMEOUT PRE_POST_EXEC_USER"
