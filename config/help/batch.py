@@ -113,6 +113,7 @@ NO_PREEMPT_RUN_TIME             jobs that have run for so long, or so much of th
 NO_PREEMPT_FINISH_TIME          jobs that end so soon, or have so little of their run limit left, are spared
 MAX_JOB_PREEMPT                 jobs that were preempted so often are spared
 MAX_TOTAL_TIME_PREEMPT          jobs that preemption has suspended for so long in all are spared
+ESTIMATED_RUNTIME               how long jobs are taken to run that do not say (-We), for planning
 HIST_HOURS                      hours in which what was used is decayed to a tenth; 0: never
 CPU_TIME_FACTOR                 what CPU time counts in fair share
 RUN_TIME_FACTOR                 what run time counts

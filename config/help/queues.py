@@ -91,6 +91,8 @@ CHKPNT                          checkpoints of its jobs: a folder, and a period 
 CHKPNT_METHOD                   their method
 RERUNNABLE                      its jobs run again when their host is lost
 MAX_JOB_REQUEUE                 how often an exit value may make a job wait again
+ESTIMATED_RUNTIME               how long its jobs are taken to run that do not say (-We), for planning
+JOB_SIZE_LIST                   the numbers of slots that jobs may ask for (-n), first that of those that do not say
 PEND_TIME_LIMIT                 how long its jobs should wait at most, where they do not say (-ptl): shown, nothing more
 ELIGIBLE_PEND_TIME_LIMIT        the same for -eptl
 EXTENDABLE_RUNLIMIT             BASE[minutes] INCREMENT[…] GRACE[…] REQUEUE[Y|N]: a run limit for where others need the slots

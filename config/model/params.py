@@ -259,6 +259,7 @@ class SiteParams(Params, frozen=True):
     no_preempt_finish_time: int | None = None
     max_job_preempt: int | None = None
     max_total_time_preempt: int | None = None
+    estimated_runtime: int | None = None
     relax_job_dispatch_order: bool = False
 
     # --- fair share

@@ -71,6 +71,10 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     """They have been preempted so often."""
     max_total_time_preempt: int | None = None
     """They have been suspended by preemption for so many seconds in all."""
+    estimated_runtime: int | None = None
+    """Seconds that its jobs are taken to run, where they do not say (-We)."""
+    job_size_list: tuple[int, ...] = ()
+    """The numbers of slots that a job may ask for, first that of one that does not say; (): any."""
     pend_time_limit: int = 0
     """Seconds that its jobs should wait at most (-ptl); 0: not said."""
     eligible_pend_time_limit: int = 0

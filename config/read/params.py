@@ -93,6 +93,7 @@ LSB_PARAMS: Table = {
     "NO_PREEMPT_FINISH_TIME": v.minutes_or_percent,
     "MAX_JOB_PREEMPT": v.number(0),
     "MAX_TOTAL_TIME_PREEMPT": v.minutes,
+    "ESTIMATED_RUNTIME": v.one_time,
     "RELAX_JOB_DISPATCH_ORDER": v.yes_no,
     "HIST_HOURS": v.real(),
     "CPU_TIME_FACTOR": v.real(),

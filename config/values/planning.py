@@ -22,3 +22,10 @@ def extendable_runlimit(value: str, _: Scope) -> ExtendableRunlimit:
     if not base or minutes.get("INCREMENT") in ("0", "00"):
         raise ValueError(f"'{value}': BASE and INCREMENT are one minute at least")
     return ExtendableRunlimit(base, increment or base, grace, words.upper() == "Y")
+
+
+def job_sizes(value: str, _: Scope) -> tuple[int, ...]:
+    """`default [size …]`: numbers of slots."""
+    if not all(re.fullmatch("[1-9][0-9]{0,8}", word) for word in value.split()):
+        raise ValueError(f"'{value}' is not a list of numbers from 1")
+    return tuple(dict.fromkeys(map(int, value.split())))

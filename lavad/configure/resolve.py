@@ -38,6 +38,7 @@ FILLED = (
     "no_preempt_finish_time",
     "max_job_preempt",
     "max_total_time_preempt",
+    "estimated_runtime",
 )
 """Other parameters of queues that lsb.params has a default for."""
 _OWN_SHARE = (*FACTORS, "fairshare_queues", "queue_group", "dispatch_order", "round_robin_policy", "dominant_resources")

@@ -125,3 +125,15 @@ def max_total_time_preempt(site: QueueSite) -> None:
             site.ends(high)
         site.turn()
     assert states == ["SSUSP", "RUN"]
+
+
+@PROOFS.of("ESTIMATED_RUNTIME", "ESTIMATED_RUNTIME = 1:30", other("other"))
+def estimated_runtime(site: QueueSite) -> None:
+    assert (site.spec_of().estimate, site.spec_of(We="10").estimate, site.spec_of(q="other").estimate) == (5400, 600, 0)
+
+
+@PROOFS.of("JOB_SIZE_LIST", "JOB_SIZE_LIST = 4 2 8\nTASKLIMIT = 3")
+def job_size_list(site: QueueSite) -> None:
+    assert (site.spec_of().slots, site.spec_of(n="2").slots, site.spec_of(n="8").slots) == (4, 2, 8)
+    for wrong in ("3", "2,8", "16"):
+        assert site.refused(n=wrong) == "Job size is not one of those allowed: 4 2 8"

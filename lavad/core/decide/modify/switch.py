@@ -17,7 +17,7 @@ from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.defaults import apply_host_spec, apply_queue
 from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
 from lavad.core.decide.submit.memory import settle_memory
-from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue, limits_in
+from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue, leave_queue
 from lavad.core.decide.submit.submit import known_names
 from lavad.core.job.job import Array, Job
 from lavad.core.job.resize import slots_of
@@ -117,10 +117,11 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: b
     try:
         choose_queue(cluster, (name,), draft, caller)
         adopt_gpus(draft)
+        if not started:
+            leave_queue(cluster, draft, name)
         draft.set_spec(queue=name)
         if not started:
             settle_gpus(draft, queue)
-            draft.set_spec(limits=limits_in(cluster, draft.spec.limits, old.queue, name))
             apply_queue(draft, queue)
             draft.set_spec(slots=old.slots, max_slots=old.max_slots)
             if old.interactive:

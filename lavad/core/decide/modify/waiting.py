@@ -26,7 +26,7 @@ from lavad.core.decide.submit.defaults import (
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
 from lavad.core.decide.submit.gpus import GPU_OPTIONS, adopt_gpus, settle_gpus
 from lavad.core.decide.submit.memory import settle_learnt_memory, settle_memory
-from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue, limits_in
+from lavad.core.decide.submit.queue_rules import check_against_queue, check_exclusive, choose_queue, leave_queue
 from lavad.core.decide.submit.relations import check_service_class
 from lavad.core.decide.submit.roles import check_simple
 from lavad.core.decide.submit.submit import check_reservation, check_times
@@ -131,7 +131,7 @@ def _apply_queue(change: Change, draft: JobDraft) -> None:
         return
     if change.ask.options.keys() & {"x", "xn", "R"}:
         check_exclusive(draft, queue)
-    draft.set_spec(limits=limits_in(change.cluster, draft.spec.limits, draft.spec.queue, queue.name))
+    leave_queue(change.cluster, draft, queue.name)
     apply_queue(draft, queue)
     settle_interactive(draft, draft.name)
     if change.ask.options.keys() & {"M", "q", "qn"}:

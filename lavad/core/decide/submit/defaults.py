@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.queue import ApplicationConfig, JobProfile, QueueConfig
 from config.model.values import CHKPNT_DEFAULTS, Chkpnt, Resizable
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit.limits import check_most, with_defaults, without
+from lavad.core.decide.submit.limits import check_most, check_size, with_defaults, without
 from lavad.core.decide.submit.slots import check_configured
 from lavad.core.job.groups import read_path
 from lavad.core.job.resize import why_not_resizable
@@ -25,18 +25,17 @@ def apply_app(draft: JobDraft) -> None:
     app = draft.conf.app_conf.get(draft.spec.app or draft.conf.params.default_application)
     if app is None:
         return
+    draft.set_spec(app=app.name, **_default_slots(draft.spec, app))
     spec, text = draft.spec, draft.text
-    draft.set_spec(app=app.name)
     apply_app_limits(draft)
     draft.spec = replace(
         draft.spec,
         checkpoint=_with_method(spec.checkpoint, app.chkpnt) or _checkpoint(app.chkpnt),
         requeue=spec.requeue or str(app.requeue_exit_values),
-        estimate=spec.estimate or app.runtime,
+        estimate=spec.estimate or app.estimated_runtime or app.runtime,
         resreq=_combined(app, spec.resreq),
         rerunnable=(spec.rerunnable or bool(app.rerunnable)) and not spec.never_rerun,
         never_rerun=spec.never_rerun or (app.rerunnable is False and not spec.rerunnable),
-        **_default_slots(spec, app.tasklimit.default),
         **_resizing(spec, app),
     )
     draft.text = replace(text, pre_exec=text.pre_exec or app.pre_exec, post_exec=text.post_exec or app.post_exec)
@@ -53,7 +52,7 @@ def leave_app(draft: JobDraft) -> None:
         spec,
         checkpoint=None if spec.checkpoint == _checkpoint(app.chkpnt) else spec.checkpoint,
         requeue="" if spec.requeue == str(app.requeue_exit_values) else spec.requeue,
-        estimate=0 if spec.estimate == app.runtime else spec.estimate,
+        estimate=0 if spec.estimate == (app.estimated_runtime or app.runtime) else spec.estimate,
         limits=without(spec.limits, app.defaults, app.limits),
         resreq="" if spec.resreq == app.res_req else spec.resreq,
     )
@@ -100,8 +99,7 @@ def check_against_app(draft: JobDraft) -> None:
     if app is None:
         return
     check_most(draft.spec.limits, app.limits, "the application profile's limit")
-    if app.tasklimit.maximum is not None and draft.spec.slots > app.tasklimit.maximum:
-        raise Refused("Too many processors requested")
+    check_size(draft.spec, app)
     draft.set_spec(limits=with_defaults(draft.spec.limits, app.limits))
 
 
@@ -121,8 +119,9 @@ def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
         queue=queue.name,
         checkpoint=_of_queue(draft, queue),
         limits=with_defaults(spec.limits, queue.defaults),
+        estimate=spec.estimate or queue.estimated_runtime or 0,
         rerunnable=(spec.rerunnable or queue.rerunnable) and not spec.never_rerun,
-        **_default_slots(spec, queue.tasklimit.default),
+        **_default_slots(spec, queue),
     )
     _check_checkpoint(draft.spec)
 
@@ -202,8 +201,9 @@ def _resizing(spec: Spec, app: ApplicationConfig) -> dict[str, bool | str]:
     }
 
 
-def _default_slots(spec: Spec, slots: int) -> dict[str, int]:
-    """The default number of slots (TASKLIMIT), for a job that does not ask for more than one."""
+def _default_slots(spec: Spec, profile: JobProfile) -> dict[str, int]:
+    """The default number of slots (JOB_SIZE_LIST, else TASKLIMIT), for a job that does not ask for more than one."""
+    slots = profile.job_size_list[0] if profile.job_size_list else profile.tasklimit.default
     if spec.slots == 1 and spec.max_slots == 1 and slots > 1 and not spec.roles:
         return {"slots": slots, "max_slots": slots}
     return {}

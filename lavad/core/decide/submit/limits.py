@@ -6,9 +6,11 @@ import re
 
 import msgspec
 
+from config.model.queue import JobProfile
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import check_host_spec, find_duration, reads
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import OptionValue, Refused
 from proto.numbers import find_number
 from proto.options import BY_NAME
@@ -113,6 +115,19 @@ def check_most(limits: Limits, most: Limits, whose: str) -> None:
         limit, wanted = getattr(most, field), getattr(limits, field)
         if limit is not None and wanted is not None and wanted > limit:
             raise Refused(f"{title}: Cannot exceed {whose}")
+
+
+def check_size(spec: Spec, profile: JobProfile) -> None:
+    """JOB_SIZE_LIST, else TASKLIMIT: the slots that a job of a queue or an application profile may ask for. Raises Refused."""
+    sizes = profile.job_size_list
+    if sizes and not spec.roles:
+        if spec.slots != spec.max_slots or spec.slots not in sizes:
+            raise Refused(f"Job size is not one of those allowed: {' '.join(map(str, sizes))}")
+        return
+    if profile.tasklimit.maximum is not None and spec.slots > profile.tasklimit.maximum:
+        raise Refused("Too many processors requested")
+    if spec.max_slots < profile.tasklimit.minimum:
+        raise Refused("Too few processors requested")
 
 
 def check_host_specs(draft: JobDraft) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
-from config.model.values import Interactive, Limits
+from config.model.values import Interactive
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.draft import JobDraft
-from lavad.core.decide.submit.limits import check_most, with_defaults, without
+from lavad.core.decide.submit.limits import check_most, check_size, with_defaults, without
 from lavad.core.decide.submit.resources import base_host
 from lavad.core.decide.submit.slots import check_configured, check_queue_requirement
 from lavad.core.lang.asks import Caller, Refused
@@ -61,12 +61,13 @@ def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: 
         raise Refused("Queue only accepts interactive jobs")
 
 
-def limits_in(cluster: Cluster, limits: Limits, old: str, new: str) -> Limits:
-    """The limits of a job that waits once it is in another queue: those of its queue give way to the new one's defaults."""
-    former = cluster.queue_conf.get(old)
-    if former is not None and old != new:
-        limits = without(limits, former.defaults, former.limits)
-    return with_defaults(limits, cluster.queue_conf[new].defaults)
+def leave_queue(cluster: Cluster, draft: JobDraft, new: str) -> None:
+    """Limits and estimate of a job that waits once it is in another queue: those of its queue give way to the new one's."""
+    spec, former = draft.spec, cluster.queue_conf.get(draft.spec.queue)
+    if former is not None and spec.queue != new:
+        own = without(spec.limits, former.defaults, former.limits)
+        spec = replace(spec, limits=own, estimate=0 if spec.estimate == former.estimated_runtime else spec.estimate)
+    draft.spec = replace(spec, limits=with_defaults(spec.limits, cluster.queue_conf[new].defaults))
 
 
 def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
@@ -79,10 +80,7 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
         draft.set_spec(run_host=queue.default_host_spec)
     check_most(draft.spec.limits, queue.limits, "queue's hard limit(s)")
     draft.spec = replace(draft.spec, limits=with_defaults(draft.spec.limits, queue.limits))
-    if queue.tasklimit.maximum is not None and draft.spec.slots > queue.tasklimit.maximum:
-        raise Refused("Too many processors requested")
-    if draft.spec.max_slots < queue.tasklimit.minimum:
-        raise Refused("Too few processors requested")
+    check_size(draft.spec, queue)
     for most in (queue.qjob_limit, queue.ujob_limit):
         if most is not None and draft.spec.slots > most:
             raise Refused(NO_USER_SLOTS)

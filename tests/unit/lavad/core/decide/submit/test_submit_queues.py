@@ -13,8 +13,9 @@ from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, Interactive, Limits, TaskLimit
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.modify.switch import switch
 from lavad.core.job.job import Job
-from lavad.core.lang.asks import Caller, OptionValue, Refused
+from lavad.core.lang.asks import Caller, OptionValue, Refused, Select, Switch
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.rules.pending import pending_jobs
@@ -40,6 +41,10 @@ def test_the_first_queue_that_takes_it(bench: Bench, names: str, queue: str) -> 
     assert bench.bsub(q=names)["queue"] == queue
 
 
+APPS = (
+    ApplicationConfig(name="sized", job_size_list=(8, 16), estimated_runtime=120),
+    ApplicationConfig(name="large", tasklimit=TaskLimit(minimum=4, default=4)),
+)
 QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
     ({"users": ("bob",)}, {}, "q: User cannot use the queue"),
     ({"users": ("all", "~alice")}, {}, "q: User cannot use the queue"),
@@ -51,6 +56,11 @@ QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
     ({"limits": Limits(processes=3)}, {"p": "4"}, "PROCESSLIMIT: Cannot exceed queue's hard limit(s)"),
     ({"tasklimit": TaskLimit(maximum=2)}, {"n": "3"}, "Too many processors requested"),
     ({"tasklimit": TaskLimit(minimum=4)}, {"n": "3"}, "Too few processors requested"),
+    ({"job_size_list": (4, 2)}, {"n": "3"}, "Job size is not one of those allowed: 4 2"),
+    ({"job_size_list": (4, 2)}, {"n": "2,4"}, "Job size is not one of those allowed: 4 2"),
+    ({"job_size_list": (1, 2)}, {"n": "2", "app": "sized"}, "Job size is not one of those allowed: 8 16"),
+    ({"job_size_list": (4, 2)}, {"n": "8", "app": "sized"}, "Job size is not one of those allowed: 4 2"),
+    ({}, {"n": "1,2", "app": "large"}, "Too few processors requested"),
     ({"qjob_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
     ({"ujob_limit": 2}, {"n": "3"}, "Queue does not have enough per-user job slots"),
     ({"hosts": ("h1", "h2")}, {"m": "h3"}, "h3: Host or host group is not used by the queue"),
@@ -60,9 +70,27 @@ QUEUES: list[tuple[dict[str, Any], dict[str, OptionValue], str]] = [
 @pytest.mark.parametrize(("fields", "options", "text"), QUEUES, ids=[str(at) for at in range(len(QUEUES))])
 def test_a_queue_that_does_not_take_it(bench: Bench, fields: dict[str, Any], options: dict[str, Any], text: str) -> None:
     bench.queues(QueueConfig(name="q", **fields))
+    bench.configure(apps=APPS)
     with pytest.raises(Refused) as raised:
         bench.bsub(q="q", **options)
     assert raised.value.text == text
+
+
+def test_sizes_and_estimates_of_a_profile_go_before_those_of_the_queue(bench: Bench) -> None:
+    bench.queues(QueueConfig(name="q", job_size_list=(4, 8), estimated_runtime=60))
+    bench.configure(apps=APPS)
+    asked: list[dict[str, Any]] = [{}, {"app": "sized"}, {"n": "8"}]
+    found = [bench.cluster.spec_of(bench.bsub(q="q", **options)["job"]) for options in asked]
+    assert [(spec.slots, spec.estimate) for spec in found] == [(4, 60), (8, 120), (8, 60)]
+
+
+def test_a_job_that_waits_has_the_estimate_of_the_queue_that_it_is_switched_to(bench: Bench) -> None:
+    queues = (QueueConfig(name="a", estimated_runtime=60), QueueConfig(name="b", estimated_runtime=120), QueueConfig(name="c"))
+    bench.queues(*queues)
+    keys = [bench.bsub(q="a")["job"], bench.bsub(q="a", We="3")["job"]]
+    for queue, wanted in (("b", [120, 180]), ("c", [0, 180]), ("a", [60, 180])):
+        bench.asked(switch, Switch(queue=queue, jobs=Select(ids=[str(key) for key in keys])))
+        assert [bench.cluster.spec_of(key).estimate for key in keys] == wanted
 
 
 def test_a_closed_queue(bench: Bench) -> None:
