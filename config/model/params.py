@@ -119,6 +119,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a job that asks for GPUs gets where neither it nor its application or queue says anything."""
     lsb_job_memlimit: bool | None = None
     lsb_memlimit_enforce: bool = False
+    lsb_requeue_to_bottom: bool = False
     lsf_root_user: bool = False
 
     # --- lsf.conf: places

@@ -212,6 +212,7 @@ LSF_CONF: Table = {
     "LSF_UNIT_FOR_LIMITS": v.unit,
     "LSB_GPU_REQ": v.gpu_req,
     "LSB_RESOURCE_ENFORCE": v.enforce,
+    "LSB_REQUEUE_TO_BOTTOM": v.yes_no,
     "LSB_JOB_MEMLIMIT": v.yes_no,
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,
     "LSB_JOB_CPULIMIT": v.yes_no,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lavad.core.job.job import End
 from lavad.core.lang.states import TermReason
@@ -137,3 +138,16 @@ def job_size_list(site: QueueSite) -> None:
     assert (site.spec_of().slots, site.spec_of(n="2").slots, site.spec_of(n="8").slots) == (4, 2, 8)
     for wrong in ("3", "2,8", "16"):
         assert site.refused(n=wrong) == "Job size is not one of those allowed: 4 2 8"
+
+
+@pytest.mark.parametrize("to_bottom", [False, True])
+def test_where_a_job_waits_that_its_exit_code_sends_back(to_bottom: bool, tmp_path: Path) -> None:
+    site = QueueSite(tmp_path, "HOSTS = h1\nREQUEUE_EXIT_VALUES = 3")
+    site.configure(params=replace(site.cluster.conf.params, lsb_requeue_to_bottom=to_bottom))
+    first = site.bsub(n="4")
+    site.turn()
+    site.later(10)
+    other = site.bsub(n="4")
+    site.later(10)
+    site.ends(first, 3)
+    assert site.turn() == [other if to_bottom else first]

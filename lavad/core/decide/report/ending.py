@@ -106,8 +106,9 @@ def _again(
         return _requeued(job, now, end, why, lost_hosts(run)) if can_again else None
     if run.verdict.status and can_again and (broken := _broken_gpus(run, end)):
         return _requeued(job, now, end, broken)
+    to_bottom = cluster.conf.params.lsb_requeue_to_bottom
     return (
-        _after_exit_value(job, run, spec, now, end, rule)
+        _after_exit_value(job, run, spec, now, end, rule, now if to_bottom else 0.0)
         or after_run_limit(cluster, job, run, spec, now, end)
         or (after_crash(cluster, job, run, now, end) if spec.checkpoint is not None else None)
     )
@@ -202,8 +203,10 @@ def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: floa
     )
 
 
-def _after_exit_value(job: Job, run: Attempt, spec: Spec, now: float, end: End | None, rule: ExitRule) -> ev.JobRequeued | None:
-    """REQUEUE_EXIT_VALUES."""
+def _after_exit_value(
+    job: Job, run: Attempt, spec: Spec, now: float, end: End | None, rule: ExitRule, queue_time: float
+) -> ev.JobRequeued | None:
+    """REQUEUE_EXIT_VALUES. ``queue_time``: as in the event."""
     verdict = run.verdict
     assert verdict is not None
     exit_code = os.waitstatus_to_exitcode(verdict.status)
@@ -222,6 +225,7 @@ def _after_exit_value(job: Job, run: Attempt, spec: Spec, now: float, end: End |
         # at once the first time, then with growing delay, so that a job that always ends like this does not keep the cluster busy
         not_before=0.0 if slice_over else now + delay_of(job.requeues),
         why=f"Requeued job is waiting for rescheduling;(exit code {exit_code})",
+        queue_time=queue_time,
     )
 
 
