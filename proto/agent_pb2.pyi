@@ -825,7 +825,7 @@ class Control(_message.Message):
     def __init__(self, action: _Optional[str] = ..., what: _Optional[str] = ...) -> None: ...
 
 class Role(_message.Message):
-    __slots__ = ("name", "command", "env", "cwd", "limits", "gpus", "slots", "kind", "least", "count", "scratch", "software")
+    __slots__ = ("name", "command", "env", "cwd", "limits", "gpus", "slots", "kind", "least", "count", "scratch", "software", "late")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -845,6 +845,7 @@ class Role(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     SCRATCH_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    LATE_FIELD_NUMBER: _ClassVar[int]
     name: str
     command: str
     env: _containers.ScalarMap[str, str]
@@ -857,7 +858,8 @@ class Role(_message.Message):
     count: int
     scratch: bool
     software: _containers.RepeatedCompositeFieldContainer[Software]
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., gpus: _Optional[int] = ..., slots: _Optional[int] = ..., kind: _Optional[str] = ..., least: _Optional[int] = ..., count: _Optional[int] = ..., scratch: _Optional[bool] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ...) -> None: ...
+    late: bool
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., gpus: _Optional[int] = ..., slots: _Optional[int] = ..., kind: _Optional[str] = ..., least: _Optional[int] = ..., count: _Optional[int] = ..., scratch: _Optional[bool] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., late: _Optional[bool] = ...) -> None: ...
 
 class Software(_message.Message):
     __slots__ = ("name", "values")

@@ -102,7 +102,7 @@ def _tasks(
             label=f"{role.name}[{peer.index}]",
             scratch=scratch,
             hold=holds,
-            late=role.kind in LAUNCHERS and text.launcher_start != "at_once",
+            late=role.late or (role.kind in LAUNCHERS and text.launcher_start != "at_once"),
         )
         tasks.append(task)
     return tuple(tasks)

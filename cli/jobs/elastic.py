@@ -54,8 +54,8 @@ def _why_not(job: JobFile) -> str:
         return "of two roles the first is one task"
     if not _command(first.command):
         return f"role {last.name} does not run torchrun"
-    extra = [word for word in ("kind", "scratch", "actions") if getattr(first, word)] + sorted(set(first.limits) - {"M"})
-    if policy.actions or policy.success == "any":
+    extra = [word for word in ("kind", "scratch", "actions", "after") if getattr(first, word)] + sorted(set(first.limits) - {"M"})
+    if policy.actions or policy.success.startswith("any"):
         extra.append("on" if policy.actions else "success any")
     if first.gpus and "gpu" in job.options:
         extra.append("-gpu beside gpus")

@@ -41,6 +41,8 @@ class Role:
     scratch: bool = False
     kind: str = ""
     actions: list[Action] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    backoff: int = -1
 
     def frame(self) -> dict[str, object]:
         """Its part of the ask: what is not as it is by itself."""

@@ -73,7 +73,7 @@ def _policy(fields: Fields) -> Policy:
     plain = Policy()
     return Policy(
         framework=fields.text("framework"),
-        success=fields.text("success"),
+        success=",".join(_list(fields, "success")),
         clean=fields.text("clean", plain.clean),
         launcher_start=fields.text("launcher_start", plain.launcher_start),
         backoff=fields.number("backoff", plain.backoff),
@@ -101,9 +101,17 @@ def _role(name: str, fields: Fields) -> Role:
         spread=fields.flag("spread"),
         kind=fields.text("kind"),
         actions=_actions(fields.part("on")),
+        after=_list(fields, "after"),
+        backoff=fields.number("backoff", -1),
     )
     fields.refuse_others()
     return role
+
+
+def _list(fields: Fields, name: str) -> list[str]:
+    """One word, or a list of them."""
+    value = fields.any(name)
+    return fields.words(name) if isinstance(value, list) else [fields.text(name)] if value is not None else []
 
 
 def _range(fields: Fields) -> tuple[int, int]:

@@ -177,6 +177,7 @@ def own_fields(order: TextOrder) -> Fields:
                 env=own.env,
                 limits=limits(role_limits),
                 software=_software(own.software),
+                late=bool(role.after),
             )
             for role, own, role_limits in roles
         ],

@@ -82,11 +82,12 @@ class TaskRetried(JobEvent, frozen=True):
 def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
     run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
-    cluster.jobs.put(job.key, _again(job, run, event.at, event.why))
+    apart = cluster.specs.rows[job.spec].roles[run.tasks[event.rank].role].backoff >= 0
+    cluster.jobs.put(job.key, _again(job, run, event.at, event.why, 0 if apart else 1))
 
 
-def _again(job: Job, run: Attempt, at: float, why: str) -> Job:
-    return replace(job, run=run, retries=job.retries + 1, retried=at, retried_why=why)
+def _again(job: Job, run: Attempt, at: float, why: str, counts: int = 1) -> Job:
+    return replace(job, run=run, retries=job.retries + counts, retried=at, retried_why=why)
 
 
 class JobJudged(JobEvent, frozen=True):

@@ -121,7 +121,8 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Number of its starts in this attempt."""
     state: TaskState = TaskState.WAITING
     late: bool = False
-    """It starts once all tasks that are not late run."""
+    """It starts once the tasks of the roles ``after`` have been started; without any, all tasks that are not late."""
+    after: tuple[int, ...] = ()
     delay: float = 0.0
     """Seconds until its next start."""
     status: int = 0

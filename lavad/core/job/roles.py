@@ -25,8 +25,10 @@ MAX_DELAY = 60.0
 
 def tasks_of(spec: Spec, parts: Sequence[Placed]) -> tuple[TaskRun, ...]:
     """The tasks of an attempt with these parts, by rank."""
+    after = _orders(spec)
+    late = [is_late(role, spec.policy) for role in spec.roles]
     found = [
-        TaskRun(role=role, index=first + step, place=place, late=is_late(spec.roles[role], spec.policy))
+        TaskRun(role=role, index=first + step, place=place, late=late[role], after=after.get(role, ()))
         for place, part in enumerate(parts)
         for role, first, count in part.roles
         for step in range(count)
@@ -34,8 +36,25 @@ def tasks_of(spec: Spec, parts: Sequence[Placed]) -> tuple[TaskRun, ...]:
     return tuple(sorted(found, key=lambda task: (task.role, task.index)))
 
 
+def _orders(spec: Spec) -> dict[int, tuple[int, ...]]:
+    """Number of a role to those of the roles that it waits for, where any role names some. Launchers wait for all others then."""
+    if not any(role.after for role in spec.roles):
+        return {}
+    last = [is_launched_last(role, spec.policy) for role in spec.roles]
+    found = {}
+    for number, role in enumerate(spec.roles):
+        before = (other for other, one in enumerate(spec.roles) if one.name in role.after or (last[number] and not last[other]))
+        found[number] = tuple(before)
+    return found
+
+
 def is_late(role: Role, policy: Policy) -> bool:
-    """Whether the tasks of a role wait until those of the other roles run."""
+    """Whether the tasks of a role wait until those of other roles run."""
+    return bool(role.after) or is_launched_last(role, policy)
+
+
+def is_launched_last(role: Role, policy: Policy) -> bool:
+    """Whether a role is a launcher that waits until all others run."""
     return role.kind not in ("", "hold") and policy.launcher_start == "when_ready"
 
 
@@ -56,14 +75,15 @@ def find_role(spec: Spec, name: str) -> int:
 
 def startable(run: Attempt) -> Iterator[tuple[int, TaskRun]]:
     """(rank, task) of tasks that need a start order of their own: late ones, and those that are restarted."""
-    ready: bool | None = None
+    waiting: set[int] | None = None
     for rank, task in enumerate(run.tasks):
         if task.state is not TaskState.WAITING or (task.number == 1 and not task.late):
             continue
         if task.late:
-            if ready is None:
-                ready = all(one.late or one.state is not TaskState.WAITING for one in run.tasks)
-            if not ready:
+            if waiting is None:
+                waiting = {one.role for one in run.tasks if one.state is TaskState.WAITING}
+                others = any(one.state is TaskState.WAITING and not one.late for one in run.tasks)
+            if waiting.intersection(task.after) if task.after else others:
                 continue
         yield rank, task
 
@@ -123,13 +143,18 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
     role = spec.roles[task.role]
     code = exit_code(task.status)
     what = how_ended(spec, run, rank, limit)
-    if wants_retry(role.restart, code):
-        if retries < spec.policy.backoff:
+    spent = _is_spent(run, task.role, role)
+    if wants_retry(role.restart, code) and not spent:
+        if role.backoff >= 0 or retries < spec.policy.backoff:
             return Retry(delay_of(task.number - 1), what)
         what += f", and its {spec.policy.backoff} restarts are used up"
         return _failed(task, rank, limit, what, now)
     rest = [one.state for one in run.tasks if one.role == task.role]
-    action = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest))
+    action = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest), spent)
+    if spent and wants_retry(role.restart, code):
+        what += f", and the {role.backoff} restarts of role {role.name} are used up"
+    if action == "RestartTask" and role.backoff >= 0:
+        return Retry(delay_of(task.number - 1), what)
     if action in ("RestartTask", "RestartJob") and retries >= spec.policy.backoff:
         return _failed(task, rank, limit, what + f", and the job's {spec.policy.backoff} restarts are used up", now)
     if action == "RestartTask":
@@ -141,6 +166,11 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
     if action == "CompleteJob":
         return Judgement(End(at=now))
     return judged(spec, run, now)
+
+
+def _is_spent(run: Attempt, number: int, role: Role) -> bool:
+    """Whether a role has restarts of its own, and they are used up."""
+    return role.backoff >= 0 and sum(task.number - 1 for task in run.tasks if task.role == number) >= role.backoff
 
 
 def exit_code(status: int) -> int:
@@ -166,18 +196,19 @@ def delay_of(before: int) -> float:
     return 0.0 if before <= 0 else min(MAX_DELAY, 0.5 * 2.0 ** min(before - 1, 10))
 
 
-def find_action(spec: Spec, role: Role, code: int, completed: bool) -> str:
+def find_action(spec: Spec, role: Role, code: int, completed: bool, spent: bool = False) -> str:
     """The action for this end: the role's own, else the job's; without one, a failure ends the job unless its success rule
     allows it.
 
-    ``completed``: all tasks of the role have succeeded; only then the event is TaskCompleted.
+    ``completed``: all tasks of the role have succeeded; only then the event is TaskCompleted. ``spent``: no task of the role is
+    restarted any more, whatever says so; what comes next holds.
     """
     events = ("TaskFailed", "Any") if code else ("TaskCompleted",) if completed else ()
     for actions in (role.actions, spec.policy.actions):
         for one in actions:
-            if one.code in (-1, code) and one.event in events:
+            if one.code in (-1, code) and one.event in events and not (spent and one.action == "RestartTask"):
                 return one.action
-    if code == 0 or spec.policy.success == "any" or role.kind == "hold":
+    if code == 0 or is_any(spec.policy.success) or role.kind == "hold":
         return "Ignore"
     return "AbortJob"
 
@@ -205,7 +236,7 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
     """Whether the tasks that have ended decide the job by its success rule."""
     asked = deciding(spec, run)
     states = [task.state for task in asked]
-    if spec.policy.success == "any":
+    if is_any(spec.policy.success):
         if TaskState.SUCCEEDED in states:
             return Judgement(End(at=now))
     elif all(state is TaskState.SUCCEEDED for state in states):
@@ -216,12 +247,19 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
     return Judgement(_end(task, rank, TermReason.NONE, how_ended(spec, run, rank, TermReason.NONE), now))
 
 
+def is_any(rule: str) -> bool:
+    """Whether one task decides by its success: ``any``, ``any(ROLES)``."""
+    return rule == "any" or rule.startswith("any(")
+
+
 def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:
     """The tasks whose ends decide the job."""
     rule = spec.policy.success
-    name, bracket, index = rule.partition("[")
-    number = find_role(spec, name)
-    if number < 0:
+    if rule in ("all", "any"):
         return [task for task in run.tasks if spec.roles[task.role].kind != "hold"]
-    wanted = int(index.rstrip("]")) if bracket else None
-    return [task for task in run.tasks if task.role == number and wanted in (None, task.index)]
+    named = rule.removeprefix("any(").removesuffix(")") if is_any(rule) else rule
+    wanted = set()
+    for word in named.split(","):
+        name, bracket, index = word.partition("[")
+        wanted.add((find_role(spec, name), int(index.rstrip("]")) if bracket else -1))
+    return [task for task in run.tasks if (task.role, -1) in wanted or (task.role, task.index) in wanted]

@@ -72,6 +72,10 @@ class Role(msgspec.Struct, frozen=True, omit_defaults=True):
     """``launcher``: it starts when all others run, ``launcher_worker``: and is one of those in which it starts tasks itself;
     ``hold``: it only holds slots, for tasks that a launcher starts there."""
     actions: tuple[Action, ...] = ()
+    after: tuple[str, ...] = ()
+    """Roles whose tasks have all been started before these are."""
+    backoff: int = -1
+    """Maximum of restarts of its tasks in an attempt, which do not count for the job's own; -1: they do."""
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -81,7 +85,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Framework whose environment variables the tasks get: ``mpi``, ``mpich``, ``intelmpi``, ``pytorch``, ``tensorflow``,
     ``volcano``, ``volcano(PLUGIN,WORD=ROLE)``; "": only lava's own."""
     success: str = "all"
-    """A role, ``role[index]``, ``all`` or ``any``: the job is done once these have ended successfully."""
+    """Roles, each perhaps with an index (``chief,worker[0]``), ``all``, ``any`` or ``any(ROLES)``: the job is done once these,
+    or any task of these, have ended successfully."""
     clean: str = "running"
     """What happens then to tasks that still run: ``running`` and ``all`` end them (``all`` also removes scratch folders)."""
     launcher_start: str = "when_ready"

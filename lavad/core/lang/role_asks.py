@@ -30,13 +30,15 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: b.Word = ""
     actions: b.Actions = []
     """(event, action, exit code or -1)."""
+    after: b.Words = []
+    backoff: b.Signed = -1
 
 
 class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the roles depend on each other."""
 
     framework: b.Word = ""
-    success: b.Name = ""
+    success: b.Line = ""
     clean: b.Word = "running"
     launcher_start: b.Word = "when_ready"
     backoff: b.Signed = 6

@@ -177,6 +177,23 @@ def test_lavas_own_layout(cluster: Cluster, tmp_path: Path) -> None:
     nothing_left(cluster, "600")
 
 
+def test_roles_start_one_after_the_other(cluster: Cluster, tmp_path: Path) -> None:
+    """The second ones start once the first run, on both hosts; the program, a launcher, once all do."""
+    text = """
+success: program
+roles:
+  program: {kind: launcher, command: echo program}
+  second: {count: 3, after: first, command: echo second; exec sleep 604}
+  first: {count: 2, command: echo first; exec sleep 604}
+"""
+    lines = run(cluster, tmp_path, text)
+    assert sorted(lines) == ["first", "first", "program", "second", "second", "second"]
+    history = cluster.run("bhist -l -a | tr -d '\n' | tr -s ' '").stdout.replace(" ", "")
+    begun = [name for name in re.findall(r"Task(\w+)\[\d\]started", history) if name in ("second", "program")]
+    assert begun[-4:] == ["second"] * 3 + ["program"]
+    nothing_left(cluster, "604")
+
+
 FAILS = """
 roles:
   good: {count: 3, command: sleep 601}

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.options import read_options
-from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS
+from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS, is_any, is_launched_last
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
@@ -54,6 +54,7 @@ def read_roles(draft: JobDraft, ask: Submit) -> None:
     if sum(role.count for role in roles) > MAX_TASKS:
         raise Refused(f"the roles have more than {MAX_TASKS} tasks together")
     policy = _policy(ask.policy, roles)
+    _check_order(roles, policy)
     least, most = (sum(getattr(role, what) * role.slots for role in roles) for what in ("least", "count"))
     if most > MAX_INT32:
         raise Refused("The number of processors must be a positive integer")
@@ -97,7 +98,27 @@ def _role(draft: JobDraft, one: RoleAsk) -> Role:
         spread=one.spread,
         kind=kind,
         actions=_actions(f"role {name}: ", one.actions),
+        after=tuple(dict.fromkeys(one.after)),
+        backoff=_number(name, "backoff", one.backoff, -1, 1_000_000),
     )
+
+
+def _check_order(roles: tuple[Role, ...], policy: Policy) -> None:
+    """Whether each role can start once those that it waits for have been started; raises Refused."""
+    if not any(role.after for role in roles):
+        return
+    first = {role.name for role in roles if not is_launched_last(role, policy)}
+    left = {role.name: set(role.after) | (set() if role.name in first else first) for role in roles}
+    for role in roles:
+        if unknown := next((name for name in role.after if name not in left), ""):
+            raise Refused(f"role {role.name}: after {unknown}: there is no such role")
+        if role.after and role.kind == "hold":
+            raise Refused(f"role {role.name}: after: its tasks run nothing that could start later")
+    while ready := [name for name, after in left.items() if not after & left.keys()]:
+        for name in ready:
+            del left[name]
+    if left:
+        raise Refused(f"after: roles {', '.join(left)} wait for each other")
 
 
 def _resreq(draft: JobDraft, name: str, text: str) -> str:
@@ -245,12 +266,19 @@ def _success(rule: str, roles: tuple[Role, ...]) -> str:
         raise Refused("no role has a command: nothing would ever end")
     if rule in ("all", "any"):
         return rule
-    match = _RULE.fullmatch(rule)
+    named = rule[4:-1] if is_any(rule) and rule.endswith(")") else rule
+    for word in named.split(","):
+        _decides(rule, word, roles)
+    return rule
+
+
+def _decides(rule: str, word: str, roles: tuple[Role, ...]) -> None:
+    """Whether a word of a success rule names tasks that can end; raises Refused."""
+    match = _RULE.fullmatch(word)
     role = next((role for role in roles if match is not None and role.name == match[1]), None)
     if match is None or role is None:
-        raise Refused(f"success {rule[:64]}: it is a role, role[index], all or any")
+        raise Refused(f"success {rule[:64]}: it is a role, role[index], several of these with commas, all, any or any(ROLES)")
     if role.kind == "hold":
-        raise Refused(f"success {rule}: the tasks of role {role.name} run nothing that could succeed")
+        raise Refused(f"success {rule[:64]}: the tasks of role {role.name} run nothing that could succeed")
     if match[2] is not None and int(match[2]) >= role.least:
-        raise Refused(f"success {rule}: role {role.name} has {role.least} tasks")
-    return rule
+        raise Refused(f"success {rule[:64]}: role {role.name} has {role.least} tasks")

@@ -228,6 +228,15 @@ def test_a_launcher_finds_the_workers_slots_alone() -> None:
     assert not fields(at_once, 0, hosts).tasks[0].late
 
 
+def test_a_role_that_waits_for_another_starts_late() -> None:
+    made = fields(
+        text("", pb.Role(name="a", command="a"), pb.Role(name="b", command="b", late=True)),
+        0,
+        [host("h1", "10.0.0.1", [(0, 0, 1), (1, 0, 1)])],
+    )
+    assert [task.late for task in made.tasks] == [False, True]
+
+
 def test_volcano_finds_its_hosts() -> None:
     """The variables of svc and env, and the files of hosts that commands name in /etc/volcano."""
     job = text("volcano", pb.Role(name="master", command="cat /etc/volcano/work-er.host"), pb.Role(name="work-er", command="w"))

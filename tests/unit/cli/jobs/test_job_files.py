@@ -68,11 +68,13 @@ ROLE = st.builds(
     restart=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
     kind=st.sampled_from(["", "launcher"]),
     actions=ACTIONS,
+    after=st.lists(WORD, max_size=2),
+    backoff=st.integers(-1, 9),
 )
 POLICY = st.builds(
     Policy,
     framework=st.sampled_from(["", "mpi", "tensorflow"]),
-    success=st.sampled_from(["", "all", "any"]),
+    success=st.sampled_from(["", "all", "any", "a,b[1]", "any(a,b)"]),
     clean=st.sampled_from(["running", "all", "none"]),
     launcher_start=st.sampled_from(["when_ready", "at_once"]),
     backoff=st.integers(0, 99),
@@ -147,6 +149,7 @@ def test_lavas_own_layout() -> None:
     assert job.roles[2].actions == [("TaskFailed", "RestartJob", -1)]
     listed = read("roles: [{name: a, command: [echo, 'x y'], on: {TaskFailed(3): Ignore}}]")
     assert listed.roles[0].frame() == {"name": "a", "command": "echo 'x y'", "actions": [("TaskFailed", "Ignore", 3)]}
+    assert read("success: [a, 'b[0]']\nroles: {a: {command: x, after: b}, b: {command: x}}").policy.success == "a,b[0]"
     assert own.show(read("command: sleep 1\noptions: {n: 4}")) == {"options": {"n": "4"}, "command": "sleep 1"}
     assert shown(read("command: sleep 1\noptions: {n: 4, r: true}")) == "bsub -n 4 -r sleep 1\n"
 

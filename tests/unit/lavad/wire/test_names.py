@@ -97,7 +97,7 @@ NOT_SENT = {
     JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
     Policy: {"success", "backoff", "actions"},
     RunSettings: {"role_limits"},
-    Role: {"resreq", "restart", "spread", "actions"},
+    Role: {"resreq", "restart", "spread", "actions", "after", "backoff"},
     RoleText: set(),
 }
 """What an agent need not know, and what it is told in another form."""
@@ -124,7 +124,7 @@ def test_what_agents_are_not_told_any_more_is_left_out_of_what_is_kept_for_them(
 
 def test_the_fields_of_a_role() -> None:
     both = set(Role.__struct_fields__) | set(RoleText.__struct_fields__)
-    assert set(pb.Role.DESCRIPTOR.fields_by_name) <= both
+    assert set(pb.Role.DESCRIPTOR.fields_by_name) - both == {"late"}, "what `after` means to a host"
 
 
 @pytest.mark.parametrize("more", [{}, {"warn_action": "URG", "software": (("module", "a", "b"),), "input_data": "eA=="}])

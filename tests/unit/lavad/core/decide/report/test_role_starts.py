@@ -44,6 +44,35 @@ def test_a_launcher_may_start_at_once(bench: Bench) -> None:
     assert set(job.states()) == {"RUNNING"}
 
 
+def test_roles_start_one_after_the_other(bench: Bench) -> None:
+    """A role once all tasks of those it names have been started, a launcher once all others have; what has ended was started."""
+    job = Roles(
+        bench, role("go", kind="launcher"), role("b", after=["a"]), role("a", count=2, after=["first"]), role("first")
+    ).run()
+
+    def due() -> list[int]:
+        return [one.rank for one in job.due(StartTask) if isinstance(one, StartTask)]
+
+    assert (job.names(), due()) == (["go[0]", "b[0]", "a[0]", "a[1]", "first[0]"], [2, 3])
+    job.started(2)
+    assert due() == [3]
+    job.started(3)
+    assert due() == [1]
+    assert job.ended(2) == ["TaskEnded"]
+    job.started(1)
+    assert due() == [0]
+
+
+def test_a_task_that_starts_again_waits_for_those_before_it(bench: Bench) -> None:
+    job = Roles(bench, role("a", restart="OnFailure"), role("b", after=["a"], restart="OnFailure")).run()
+    job.started(1)
+    for rank in (0, 1):
+        assert job.ended(rank, code(1)) == ["TaskEnded", "TaskRetried"]
+    assert [one.rank for one in job.due(StartTask) if isinstance(one, StartTask)] == [0]
+    job.started(0)
+    assert [one.rank for one in job.due(StartTask) if isinstance(one, StartTask)] == [1]
+
+
 def test_the_launcher_decides_and_workers_only_hold_slots(bench: Bench) -> None:
     """Success is the launcher's; its failure is the job's."""
     job = Roles(bench, *MPI).run()

@@ -72,6 +72,28 @@ def test_a_task_starts_again_in_its_place_until_the_backoff_limit(bench: Bench) 
     assert outcome.status == code(3)
 
 
+def test_restarts_of_a_role_of_its_own(bench: Bench) -> None:
+    """They do not count for the job's; where they are used up, what the rules say next holds, here that all starts again."""
+    rules = [("TaskFailed", "RestartTask", -1), ("TaskFailed", "RestartJob", -1)]
+    job = Roles(bench, role(count=2, backoff=2, actions=rules), role("other"), backoff=1).run()
+    for rank in (0, 1):
+        assert job.ended(rank, code(3)) == ["TaskEnded", "TaskRetried"]
+        job.started(rank)
+    assert job.ended(0, code(3)) == ["TaskEnded", "JobJudged"]
+    assert job.finish() is JobState.PEND
+    assert bench.job(job.key).retries == 1
+
+
+@pytest.mark.parametrize("restart", ["OnFailure", "Never"])
+def test_a_role_without_restarts_left_fails_the_job(bench: Bench, restart: str) -> None:
+    again = [] if restart == "OnFailure" else [("TaskFailed", "RestartTask", -1)]
+    job = Roles(bench, role(restart=restart, backoff=1, actions=again), backoff=0).run()
+    assert job.ended(0, code(3)) == ["TaskEnded", "TaskRetried"]
+    job.started(0)
+    assert job.ended(0, code(3)) == ["TaskEnded", "JobJudged"]
+    assert job.finish() is JobState.EXIT
+
+
 def test_each_task_waits_by_its_own_restarts(bench: Bench) -> None:
     """Many tasks that fail once start again at once."""
     job = Roles(bench, role(count=8, restart="OnFailure"), backoff=100).run()
@@ -102,6 +124,11 @@ RULES: list[tuple[str, list[tuple[int, int]], str]] = [
     ("all", [(0, OK), (1, OK), (2, OK), (3, OK)], "DONE"),
     ("any", [(0, code(1)), (1, code(1)), (3, OK)], "DONE"),
     ("any", [(0, code(1)), (1, code(1)), (2, code(2)), (3, code(1))], "EXIT"),
+    ("chief,worker[1]", [(0, OK), (2, OK), (3, OK)], "DONE"),
+    ("ps,worker", [(3, OK), (1, OK), (2, OK)], "DONE"),
+    ("any(worker)", [(0, OK), (2, code(1)), (3, OK)], "DONE"),
+    ("any(chief,ps)", [(2, OK), (1, OK)], "DONE"),
+    ("any(chief,worker[0])", [(3, OK), (0, code(4)), (2, code(4))], "EXIT"),
     ("chief", [(2, code(5))], "EXIT"),
     ("all", [(0, OK), (1, code(9))], "EXIT"),
 ]
