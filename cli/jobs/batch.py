@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.jobs import pods
 from cli.jobs.fields import Fields
-from cli.jobs.model import Action, JobFile, Policy, Role
+from cli.jobs.model import JobFile, Policy, Role
 
 _INDEX = "export JOB_COMPLETION_INDEX=$((LSB_JOBINDEX - 1)); exec "
 """Kubernetes counts completions from 0, LSF the elements of an array from 1."""
@@ -21,7 +21,8 @@ def read_batch(spec: Fields, job: JobFile) -> None:
         if number < 1:
             raise spec.fail(name, f"{number} pods are no job")
     backoff = spec.number("backoffLimitPerIndex", spec.number("backoffLimit", 6))
-    job.policy = Policy(success="all", backoff=backoff, actions=_failure_policy(spec.part("podFailurePolicy"), job))
+    final = final_codes(spec.part("podFailurePolicy"), job)
+    job.policy = Policy(success="all", backoff=backoff, actions=[("TaskFailed", "AbortJob", code) for code in final])
     pods.read_deadline(spec, job)
     role = Role("pod")
     template = spec.part("template")
@@ -36,15 +37,15 @@ def read_batch(spec: Fields, job: JobFile) -> None:
         role.command = _INDEX + role.command
 
 
-def _failure_policy(policy: Fields, job: JobFile) -> list[Action]:
+def final_codes(policy: Fields, job: JobFile) -> list[int]:
     """podFailurePolicy: the exit codes with which the job fails at once. What counts as any failure needs no rule."""
-    found: list[Action] = []
+    found: list[int] = []
     for at, row in enumerate(policy.rows("rules")):
         rule = Fields(row, f"{policy.where}.rules[{at}]")
         action, codes = rule.text("action"), rule.part("onExitCodes")
         codes.any("containerName")
         if action == "FailJob" and codes.text("operator") == "In":
-            found += [("TaskFailed", "AbortJob", _code(codes, word)) for word in codes.words("values")]
+            found += [_code(codes, word) for word in codes.words("values")]
         elif action != "Count":
             job.ignore(f"podFailurePolicy.rules[{at}]")
     return found

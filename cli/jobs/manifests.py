@@ -1,4 +1,4 @@
-"""Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, and its own.
+"""Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, JobSet, and its own.
 
 Rule: a job runs as its manifest says, without containers; a field that means nothing here is named, one that is wrong refused.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cli.jobs import pods
+from cli.jobs import jobset, pods
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
+from cli.jobs.levels import split
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pytorch import read_elastic, read_processes
 from cli.jobs.trainer import MPI_LIBRARIES, read_trainjob
@@ -28,7 +29,7 @@ _VERSIONS = {
     "PaddleJob": ("v1",),
     "MXJob": ("v1", "v1beta1"),
 }
-KINDS = (*_VERSIONS, "TrainJob", "Job")
+KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
@@ -37,8 +38,10 @@ _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generatio
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
-def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> JobFile:
-    """A manifest as a job. ``runtimes``: those that a TrainJob may name, to their specs."""
+def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> list[JobFile]:
+    """A manifest as a job, or as several that run one after the other. ``runtimes``: those that a TrainJob may name, to their
+    specs.
+    """
     top = Fields(value, name)
     kind = top.text("kind")
     group, _, version = top.text("apiVersion").rpartition("/")
@@ -59,6 +62,8 @@ def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> JobFi
         read_batch(spec, job)
     elif kind == "TrainJob":
         read_trainjob(spec, job, runtimes)
+    elif kind == jobset.KIND:
+        jobset.read_jobset(spec, job, title, namespace)
     else:
         _READERS[kind](spec, job)
         if job.together:
@@ -67,7 +72,7 @@ def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> JobFi
     job.share_gpus(spec.where)
     top.any("status")
     job.ignore(*spec.others(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
-    return job
+    return split(job, spec)
 
 
 def _versions(kind: str) -> list[tuple[str, str]]:
@@ -77,6 +82,8 @@ def _versions(kind: str) -> list[tuple[str, str]]:
             return [("batch.volcano.sh", "v1alpha1"), ("batch", "v1")]
         case "TrainJob":
             return [("trainer.kubeflow.org", "v1alpha1")]
+        case jobset.KIND:
+            return [(jobset.GROUP, "v1alpha2")]
     return [("kubeflow.org", version) for version in _VERSIONS[kind]]
 
 

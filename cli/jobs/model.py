@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, field
 
 from cli.client.context import Fail
+from cli.jobs.identity import Identity
 from proto.roles import LAUNCHERS
 
 Action = tuple[str, str, int]
@@ -91,6 +92,12 @@ class JobFile:
     """How many tasks start together at least, of a manifest (0: all that the roles say)."""
     elastic: bool = field(default=False, compare=False)
     """Whether a manifest asks for a job that grows and shrinks while it runs."""
+    identities: dict[str, Identity] = field(default_factory=dict, compare=False)
+    """Role to what its tasks know of themselves, of a manifest."""
+    levels: list[list[str]] = field(default_factory=list, compare=False)
+    """Names of roles that run together, those of each item once all of the item before have ended well; none: all together."""
+    before: list[JobFile] = field(default_factory=list, compare=False)
+    """Jobs that have to be done before this one starts."""
     secrets: list[str] = field(default_factory=list, compare=False)
     """Variables whose values a manifest takes from a Secret."""
     ignored: list[str] = field(default_factory=list)

@@ -125,13 +125,13 @@ def _range(fields: Fields) -> tuple[int, int]:
 
 
 def _actions(fields: Fields) -> list[Action]:
-    """``TaskFailed: RestartJob``, ``TaskFailed(3): CompleteJob``."""
+    """``TaskFailed: RestartJob``, ``TaskFailed(3): CompleteJob``, ``TaskFailed: [RestartTask, RestartJob]``."""
     found: list[Action] = []
     for name in fields.names():
         event, bracket, code = name.partition("(")
         if bracket and not (code.endswith(")") and code[:-1].isdecimal() and len(code) < 6):
             raise fields.fail(name[:64], "an event, perhaps with an exit code in parentheses")
-        found.append((event, fields.text(name), int(code[:-1]) if bracket else -1))
+        found += [(event, action, int(code[:-1]) if bracket else -1) for action in _list(fields, name)]
     return found
 
 
@@ -167,5 +167,8 @@ def _shown_role(role: Role) -> dict[str, object]:
     return found
 
 
-def _shown_actions(actions: list[Action]) -> dict[str, str]:
-    return {event if code < 0 else f"{event}({code})": action for event, action, code in actions}
+def _shown_actions(actions: list[Action]) -> dict[str, str | list[str]]:
+    found: dict[str, list[str]] = {}
+    for event, action, code in actions:
+        found.setdefault(event if code < 0 else f"{event}({code})", []).append(action)
+    return {name: one if len(one) > 1 else one[0] for name, one in found.items()}

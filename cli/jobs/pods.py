@@ -8,9 +8,9 @@ import shlex
 
 from cli.client.context import Fail
 from cli.jobs.fields import Fields
+from cli.jobs.identity import Hosts, Identity, literal, pieces
 from cli.jobs.model import JobFile, Role, minutes_of
 
-_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)(m|[kKMGTPE]i?)?")
 _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -107,11 +107,17 @@ def _choose_nodes(labels: dict[str, str], role: Role, job: JobFile) -> None:
 
 
 def _container(row: Fields, role: Role, job: JobFile) -> None:
-    role.env = _env(row, job)
+    identity = job.identities.get(role.name) or Identity()
+    role.env, late = _env(row, identity, job)
     program, args = row.words("command"), row.words("args")
     if args and not program:
         job.ignore("the image's own entry point")
-    role.command = " ".join(_word(word, role.env) for word in (*program, *args))
+    known = {*role.env, *late, *identity.env}
+    role.command = " ".join(_word(word, known, identity.hosts) for word in (*program, *args))
+    late = {name: f'"{value}"' for name, value in identity.env.items() if name not in role.env and name not in late} | late
+    if late and role.command:
+        begin = "; ".join(f"export {name}={value}" for name, value in late.items())
+        role.command = f"{begin}; exec {role.command}"
     role.cwd = row.text("workingDir")
     _resources(row.part("resources"), role, job)
     row.any("name")
@@ -123,60 +129,45 @@ def _container(row: Fields, role: Role, job: JobFile) -> None:
     job.ignore(*row.others())
 
 
-def _word(word: str, env: dict[str, str]) -> str:
+def _word(word: str, known: set[str], hosts: Hosts) -> str:
     """A word of an exec as a shell reads it; ``$(NAME)`` is the variable, as Kubernetes has it, where there is one."""
-    pieces: list[str] = []
+    parts: list[str] = []
     at = 0
-    for match in _REFERENCE.finditer(word):
-        name = match[1]
-        if name is not None and name not in env and not _is_ours(name):
-            continue  # Kubernetes leaves a reference to nothing as it is
-        if match.start() > at:
-            pieces.append(shlex.quote(word[at : match.start()]))
-        pieces.append("'$'" if name is None else f'"${{{name}}}"')
-        at = match.end()
+    for start, end, shown in pieces(word, known, hosts):
+        if start > at:
+            parts.append(shlex.quote(word[at:start]))
+        parts.append(shown)
+        at = end
     if at < len(word):
-        pieces.append(shlex.quote(word[at:]))
-    return "".join(pieces) or "''"
+        parts.append(shlex.quote(word[at:]))
+    return "".join(parts) or "''"
 
 
-_OURS = (
-    *("LAVA_", "PET_", "VC_", "VK_", "LSB_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TF_CONFIG", "PADDLE_", "DMLC_"),
-    *(
-        "MX_CONFIG",
-        "WORKER_ADDRS",
-        "WORKER_PORT",
-        "COORDINATOR_",
-        "NUM_PROCESSES",
-        "PROCESS_ID",
-        "JAX_",
-        "MPI_HOST",
-        "JOB_COMPLETION_INDEX",
-    ),
-)
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith(_OURS)
-
-
-def _env(row: Fields, job: JobFile) -> dict[str, str]:
+def _env(row: Fields, identity: Identity, job: JobFile) -> tuple[dict[str, str], dict[str, str]]:
+    """Variables and their values, and those that are known when the task starts, as words of a shell."""
     found: dict[str, str] = {}
+    late: dict[str, str] = {}
     for at, item in enumerate(row.rows("env")):
         one = Fields(item, f"{row.where}.env[{at}]")
         name = one.text("name")
         if not name or "=" in name:
             raise one.fail("name", "no name of a variable")
         if "valueFrom" in one:
-            if "secretKeyRef" in one.part("valueFrom") and name not in job.secrets:
+            source = one.part("valueFrom")
+            value = identity.field_of(source.part("fieldRef").text("fieldPath"))
+            if value is not None:
+                late[name] = f'"{value}"'
+            elif "secretKeyRef" in source and name not in job.secrets:
                 job.secrets.append(name)
             elif name not in job.secrets:
                 job.ignore(f"env {name[:64]} (valueFrom)")
             continue
         value = one.text("value")
-        known = dict(found)
-        found[name] = _REFERENCE.sub(lambda m, known=known: "$" if m[1] is None else known.get(m[1], m[0]), value)  # type: ignore[misc]
-    return found
+        if any(True for _ in identity.hosts.within(value)) or any(f"$({other})" in value for other in (*late, *identity.env)):
+            late[name] = _word(value, {*found, *late, *identity.env}, identity.hosts)
+        else:
+            found[name] = literal(value, found)
+    return found, late
 
 
 def _resources(resources: Fields, role: Role, job: JobFile) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused, start
@@ -61,7 +62,7 @@ def jobs_of(documents: list[Json], name: str, runtimes: Mapping[str, Json] | Non
         if not kind:
             jobs.append(own.read_own(one, place))
         elif kind in manifests.KINDS:
-            jobs.append(manifests.read_manifest(one, place, runtimes))
+            jobs += manifests.read_manifest(one, place, runtimes)
         elif kind not in trainer.RUNTIMES:
             others.append(str(kind)[:64])
     if jobs:
@@ -98,12 +99,26 @@ def _quoted(value: str) -> str:
 
 def shown(job: JobFile) -> str:
     """What a job file means."""
+    if job.before:
+        job = replace(job, options={**job.options, "w": condition(job.options, _names(job.before))})
     if not job.roles:
         return bsub_line(job) + "\n"
     import yaml
 
     text: str = yaml.safe_dump(own.show(job), sort_keys=False, default_flow_style=False, width=120, allow_unicode=True)
     return text
+
+
+def condition(options: Mapping[str, object], before: Iterable[object]) -> str:
+    """What a job waits for: its own condition, and the ends of the jobs before it, by number or by name."""
+    words = [f"done({one})" for one in before]
+    if own := options.get("w"):
+        words.insert(0, f"({own})")
+    return " && ".join(words)
+
+
+def _names(jobs: list[JobFile]) -> list[str]:
+    return [f'"{one.options.get("J", "")}"' for one in jobs]
 
 
 def run(context: Context) -> int:
@@ -146,29 +161,49 @@ def _complete(context: Context, name: str, job: JobFile, given: Options) -> JobF
 
 
 def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
+    """Submit them, those first that others wait for. A job is not submitted where one before it was not."""
     conf = read_conf(context)
     client = Client(context, conf)
-    made = [_prepared(context, conf, job) for _, job in jobs]
+    numbers: dict[int, int] = {}
     sent: list[tuple[JobFile, int, bool]] = []
     status = 0
-    for (name, job), one, ok in zip(jobs, made, submit_many(context, client, [one.frame for one in made]), strict=True):
-        if ok is None:
-            continue
-        if isinstance(ok, Refused):
-            told = not_done(context, ok, "lava run", "Job not submitted.")
-            if len(jobs) == 1:
-                raise told
-            context.err(f"{name}: {told.text.rstrip()}\n")
-            status = told.status
-            continue
-        tell(context, ok)
-        if one.site is not None:
-            one.site.submitted(ok)
-        sent.append((job, int(ok["job"]), one.is_array))
+    for wave in _waves([(name, job, _prepared(context, conf, job)) for name, job in jobs]):
+        able = [row for row in wave if all(id(one) in numbers for one in row[1].before)]
+        for name, job, one in wave:
+            if any(id(other) not in numbers for other in job.before):
+                context.err(f"{name}: job {job.options.get('J', '')} is not submitted, as one before it was not\n")
+                status = 255
+            elif job.before:
+                options = cast("dict[str, object]", one.frame["options"])
+                one.frame["options"] = options | {"w": condition(options, [numbers[id(other)] for other in job.before])}
+        answers = submit_many(context, client, [one.frame for _, _, one in able])
+        for (name, job, one), ok in zip(able, answers, strict=True):
+            if ok is None:
+                continue
+            if isinstance(ok, Refused):
+                told = not_done(context, ok, "lava run", "Job not submitted.")
+                if len(jobs) == 1:
+                    raise told
+                context.err(f"{name}: {told.text.rstrip()}\n")
+                status = told.status
+                continue
+            tell(context, ok)
+            if one.site is not None:
+                one.site.submitted(ok)
+            numbers[id(job)] = int(ok["job"])
+            sent.append((job, int(ok["job"]), one.is_array))
     for job, number, is_array in sent:
         if "K" in job.options:
             status = wait_for(context, client, conf, number, is_array) or status
     return status
+
+
+def _waves(jobs: list[tuple[str, JobFile, Prepared]]) -> Iterator[list[tuple[str, JobFile, Prepared]]]:
+    """The jobs in as few lots as can be, those that others wait for in an earlier one."""
+    while jobs:
+        left = {id(job) for _, job, _ in jobs}
+        yield [row for row in jobs if left.isdisjoint(map(id, row[1].before))]
+        jobs = [row for row in jobs if not left.isdisjoint(map(id, row[1].before))]
 
 
 def _words(context: Context, table: Table) -> tuple[Options, list[str], bool, Variables]:

@@ -1,0 +1,116 @@
+"""What a pod knows of itself and of others, as a task here finds it when it starts: words of the shell that starts it.
+
+Rule: what is known only then (its index, addresses) is put in by the shell, from the LAVA_ variables of the task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_NOTHING = re.compile(r"(?!)")
+
+
+def variable(role: str) -> str:
+    """A role's name in the name of a variable."""
+    return role.upper().replace("-", "_")
+
+
+def plain(text: str) -> str:
+    """A text as it stands, in a word in double quotes."""
+    return re.sub(r'(["$`\\])', r"\\\1", text)
+
+
+def address(role: str, index: int) -> str:
+    """The address of the host of a task, in a word in double quotes."""
+    return f"${{LAVA_PEER_{variable(role)}_{index}%:*}}"
+
+
+def own_address(role: str) -> str:
+    """That of the task's own host."""
+    return f'$(eval "echo \\${{LAVA_PEER_{variable(role)}_$LAVA_INDEX%:*}}")'
+
+
+def pod_index(jobs: int, size: int) -> tuple[str, str]:
+    """Which of ``jobs`` jobs a task is in, and which of its ``size`` pods it is."""
+    index = "$LAVA_INDEX" if size == 1 else "0" if jobs == 1 else f"$((LAVA_INDEX / {size}))"
+    return index, "0" if size == 1 else "$LAVA_INDEX" if jobs == 1 else f"$((LAVA_INDEX % {size}))"
+
+
+@dataclass
+class Hosts:
+    """Host names of pods in texts. ``pattern`` finds them; ``tasks``: name of a pod to the role and index of its task."""
+
+    pattern: re.Pattern[str] = _NOTHING
+    tasks: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    def within(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """(start, end, address in a word in double quotes) of each that is a task's."""
+        for match in self.pattern.finditer(text):
+            if match[1] in self.tasks:
+                yield match.start(), match.end(), address(*self.tasks[match[1]])
+
+    def find(self, domain: str = "") -> None:
+        """Find the names of ``tasks``, without a domain or with this one behind them."""
+        names = "|".join(map(re.escape, sorted(self.tasks, key=len, reverse=True)))
+        rest = rf"(?:\.{re.escape(domain)}(?:\.[a-z0-9-]+(?:\.svc(?:\.cluster\.local)?)?)?)?" if domain else ""
+        self.pattern = re.compile(rf"(?<![\w.-])({names}){rest}(?![\w-])")
+
+
+@dataclass
+class Identity:
+    """What the pods of one role find. Values are texts in double quotes of a shell."""
+
+    role: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables that its kind of manifest gives to all."""
+    fields: dict[str, str] = field(default_factory=dict)
+    """What ``valueFrom.fieldRef`` may name, ``labels`` and ``annotations`` by their keys alone."""
+    hosts: Hosts = field(default_factory=Hosts)
+
+    def field_of(self, path: str) -> str | None:
+        """What a field of the pod says; None: it is not known."""
+        match = re.fullmatch(r"metadata\.(?:labels|annotations)\['([^']+)'\]", path)
+        return self.fields.get(match[1] if match else path)
+
+    def common(self, name: str, namespace: str) -> dict[str, str]:
+        """The fields that any pod has."""
+        here = own_address(self.role)
+        return {
+            "metadata.name": name,
+            "metadata.namespace": plain(namespace or "default"),
+            "spec.nodeName": "$LAVA_HOST",
+            "status.hostIP": here,
+            "status.podIP": here,
+            "status.podIPs": here,
+        }
+
+
+def pieces(text: str, known: set[str], hosts: Hosts) -> Iterator[tuple[int, int, str]]:
+    """(start, end, what a shell reads in its place) of what stands for something else: ``$(NAME)``, ``$$``, names of hosts."""
+    found = [(start, end, f'"{word}"') for start, end, word in hosts.within(text)]
+    for match in _REFERENCE.finditer(text):
+        if match[1] is None:
+            found.append((match.start(), match.end(), "'$'"))
+        elif match[1] in known or is_ours(match[1]):
+            found.append((match.start(), match.end(), f'"${{{match[1]}}}"'))
+    return iter(sorted(found))
+
+
+_OURS = (
+    *("LAVA_", "PET_", "VC_", "VK_", "LSB_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TF_CONFIG", "PADDLE_", "DMLC_"),
+    *("MX_CONFIG", "WORKER_ADDRS", "WORKER_PORT", "COORDINATOR_", "NUM_PROCESSES", "PROCESS_ID", "JAX_", "MPI_HOST"),
+    "JOB_COMPLETION_INDEX",
+)
+
+
+def is_ours(name: str) -> bool:
+    """Whether lava sets a variable of this name in some task."""
+    return name.startswith(_OURS)
+
+
+def literal(text: str, values: dict[str, str]) -> str:
+    """A text with ``$(NAME)`` of what is known now in it, and ``$$`` as it is meant."""
+    return _REFERENCE.sub(lambda match: "$" if match[1] is None else values.get(match[1], match[0]), text)

@@ -1,0 +1,49 @@
+"""``lava run`` of sets of jobs over two real hosts: what runs behind what, and what each task knows of itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.live.job_files import EXAMPLES, nothing_left
+from tests.support.wait import wait_until
+
+pytest.importorskip("yaml")
+pytestmark = pytest.mark.cluster(hosts=2, slots=3)
+
+
+def run(cluster: Cluster, folder: Path, text: Path | str) -> list[int]:
+    """The jobs of a file, in the order in which they were submitted."""
+    path = folder / "job.yaml"
+    path.write_text(text if isinstance(text, str) else text.read_text())
+    done = cluster.run(f"lava run -o out.%J {path}", cwd=folder)
+    return [int(number) for number in re.findall(r"Job <(\d+)> is submitted", done.stdout)]
+
+
+def lines(folder: Path, job: int) -> list[str]:
+    """What the tasks of a job wrote, once it is over."""
+    out = folder / f"out.{job}"
+    wait_until(lambda: out.exists() and "Resource usage summary" in out.read_text(), 60, f"the report of job {job}")
+    return sorted(out.read_text().partition("\n-----")[0].splitlines())
+
+
+def test_a_jobset_runs_step_by_step(cluster: Cluster, tmp_path: Path) -> None:
+    """The first replicated job is a job of its own; the workers know who they are and where the server is, and decide."""
+    first, last = run(cluster, tmp_path, EXAMPLES / "jobset.yaml")
+    assert lines(tmp_path, first) == ["fetched by fetch of sets"]
+    told = [line.rpartition(" ") for line in lines(tmp_path, last)]
+    assert [words for words, _, _ in told] == [f"worker {job}-{pod} of sets asks" for job in (0, 1) for pod in (0, 1)]
+    assert {re.sub(r"127\.[\d.]+:80$", "loopback", where) for _, _, where in told} == {"loopback"}
+    assert cluster.wait_end(last, timeout=60) == ["DONE"]
+    nothing_left(cluster, "600")
+
+
+def test_a_step_behind_one_that_failed_does_not_run(cluster: Cluster, tmp_path: Path) -> None:
+    text = (EXAMPLES / "jobset.yaml").read_text().replace("echo fetched by", "exit 3; echo")
+    first, last = run(cluster, tmp_path, text.replace("maxRestarts: 2", "maxRestarts: 0"))
+    assert cluster.wait_end(first, timeout=90) == ["EXIT"]
+    assert cluster.wait_end(last, timeout=60) == ["EXIT"]
+    assert not (tmp_path / f"out.{last}").exists()
