@@ -1,4 +1,5 @@
-"""Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, JobSet, and its own.
+"""Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, JobSet,
+LeaderWorkerSet, and its own.
 
 Rule: a job runs as its manifest says, without containers; a field that means nothing here is named, one that is wrong refused.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cli.jobs import jobset, pods
+from cli.jobs import jobset, leader_worker, pods
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
 from cli.jobs.levels import split
@@ -29,7 +30,7 @@ _VERSIONS = {
     "PaddleJob": ("v1",),
     "MXJob": ("v1", "v1beta1"),
 }
-KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, "Job")
+KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
@@ -64,6 +65,8 @@ def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> list[
         read_trainjob(spec, job, runtimes)
     elif kind == jobset.KIND:
         jobset.read_jobset(spec, job, title, namespace)
+    elif kind == leader_worker.KIND:
+        leader_worker.read_set(spec, meta, job, title, namespace)
     else:
         _READERS[kind](spec, job)
         if job.together:
@@ -84,6 +87,8 @@ def _versions(kind: str) -> list[tuple[str, str]]:
             return [("trainer.kubeflow.org", "v1alpha1")]
         case jobset.KIND:
             return [(jobset.GROUP, "v1alpha2")]
+        case leader_worker.KIND:
+            return [(leader_worker.GROUP, "v1")]
     return [("kubeflow.org", version) for version in _VERSIONS[kind]]
 
 

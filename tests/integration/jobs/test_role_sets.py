@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -47,3 +49,27 @@ def test_a_step_behind_one_that_failed_does_not_run(cluster: Cluster, tmp_path: 
     assert cluster.wait_end(first, timeout=90) == ["EXIT"]
     assert cluster.wait_end(last, timeout=60) == ["EXIT"]
     assert not (tmp_path / f"out.{last}").exists()
+
+
+def test_each_group_of_a_leaderworkerset_starts_again_as_a_whole(cluster: Cluster, tmp_path: Path) -> None:
+    """Two groups; a worker of one is killed: its leader and the other worker start again with it, the other group stays."""
+    text = (EXAMPLES / "leaderworkerset.yaml").read_text().replace('-c, "echo', '-c, "exec >>said.$LSB_JOBINDEX; echo $$$$')
+    (job,) = run(cluster, tmp_path, text)
+
+    def told(group: int) -> list[list[str]]:
+        path = tmp_path / f"said.{group}"
+        return [line.split(" ", 1) for line in path.read_text().splitlines()] if path.exists() else []
+
+    wait_until(lambda: len(told(1)) == len(told(2)) == 3, 60, "two groups of three")
+    where = next(words for _, words in told(1) if " at " in words).rpartition(" ")[2]
+    group = ["leader 0 of 3", f"worker 1 of 3 at {where}", f"worker 2 of 3 at {where}"]
+    assert sorted(words for _, words in told(1)) == group
+    pid = next(int(pid) for pid, words in told(2) if words.startswith("worker 2"))
+    before = told(1)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: len(told(2)) == 6, 60, "the group once more")
+    assert sorted(words.partition(" at ")[0] for _, words in told(2)[3:]) == [words.partition(" at ")[0] for words in group]
+    assert told(1) == before
+    cluster.run(f"bkill {job}")
+    assert cluster.wait_end(job, timeout=60) == ["EXIT", "EXIT"]
+    nothing_left(cluster, "600")
