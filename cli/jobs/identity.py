@@ -6,8 +6,12 @@ Rule: what is known only then (its index, addresses) is put in by the shell, fro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cli.jobs.model import Role
 
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _NOTHING = re.compile(r"(?!)")
@@ -53,10 +57,10 @@ class Hosts:
                 yield match.start(), match.end(), address(*self.tasks[match[1]])
 
     def find(self, domain: str = "") -> None:
-        """Find the names of ``tasks``, without a domain or with this one behind them."""
+        """Find the names of ``tasks``, alone or with this domain behind them, and the namespace behind that."""
         names = "|".join(map(re.escape, sorted(self.tasks, key=len, reverse=True)))
-        rest = rf"(?:\.{re.escape(domain)}(?:\.[a-z0-9-]+(?:\.svc(?:\.cluster\.local)?)?)?)?" if domain else ""
-        self.pattern = re.compile(rf"(?<![\w.-])({names}){rest}(?![\w-])")
+        rest = rf"(?:\.{re.escape(domain)}(?:\.[a-z0-9-]+)?(?:\.svc(?:\.cluster\.local)?)?)?" if domain else ""
+        self.pattern = re.compile(rf"(?<![\w.-])({names}){rest}(?![\w-]|\.\w)")
 
 
 @dataclass
@@ -69,6 +73,8 @@ class Identity:
     fields: dict[str, str] = field(default_factory=dict)
     """What ``valueFrom.fieldRef`` may name, ``labels`` and ``annotations`` by their keys alone."""
     hosts: Hosts = field(default_factory=Hosts)
+    run: Callable[[Role, str], str] | None = None
+    """What a task runs, of the command of its container (which may be none); None: that command."""
 
     def field_of(self, path: str) -> str | None:
         """What a field of the pod says; None: it is not known."""

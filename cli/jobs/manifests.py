@@ -1,5 +1,5 @@
 """Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, JobSet,
-LeaderWorkerSet, and its own.
+LeaderWorkerSet, RayJob and RayCluster, and its own.
 
 Rule: a job runs as its manifest says, without containers; a field that means nothing here is named, one that is wrong refused.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cli.jobs import jobset, leader_worker, pods
+from cli.jobs import jobset, leader_worker, pods, ray
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
 from cli.jobs.levels import split
@@ -30,7 +30,7 @@ _VERSIONS = {
     "PaddleJob": ("v1",),
     "MXJob": ("v1", "v1beta1"),
 }
-KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, "Job")
+KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, ray.JOB, ray.CLUSTER, "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
@@ -67,6 +67,10 @@ def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> list[
         jobset.read_jobset(spec, job, title, namespace)
     elif kind == leader_worker.KIND:
         leader_worker.read_set(spec, meta, job, title, namespace)
+    elif kind == ray.JOB:
+        ray.read_job(spec, job, title, namespace)
+    elif kind == ray.CLUSTER:
+        ray.read_cluster(spec, meta, job, title, namespace)
     else:
         _READERS[kind](spec, job)
         if job.together:
@@ -89,6 +93,8 @@ def _versions(kind: str) -> list[tuple[str, str]]:
             return [(jobset.GROUP, "v1alpha2")]
         case leader_worker.KIND:
             return [(leader_worker.GROUP, "v1")]
+        case ray.JOB | ray.CLUSTER:
+            return [(ray.GROUP, "v1"), (ray.GROUP, "v1alpha1")]
     return [("kubeflow.org", version) for version in _VERSIONS[kind]]
 
 

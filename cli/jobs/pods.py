@@ -107,6 +107,7 @@ def _choose_nodes(labels: dict[str, str], role: Role, job: JobFile) -> None:
 
 
 def _container(row: Fields, role: Role, job: JobFile) -> None:
+    _resources(row.part("resources"), role, job)
     identity = job.identities.get(role.name) or Identity()
     role.env, late = _env(row, identity, job)
     program, args = row.words("command"), row.words("args")
@@ -115,11 +116,12 @@ def _container(row: Fields, role: Role, job: JobFile) -> None:
     known = {*role.env, *late, *identity.env}
     role.command = " ".join(_word(word, known, identity.hosts) for word in (*program, *args))
     late = {name: f'"{value}"' for name, value in identity.env.items() if name not in role.env and name not in late} | late
-    if late and role.command:
+    if identity.run is not None:
+        role.command = f"{''.join(f'export {name}={value}; ' for name, value in late.items())}{identity.run(role, role.command)}"
+    elif late and role.command:
         begin = "; ".join(f"export {name}={value}" for name, value in late.items())
         role.command = f"{begin}; exec {role.command}"
     role.cwd = row.text("workingDir")
-    _resources(row.part("resources"), role, job)
     row.any("name")
     pull = row.text("imagePullPolicy")
     if pull not in ("", *_PULLS):

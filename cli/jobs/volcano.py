@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from shlex import quote
 
 from cli.client.context import Fail
-from cli.jobs import pods
+from cli.jobs import pods, ray
 from cli.jobs.fields import Fields
 from cli.jobs.model import Action, JobFile, Policy, Role
 from proto.roles import PLUGINS
@@ -142,16 +141,11 @@ def _ray(head: Role, worker: Role | None, words: dict[str, str]) -> None:
     """Ray is started in both, with the CPUs and GPUs of the task and not of the whole host."""
     for name in ("headContainer", "workerContainer"):
         words.pop(name, None)
-    ports = {"dashboardPort": "--dashboard-port", "clientPort": "--ray-client-server-port"}
-    given = [f"{option}={quote(words.pop(name))}" for name, option in ports.items() if name in words]
-    head.command = " ".join(["exec ray start --head --block --dashboard-host=0.0.0.0 --port=$LAVA_PORT", *given, _size(head)])
+    ports = {"dashboardPort": "dashboard-port", "clientPort": "ray-client-server-port"}
+    given = {option: words.pop(name) for name, option in ports.items() if name in words}
+    head.command = f"exec {ray.start(head, params={'dashboard-host': '0.0.0.0'} | given)}"
     if worker is not None:
-        first = f"$LAVA_PEER_{head.name.upper().replace('-', '_')}_0"
-        worker.command = f"exec ray start --block --address={first} {_size(worker)}"
-
-
-def _size(role: Role) -> str:
-    return f"--num-cpus={role.slots}" + (f" --num-gpus={role.gpus}" if role.gpus else "")
+        worker.command = f"exec {ray.start(worker, head.name)}"
 
 
 def _policies(fields: Fields, job: JobFile) -> list[Action]:

@@ -17,9 +17,11 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 pytestmark = pytest.mark.cluster(hosts=2)
 
 
-def ran(cluster: Cluster, folder: Path, example: str, *words: str, packages: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """A command of an example's folder, copied, with the packages first in PATH."""
-    found, why = environment(example, *packages, within=600)
+def ran(
+    cluster: Cluster, folder: Path, example: str, *words: str, packages: tuple[str, ...], name: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """A command of an example's folder, copied, with the packages first in PATH. ``name``: of their environment."""
+    found, why = environment(name or example, *packages, within=600)
     if why:
         pytest.skip(why)
     shutil.copytree(EXAMPLES / example, folder / example)
@@ -39,10 +41,14 @@ def test_dask(cluster: Cluster, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "328350\n"), done.stderr[-4000:]
 
 
-def test_ray(cluster: Cluster, tmp_path: Path) -> None:
-    done = ran(cluster, tmp_path, "ray", "lava", "run", "-K", "ray.yaml", packages=("ray==2.60.0",))
-    (output,) = (tmp_path / "ray").glob("ray.*[0-9]")
-    assert (done.returncode, "5 CPUs: 328350" in output.read_text()) == (0, True), output.read_text()[-4000:]
+@pytest.mark.cluster(hosts=1, slots=8)
+@pytest.mark.parametrize("file", ["ray.yaml", "rayjob.yaml"])
+def test_ray(cluster: Cluster, tmp_path: Path, file: str) -> None:
+    """Two workers that start on one host at the same moment both join."""
+    words = ("lava", "run", "-K", "-o", "out", file)
+    done = ran(cluster, tmp_path, "ray", *words, packages=("ray[default]==2.60.0",), name="ray-default")
+    output = (tmp_path / "ray/out").read_text()
+    assert (done.returncode, "5 CPUs: 328350" in output) == (0, True), output[-4000:]
 
 
 def test_xgboost(cluster: Cluster, tmp_path: Path) -> None:

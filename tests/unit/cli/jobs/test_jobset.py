@@ -90,12 +90,12 @@ def test_host_names_of_pods_are_addresses(host: str) -> None:
         part(
             "a",
             env=f'{{name: AT, value: "tcp://{host}:80"}}',
-            command=f'[echo, "$(AT)", "{host}:1", x-b-9-0.net, ax-b-1-0, "a b"]',
+            command=f'[echo, "$(AT)", "{host}:1", x-b-9-0.net, ax-b-1-0, x-b-1-0.log]',
         ),
         part("b", spec=WIDE, outer="replicas: 2,"),
         more="network: {enableDNSHostnames: true, subdomain: net},",
     )
-    assert said(job, 0, 0, LAVA_PEER_B_2="10.0.0.2:20002") == "tcp://10.0.0.2:80 10.0.0.2:1 x-b-9-0.net ax-b-1-0 a b"
+    assert said(job, 0, 0, LAVA_PEER_B_2="10.0.0.2:20002") == "tcp://10.0.0.2:80 10.0.0.2:1 x-b-9-0.net ax-b-1-0 x-b-1-0.log"
 
 
 def test_a_variable_of_the_users_own_stands() -> None:

@@ -40,10 +40,10 @@ def test_ray_is_started_with_what_its_tasks_have() -> None:
     """On the host's own ports, and with the task's CPUs and GPUs: other jobs have the rest of the host."""
     job = read('ray: ["--head=first-one", "--dashboardPort=8266", "--headContainer=x"]', "first-one", "worker")
     head, worker = job.roles
-    assert head.command == (
-        "exec ray start --head --block --dashboard-host=0.0.0.0 --port=$LAVA_PORT --dashboard-port=8266 --num-cpus=2 --num-gpus=1"
-    )
-    assert worker.command == "exec ray start --block --address=$LAVA_PEER_FIRST_ONE_0 --num-cpus=2 --num-gpus=1"
+    own = '--disable-usage-stats --temp-dir="$(mktemp -d /tmp/ray.XXXXXXXX)"'
+    given = "--num-cpus=2 --num-gpus=1 --dashboard-host=0.0.0.0 --dashboard-port=8266"
+    assert head.command == f'exec ray start --head --port="$LAVA_PORT" --block {given} {own}'
+    assert worker.command == f'exec ray start --address="$LAVA_PEER_FIRST_ONE_0" --block --num-cpus=2 --num-gpus=1 {own}'
     assert job.policy.framework == "volcano"
 
 
