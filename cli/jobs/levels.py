@@ -62,7 +62,7 @@ def split(job: JobFile, where: Fields) -> list[JobFile]:
         one.images = {name: image for name, image in job.images.items() if name in names}
         one.before, one.ignored = found[-1:], []
         if names is not job.levels[-1]:
-            one.policy.success = "all"
+            one.policy.success, one.policy.framework, one.policy.nproc, one.elastic = "all", "", 0, False
             if "J" in one.options:
                 one.options["J"] = f"{one.options['J']}-{names[0]}"
         if found:

@@ -21,7 +21,8 @@ KIND = "TrainJob"
 GROUP = "trainer.kubeflow.org"
 RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
 _STEP = f"{GROUP}/trainjob-ancestor-step"
-_INITIALIZERS = ("dataset-initializer", "model-initializer")
+_INITIALIZERS = {"dataset-initializer": "dataset", "model-initializer": "model"}
+"""Steps that come before the trainer, and what the job calls them."""
 _MPI: Json = {"mlPolicy": {"mpi": {"runLauncherAsNode": True}}}
 _SHIPPED: dict[str, Json] = {
     "torch-distributed": {"mlPolicy": {"torch": {}}},
@@ -58,7 +59,7 @@ def read_trainjob(spec: Fields, job: JobFile, runtimes: Mapping[str, Json]) -> N
     pods.read_deadline(spec, job)
     spec.any("managedBy")
     _pod_group(runtime.part("podGroupPolicy"), job)
-    _Nodes(spec.part("trainer"), runtime, job).read()
+    _Nodes(spec.part("trainer"), spec.part("initializer"), runtime, job).read()
     job.ignore(*(f"runtime.{name}" for name in runtime.others()))
 
 
@@ -70,10 +71,12 @@ def _pod_group(policy: Fields, job: JobFile) -> None:
 
 
 class _Nodes:
-    """The roles of a TrainJob: its nodes, and with MPI their launcher."""
+    """The roles of a TrainJob: its nodes, with MPI their launcher, and what fetches data before them."""
 
-    def __init__(self, trainer: Fields, runtime: Fields, job: JobFile) -> None:
+    def __init__(self, trainer: Fields, initializer: Fields, runtime: Fields, job: JobFile) -> None:
         self.trainer = trainer
+        self.initializer = initializer
+        self.early: list[Role] = []
         self.policy = runtime.part("mlPolicy")
         self.job = job
         self.count = trainer.number("numNodes", self.policy.number("numNodes", 1))
@@ -104,21 +107,43 @@ class _Nodes:
             if kind == "torch":
                 self._torch(policy.part("torch"))
         self._failures()
+        if self.early:
+            self.job.levels = [[role.name for role in self.early], [role.name for role in self.job.roles]]
+            self.job.roles = [*self.early, *self.job.roles]
+        self.job.ignore(*(f"initializer.{name}" for name in self.initializer.others()))
         self.job.ignore(*(f"mlPolicy.{name}" for name in policy.others()))
         self.job.ignore(*(f"trainer.{name}" for name in self.trainer.others()))
         self.job.ignore(*(f"runtime.template.spec.{name}" for name in self.set_of_jobs.others(("network", "successPolicy"))))
 
     def _rows(self) -> dict[str, Fields]:
-        """Name to replicated job of the runtime, without those that fetch data."""
+        """Name to replicated job of the runtime; those that fetch data become roles of a step before the others."""
         found = {}
         for at, row in enumerate(self.set_of_jobs.rows("replicatedJobs")):
             one = Fields(row, f"{self.set_of_jobs.where}.replicatedJobs[{at}]")
             name = one.text("name")
-            if self._step(one) in _INITIALIZERS:
-                self.job.ignore(f"replicatedJobs {name[:64]}")
+            if step := _INITIALIZERS.get(self._step(one)):
+                self._initialize(one, name, step)
             else:
                 found[name] = one
         return found
+
+    def _initialize(self, row: Fields, name: str, step: str) -> None:
+        """What fetches the data set, or the model, that the job names. Without a command it is the image that knows how."""
+        asked = self.initializer.part(step)
+        env: list[Json] = list(asked.rows("env"))
+        if "storageUri" in asked:
+            env.append({"name": "STORAGE_URI", "value": asked.text("storageUri")})
+        inner = row.part("template").part("spec")
+        template = inner.part("template")
+        role = Role(name, restart=template.part("spec").text("restartPolicy", "OnFailure"))
+        pods.read_template(template, role, self.job, Fields({"env": env} if env else {}, asked.where))
+        self.job.ignore(*(f"initializer.{step}.{one}" for one in asked.others()))
+        if role.command:
+            role.backoff = max(0, inner.number("backoffLimit", 6))
+            self.early.append(role)
+        else:
+            self.job.images.pop(name, None)
+            self.job.ignore(f"replicatedJobs {name[:64]} (it has no command)")
 
     @staticmethod
     def _step(one: Fields) -> str:

@@ -73,3 +73,34 @@ def test_each_group_of_a_leaderworkerset_starts_again_as_a_whole(cluster: Cluste
     cluster.run(f"bkill {job}")
     assert cluster.wait_end(job, timeout=60) == ["EXIT", "EXIT"]
     nothing_left(cluster, "600")
+
+
+TRAINING = """
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: with-data}
+spec:
+  mlPolicy: {torch: {numProcPerNode: 1}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: get
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: dataset-initializer}}
+          spec: {template: {spec: {containers: [{name: get, command: [sh, -c, "echo $STORAGE_URI >data; echo got"]}]}}}
+      - name: node
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {containers: [{name: node, command: [sh, -c, "echo node $PET_NODE_RANK has $(cat data)"]}]}}}
+---
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: trains}
+spec: {runtimeRef: {name: with-data}, initializer: {dataset: {storageUri: "s3://b/d"}}, trainer: {numNodes: 2}}
+"""
+
+
+def test_the_nodes_of_a_trainjob_find_what_was_fetched(cluster: Cluster, tmp_path: Path) -> None:
+    first, last = run(cluster, tmp_path, TRAINING)
+    assert lines(tmp_path, first) == ["got"]
+    assert lines(tmp_path, last) == ["node 0 has s3://b/d", "node 1 has s3://b/d"]

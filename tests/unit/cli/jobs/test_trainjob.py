@@ -41,15 +41,19 @@ spec:
 """
 
 
-def read(name: str, trainer: str, runtime: str = "", more: str = "") -> JobFile:
+def steps(name: str, trainer: str, runtime: str = "", more: str = "") -> list[JobFile]:
     text = f"""
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {{name: x, labels: {{kueue.x-k8s.io/queue-name: night}}}}
 spec: {{runtimeRef: {{name: {name}, kind: TrainingRuntime}}, managedBy: x, {more} trainer: {{{trainer}}}}}
 """
-    (job,) = jobs_of(read_yaml("job.yaml", f"{runtime}\n---\n{text}" if runtime else text), "job.yaml")
-    return job
+    return jobs_of(read_yaml("job.yaml", f"{runtime}\n---\n{text}" if runtime else text), "job.yaml")
+
+
+def read(name: str, trainer: str, runtime: str = "", more: str = "") -> JobFile:
+    """The job of the nodes."""
+    return steps(name, trainer, runtime, more)[-1]
 
 
 def own(policy: str, failures: str = "") -> str:
@@ -67,7 +71,7 @@ def test_nodes_of_torchrun() -> None:
     assert read("torch-distributed", "command: [a], numProcPerNode: 5").policy.nproc == 5
     assert read("torch-distributed", "command: [a], numProcPerNode: gpu").policy.nproc == 1
     held = read("jax-distributed", "command: [a]", more="suspend: true, activeDeadlineSeconds: 90, initializer: {dataset: {}},")
-    assert (held.options["H"], held.options["W"], held.ignored) == (True, "2", ["initializer"])
+    assert (held.options["H"], held.options["W"], held.ignored) == (True, "2", ["initializer.dataset"])
 
 
 def test_the_trainer_stands_before_a_runtime_of_the_site() -> None:
@@ -77,11 +81,42 @@ def test_the_trainer_stands_before_a_runtime_of_the_site() -> None:
     assert (node.name, node.count, node.slots, node.command) == ("pool", 3, 2, "a b c")
     assert (node.env, node.restart, job.policy.backoff, job.policy.nproc) == ({"A": "1", "B": "3"}, "Never", 2, 2)
     assert (job.images, job.options["ptl"]) == ({"pool": ("old", "")}, "2")
-    assert job.ignored == ["replicatedJobs dataset-initializer"]
     job = read("own", "image: new, command: [z], args: [y]", own("torch: {}"))
     assert (job.roles[0].command, job.images["pool"][0], job.policy.nproc) == ("z y", "new", 4)
     assert read("own", "command: [z]", own("jax: {}")).roles[0].command == "z"
     assert read("own", "args: [z]", own("jax: {}")).roles[0].command == "a b z"
+
+
+def test_data_is_fetched_before_the_nodes_start() -> None:
+    """A job of its own, with what the trainer's job says of it; the nodes' is behind it."""
+    dataset = "dataset: {storageUri: 's3://b/d', env: [{name: A, value: '2'}], secretRef: {name: s}}"
+    more = f"initializer: {{{dataset}, model: {{storageUri: /m}}}}, suspend: true,"
+    first, last = steps("own", "command: [z]", own("torch: {}"), more)
+    (fetch,) = first.roles
+    assert (fetch.name, fetch.command, fetch.env, fetch.backoff) == (
+        "dataset-initializer",
+        "fetch",
+        {"A": "2", "STORAGE_URI": "s3://b/d"},
+        6,
+    )
+    assert (first.options, first.policy.framework, first.policy.success) == (
+        {"J": "x-dataset-initializer", "q": "night", "H": True, "ptl": "2"},
+        "",
+        "all",
+    )
+    assert (last.options, last.policy.framework, last.before) == (
+        {"J": "x", "q": "night", "ti": True, "ptl": "2"},
+        "pytorch",
+        [first],
+    )
+    assert [role.name for role in last.roles] == ["pool"]
+    assert first.ignored == ["initializer.dataset.secretRef", "initializer.model"]
+    image = own("jax: {}").replace("command: [fetch]", "image: fetcher")
+    alone = read("own", "command: [z]", image)
+    assert ([role.name for role in alone.roles], alone.ignored) == (
+        ["pool"],
+        ["replicatedJobs dataset-initializer (it has no command)"],
+    )
 
 
 def test_torchruns_nodes_may_be_fewer() -> None:
@@ -89,13 +124,13 @@ def test_torchruns_nodes_may_be_fewer() -> None:
     job = read("own", "", own(policy))
     assert (job.roles[0].least, job.roles[0].count, job.env) == (2, 5, {"PET_MAX_RESTARTS": "7"})
     assert job.elastic
-    assert "elasticPolicy.metrics" in job.ignored
+    assert "elasticPolicy.metrics" in steps("own", "", own(policy))[0].ignored
 
 
 def test_all_starts_again_where_the_runtime_says_so() -> None:
     job = read("own", "", own("jax: {}", "failurePolicy: {maxRestarts: 3, rules: []}"))
     assert (job.policy.backoff, job.policy.actions) == (3, [("TaskFailed", "RestartJob", -1)])
-    assert "failurePolicy.rules" in job.ignored
+    assert "failurePolicy.rules" in steps("own", "", own("jax: {}", "failurePolicy: {maxRestarts: 3, rules: []}"))[0].ignored
 
 
 def test_the_launcher_of_mpi_is_one_of_the_nodes() -> None:
