@@ -48,7 +48,19 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
         for role in job.roles:
             role.kind = role.kind or "launcher"
     _topology(spec.part("networkTopology"), job)
+    _min_success(spec, job)
     job.start_together(spec.number("minAvailable", sum(role.least or role.count for role in job.roles)))
+
+
+def _min_success(spec: Fields, job: JobFile) -> None:
+    """minSuccess: the job is done once so many of its tasks are, and fails once that cannot be any more."""
+    if "minSuccess" not in spec:
+        return
+    number, most = spec.number("minSuccess", 1), sum(role.count for role in job.roles)
+    if not 1 <= number <= most:
+        raise spec.fail("minSuccess", f"{number} is not between 1 and {most}, the tasks of the job")
+    if number < most:
+        job.policy.success = f"any({number})"
 
 
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})(?:\.\d+)?s)?")
@@ -65,10 +77,15 @@ def _minutes(fields: Fields, name: str) -> int:
 
 
 def _topology(topology: Fields, job: JobFile) -> None:
-    """networkTopology: a tier by its name is a type of compute units; its number says nothing here."""
-    if name := topology.text("highestTierName"):
-        pods.keep_in_units(name, topology.text("mode", "hard") == "hard", job)
-    topology.any("mode")
+    """networkTopology: a tier is a type of compute units, by its name or by its number, 1 the finest."""
+    name, number = topology.text("highestTierName"), topology.number("highestTierAllowed", 0)
+    mode = topology.text("mode", "hard")
+    if mode not in ("hard", "soft"):
+        raise topology.fail("mode", f"{mode[:40]}: it is hard or soft")
+    if "highestTierAllowed" in topology and number < 1:
+        raise topology.fail("highestTierAllowed", f"{number}: tiers count from 1")
+    if name or number:
+        pods.keep_in_units(name or str(number), mode == "hard", job)
     job.ignore(*(f"networkTopology.{one}" for one in topology.others()))
 
 

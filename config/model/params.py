@@ -218,6 +218,14 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
         marked = next((word for word in self.compute_unit_types if word.endswith("!")), "")
         return marked.rstrip("!") or (self.unit_types or ("",))[0]
 
+    def unit_type_of(self, word: str) -> str:
+        """The type that a word of cu[type=] means: its name, its number from the finest on, "" the default; "": none is."""
+        known = self.unit_types
+        if not word or word in known:
+            return word or self.unit_type
+        number = int(word) if word.isascii() and word.isdigit() and len(word) < 4 else 0
+        return known[number - 1] if 0 < number <= len(known) else ""
+
 
 UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 

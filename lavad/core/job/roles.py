@@ -237,7 +237,7 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
     asked = deciding(spec, run)
     states = [task.state for task in asked]
     if is_any(spec.policy.success):
-        if TaskState.SUCCEEDED in states:
+        if states.count(TaskState.SUCCEEDED) >= read_any(spec.policy.success)[0]:
             return Judgement(End(at=now))
     elif all(state is TaskState.SUCCEEDED for state in states):
         return Judgement(End(at=now))
@@ -248,16 +248,23 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
 
 
 def is_any(rule: str) -> bool:
-    """Whether one task decides by its success: ``any``, ``any(ROLES)``."""
+    """Whether some tasks decide by their success, whichever: ``any``, ``any(ROLES)``, ``any(NUMBER,ROLES)``."""
     return rule == "any" or rule.startswith("any(")
+
+
+def read_any(rule: str) -> tuple[int, str]:
+    """(how many decide, of which roles or "" for all) of such a rule."""
+    inside = rule.removeprefix("any").removeprefix("(").removesuffix(")")
+    number, _, roles = inside.partition(",")
+    return (int(number), roles) if number.isdecimal() else (1, inside)
 
 
 def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:
     """The tasks whose ends decide the job."""
     rule = spec.policy.success
-    if rule in ("all", "any"):
+    named = read_any(rule)[1] if is_any(rule) else rule
+    if named in ("all", ""):
         return [task for task in run.tasks if spec.roles[task.role].kind != "hold"]
-    named = rule.removeprefix("any(").removesuffix(")") if is_any(rule) else rule
     wanted = set()
     for word in named.split(","):
         name, bracket, index = word.partition("[")

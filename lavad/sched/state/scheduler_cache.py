@@ -308,8 +308,8 @@ class SchedulerCache:
         return self.needs.of(cluster, number)
 
     def units_of(self, conf: Conf, kind: str) -> dict[str, int]:
-        """Host to the number of its compute unit of a type ("": the default type); numbers in the order of lsb.hosts."""
-        kind = kind or conf.params.unit_type
+        """Host to the number of its compute unit of a type (as ``unit_type_of`` reads it); numbers in the order of lsb.hosts."""
+        kind = conf.params.unit_type_of(kind)
         if kind not in self.units:
             named = [unit.name for unit in conf.params.units if unit.type == kind]
             self.units[kind] = {host: at for at, unit in enumerate(named) for host in members(conf, unit)}

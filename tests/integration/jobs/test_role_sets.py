@@ -104,3 +104,16 @@ def test_the_nodes_of_a_trainjob_find_what_was_fetched(cluster: Cluster, tmp_pat
     first, last = run(cluster, tmp_path, TRAINING)
     assert lines(tmp_path, first) == ["got"]
     assert lines(tmp_path, last) == ["node 0 has s3://b/d", "node 1 has s3://b/d"]
+
+
+def test_a_volcano_job_is_done_once_enough_tasks_are(cluster: Cluster, tmp_path: Path) -> None:
+    """Two of three: one fails, one goes on, and one more ends well."""
+    pod = "template: {spec: {containers: [{command: [sh, -c, 'test $VC_TASK_INDEX != 1 || exit 4; echo done']}]}}"
+    slow = "template: {spec: {containers: [{command: [sleep, '605']}]}}"
+    tasks = f"[{{name: quick, replicas: 3, {pod}}}, {{name: slow, {slow}}}]"
+    (job,) = run(
+        cluster, tmp_path, f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {{minSuccess: 2, tasks: {tasks}}}\n"
+    )
+    assert lines(tmp_path, job) == ["done", "done"]
+    assert cluster.wait_end(job, timeout=60) == ["DONE"]
+    nothing_left(cluster, "605")

@@ -29,7 +29,7 @@ def read_requirement(draft: JobDraft, option: str, value: OptionValue) -> None:
     if unknown:
         raise Refused(f"unknown resource <{unknown[0]}>: Bad resource requirement syntax")
     kinds = resreq.unit_types(parsed)
-    wrong = next((kind for kind in kinds if kind not in (*draft.conf.params.unit_types, "")), None)
+    wrong = next((kind for kind in kinds if kind and not draft.conf.params.unit_type_of(kind)), None)
     if wrong is not None or (kinds and not draft.conf.params.units):
         raise Refused(f"Bad resource requirement: cu[]: no compute units{f' of type <{wrong}>' if wrong else ''} are configured")
     draft.set_spec(resreq=merged)

@@ -195,7 +195,7 @@ def parse_cu(text: str) -> Cu:
             found[key] = True
         elif key in ("maxcus", "usablecuslots") and _COUNT.fullmatch(value):
             found[key] = int(value)
-        elif (key == "type" and _NAME.fullmatch(value)) or (
+        elif (key == "type" and (_NAME.fullmatch(value) or _COUNT.fullmatch(value))) or (
             key == "pref" and value in ("minavail", "maxavail", "config", "bestfit")
         ):
             found[key] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cli.client.context import Fail
 from cli.jobs.run import jobs_of
 from cli.submit.yaml_text import read_yaml
 
@@ -31,10 +32,21 @@ def test_kueue_names_a_level_by_its_label(annotations: str, cu: list[str] | None
     [
         ("mode: hard, highestTierName: leaf", ["cu[type=leaf:maxcus=1]"], []),
         ("mode: soft, highestTierName: leaf", ["cu[type=leaf]"], []),
-        ("mode: hard, highestTierAllowed: 2", None, ["networkTopology.highestTierAllowed"]),
+        ("mode: hard, highestTierAllowed: 2", ["cu[type=2:maxcus=1]"], []),
+        ("mode: soft, highestTierAllowed: 1, highestTierName: leaf", ["cu[type=leaf]"], []),
+        ("mode: soft", None, []),
     ],
 )
 def test_volcano_names_a_tier(topology: str, cu: list[str] | None, ignored: list[str]) -> None:
     spec = f"{{networkTopology: {{{topology}}}, tasks: [{{name: a, template: {{{POD}}}}}]}}"
     (job,) = jobs_of(read_yaml("job.yaml", f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {spec}\n"), "job.yaml")
     assert (job.options.get("R"), job.ignored) == (cu, ignored)
+
+
+@pytest.mark.parametrize(
+    ("topology", "why"),
+    [("mode: firm", "mode: firm: it is hard or soft"), ("highestTierAllowed: 0", "highestTierAllowed: 0: tiers")],
+)
+def test_what_is_no_tier_is_refused(topology: str, why: str) -> None:
+    with pytest.raises(Fail, match=rf"networkTopology\.{why}"):
+        test_volcano_names_a_tier(topology, None, [])

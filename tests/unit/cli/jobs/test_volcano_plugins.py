@@ -65,3 +65,22 @@ def test_what_cannot_run_is_refused(plugins: str, why: str) -> None:
     with pytest.raises(Fail) as failed:
         read(plugins, "worker")
     assert failed.value.text == why
+
+
+def enough(number: int) -> JobFile:
+    pods = "template: {spec: {containers: [{command: [a]}]}}"
+    tasks = f"[{{name: a, replicas: 2, {pods}}}, {{name: b, {pods}}}]"
+    text = f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nspec: {{minSuccess: {number}, tasks: {tasks}}}\n"
+    (job,) = jobs_of(read_yaml("j", text), "j")
+    return job
+
+
+@pytest.mark.parametrize(("number", "rule"), [(1, "any(1)"), (2, "any(2)"), (3, "all")])
+def test_so_many_tasks_may_be_enough(number: int, rule: str) -> None:
+    assert (enough(number).policy.success, enough(number).ignored) == (rule, [])
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_more_than_all_are_not_enough(number: int) -> None:
+    with pytest.raises(Fail, match=rf"j\.spec\.minSuccess: {number} is not between 1 and 3, the tasks of the job"):
+        enough(number)

@@ -53,6 +53,8 @@ def world() -> World:
         (20, "pref=minavail", {"h1": 4, "h2": 2, "h5": 6, "h3": 4, "h4": 4}),
         (21, "pref=config", {}),
         (14, "type=row", {"h1": 4, "h2": 2, "h3": 4, "h4": 4}),
+        (14, "type=2", {"h1": 4, "h2": 2, "h3": 4, "h4": 4}),
+        (12, "type=1", {"h1": 4, "h2": 2, "h3": 4, "h4": 2}),
         (5, "type=row:pref=minavail", {"h5": 5}),
         (8, "usablecuslots=7", {"h3": 4, "h4": 4}),
         (12, "balance:maxcus=3", {"h1": 4, "h2": 2, "h3": 4, "h4": 2}),
@@ -184,5 +186,7 @@ def test_units_are_read_and_checked(tmp_path: Path):
     ]
     conf = resolve(loaded.config)
     assert (conf.params.unit_types, conf.params.unit_type) == (("enclosure", "rack"), "rack")
+    words = {word: conf.params.unit_type_of(word) for word in ("", "rack", "1", "2", "3", "0", "row", "²", "9" * 5000)}
+    assert {word[:5]: kind for word, kind in words.items() if kind} == {"": "rack", "rack": "rack", "1": "enclosure", "2": "rack"}
     assert conf.params.units[0] == UnitConf("encl1", "enclosure")
     assert dict(conf.host_groups)["encl1"] == ("h1", "h2")

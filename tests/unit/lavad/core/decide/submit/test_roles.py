@@ -42,8 +42,12 @@ BAD: list[tuple[Submit, str]] = [
     (ask(W, success="worker[1]"), "success worker[1]: role worker has 1 tasks"),
     (ask(W, success="worker["), "success worker["),
     (ask(role(kind="hold", command="")), "no role has a command"),
-    (ask(W, success="worker,boss"), "success worker,boss: it is a role, role[index], several of these with commas, all, any"),
+    (ask(W, success="worker,boss"), "success worker,boss: it is a role, role[index], several with commas, all, any"),
     (ask(W, success="any(worker"), "success any(worker: it is a role"),
+    (ask(W, success="any(2)"), "success any(2): 2 is not between 1 and 1, the tasks that could succeed"),
+    (ask(W, success="any(0,worker)"), "success any(0,worker): 0 is not between 1 and 1"),
+    (ask(W, success="any(1,boss)"), "success any(1,boss): it is a role"),
+    (ask(role(count=4), role("b"), success="any(5,worker)"), "success any(5,worker): 5 is not between 1 and 4"),
     (ask(W, success="any()"), "success any(): it is a role"),
     (ask(role(after=["boss"])), "role worker: after boss: there is no such role"),
     (ask(role(after=["worker"])), "after: roles worker wait for each other"),
@@ -111,4 +115,7 @@ def test_compute_units_are_those_of_the_whole_job(bench: Bench, asked: Submit, w
     with pytest.raises(Refused) as refused:
         submit(bench.cluster, Given(asked, ALICE, bench.now, LOCAL))
     assert refused.value.text.startswith(why)
-    assert submitted(bench, ask(W, options={"R": ["cu[type=rack:maxcus=1:pref=bestfit]"]})).resreq
+    for kind in ("rack", "1"):
+        assert submitted(bench, ask(W, options={"R": [f"cu[type={kind}:maxcus=1:pref=bestfit]"]})).resreq
+    with pytest.raises(Refused, match="no compute units of type <2> are configured"):
+        submitted(bench, ask(W, options={"R": ["cu[type=2]"]}))
