@@ -18,11 +18,13 @@ from config.values import values as v
 from config.values.fields import field_of
 from config.values.local_resources import local_resources
 from config.values.names import host_words
+from config.values.variables import env_vars
 
 _FORMS: dict[Callable[..., object], str] = {
     v.text: "text",
     v.words: "words",
     host_words: "words",
+    env_vars: "NAME='value',…",
     v.gpu_req: "as of bsub -gpu",
     v.window_list: "windows",
     v.yes_no: "Y or N",

@@ -373,12 +373,12 @@ def _with_framework(part: PartSpec, launch: frameworks.Launch, order: pb.Order, 
     start, text = order.start, made.text
     several = len(start.hosts) > 1
     interface = (site.conf.get("LAVA_MPI_INTERFACE") or launchers.interface_of(site.address)) if several else ""
-    env = frameworks.shared(launch, start, text.env, interface)
+    env = frameworks.shared(launch, start, environ.given(text), interface)
     if launch.kind in frameworks.PER_HOST:
         options = torchrun.options(launch, start, job_stem(order.key), order.attempt)
         if text.resizable:
             options |= torchrun.elastic(options, start, text.min_slots, text.max_slots)
-            env |= {name: value for name, value in torchrun.ELASTIC.items() if name not in text.env}
+            env |= {name: value for name, value in torchrun.ELASTIC.items() if name not in environ.given(text)}
         env |= torchrun.variables(options)
         if not text.script:
             line = torchrun.command(text.command, options)

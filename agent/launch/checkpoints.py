@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from agent.launch import environ
 from agent.launch.checkpointing import parts, program
 from agent.launch.command import quote
 from agent.launch.outputs import checkpoint_folder, job_stem
@@ -171,11 +172,11 @@ def _asked(text: pb.JobText, site: Site, key: int) -> dict[str, object]:
         "network": found == program.CRIU and text.launch == MPI,
         "criu": site.conf.get("LAVA_CRIU") or program.CRIU,
         "timeout": timeout(site),
-        "keep_output": is_yes(text.env.get("LSB_ECHKPNT_KEEP_OUTPUT", "")) or site.settings.lsb_echkpnt_keep_output,
+        "keep_output": is_yes(environ.given(text).get("LSB_ECHKPNT_KEEP_OUTPUT", "")) or site.settings.lsb_echkpnt_keep_output,
         "kept": _kept(text, site),
     }
 
 
 def _setting(text: pb.JobText, site: Site, name: str) -> str:
     """Of the job's environment, else of lsf.conf."""
-    return text.env.get(name) or site.conf.get(name, "")
+    return environ.given(text).get(name) or site.conf.get(name, "")

@@ -45,9 +45,15 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def given(text: pb.JobText) -> Mapping[str, str]:
+    """All variables that the job brings along: of its submission, else of its application profile."""
+    return {**text.env_vars, **text.env} if text.env_vars else text.env
+
+
 def shared(text: pb.JobText, user: User, site: Site) -> dict[str, str]:
     """The variables that all elements of one submission have on this host."""
-    env = inherited(text.env)
+    own = {n: value for n, value in text.env_vars.items() if n not in _DROPPED and not gpus.is_own(n)}
+    env = own | inherited(text.env)
     env.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
     env.setdefault("HOME", text.home or user.home)
     env.setdefault("SHELL", text.shell or user.shell)

@@ -110,6 +110,7 @@ CHKPNT_PERIOD                   how often they are made
 CHKPNT_INITPERIOD               when the first is made
 CHKPNT_METHOD                   their method
 JOB_CWD                         the working folder of a job that names none
+ENV_VARS                        variables of its jobs, where the submission has none of the name
 TERMINATE_CONTROL               as TERMINATE of JOB_CONTROLS
 SUSPEND_CONTROL                 as SUSPEND of JOB_CONTROLS
 RESUME_CONTROL                  as RESUME of JOB_CONTROLS

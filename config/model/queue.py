@@ -194,6 +194,8 @@ class ApplicationConfig(JobProfile, frozen=True, omit_defaults=True):
     nice: int | None = None
     rerunnable: bool | None = None
     job_cwd: str = ""
+    env_vars: tuple[tuple[str, str], ...] = ()
+    """Variables of its jobs, which those of the submission stand before."""
     job_include_postproc: bool | None = None
     job_postproc_timeout: int | None = None
     job_preproc_timeout: int | None = None

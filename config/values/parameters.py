@@ -15,6 +15,7 @@ from config.values import planning
 from config.values import share as vs
 from config.values import values as v
 from config.values.names import host_words
+from config.values.variables import env_vars, show_env_vars
 
 
 def plain(value: object) -> str:
@@ -264,6 +265,7 @@ APPLICATION_PARAMETERS = (
     Parameter("CHKPNT_INITPERIOD", v.minutes),
     Parameter("CHKPNT_METHOD", v.text),
     _shown("JOB_CWD", v.text),
+    _shown("ENV_VARS", env_vars, text=show_env_vars),
     Parameter("TERMINATE_CONTROL", v.text),
     Parameter("SUSPEND_CONTROL", v.text),
     Parameter("RESUME_CONTROL", v.text),

@@ -144,6 +144,7 @@ def class_fields(spec: Spec, settings: RunSettings) -> Fields:
         found |= {name: value for name, value in checkpoint.items() if name in pb.JobText.DESCRIPTOR.fields_by_name}
     found |= {
         "min_slots": spec.slots,
+        "env_vars": dict(settings.env_vars),
         "limits": limits(settings.limits),
         "job_controls": [pb.Control(**fields_of(control, pb.Control)) for control in settings.job_controls],
     }

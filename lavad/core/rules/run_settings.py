@@ -35,6 +35,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     """As they count on the host that the settings are for."""
     role_limits: tuple[Limits, ...]
     nice: int
+    env_vars: tuple[tuple[str, str], ...]
     job_starter: str
     gpu_mode: str
     gpu_mps: str
@@ -102,6 +103,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         limits=limits_on(cluster, spec, spec.limits, host),
         role_limits=tuple(limits_on(cluster, spec, role.limits, host) for role in spec.roles),
         nice=queue.nice if app.nice is None else app.nice,
+        env_vars=app.env_vars,
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
         gpu_mps=(spec.gpu.mps or "") if spec.gpu else "",

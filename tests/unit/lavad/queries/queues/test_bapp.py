@@ -26,6 +26,7 @@ def profiles() -> QueryCluster:
             rerunnable=False,
             mig=600,
             runtime=90,
+            env_vars=(("FRUIT", "apple"), ("CAR", "")),
             job_controls=(JobControl(JobAction.SUSPEND, "SIGTSTP"),),
         ),
         ApplicationConfig(name="idle"),
@@ -63,10 +64,11 @@ def test_a_profile_at_length(profiles: QueryCluster) -> None:
     assert lines[1:3] == ["APPLICATION NAME: fluid", " -- Fluid dynamics"]
     assert lines[lines.index("STATISTICS:") + 2].split() == ["11", "6", "3", "0", "2", "0"]
     begin = lines.index("PARAMETERS:") + 1
-    assert lines[begin : begin + 6] == [
-        "RERUNNABLE:  no", "MIG:  10 minutes", "RUNTIME:  1.5 minutes", "", "JOB_CONTROLS:", "    SUSPEND:      [SIGTSTP]"
+    assert lines[begin : begin + 7] == [
+        "RERUNNABLE:  no", "MIG:  10 minutes", "RUNTIME:  1.5 minutes", "ENV_VARS:  FRUIT='apple',CAR=''", "", "JOB_CONTROLS:",
+        "    SUSPEND:      [SIGTSTP]",
     ]  # fmt: skip
-    tables = [line.split() for line in lines[begin + 6 :] if line]
+    tables = [line.split() for line in lines[begin + 7 :] if line]
     times = ["1.5", "min", "of", "ol2", "10.0", "min", "of", "ol2"]
     assert tables == [["CPULIMIT", "RUNLIMIT"], times, ["MEMLIMIT"], ["2048", "K"], ["TASKLIMIT"], ["2", "2", "8"]]
     assert " -- No description provided." in profiles.ask("bapp", "idle", l=True)[0].splitlines()
