@@ -15,6 +15,7 @@ from config.read import params as read
 from config.values import planning, without_effect
 from config.values import share as vs
 from config.values import values as v
+from config.values.containers import container
 from config.values.fields import field_of
 from config.values.local_resources import local_resources
 from config.values.names import host_words
@@ -24,6 +25,7 @@ _FORMS: dict[Callable[..., object], str] = {
     v.text: "text",
     v.words: "words",
     host_words: "words",
+    container: "docker[image(…) options(…)]",
     env_vars: "NAME='value',…",
     v.gpu_req: "as of bsub -gpu",
     v.window_list: "windows",

@@ -88,7 +88,18 @@ exec "$@"
 _CONTAINER = (
     _NO
     + """
-image=$1 runner=$2 pull=$3 rootfs=$4; shift 4
+image=$1 runner=$2 pull=$3 rootfs=$4 options=$5; shift 5
+case $image in
+*'$LSB_CONTAINER_IMAGE'*)
+    [ -n "${LSB_CONTAINER_IMAGE-}" ] || lava_no "container $image: the job has no variable LSB_CONTAINER_IMAGE"
+    before=${image%%'$LSB_CONTAINER_IMAGE'*} after=${image#*'$LSB_CONTAINER_IMAGE'}
+    case $LSB_CONTAINER_IMAGE in -*) lava_no "container $LSB_CONTAINER_IMAGE: Bad image" ;; esac
+    if [ -n "$before" ]; then
+        # behind a folder or registry of the site's it stays there
+        case /$LSB_CONTAINER_IMAGE/ in */../*) lava_no "container $LSB_CONTAINER_IMAGE: Bad image" ;; esac
+    fi
+    image=$before$LSB_CONTAINER_IMAGE$after ;;
+esac
 case $image in '~/'*) image=$HOME/${image#'~/'} ;; esac
 if [ -z "$runner" ]; then
     for one in apptainer singularity; do
@@ -98,17 +109,41 @@ if [ -z "$runner" ]; then
     if [ -z "$runner" ] && lava_has podman; then runner=podman; fi
     [ -n "$runner" ] || lava_no "container $image: there is no apptainer, singularity or podman here, and it is no folder"
 fi
+case $runner in
+apptainer|singularity)
+    # one program under its old and its new name
+    if ! lava_has "$runner"; then
+        for one in apptainer singularity; do if lava_has "$one"; then runner=$one; fi; done
+    fi ;;
+esac
 lava_has "$runner" || lava_no "container $image: there is no $runner here"
 cwd=$(pwd)
 jobs=${LSB_JOBFILENAME-}; jobs=${jobs%/*}
 lists=${LSB_DJOB_HOSTFILE-}; lists=${lists%/*}
+if [ "$runner" != unshare ]; then
+    # what follows are the options, then the command: the image comes between them, which takes one round through all
+    left=$#
+    set -f
+    while [ "$left" -gt 0 ]; do
+        word=$1 left=$((left - 1)); shift
+        if [ "$options" -eq 0 ]; then set -- "$@" "$image"; fi
+        options=$((options - 1))
+        case $options:$word in
+        -*) set -- "$@" "$word" ;;
+        *:@/*)
+            more=$("${word#@}") || lava_no "container $image: ${word#@} failed"
+            set -- "$@" $more ;;
+        *) set -- "$@" "$word" ;;
+        esac
+    done
+    set +f
+fi
 case $runner in
 apptainer|singularity)
     case $image in
     *://*) [ "$pull" != never ] || lava_no "container $image: $runner fetches it, and pull=never" ;;
     *) [ -e "$image" ] || lava_no "container $image: there is no such image" ;;
     esac
-    set -- "$image" "$@"
     for d in "$jobs" "$lists"; do
         if [ -n "$d" ] && [ -d "$d" ]; then set -- --bind "$d" "$@"; fi
     done
@@ -116,7 +151,6 @@ apptainer|singularity)
     exec "$runner" --silent exec --bind "$cwd" --pwd "$cwd" "$@" ;;
 podman)
     [ -z "${PMI_FD-}" ] || lava_no "container $image: podman hands no PMI connection on; use apptainer or a folder"
-    set -- "$image" "$@"
     for d in "$jobs" "$lists" "$HOME"; do
         if [ -n "$d" ] && [ -d "$d" ] && [ "$d" != / ]; then set -- --volume "$d:$d" "$@"; fi
     done
@@ -132,6 +166,7 @@ unshare)
     user=$(id -u) group=$(id -g)
     if [ "$user" != 0 ]; then own="--user --map-root-user $own"; fi
     exec unshare $own /bin/sh -c "$rootfs" lava "$image" "$cwd" "$user" "$group" "$jobs" "$lists" "$@" ;;
+*) lava_no "container $image: lava does not know $runner" ;;
 esac
 """
 )
@@ -145,6 +180,11 @@ def wrap(software: Sequence[pb.Software], argv: Sequence[str]) -> list[str]:
     return words
 
 
+def _container(image: str, runner: str, pull: str, *options: str) -> list[str]:
+    """``options``: words for the runner, which are the site's."""
+    return _shell(_CONTAINER, image, runner, pull, _NO + ROOTFS, str(len(options)), *options)
+
+
 def _shell(text: str, *values: str) -> list[str]:
     return ["/bin/sh", "-c", text, "lava", *values]
 
@@ -153,5 +193,6 @@ _STEPS = {
     "modules": lambda values: _shell(_MODULES, str(len(values)), *values),
     "conda": lambda values: _shell(_CONDA, *values),
     "venv": lambda values: _shell(_VENV, *values),
-    "container": lambda values: _shell(_CONTAINER, *values, _NO + ROOTFS),
+    "container": lambda values: _container(*values),
+    "container_with_options": lambda values: _container(*values),
 }

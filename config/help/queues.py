@@ -85,6 +85,7 @@ GPU_REQ                         what its jobs ask of GPUs that say nothing thems
 SLOT_RESERVE                    for how many periods of MBD_SLEEP_TIME slots are held for its first job that does not fit
 RESUME_COND                     a condition under which jobs that load suspended go on
 STOP_COND                       a condition under which load suspends jobs
+CONTAINER                       the container in which its jobs run: docker, podman, apptainer, singularity[image(…) options(…)]
 JOB_STARTER                     a command that starts the job's; %USRCMD stands for it
 PREEMPTION                      PREEMPTIVE[queue+n …]: of these queues; PREEMPTABLE[queue …]: by those
 CHKPNT                          checkpoints of its jobs: a folder, and a period in minutes

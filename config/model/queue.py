@@ -6,6 +6,7 @@ Windows are checked texts. A queue in force has its gaps filled from lsb.params 
 
 import msgspec
 
+from config.model.container import Container
 from config.model.values import (
     Aps,
     Chkpnt,
@@ -56,6 +57,8 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     job_controls: tuple[JobControl, ...] = ()
     job_warning_action: str = ""
     job_action_warning_time: int | None = None
+    container: Container | None = None
+    """In which its jobs run."""
     chunk_job_size: int | None = None
     """The most jobs that are dispatched together, to run one after the other in one slot."""
 

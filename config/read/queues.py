@@ -3,6 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
+from config.model.container import OF_DOCKER, Container
 from config.model.problems import Place, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import INDEX_ALIASES, Chkpnt, JobAction, JobControl, Limits, Thresholds, why_not_method
@@ -39,6 +40,7 @@ def read_queues(
         fields = fill(row, QUEUE, scope, problems, owner, columns)
         host_spec = _split_limits(fields)
         _split_owned(fields)
+        _report_container(fields, problems, row, owner)
         fields["chkpnt"] = _chkpnt(fields, fields.get("chkpnt") or Chkpnt(""), problems, row.place, owner)
         fields["default_host_spec"] = fields.get("default_host_spec") or host_spec
         queues[name] = QueueConfig(name=name, thresholds=thresholds, **_kept(fields, QueueConfig))
@@ -58,6 +60,7 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
             problems.error(row.place, f"application {name} is defined twice; the first one holds")
         fields["default_host_spec"] = _split_limits(fields)
         fields["job_controls"] = _all_controls(fields)
+        _report_container(fields, problems, row, f"application {name}")
         folder, initial = fields.get("chkpnt_dir", ""), fields.get("chkpnt_initperiod", 0)
         given = Chkpnt(folder, fields.get("chkpnt_period"), initial)
         fields["chkpnt"] = _chkpnt(fields, given, problems, row.place, f"application {name}")
@@ -72,6 +75,20 @@ def _chkpnt(fields: Fields, given: Chkpnt, problems: Problems, place: Place, own
         problems.warn(place, f"{owner}: CHKPNT_METHOD: {shortened(why)}: its jobs are not checkpointed")
         return None
     return replace(given, method=method) if given.dir or method else None
+
+
+def _report_container(fields: Fields, problems: Problems, row: Row, owner: str) -> None:
+    """What of CONTAINER cannot be done here."""
+    box: Container | None = fields.get("container")
+    if box is None:
+        return
+    place = row.cells["CONTAINER"].place
+    if not box.runner:
+        problems.warn(place, f"{owner}: CONTAINER: lava cannot run containers of {shortened(box.kind)}: its jobs are refused")
+    elif box.left_out:
+        problems.warn(place, f"{owner}: CONTAINER: without effect: {shortened(', '.join(box.left_out))}")
+    if box.kind in OF_DOCKER:
+        problems.note(place, f"{owner}: CONTAINER: images of {box.kind} are run by podman, inside of the job")
 
 
 def _kept(fields: Fields, record: type[msgspec.Struct]) -> Fields:

@@ -14,6 +14,7 @@ from config.model.values import Chkpnt, Preemption
 from config.values import planning
 from config.values import share as vs
 from config.values import values as v
+from config.values.containers import container
 from config.values.names import host_words
 from config.values.variables import env_vars, show_env_vars
 
@@ -211,6 +212,7 @@ QUEUE_PARAMETERS = (
     Parameter("CHKPNT_METHOD", v.text),
     _shown("RERUNNABLE", v.yes_no, 10),
     _shown("MAX_JOB_REQUEUE", v.number(0)),
+    _shown("CONTAINER", container, 30, lambda value: value.text if value else ""),
     _shown("CHUNK_JOB_SIZE", v.number(1, MOST_IN_CHUNK), 14),
     _shown("ESTIMATED_RUNTIME", v.one_time, text=_minutes),
     _shown("JOB_SIZE_LIST", planning.job_sizes),
@@ -232,6 +234,7 @@ _BOTH_SHOW = (
     "REQUEUE_EXIT_VALUES",
     "SUCCESS_EXIT_VALUES",
     "JOB_STARTER",
+    "CONTAINER",
     "MAX_JOB_REQUEUE",
     "CHUNK_JOB_SIZE",
     "PREEMPT_DELAY",

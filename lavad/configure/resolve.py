@@ -8,12 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from config.model.cluster import ClusterConfig, HostConfig, ResourceConfig
+from config.model.container import OF_DOCKER
 from config.model.params import Params as FileParams
 from config.model.params import SiteParams
-from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.queue import ApplicationConfig, JobProfile, QueueConfig
 from config.model.values import FairShare
 from lavad.core.lang.gpureq import parse, show
-from lavad.core.lang.resreq.text import in_mb
+from lavad.core.lang.resreq.text import ResReqError, in_mb, merge
 from lavad.core.site.conf import Conf, Params, PartitionConf, ResourceConf, UnitConf
 
 FACTORS = (
@@ -45,16 +46,18 @@ _OWN_SHARE = (*FACTORS, "fairshare_queues", "queue_group", "dispatch_order", "ro
 """Parameters that have become the policy of a queue in force."""
 
 
+DOCKER = "docker"
 _NOTHING = QueueConfig("")
 
 
 def resolve(config: ClusterConfig) -> Conf:
     """What the files say, made into what is decided with."""
+    has_docker = any(resource.name == DOCKER and resource.type == "Boolean" for resource in config.resources)
     return Conf(
         cluster=config.name,
         admins=config.admins,
         params=_with_groups(_params(config), config),
-        queues=tuple(_queue(queue, config.params) for queue in config.queues),
+        queues=tuple(_queue(queue, config.params, has_docker) for queue in config.queues),
         hosts=tuple(_host(host) for host in config.hosts),
         host_groups=(
             *((group.name, _members(config, group.members)) for group in config.host_groups),
@@ -73,7 +76,7 @@ def resolve(config: ClusterConfig) -> Conf:
         limits=config.limits,
         service_classes=config.service_classes,
         pools=config.pools,
-        apps=tuple(_application(app, config.params) for app in config.applications),
+        apps=tuple(_application(app, config.params, has_docker) for app in config.applications),
         models=tuple((model.name, model.cpu_factor) for model in config.host_models),
         site_params=config.lsb_params,
     )
@@ -85,11 +88,11 @@ def _filled(names: tuple[str, ...], own: QueueConfig | None, params: SiteParams)
     return {name: getattr(params, name) if value in (None, "") else value for name, value in mine.items()}
 
 
-def _queue(queue: QueueConfig, params: SiteParams) -> QueueConfig:
+def _queue(queue: QueueConfig, params: SiteParams, has_docker: bool) -> QueueConfig:
     unit = params.resreq_unit_mb
     return replace(
         queue,
-        res_req=in_mb(queue.res_req, unit),
+        res_req=_requirement(queue, unit, has_docker),
         gpu_req=_gpus_in_mb(queue.gpu_req, unit),
         stop_cond=in_mb(queue.stop_cond, unit),
         resume_cond=in_mb(queue.resume_cond, unit),
@@ -120,9 +123,18 @@ def _share(queue: QueueConfig, params: SiteParams) -> FairShare | None:
     )
 
 
-def _application(app: ApplicationConfig, params: SiteParams) -> ApplicationConfig:
+def _application(app: ApplicationConfig, params: SiteParams, has_docker: bool) -> ApplicationConfig:
     unit = params.resreq_unit_mb
-    return replace(app, res_req=in_mb(app.res_req, unit), gpu_req=_gpus_in_mb(app.gpu_req, unit))
+    return replace(app, res_req=_requirement(app, unit, has_docker), gpu_req=_gpus_in_mb(app.gpu_req, unit))
+
+
+def _requirement(profile: JobProfile, unit_mb: float, has_docker: bool) -> str:
+    """RES_REQ in MB; jobs in containers of docker go to hosts with the resource docker, where the site has one (as in LSF)."""
+    needs_docker = has_docker and profile.container is not None and profile.container.kind in OF_DOCKER
+    try:
+        return merge([profile.res_req, *([f"select[{DOCKER}]"] if needs_docker else [])], unit_mb)
+    except ResReqError:
+        return profile.res_req
 
 
 def _gpus_in_mb(text: str, unit_mb: float) -> str:

@@ -17,6 +17,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from config.model.values import Limits
+from lavad.core.cluster.containers import inside
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.endpoint import Endpoint
 from lavad.core.job.job import Part
@@ -164,6 +165,7 @@ def own_fields(order: TextOrder) -> Fields:
     for name in _SETTLED:
         del found[name]
     roles = zip(order.spec.roles, text.roles, order.settings.role_limits, strict=True)
+    software = inside(text.software, order.settings.container) if order.settings.container else text.software
     data = base64.b64decode(text.input_data)
     if text.input_data and not data:
         # what was spooled is empty, which the message cannot say: the job reads that, and not what the file has now
@@ -171,7 +173,7 @@ def own_fields(order: TextOrder) -> Fields:
     return {
         **found,
         **fields_of(order, pb.JobText),
-        "software": _software(text.software),
+        "software": _software(software),
         "roles": [
             pb.Role(
                 **fields_of(role, pb.Role) | fields_of(own, pb.Role),

@@ -48,6 +48,12 @@ def administrators(site: QueueSite) -> None:
     assert [is_queue_admin(site.cluster.conf, "q", who[user]) for user in who] == [True, True, False]
 
 
+@PROOFS.of("CONTAINER", "CONTAINER = podman[image(a)]")
+def container(site: QueueSite) -> None:
+    assert site.refused(a="container(b)").startswith("queue q says in which container its jobs run")
+    assert site.refused(a="venv(/v)") == ""
+
+
 @PROOFS.of("HOSTS", "HOSTS = h2+2 h1+1")
 def hosts_in_order(site: QueueSite) -> None:
     keys = [site.bsub() for _ in range(9)]

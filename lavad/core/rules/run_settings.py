@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import ExtendableRunlimit, JobControl, Limits
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.containers import step_of
 from lavad.core.job.job import Job
 from lavad.core.job.run_time import limit_of
 from lavad.core.job.spec import JobText, Spec
@@ -36,6 +37,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     role_limits: tuple[Limits, ...]
     nice: int
     env_vars: tuple[tuple[str, str], ...]
+    container: tuple[str, ...]
+    """As in ``containers.step_of``."""
     job_starter: str
     gpu_mode: str
     gpu_mps: str
@@ -104,6 +107,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         role_limits=tuple(limits_on(cluster, spec, role.limits, host) for role in spec.roles),
         nice=queue.nice if app.nice is None else app.nice,
         env_vars=app.env_vars,
+        container=step_of(app, queue),
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
         gpu_mps=(spec.gpu.mps or "") if spec.gpu else "",

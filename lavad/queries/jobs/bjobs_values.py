@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
+from lavad.core.cluster.containers import image_of
 from lavad.core.job.job import Job
 from lavad.core.job.run_time import limit_of, run_time, start_of
 from lavad.core.job.spec import NO_TEXT, JobText, Spec
@@ -277,7 +278,7 @@ def sub_cwd(row: Row, unit: str) -> str:
 
 @from_text
 def image(row: Row, unit: str) -> str:
-    return next((step[1] for step in row.text.software if step[0] == "container"), "")
+    return image_of(row.request.cluster, row.spec, row.text.software)
 
 
 def aps(row: Row, unit: str) -> str:

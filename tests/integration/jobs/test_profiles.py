@@ -13,6 +13,11 @@ Begin Application
 NAME = tuned
 ENV_VARS = "FRUIT='ripe apple',CAR='civic',HOME='/none'"
 End Application
+Begin Application
+NAME = boxed
+CONTAINER = docker[image(site/$LSB_CONTAINER_IMAGE) options(-v "/my data:/d" --user root)]
+EXEC_DRIVER = context[user(default)]
+End Application
 """
 
 pytestmark = pytest.mark.cluster(hosts=1, conf={"lsb.applications": PROFILES})
@@ -28,3 +33,23 @@ def test_env_vars_are_the_jobs_unless_the_submission_has_them(cluster: Cluster, 
     assert none.splitlines()[1:] == ["ripe apple/civic//none"]
     named = cluster.run(f"CAR=beetle bsub -app tuned -env 'all, ~CAR, FRUIT=pear' -I {say}").stdout
     assert named.splitlines()[1].startswith("pear/civic/")
+
+
+def test_jobs_of_a_profile_with_a_container_run_in_it(cluster: Cluster, tmp_path: Path) -> None:
+    """podman stands here as a program that tells what it was asked; options are the site's, the image is the user's to name."""
+    podman = tmp_path / "bin" / "podman"
+    podman.parent.mkdir()
+    podman.write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+    podman.chmod(0o755)
+    checked = cluster.run("badmin ckconfig", ok=False).stdout
+    assert "CONTAINER: without effect: --user root" in checked
+    line = 'CONTAINER:  docker[image(site/$LSB_CONTAINER_IMAGE) options(-v "/my data:/d" --user root)]'
+    assert line in cluster.run("bapp -l boxed").stdout.splitlines()
+    bsub = f"PATH={podman.parent}:$PATH LSB_CONTAINER_IMAGE=app:1 bsub -app boxed"
+    said = cluster.run(f"{bsub} -I id -u").stdout.splitlines()[1]
+    assert said.startswith("run|--rm|")
+    assert said.endswith("|-v|/my data:/d|site/app:1|id|-u|")
+    script = cluster.run(f"{bsub} -I", stdin="#!/bin/sh\necho never\n").stdout.splitlines()[-1]
+    assert script.partition("|site/app:1|")[2].endswith(".shell|")
+    done = cluster.run(f"{bsub} -a 'container(other)' true", ok=False)
+    assert (done.returncode, done.stderr.startswith("application boxed says in which container its jobs run")) == (255, True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.containers import image_of
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
@@ -31,7 +32,7 @@ def settle_method(cluster: Cluster, draft: JobDraft) -> None:
         draft.set_spec(checkpoint=replace(checkpoint, method=method))
         draft.notices = [*draft.notices, f"Job will be checkpointed by method {method}"]
     if method == CRIU:
-        why = _why_not(draft.spec, draft.text)
+        why = _why_not(cluster, draft.spec, draft.text)
         if why:
             raise Refused(f"{CRIU}: {why}")
         _require(draft, resreq.parse(_HOSTS))
@@ -76,10 +77,10 @@ def _picks_criu(cluster: Cluster, spec: Spec, text: JobText) -> bool:
     """Whether ``auto`` is ``criu``: one of its hosts can, and neither hosts nor network of the job change for it."""
     able = any(CRIU in host.facts.resources for host in hosts_for(cluster, spec))
     one = _may_be_on_one_host(spec, asked=True)
-    return able and one and not spec.launch and not _why_not(spec, text)
+    return able and one and not spec.launch and not _why_not(cluster, spec, text)
 
 
-def _why_not(spec: Spec, text: JobText) -> str:
+def _why_not(cluster: Cluster, spec: Spec, text: JobText) -> str:
     """Why CRIU cannot checkpoint a job, "" where it may."""
     if spec.roles:
         return "a job with several roles writes its checkpoints itself (method=app)"
@@ -91,7 +92,7 @@ def _why_not(spec: Spec, text: JobText) -> str:
         return "lava cannot restore the state of GPUs"
     if spec.resizable:
         return "the job is on one host, and cannot be resized"
-    if container := next((step[1] for step in text.software if step[0] == "container"), ""):
+    if container := image_of(cluster, spec, text.software):
         return f"the processes of container {container[:80]} are its runner's"
     if not _may_be_on_one_host(spec):
         return "it dumps and restores the processes of one host: -n needs span[hosts=1]"

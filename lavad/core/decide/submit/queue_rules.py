@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from config.model.values import Interactive
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.containers import check_container
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, check_size, with_defaults, without
 from lavad.core.decide.submit.resources import base_host
@@ -84,6 +85,7 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
     for most in (queue.qjob_limit, queue.ujob_limit):
         if most is not None and draft.spec.slots > most:
             raise Refused(NO_USER_SLOTS)
+    check_container(draft.conf.app_conf.get(draft.spec.app), queue, draft.text)
     check_configured(f"RES_REQ of queue {queue.name}", queue.res_req)
     check_queue_requirement(draft.spec, queue.res_req)
     if draft.spec.hosts and queue.hosts != ("all",):

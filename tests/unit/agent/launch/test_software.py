@@ -113,6 +113,47 @@ def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> N
     assert (done.returncode, "podman hands no PMI connection on" in done.stderr) == (127, True)
 
 
+def test_options_of_the_site_come_before_the_image(tmp_path: Path) -> None:
+    script(tmp_path / "bin" / "singularity", '#!/bin/sh\nprintf "%s|" "$@"\n')
+    script(tmp_path / "bin" / "podman", '#!/bin/sh\nprintf "%s|" "$@"\n')
+    script(tmp_path / "options.sh", "#!/bin/sh\necho -v '/*:/x'\necho -e A=$A\n")
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    (tmp_path / "i.sif").touch()
+    options = f"-v\t/my data:/d\t@{tmp_path}/options.sh\t$(id)"
+    done = run(tmp_path, [f"container_with_options\tx:1\tpodman\tmissing\t{options}"], "prog", "@/a b", "", PATH=path, A="1 2")
+    assert done.stdout.endswith("|-v|/my data:/d|-v|/*:/x|-e|A=1|2|$(id)|x:1|prog|@/a b||")
+    done = run(tmp_path, ["container_with_options\ti.sif\tapptainer\tmissing\t--cleanenv"], "prog", PATH=path)
+    assert done.stdout == f"--silent|exec|--bind|{tmp_path}|--pwd|{tmp_path}|--cleanenv|i.sif|prog|", "singularity is apptainer"
+    done = run(tmp_path, ["container_with_options\tx\tpodman\tmissing\t@/no/such"], "prog", PATH=path)
+    assert (done.returncode, "lava: host7: container x: /no/such failed" in done.stderr) == (127, True)
+
+
+@pytest.mark.parametrize(
+    ("image", "value", "shown"),
+    [
+        ("$LSB_CONTAINER_IMAGE", "a/b:1", "a/b:1"),
+        ("reg/$LSB_CONTAINER_IMAGE:2", "a", "reg/a:2"),
+        ("$LSB_CONTAINER_IMAGE", "../a", "../a"),
+        ("reg/$LSB_CONTAINER_IMAGE", "../a", ""),
+        ("reg/$LSB_CONTAINER_IMAGE", "a/..", ""),
+        ("$LSB_CONTAINER_IMAGE", "--privileged", ""),
+        ("$LSB_CONTAINER_IMAGE", "a b;id", "a b;id"),
+        ("$LSB_CONTAINER_IMAGE", "$HOME", "$HOME"),
+    ],
+)
+def test_the_image_may_be_a_variable_of_the_jobs(tmp_path: Path, image: str, value: str, shown: str) -> None:
+    """It is a name, whatever is in it, and stays below the folder or registry that the site names before it."""
+    script(tmp_path / "bin" / "podman", '#!/bin/sh\nprintf "%s|" "$@"\n')
+    step = f"container\t{image}\tpodman\tmissing"
+    done = run(tmp_path, [step], "prog", PATH=f"{tmp_path}/bin:/usr/bin:/bin", LSB_CONTAINER_IMAGE=value)
+    if shown:
+        assert done.stdout.endswith(f"|{shown}|prog|")
+    else:
+        assert (done.returncode, done.stdout, f"container {value}: Bad image" in done.stderr) == (127, "", True)
+    none = run(tmp_path, [step], "prog", PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    assert f"container {image}: the job has no variable LSB_CONTAINER_IMAGE" in none.stderr
+
+
 def test_what_is_not_there_is_said_by_name(tmp_path: Path) -> None:
     def why(step: str) -> str:
         done = run(tmp_path, [step], "true", PATH=str(tmp_path / "only"))
