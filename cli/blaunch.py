@@ -13,8 +13,8 @@ from socket import AF_UNIX, SO_PEERCRED, SOL_SOCKET, gethostname, socket
 from struct import unpack
 
 from cli.client.context import Fail
+from cli.terminal.gone import link_of
 from cli.terminal.targets import USAGE, choose, read_words, slots_of
-from cli.terminal.tasklink import TaskLink
 from proto.version import PRODUCT
 
 TYPE_CHECKING = False
@@ -109,6 +109,8 @@ def run(argv: list[str]) -> int:
     environ = os.environ
     if not environ.get("LSB_JOBID") or not environ.get("LSB_MCPU_HOSTS"):
         raise Fail("not inside a job: LSB_JOBID and LSB_MCPU_HOSTS are not set")
+    if environ.get("LSB_DJOB_DISABLED"):
+        raise Fail(f"job {environ['LSB_JOBID']} takes no tasks: its application profile says so (DJOB_DISABLED)")
     slots = slots_of(environ["LSB_MCPU_HOSTS"])
     here = (environ.get("LAVA_HOST", ""), "localhost", "127.0.0.1", gethostname())
     hosts, words = choose(options, words, slots, here, environ.get("PATH", os.defpath))
@@ -117,7 +119,7 @@ def run(argv: list[str]) -> int:
             raise Fail(f"job {environ['LSB_JOBID']} takes no tasks: lava starts its processes itself (bsub -a)")
         return _run_here(hosts, here, words, options)
     with_input = "n" not in options and 0 not in closed
-    launch = TaskLink(_connect(environ["LAVA_TASKS"]), with_input, _complain)
+    launch = link_of(environ)(_connect(environ["LAVA_TASKS"]), with_input, _complain)
     launch.hello(environ.get("LAVA_TOKEN", ""))
     shell = "none" if "no-shell" in options else "login" if "use-login-shell" in options else "sh"
     asked: Frame = {

@@ -76,7 +76,7 @@ class Compiled:
     def __init__(self, text: pb.JobText, user: User, site: Site) -> None:
         self.text = text
         self.user = user
-        env = {**launchers.shared(site, user.uid, text.launch), **environ.shared(text, user, site)}
+        env = {**launchers.shared(site, user.uid, text), **environ.shared(text, user, site)}
         self.path = env["PATH"]
         self.folder = os.path.join(site.output_dir, user.name)
         self.template = _template(text, user, site, env)
@@ -355,7 +355,7 @@ def _with_tasks(part: PartSpec, order: pb.Order, made: Compiled, site: Site) -> 
     if text.launch != "mpi" or checkpoints.is_criu(text, site):
         if start.place == 0 and not text.resizable and sum([host.slots for host in start.hosts]) == 1:
             return part
-        serve = launchers.serve(start, text.resizable, gpus.by_task(text, start))
+        serve = launchers.serve(start, text, gpus.by_task(text, start))
         link = mpi.link(start, site.address, text.resizable, ranks=False) if serve else None
         return part._replace(tasks=part.tasks if start.place == 0 else (), serve=serve, link=link)
     ranks = tuple(

@@ -109,6 +109,8 @@ def _optional(text: pb.JobText) -> dict[str, str]:
     ):
         if value:
             found[name] = value
+    if text.djob_disabled:
+        found["LSB_DJOB_DISABLED"] = "Y"
     if text.array_end:
         found["LSB_JOBINDEX_END"] = str(text.array_end)
         found["LSB_JOBINDEX_STEP"] = str(text.array_step or 1)

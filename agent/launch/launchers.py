@@ -16,6 +16,8 @@ from agent.starter.protocol.part import BlaunchSpec
 from proto import agent_pb2 as pb
 from proto.options import MPI_LIBRARIES
 
+_BY_BLAUNCH = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC")
+
 _unresolved: list[str] = []
 
 
@@ -42,7 +44,7 @@ def interface_of(address: str) -> str:
     return ""
 
 
-def shared(site: Site, uid: int, launch: str) -> dict[str, str]:
+def shared(site: Site, uid: int, text: pb.JobText) -> dict[str, str]:
     """Variables that all jobs of a user have on this host."""
     folder = site.conf.get("LSF_BINDIR", "")
     blaunch = os.path.join(folder, "blaunch") if folder else "blaunch"
@@ -63,8 +65,10 @@ def shared(site: Site, uid: int, launch: str) -> dict[str, str]:
         # That root has a job at all is the site's decision (LSF_ROOT_USER), made before.
         for name in ("OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"):
             env[name] = env[f"{name}_CONFIRM"] = "1"
-    if launch in MPI_LIBRARIES:
-        env["LAVA_MPI"] = launch
+    if text.launch in MPI_LIBRARIES:
+        env["LAVA_MPI"] = text.launch
+    if text.djob_disabled:
+        env = {name: value for name, value in env.items() if name not in _BY_BLAUNCH}
     return env
 
 
@@ -95,12 +99,13 @@ def slots_text(hosts: Sequence[str]) -> str:
     return "".join(f"{host} slots={count}\n" for host, count in counts.items())
 
 
-def serve(start: pb.Start, elastic: bool = False, gpus: Sequence[Sequence[str]] = ()) -> BlaunchSpec | None:
-    """What a part must know for tasks by blaunch; None for a job of one slot, where blaunch needs nobody's help.
+def serve(start: pb.Start, text: pb.JobText, gpus: Sequence[Sequence[str]] = ()) -> BlaunchSpec | None:
+    """What a part must know for tasks by blaunch; None where they are disabled, and for a job of one slot, which needs no help.
 
     ``gpus``: those of each task of this host, where tasks have their own.
     """
-    if sum(host.slots for host in start.hosts) < 2 and not elastic:
+    elastic = text.resizable
+    if not elastic and (text.djob_disabled or sum(host.slots for host in start.hosts) < 2):
         return None
     hosts, cards = tuple(host.host for host in start.hosts), tuple(",".join(own) for own in gpus)
     if not elastic:

@@ -65,7 +65,7 @@ def of_host(order: pb.Order, text: pb.JobText, path: str, address: str, write: W
         _tasks(mine, peers, order, text, path, places),
         PortsSpec(start.place, len(start.hosts), len(mine), first, FIRST_PORT, PORTS),
         mpi.link(start, address),
-        launchers.serve(start) if blaunch else None,
+        launchers.serve(start, text) if blaunch else None,
     )
 
 

@@ -171,6 +171,29 @@ esac
 """
 )
 
+_DJOB_ENV_SCRIPT = (
+    _NO
+    + """
+script=$1; shift
+case $script in /*) ;; *) script=${LSF_BINDIR-}/$script ;; esac
+LSB_DJOB_ENV_SCRIPT=$script
+export LSB_DJOB_ENV_SCRIPT
+lava_script() {
+    "$script" "$1" && return
+    code=$?
+    printf 'lava: %s: DJOB_ENV_SCRIPT: %s %s: exit code %d\\n' "${LAVA_HOST:-this host}" "$script" "$1" "$code" >&2
+    return "$code"
+}
+lava_script setup || exit
+trap : HUP INT QUIT TERM USR1 USR2
+"$@"
+status=$?
+trap '' HUP INT QUIT TERM USR1 USR2
+lava_script cleanup
+exit "$status"
+"""
+)
+
 
 def wrap(software: Sequence[pb.Software], argv: Sequence[str]) -> list[str]:
     """What is executed: the command inside of all that it asked for, the outermost first."""
@@ -190,6 +213,7 @@ def _shell(text: str, *values: str) -> list[str]:
 
 
 _STEPS = {
+    "djob_env_script": lambda values: _shell(_DJOB_ENV_SCRIPT, *values),
     "modules": lambda values: _shell(_MODULES, str(len(values)), *values),
     "conda": lambda values: _shell(_CONDA, *values),
     "venv": lambda values: _shell(_VENV, *values),

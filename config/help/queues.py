@@ -105,6 +105,12 @@ APPLICATIONS = """\
 RESIZABLE_JOBS                  whether its jobs may be resized; AUTO: they grow by themselves
 RESIZE_NOTIFY_CMD               runs on a job's first host after it was resized
 DJOB_RESIZE_GRACE_PERIOD        how long tasks have on hosts that are given back
+DJOB_ENV_SCRIPT                 a script that sets up (setup) and cleans (cleanup) what a parallel job needs, around its command
+DJOB_COMMFAIL_ACTION            what becomes of blaunch's tasks behind a link that breaks: they end, as with KILL_TASKS
+DJOB_HB_INTERVAL                LSB_DJOB_HB_INTERVAL of its jobs; lava needs no heartbeat to see a link break
+DJOB_RU_INTERVAL                LSB_DJOB_RU_INTERVAL of its jobs; lava measures tasks with all others (LAVA_SAMPLE_PERIOD)
+DJOB_DISABLED                   Y: its jobs start no tasks by blaunch
+RTASK_GONE_ACTION               blaunch tasks that end with 0 (KILLJOB_TASKDONE), or not so (KILLJOB_TASKEXIT), end their job
 RUNTIME                         how long its jobs are taken to run, for planning
 CHKPNT_DIR                      where checkpoints of its jobs go
 CHKPNT_PERIOD                   how often they are made

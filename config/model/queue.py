@@ -205,3 +205,12 @@ class ApplicationConfig(JobProfile, frozen=True, omit_defaults=True):
     resizable_jobs: Resizable = Resizable.NO
     resize_notify_cmd: str = ""
     djob_resize_grace_period: int | None = None
+    djob_env_script: str = ""
+    """Run with `setup` before a parallel job and with `cleanup` after it, as a part of it; a name alone is in LSF_BINDIR."""
+    djob_commfail_action: str = ""
+    djob_hb_interval: int | None = None
+    djob_ru_interval: int | None = None
+    djob_disabled: bool = False
+    """Its jobs have no blaunch."""
+    rtask_gone_action: tuple[str, ...] = ()
+    """What the end of a task of blaunch does to its job."""

@@ -19,6 +19,7 @@ NORMAL = QueueConfig(
     description="For normal low priority jobs, running only if hosts are lightly loaded.",
 )
 """The one queue of a folder without lsb.queues."""
+_COMMFAIL = "IGNORE_COMMFAIL is not supported by lava: tasks behind a link that breaks end, and no others, as with KILL_TASKS"
 
 
 def read_queues(
@@ -61,6 +62,9 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
         fields["default_host_spec"] = _split_limits(fields)
         fields["job_controls"] = _all_controls(fields)
         _report_container(fields, problems, row, f"application {name}")
+        if fields.get("djob_commfail_action") == "IGNORE_COMMFAIL":
+            place = row.cells["DJOB_COMMFAIL_ACTION"].place
+            problems.warn(place, f"application {name}: DJOB_COMMFAIL_ACTION: {_COMMFAIL}")
         folder, initial = fields.get("chkpnt_dir", ""), fields.get("chkpnt_initperiod", 0)
         given = Chkpnt(folder, fields.get("chkpnt_period"), initial)
         fields["chkpnt"] = _chkpnt(fields, given, problems, row.place, f"application {name}")

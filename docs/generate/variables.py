@@ -43,6 +43,8 @@ LSB_MCPU_HOSTS: host1 2 host2 2
 LSB_DJOB_HOSTFILE: a file with a line for each slot
 LSB_DJOB_RANKFILE: the same with the first host once more on top
 LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS: how many slots it has
+LSB_DJOB_ENV_SCRIPT LSB_DJOB_RTASK_GONE_ACTION LSB_DJOB_DISABLED: DJOB_ parameters of its profile
+LSB_CONTAINER_IMAGE: the image, where CONTAINER of its profile or queue leaves it to the job
 LAVA_HOST HOSTNAME: the host, as lava names it
 HOSTTYPE: linux
 LSB_RESIZABLE: Y: its hosts may change; then LSB_DJOB_HOSTFILE and these two files change with them

@@ -165,7 +165,6 @@ def own_fields(order: TextOrder) -> Fields:
     for name in _SETTLED:
         del found[name]
     roles = zip(order.spec.roles, text.roles, order.settings.role_limits, strict=True)
-    software = inside(text.software, order.settings.container) if order.settings.container else text.software
     data = base64.b64decode(text.input_data)
     if text.input_data and not data:
         # what was spooled is empty, which the message cannot say: the job reads that, and not what the file has now
@@ -173,7 +172,7 @@ def own_fields(order: TextOrder) -> Fields:
     return {
         **found,
         **fields_of(order, pb.JobText),
-        "software": _software(software),
+        "software": _software(_all_software(text.software, order.settings)),
         "roles": [
             pb.Role(
                 **fields_of(role, pb.Role) | fields_of(own, pb.Role),
@@ -187,6 +186,13 @@ def own_fields(order: TextOrder) -> Fields:
         "secrets": dict(text.secrets),
         "input_data": data,
     }
+
+
+def _all_software(own: tuple[tuple[str, ...], ...], settings: RunSettings) -> tuple[tuple[str, ...], ...]:
+    """A job's own with that of its profile or queue, the outermost first."""
+    if settings.container:
+        own = inside(own, settings.container)
+    return (("djob_env_script", settings.djob_env_script), *own) if settings.djob_env_script else own
 
 
 def _software(steps: tuple[tuple[str, ...], ...]) -> list[pb.Software]:

@@ -37,6 +37,9 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     role_limits: tuple[Limits, ...]
     nice: int
     env_vars: tuple[tuple[str, str], ...]
+    djob_env_script: str
+    """"": none, as for a job whose tasks lava starts."""
+    djob_disabled: bool
     container: tuple[str, ...]
     """As in ``containers.step_of``."""
     job_starter: str
@@ -106,7 +109,9 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         limits=limits_on(cluster, spec, spec.limits, host),
         role_limits=tuple(limits_on(cluster, spec, role.limits, host) for role in spec.roles),
         nice=queue.nice if app.nice is None else app.nice,
-        env_vars=app.env_vars,
+        env_vars=(*app.env_vars, *_for_tasks(app)),
+        djob_env_script=app.djob_env_script if spec.slots > 1 and not spec.launch and not spec.roles else "",
+        djob_disabled=app.djob_disabled,
         container=step_of(app, queue),
         job_starter=app.job_starter or queue.job_starter,
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
@@ -136,6 +141,18 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         effective_resreq=shown(queue.res_req, spec.resreq),
         requested_mem=requested_mem(spec.resreq),
     )
+
+
+_FOR_TASKS = ("djob_hb_interval", "djob_ru_interval", "djob_commfail_action")
+
+
+def _for_tasks(app: ApplicationConfig) -> Iterator[tuple[str, str]]:
+    """Variables by which jobs hear of parameters about their tasks; their own stand before them, as with ENV_VARS."""
+    for name in _FOR_TASKS:
+        if value := getattr(app, name):
+            yield f"LSB_{name.upper()}", str(value)
+    if app.rtask_gone_action:
+        yield "LSB_DJOB_RTASK_GONE_ACTION", " ".join(app.rtask_gone_action)
 
 
 def are_settled(spec: Spec) -> bool:

@@ -14,6 +14,16 @@ NAME = tuned
 ENV_VARS = "FRUIT='ripe apple',CAR='civic',HOME='/none'"
 End Application
 Begin Application
+NAME = wired
+DJOB_ENV_SCRIPT = /bin/echo
+RTASK_GONE_ACTION = "IGNORE_TASKCRASH KILLJOB_TASKEXIT"
+DJOB_HB_INTERVAL = 30
+End Application
+Begin Application
+NAME = alone
+DJOB_DISABLED = Y
+End Application
+Begin Application
 NAME = boxed
 CONTAINER = docker[image(site/$LSB_CONTAINER_IMAGE) options(-v "/my data:/d" --user root)]
 EXEC_DRIVER = context[user(default)]
@@ -53,3 +63,23 @@ def test_jobs_of_a_profile_with_a_container_run_in_it(cluster: Cluster, tmp_path
     assert script.partition("|site/app:1|")[2].endswith(".shell|")
     done = cluster.run(f"{bsub} -a 'container(other)' true", ok=False)
     assert (done.returncode, done.stderr.startswith("application boxed says in which container its jobs run")) == (255, True)
+
+
+def test_a_script_around_a_parallel_job_and_the_end_of_its_tasks(cluster: Cluster, tmp_path: Path) -> None:
+    assert "RTASK_GONE_ACTION:  IGNORE_TASKCRASH KILLJOB_TASKEXIT\n" in cluster.run("bapp -l wired").stdout
+    said = cluster.run("bsub -app wired -n 2 -I 'echo job $LSB_DJOB_HB_INTERVAL'").stdout.splitlines()
+    assert said[1:] == ["setup", "job 30", "cleanup"]
+    assert cluster.run("bsub -app wired -I echo one slot").stdout.splitlines()[1:] == ["one slot"]
+    lines = "blaunch host1 'kill -KILL $$'; echo $?; blaunch host1 exit 3; echo $?; exec sleep 100"
+    job = cluster.submit(f'-app wired -n 2 -m host1 -o out "{lines}"'.replace("$", "\\$"), cwd=tmp_path)
+    assert cluster.wait_end(job) == ["EXIT"]
+    assert (tmp_path / "out").read_text().startswith("setup\n137\n")
+    assert "RTASK_GONE_ACTION: task 1 ended with exit code 3" in cluster.run(f"bhist -l {job}").stdout
+    own = f'LSB_DJOB_RTASK_GONE_ACTION=none bsub -app wired -n 2 -m host1 -I "{lines.replace("exec sleep 100", "true")}"'
+    assert cluster.run(own.replace("$", "\\$")).stdout.splitlines()[1:] == ["setup", "137", "3", "cleanup"]
+
+
+def test_a_profile_without_blaunch(cluster: Cluster) -> None:
+    for slots in (1, 2):
+        done = cluster.run(f"bsub -app alone -n {slots} -I 'blaunch host1 true 2>&1'", ok=False)
+        assert done.stdout.splitlines()[-1].endswith("takes no tasks: its application profile says so (DJOB_DISABLED)")

@@ -113,6 +113,27 @@ def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> N
     assert (done.returncode, "podman hands no PMI connection on" in done.stderr) == (127, True)
 
 
+@pytest.mark.parametrize("name", ["here.sh", "{}/here.sh"])
+def test_a_script_of_the_site_runs_before_and_after_a_parallel_job(tmp_path: Path, name: str) -> None:
+    """By a name in LSF_BINDIR or by its path; the exit code is the job's."""
+    script(tmp_path / "here.sh", '#!/bin/sh\necho "$1 ${0##*/}"\n[ "$1" != "$FAIL" ] || exit 9\n')
+    steps = ["djob_env_script\t" + name.format(tmp_path)]
+    command = ("sh", "-c", 'echo "job ${LSB_DJOB_ENV_SCRIPT##*/}"; exit 3')
+    done = run(tmp_path, steps, *command, LSF_BINDIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (3, "setup here.sh\njob here.sh\ncleanup here.sh\n")
+    done = run(tmp_path, steps, *command, FAIL="setup", LSF_BINDIR=str(tmp_path))
+    assert (done.returncode, done.stdout) == (9, "setup here.sh\n")
+    assert done.stderr == f"lava: host7: DJOB_ENV_SCRIPT: {tmp_path}/here.sh setup: exit code 9\n"
+    done = run(tmp_path, steps, *command, FAIL="cleanup", LSF_BINDIR=str(tmp_path))
+    assert (done.returncode, "here.sh cleanup: exit code 9" in done.stderr) == (3, True)
+
+
+def test_the_script_cleans_up_after_a_job_that_was_asked_to_end(tmp_path: Path) -> None:
+    script(tmp_path / "clean", '#!/bin/sh\necho "$1"\n')
+    done = run(tmp_path, [f"djob_env_script\t{tmp_path}/clean"], "sh", "-c", "kill -TERM $PPID; kill -TERM $$")
+    assert (done.returncode, done.stdout) == (143, "setup\ncleanup\n")
+
+
 def test_options_of_the_site_come_before_the_image(tmp_path: Path) -> None:
     script(tmp_path / "bin" / "singularity", '#!/bin/sh\nprintf "%s|" "$@"\n')
     script(tmp_path / "bin" / "podman", '#!/bin/sh\nprintf "%s|" "$@"\n')

@@ -32,7 +32,7 @@ def test_what_the_environment_of_a_job_has_is_named() -> None:
     text.requeue_exit_values, text.checkpoint_folder, text.checkpoint_period = "1", "/c", 60
     folders = {"LSF_BINDIR": "/b", "LSF_LIBDIR": "/l", "LSF_SERVERDIR": "/s", "LSF_LOGDIR": "/log"}
     site, user = Site("h", "/run", "/spool", "/conf", folders), User("ann", 1000, 1000, (), "/home/ann", "/bin/sh", "staff")
-    env = environ.shared(text, user, site) | launchers.shared(site, 1000, "mpich")
+    env = environ.shared(text, user, site) | launchers.shared(site, 1000, pb.JobText(launch="mpich"))
     env |= environ.own(text, 7, pb.Start(token="t", restart=1, hosts=[pb.HostSlots(host="h", slots=2)]), ("f", "g"))
     env |= environ.checkpoint("/c", pb.Start(restart=1), "USR1")
     assert len(env) > 40

@@ -96,7 +96,7 @@ NOT_SENT = {
     ),
     JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
     Policy: {"success", "backoff", "actions"},
-    RunSettings: {"container", "role_limits"},
+    RunSettings: {"container", "djob_env_script", "role_limits"},
     Role: {"resreq", "restart", "spread", "actions", "after", "backoff"},
     RoleText: set(),
 }
