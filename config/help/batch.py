@@ -95,6 +95,7 @@ JOB_POSTPROC_TIMEOUT            how long the commands after a job may take
 JOB_PREPROC_TIMEOUT             how long the commands before a job may take; then it waits again
 LOCAL_MAX_PREEXEC_RETRY         failures in a row of its pre-execution command after which a job is held
 LOCAL_MAX_PREEXEC_RETRY_ACTION  or ended
+PREEXEC_EXCLUDE_HOST_EXIT_VALUES  with these a pre-execution command bars its job from the host: all [~n …], or n …
 MAX_JOB_REQUEUE                 how often an exit value may make a job wait again
 GLOBAL_EXIT_RATE                jobs that may end badly on a host within JOB_EXIT_RATE_DURATION until it is closed
 JOB_EXIT_RATE_DURATION          the time in which they are counted

@@ -6,7 +6,7 @@ change. (What `lava up` writes into its files is another set, see samples/.)
 
 import msgspec
 
-from config.model.values import Backfill
+from config.model.values import Backfill, RequeueExit
 
 KILL_TIME = 6.0
 """Seconds from the end of a lease until nothing of the part is left, where its shepherd is frozen and the starter ends it."""
@@ -61,6 +61,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     job_include_postproc: bool = False
     job_postproc_timeout: int | None = None
     job_preproc_timeout: int | None = None
+    preexec_exclude_host_exit_values: RequeueExit = RequeueExit()
+    """With these a pre-execution command says that its job is not for this host."""
     detect_idle_job_after: int = 1200
     job_action_warning_time: int | None = None
 

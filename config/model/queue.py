@@ -52,6 +52,10 @@ class JobProfile(msgspec.Struct, frozen=True, omit_defaults=True):
     success_exit_values: tuple[int, ...] = ()
     max_job_requeue: int | None = None
     """How often an exit value may make a job wait again."""
+    local_max_preexec_retry: int | None = None
+    """After so many failures of its pre-execution command in a row a job is held."""
+    local_max_preexec_retry_action: str = ""
+    """`EXIT`: it ends instead."""
     mig: int | None = None
     """Migration threshold in seconds."""
     job_controls: tuple[JobControl, ...] = ()
@@ -116,10 +120,6 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     interactive: Interactive = Interactive.YES
     rerunnable: bool = False
     pre_post_exec_user: str = ""
-    local_max_preexec_retry: int | None = None
-    """After so many failures of its pre-execution command in a row a job is held."""
-    local_max_preexec_retry_action: str = ""
-    """`EXIT`: it ends instead."""
     terminate_when: tuple[TerminateWhen, ...] = ()
 
     job_overrun: int | None = None

@@ -67,6 +67,7 @@ LSB_PARAMS: Table = {
     "JOB_POSTPROC_TIMEOUT": v.minutes,
     "JOB_PREPROC_TIMEOUT": v.minutes,
     "MAX_PREEXEC_RETRY": v.number(0),
+    "PREEXEC_EXCLUDE_HOST_EXIT_VALUES": v.requeue_exit,
     "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
     "LOCAL_MAX_PREEXEC_RETRY_ACTION": v.choice("SUSPEND", "EXIT"),
     "MAX_JOB_REQUEUE": v.number(0),

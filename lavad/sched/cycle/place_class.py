@@ -177,17 +177,21 @@ class ClassPlacer:
             return True
         barred = frozenset(job.barred)
         if not job.avoid:
-            if self._place_one(job.key, barred):
-                return True
-            if barred:
-                self.reasons[job.key] = PendReason.JOB_START_FAIL
-            return bool(barred)
+            return self._place_but(job, barred)
         if not self._place_one(job.key, barred.union(job.avoid)):
             if state.now >= returns_at(job):
-                return self._place_one(job.key, barred) or bool(barred)  # better there than nowhere
+                return self._place_but(job, barred)  # better there than nowhere
             state.wake(returns_at(job))
             self.reasons[job.key] = PendReason.JOB_MIG
         return True
+
+    def _place_but(self, job: Job, barred: frozenset[str]) -> bool:
+        """Place a job on other hosts than these; False: the class is blocked."""
+        if self._place_one(job.key, barred):
+            return True
+        if barred:
+            self.reasons[job.key] = _POSTPONED.get(job.reason, PendReason.JOB_START_FAIL)
+        return bool(barred)
 
     def _place_array(self, array: Array) -> bool:
         """Place elements that have no row of their own; False: the class is blocked."""

@@ -24,13 +24,20 @@ NAME = alone
 DJOB_DISABLED = Y
 End Application
 Begin Application
+NAME = once
+LOCAL_MAX_PREEXEC_RETRY = 0
+LOCAL_MAX_PREEXEC_RETRY_ACTION = EXIT
+End Application
+Begin Application
 NAME = boxed
 CONTAINER = docker[image(site/$LSB_CONTAINER_IMAGE) options(-v "/my data:/d" --user root)]
 EXEC_DRIVER = context[user(default)]
 End Application
 """
 
-pytestmark = pytest.mark.cluster(hosts=1, conf={"lsb.applications": PROFILES})
+PARAMS = "Begin Parameters\nPREEXEC_EXCLUDE_HOST_EXIT_VALUES = 3\nEnd Parameters\n"
+
+pytestmark = pytest.mark.cluster(hosts=2, conf={"lsb.applications": PROFILES, "lsb.params": PARAMS})
 
 
 def test_env_vars_are_the_jobs_unless_the_submission_has_them(cluster: Cluster, tmp_path: Path) -> None:
@@ -83,3 +90,20 @@ def test_a_profile_without_blaunch(cluster: Cluster) -> None:
     for slots in (1, 2):
         done = cluster.run(f"bsub -app alone -n {slots} -I 'blaunch host1 true 2>&1'", ok=False)
         assert done.stdout.splitlines()[-1].endswith("takes no tasks: its application profile says so (DJOB_DISABLED)")
+
+
+def test_a_pre_execution_command_that_fails(cluster: Cluster, tmp_path: Path) -> None:
+    """A profile says how often it is tried again, lsb.params with which code it bars its job from the host."""
+    job = cluster.submit("-app once -E 'exit 5' true")
+    assert cluster.wait_end(job) == ["EXIT"]
+    script = tmp_path / "check"
+    script.write_text(f"""#!/bin/sh
+cd {tmp_path}
+echo $LAVA_HOST >> tried
+[ $LAVA_HOST != host1 ] || exit 3
+[ "$(grep -c host2 tried)" = 2 ] || exit 5
+""")
+    script.chmod(0o755)
+    job = cluster.submit(f"-E {script} -m 'host1+1 host2' true")
+    assert cluster.wait_end(job) == ["DONE"]
+    assert (tmp_path / "tried").read_text().split() == ["host1", "host2", "host2"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 
 from msgspec.structs import replace
 
+from config.model.queue import ApplicationConfig, QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.crashes import after_crash, why_given_up
@@ -183,13 +185,17 @@ def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: floa
     """After a failed start: retry later and elsewhere; held or exited where the queue's pre-execution limits say so."""
     state, delay = JobState.PEND, min(MAX_BACKOFF, 2.0 ** min(job.failures, 8))
     reason, why = PendReason.JOB_START_FAIL, run.refused
-    queue = cluster.queue_conf.get(spec.queue)
+    barred: tuple[str, ...] = ()
     if run.refused_code == "pre_exec":
         reason = PendReason.JOB_PRE_EXEC
-        if queue is not None and queue.local_max_preexec_retry is not None and job.failures >= queue.local_max_preexec_retry:
-            if queue.local_max_preexec_retry_action == "EXIT":
+        most, action = _retries(cluster, spec)
+        if most is not None and job.failures >= most:
+            if action == "EXIT":
                 return None
             state, why = JobState.PSUSP, f"{why}: it was retried LOCAL_MAX_PREEXEC_RETRY times"
+        code = _EXITED.match(run.refused)
+        if code and cluster.conf.params.preexec_exclude_host_exit_values.wants(int(code.group(1))):
+            barred = job.avoid[-1:]
     return ev.JobRequeued(
         at=now,
         key=job.key,
@@ -199,8 +205,20 @@ def _start_again(cluster: Cluster, job: Job, run: Attempt, spec: Spec, now: floa
         state=state,
         not_before=now + delay,
         avoid=tuple(dict.fromkeys(job.avoid)),
+        barred=barred,
         end=end,
     )
+
+
+_EXITED = re.compile(r"the pre-execution command exited with code ([0-9]+)")
+
+
+def _retries(cluster: Cluster, spec: Spec) -> tuple[int | None, str]:
+    """LOCAL_MAX_PREEXEC_RETRY and its action, each the application profile's or the queue's."""
+    app = cluster.conf.app_conf.get(spec.app) or ApplicationConfig(spec.app)
+    queue = cluster.queue_conf.get(spec.queue) or QueueConfig(spec.queue)
+    most = queue.local_max_preexec_retry if app.local_max_preexec_retry is None else app.local_max_preexec_retry
+    return most, app.local_max_preexec_retry_action or queue.local_max_preexec_retry_action
 
 
 def _after_exit_value(

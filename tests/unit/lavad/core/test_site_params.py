@@ -106,6 +106,43 @@ def test_a_pre_execution_command_is_retried_only_so_often(bench: Bench, ends: bo
     assert (bench.finished(key) if ends else bench.job(key)).state is (JobState.EXIT if ends else JobState.PSUSP)
 
 
+@pytest.mark.parametrize(
+    ("most", "action", "state"), [(0, "", "PSUSP"), (0, "EXIT", "EXIT"), (1, "EXIT", "PEND"), (None, "EXIT", "PEND")]
+)
+def test_a_profile_has_its_own_retries(bench: Bench, most: int | None, action: str, state: str) -> None:
+    bench.queues(QueueConfig(name="normal", local_max_preexec_retry=5))
+    app = ApplicationConfig("a", local_max_preexec_retry=most, local_max_preexec_retry_action=action)
+    bench.configure(apps=(app,))
+    key = bench.submit(app="a")
+    bench.step()
+    bench.said("refused", key, "h1", "pre_exec", "exit code 1")
+    assert (bench.finished(key) if state == "EXIT" else bench.job(key)).state is JobState[state]
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "barred"),
+    [
+        ("3 4", "the pre-execution command exited with code 4: check", True),
+        ("3 4", "the pre-execution command exited with code 5: check", False),
+        ("all", "the pre-execution command exited with code 5: check", True),
+        ("all ~5", "the pre-execution command exited with code 5: check", False),
+        ("all", "the pre-execution command was killed by signal 9: check", False),
+        ("", "the pre-execution command exited with code 4: check", False),
+    ],
+)
+def test_a_pre_execution_command_may_bar_its_job_from_a_host(bench: Bench, values: str, said: str, barred: bool) -> None:
+    site(bench, preexec_exclude_host_exit_values=RequeueExit.parse(values))
+    key = bench.submit(hosts=("h1", "h2"))
+    for _ in range(2):
+        bench.later(600)
+        bench.step()
+        bench.said("refused", key, next(iter(bench.running()[key])), "pre_exec", said)
+    bench.later(600)
+    bench.step()
+    assert (bench.job(key).state is JobState.PEND) is barred
+    assert sorted(bench.job(key).barred) == (["h1", "h2"] if barred else [])
+
+
 def test_positions_are_for_administrators(bench: Bench) -> None:
     site(bench, job_position_control_by_admin=True)
     job = bench.bsub()["job"]
