@@ -194,6 +194,8 @@ class ApplicationConfig(JobProfile, frozen=True, omit_defaults=True):
 
     runtime: int = 0
     """Seconds that a job of it is taken to run; 0: not known."""
+    abs_runlimit: bool = False
+    """Run limits and estimates of its jobs are wall clock time, also where lsb.params does not say so."""
     nice: int | None = None
     rerunnable: bool | None = None
     job_cwd: str = ""

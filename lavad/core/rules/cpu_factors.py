@@ -46,9 +46,15 @@ def scaled(seconds: int, factor: float) -> int:
     return max(1, round(seconds * factor))
 
 
+def is_absolute(cluster: Cluster, spec: Spec) -> bool:
+    """Whether a run limit (or estimate) of a job is as long on each host as given: ABS_RUNLIMIT of the site or its profile."""
+    app = cluster.conf.app_conf.get(spec.app) if spec.app else None
+    return cluster.conf.params.abs_runlimit or (app is not None and app.abs_runlimit)
+
+
 def seconds_on(cluster: Cluster, spec: Spec, seconds: int, host: str) -> int:
     """How long a run limit (or estimate) of a job is on a host."""
-    if cluster.conf.params.abs_runlimit:
+    if is_absolute(cluster, spec):
         return seconds or 1
     return scaled(seconds, scale(cluster, _given_for(spec), host))
 
@@ -76,6 +82,7 @@ class RunTimes:
         conf, hosts = cluster.conf, cluster.hosts.rows
         names = () if conf.params.abs_runlimit else (*conf.model_factors, *cluster.host_conf, *hosts)
         self.factors = {name: factor for name in names if (factor := find_factor(cluster, name))}
+        self._absolute = frozenset(app.name for app in conf.apps if app.abs_runlimit)
         self.even = len(set(self.factors.values())) < 2
         self._fastest = max((self.factors[name] for name in hosts if name in self.factors), default=None)
         self._slowest = min((self.factors[name] for name in hosts if name in self.factors), default=None)
@@ -86,6 +93,8 @@ class RunTimes:
 
     def normalized(self, spec: Spec, seconds: int) -> float:
         """How long it is on a host of CPU factor 1: of two jobs the one with less is the shorter on any host."""
+        if not self.even and spec.app in self._absolute:
+            return seconds * (self._slowest or 1.0)
         return float(seconds) if self.even else seconds * self.factors.get(_given_for(spec), 1.0)
 
     def actual(self, normalized: float, host: str) -> float:
@@ -115,4 +124,6 @@ class RunTimes:
         return self._with(spec, seconds, self._fastest), self._with(spec, seconds, self._slowest)
 
     def _with(self, spec: Spec, seconds: int, factor: float | None) -> int:
+        if spec.app in self._absolute:
+            return seconds or 1
         return scaled(seconds, _ratio(self.factors.get(_given_for(spec)), factor))

@@ -17,7 +17,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.job_names import one_line
 from lavad.core.lang.states import WAITING, JobState, TermReason
 from lavad.core.plan.volatile import ReservedStart
-from lavad.core.rules.cpu_factors import longest_on
+from lavad.core.rules.cpu_factors import is_absolute, longest_on
 from lavad.queries.facts import jobfacts, paragraphs, reasons, shares, slot_reservations
 from lavad.queries.facts.jobfacts import Usage
 from lavad.queries.frame import formats
@@ -316,7 +316,7 @@ def _minutes_of(row: Row, limit: int | None) -> str:
         return ""
     if row.hms:
         return formats.hms(limit)
-    host = row.spec.run_host or ("" if row.view.params.abs_runlimit else row.spec.from_host)
+    host = row.spec.run_host or ("" if is_absolute(row.request.cluster, row.spec) else row.spec.from_host)
     return f"{limit / 60:.1f}/{host}" if host else f"{limit / 60:.1f}"
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from config.model.queue import QueueConfig
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Limits
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.plan.plan import Plan
+from lavad.core.rules.cpu_factors import RunTimes
 from lavad.core.rules.run_settings import limits_on
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
@@ -87,6 +88,21 @@ def test_the_scheduler_and_the_agent_agree_on_how_long_a_job_runs(case: Case) ->
     state = CycleState(world.cluster, world.soft, world.now, world.local, world.memory)
     assert limits_on(world.cluster, spec, spec.limits, "slow").run == case.seconds
     assert end_of(state, job, spec) - world.now == case.seconds
+
+
+@pytest.mark.parametrize(("app", "seconds"), [("wall", 600), ("plain", 1200), ("", 1200)])
+def test_a_profile_may_say_that_run_limits_of_its_jobs_are_wall_clock_time(app: str, seconds: int) -> None:
+    world = world_of()
+    world.configure(apps=(ApplicationConfig("wall", abs_runlimit=True), ApplicationConfig("plain")))
+    key = submit(world, 10, hosts=("slow",), app=app)
+    step(world)
+    job = world.cluster.jobs.rows[key]
+    spec = world.cluster.specs.rows[job.spec]
+    state = CycleState(world.cluster, world.soft, world.now, world.local, world.memory)
+    assert limits_on(world.cluster, spec, spec.limits, "slow").run == seconds
+    assert end_of(state, job, spec) - world.now == seconds
+    bounds = (600, 600) if app == "wall" else (600, 1200)
+    assert RunTimes(world.cluster).bounds(spec, 600) == bounds
 
 
 def test_a_job_of_several_hosts_is_over_when_its_slowest_host_has_reached_the_limit() -> None:
