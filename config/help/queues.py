@@ -111,6 +111,7 @@ DJOB_HB_INTERVAL                LSB_DJOB_HB_INTERVAL of its jobs; lava needs no 
 DJOB_RU_INTERVAL                LSB_DJOB_RU_INTERVAL of its jobs; lava measures tasks with all others (LAVA_SAMPLE_PERIOD)
 DJOB_DISABLED                   Y: its jobs start no tasks by blaunch
 RTASK_GONE_ACTION               blaunch tasks that end with 0 (KILLJOB_TASKDONE), or not so (KILLJOB_TASKEXIT), end their job
+MEMLIMIT_TYPE                   JOB: memory limits are of the whole job, and lava ends what exceeds them
 ABS_RUNLIMIT                    as in lsb.params, for its jobs
 RUNTIME                         how long its jobs are taken to run, for planning
 CHKPNT_DIR                      where checkpoints of its jobs go

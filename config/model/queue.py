@@ -194,6 +194,8 @@ class ApplicationConfig(JobProfile, frozen=True, omit_defaults=True):
 
     runtime: int = 0
     """Seconds that a job of it is taken to run; 0: not known."""
+    memlimit_type: tuple[str, ...] = ()
+    """With `JOB` the memory limit of its jobs is of all their processes on a host, and lava ends what exceeds it."""
     abs_runlimit: bool = False
     """Run limits and estimates of its jobs are wall clock time, also where lsb.params does not say so."""
     nice: int | None = None

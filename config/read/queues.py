@@ -62,6 +62,9 @@ def read_applications(sections: list[Section], scope: v.Scope, problems: Problem
         fields["default_host_spec"] = _split_limits(fields)
         fields["job_controls"] = _all_controls(fields)
         _report_container(fields, problems, row, f"application {name}")
+        if "TASK" in fields.get("memlimit_type", ()):
+            text = "lava has no memory limits of tasks: TASK has no effect"
+            problems.warn(row.cells["MEMLIMIT_TYPE"].place, f"application {name}: MEMLIMIT_TYPE: {text}")
         if fields.get("djob_commfail_action") == "IGNORE_COMMFAIL":
             place = row.cells["DJOB_COMMFAIL_ACTION"].place
             problems.warn(place, f"application {name}: DJOB_COMMFAIL_ACTION: {_COMMFAIL}")

@@ -271,6 +271,7 @@ APPLICATION_PARAMETERS = (
     _shown("DJOB_DISABLED", v.yes_no),
     _shown("RTASK_GONE_ACTION", v.choices("KILLJOB_TASKDONE", "KILLJOB_TASKEXIT", "IGNORE_TASKCRASH")),
     _shown("ABS_RUNLIMIT", v.yes_no),
+    _shown("MEMLIMIT_TYPE", v.choices("JOB", "PROCESS", "TASK")),
     _shown("RUNTIME", v.one_time, text=_estimate),
     Parameter("CHKPNT_DIR", v.text),
     Parameter("CHKPNT_PERIOD", v.minutes),

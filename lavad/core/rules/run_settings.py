@@ -103,6 +103,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
     queue = cluster.queue_conf.get(spec.queue) or QueueConfig(name=spec.queue)
     app = conf.app_conf.get(spec.app) or ApplicationConfig(name=spec.app)
     warn_action, warn_before = _warning(own, app, queue)
+    limit_is_of_job = "JOB" in app.memlimit_type if app.memlimit_type else params.job_memlimit
     return RunSettings(
         cluster=conf.cluster,
         admins=conf.admins,
@@ -119,7 +120,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
         enforce_gpu="gpu" in params.lsb_resource_enforce,
         gpu_blocks=bool(spec.gpu and spec.gpu.block),
-        enforce_memory="memory" in params.lsb_resource_enforce or params.job_memlimit or spec.memory_auto,
+        enforce_memory="memory" in params.lsb_resource_enforce or spec.memory_auto or limit_is_of_job,
         direct_output=params.lsb_stdout_direct,
         checkpoint_moves=moves(cluster, spec),
         shared_dirs=params.lava_shared_dirs if spec.checkpoint is not None else (),

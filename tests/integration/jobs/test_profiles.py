@@ -29,6 +29,10 @@ LOCAL_MAX_PREEXEC_RETRY = 0
 LOCAL_MAX_PREEXEC_RETRY_ACTION = EXIT
 End Application
 Begin Application
+NAME = weighed
+MEMLIMIT_TYPE = JOB
+End Application
+Begin Application
 NAME = boxed
 CONTAINER = docker[image(site/$LSB_CONTAINER_IMAGE) options(-v "/my data:/d" --user root)]
 EXEC_DRIVER = context[user(default)]
@@ -107,3 +111,10 @@ echo $LAVA_HOST >> tried
     job = cluster.submit(f"-E {script} -m 'host1+1 host2' true")
     assert cluster.wait_end(job) == ["DONE"]
     assert (tmp_path / "tried").read_text().split() == ["host1", "host2", "host2"]
+
+
+def test_a_memory_limit_of_the_whole_job(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "large.py").write_text("import time\nb = b'x' * (200 << 20)\ntime.sleep(100)\n")
+    job = cluster.submit("-app weighed -M 100MB python3 large.py", cwd=tmp_path)
+    assert cluster.wait_end(job) == ["EXIT"]
+    assert "TERM_MEMLIMIT" in cluster.run(f"bjobs -l -a {job}").stdout

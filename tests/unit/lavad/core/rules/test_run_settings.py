@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
+from config.model.queue import ApplicationConfig
 from config.model.values import Limits
 from config.read.params import mail_pattern
 from config.values import values as v
 from lavad.core.job.spec import Checkpoint, JobText, Role, Spec
 from lavad.core.rules.run_settings import are_settled, mail_to, requested_mem, run_settings, text_settings
+from lavad.core.site.conf import Params
 from tests.support.worlds.world import World
 
 
@@ -75,3 +79,21 @@ def test_settings_that_follow_from_the_configuration_alone_are_those_of_any_host
     after = run_settings(world.cluster, spec, own, "h")
     assert are_settled(spec) is settled
     assert (before == after) is settled
+
+
+@pytest.mark.parametrize(
+    ("of_profile", "of_site", "enforced"),
+    [
+        ((), {}, False),
+        ((), {"lsb_job_memlimit": True}, True),
+        (("JOB",), {}, True),
+        (("PROCESS", "JOB"), {}, True),
+        (("PROCESS",), {"lsb_job_memlimit": True}, False),
+        (("PROCESS",), {"lsb_resource_enforce": ("memory",)}, True),
+    ],
+)
+def test_a_profile_says_whose_its_memory_limits_are(of_profile: tuple[str, ...], of_site: dict[str, Any], enforced: bool) -> None:
+    world = World()
+    world.configure(apps=(ApplicationConfig("a", memlimit_type=of_profile),), params=Params(**of_site))
+    own = text_settings(JobText(command="c"))
+    assert run_settings(world.cluster, replace(SPEC, app="a"), own, "h1").enforce_memory is enforced
