@@ -328,6 +328,20 @@ def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[
     return small_part(uid, order, made)._replace(argv=argv, stdout=DISCARDED)
 
 
+def too_large(kept: str, most: int | None, key: int, host: str) -> str:
+    """What a mail says in the place of the output (the file ``kept``) of more than ``most`` KB; "" for one that it brings."""
+    try:
+        size = os.stat(kept).st_size if most is not None else 0
+    except OSError:
+        return ""
+    if most is None or size <= most * 1024:
+        return ""
+    return (
+        f"The output has {size // 1024} KB, more than a mail brings here (LSB_MAILSIZE_LIMIT: {most} KB).\n"
+        f"It is in {kept} on host <{host}>; bpeek {show(key)} shows it.\n"
+    )
+
+
 def so_far(text: pb.JobText, summary: Summary, became: str, now: float) -> str:
     """The mail of ``-B`` and ``-notify suspend`` about a job that has not ended. ``became``: started or suspended."""
     cluster = f" in cluster <{text.cluster}>"

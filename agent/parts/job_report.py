@@ -12,6 +12,7 @@ from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import PartSpec
+from config.lsfconf import NO
 
 MAILER = ".mail"
 BEGUN = ".begun" + MAILER
@@ -38,6 +39,7 @@ class JobReports:
     def __init__(self, site: Site) -> None:
         self._host = site.host
         self._mail = report.mailer(site)
+        self._settings = site.settings
 
     def orders(self, entry: Entry, now: float) -> tuple[Append | Deliver | None, PartSpec | None]:
         """(the order that writes files of the user's, the part that mails); None where there is nothing to do."""
@@ -50,6 +52,8 @@ class JobReports:
             kept = where.kept if not where.output else ""
             mailed = where if where.output else outputs.OutputPaths(kept=kept or "-")
             before, after = report.report(made.text, messages.summary_of(entry, entry.end, self._host), mailed, now)
+            if kept and (large := report.too_large(kept, self._settings.lsb_mailsize_limit, entry.key, self._host)):
+                before, kept = before + large, ""
             mail = report.mail(entry.uid + MAILER, entry.order, made, self._mail, (before, kept, after))
         if where.output and where.output != outputs.NOWHERE and not made.text.interactive and (where.kept or mail is None):
             pieces = ("", "") if mail else report.report(made.text, messages.summary_of(entry, entry.end, self._host), where, now)
@@ -101,6 +105,8 @@ class JobReports:
         """The report goes by mail when that is asked for (``-N``), or when there is no file that it could go to."""
         text = entry.text
         if text is None or not text.report_mail or not self._mail or messages.why_again(entry):
+            return False
+        if not self._settings.lsb_job_report_mail or environ.given(text).get("LSB_JOB_REPORT_MAIL", "").lower() in NO:
             return False
         if text.notify and entry.end is not None:
             return text.notify_end or ("exit" if entry.end.status else "done") in text.notify.split()

@@ -47,6 +47,8 @@ LSF_SERVERDIR                   where esub, eexec, elim and echkpnt programs are
 LSF_LIBDIR                      handed on to jobs
 LSF_DYNAMIC_HOST_TIMEOUT        so long silent, and a host that no file names leaves; minutes with an m; 0: never
 LSF_LOCAL_RESOURCES             in the file of a host: [resource NAME] [resourcemap VALUE*NAME] [type NAME]
+LSB_MAILSIZE_LIMIT              KB of output that a mail brings at most; what is larger stays where the job left it (bpeek)
+LSB_JOB_REPORT_MAIL             N: no mail tells of the end of a job
 LSB_MAILTO                      where a user's mail goes: !U is the user, !H the host of submission
 LSB_MAILPROG                    the mailer, called as sendmail is
 LSB_MAILSERVER                  SMTP:HOST[:PORT] in place of a mailer

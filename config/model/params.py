@@ -327,6 +327,8 @@ class SiteParams(Params, frozen=True):
     lsb_mailserver: str = ""
     lsf_local_resources: str = ""
     lsb_mailsize_limit: int | None = None
+    """KB of output that a mail brings."""
+    lsb_job_report_mail: bool = True
 
     # --- lsf.conf: lava's own
     lava_rundir: str = "/run/lava"

@@ -30,7 +30,7 @@ def box(cluster: Cluster) -> Path:
     mailer.write_text(MAILER.format(box=box))
     mailer.chmod(0o755)
     with (cluster.folder.conf / "lsf.conf").open("a") as file:
-        file.write(f"LSB_MAILPROG={mailer}\n")
+        file.write(f"LSB_MAILPROG={mailer}\nLSB_MAILSIZE_LIMIT=4\n")
     cluster.kill("agent-host1")
     cluster.up()
     return box
@@ -68,6 +68,22 @@ def test_without_o_report_and_output_go_by_mail(cluster: Cluster, tmp_path: Path
     assert "\nSubject: Job " in text
     assert "Successfully completed." in text
     assert text.endswith("by mail\n")
+
+
+def test_output_that_is_too_large_for_a_mail_stays_where_it_is(cluster: Cluster, tmp_path: Path) -> None:
+    ((_, text),) = run(cluster, "head -c 5000 /dev/zero", tmp_path)
+    assert "The output has 4 KB, more than a mail brings here (LSB_MAILSIZE_LIMIT: 4 KB).\nIt is in /" in text
+    assert "\0" not in text
+    job = int(text.partition("; bpeek ")[2].split()[0])
+    assert "\0" * 5000 in cluster.run(f"bpeek {job}").stdout
+
+
+def test_no_mail_of_a_job_that_wants_none(cluster: Cluster, tmp_path: Path) -> None:
+    assert cluster.wait_end(int(cluster.run("LSB_JOB_REPORT_MAIL=N bsub true", cwd=tmp_path).stdout[5:].split(">")[0])) == [
+        "DONE"
+    ]
+    run(cluster, "-u last true", tmp_path)
+    assert not mails(cluster)
 
 
 def test_u_names_who_gets_it(cluster: Cluster, tmp_path: Path) -> None:
