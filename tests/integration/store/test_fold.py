@@ -22,7 +22,7 @@ from tests.support.stores.postgres import new_database
 from tests.support.stores.stores import empty
 from tests.support.worlds.history import Author, steps
 
-_SETTINGS = settings(max_examples=40, suppress_health_check=list(HealthCheck), database=None)
+_SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck), database=None)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -35,7 +35,7 @@ from tests.support.stores.postgres import new_database
 from tests.support.stores.stores import commit, empty, rows_of, store, store_url  # noqa: F401
 from tests.support.worlds.history import Author, steps
 
-_SETTINGS = settings(max_examples=30, suppress_health_check=list(HealthCheck), database=None, deadline=None)
+_SETTINGS = settings(max_examples=20, suppress_health_check=list(HealthCheck), database=None, deadline=None)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
