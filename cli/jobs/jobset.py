@@ -24,7 +24,7 @@ _UNCOUNTED = ("RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestar
 _STRATEGIES = ("Recreate", "BlockingRecreate", "InPlaceRestart")
 
 
-def read_jobset(spec: Fields, job: JobFile, name: str, namespace: str) -> None:
+def read_jobset(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str) -> None:
     """A JobSet of v1alpha2. ``name``, ``namespace``: its own, of which its pods have their names."""
     job.policy = Policy(success="all", backoff=0)
     if spec.flag("suspend"):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cli.jobs import jobset, leader_worker, pods, ray
+from cli.jobs import flow, jobset, leader_worker, pods, ray
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
 from cli.jobs.levels import split
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pytorch import read_elastic, read_processes
-from cli.jobs.trainer import MPI_LIBRARIES, read_trainjob
+from cli.jobs.trainer import MPI_LIBRARIES, RUNTIMES, read_trainjob, runtimes_of
 from cli.jobs.volcano import read_volcano
 
 TYPE_CHECKING = False
@@ -30,7 +30,11 @@ _VERSIONS = {
     "PaddleJob": ("v1",),
     "MXJob": ("v1", "v1beta1"),
 }
-KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, ray.JOB, ray.CLUSTER, "Job")
+NAMED = (*RUNTIMES, flow.TEMPLATE)
+"""Kinds that are no jobs, but are named by some."""
+REFUSED = {"CronJob": "lava repeats no jobs: let cron run `lava run` of a Job with what its jobTemplate has"}
+"""Kinds of jobs that have no counterpart, and what to do instead."""
+KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, ray.JOB, ray.CLUSTER, flow.KIND, "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
@@ -39,10 +43,13 @@ _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generatio
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
-def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> list[JobFile]:
-    """A manifest as a job, or as several that run one after the other. ``runtimes``: those that a TrainJob may name, to their
-    specs.
-    """
+def named_of(documents: list[Json]) -> dict[str, Json]:
+    """What manifests may name among documents, to its spec: runtimes and templates."""
+    return runtimes_of(documents) | flow.templates_of(documents)
+
+
+def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[JobFile]:
+    """A manifest as a job, or as several of which some wait for others. ``named``: as of ``named_of``."""
     top = Fields(value, name)
     kind = top.text("kind")
     group, _, version = top.text("apiVersion").rpartition("/")
@@ -57,24 +64,20 @@ def read_manifest(value: Json, name: str, runtimes: Mapping[str, Json]) -> list[
     if (group, version) not in known:
         words = ", ".join(f"{one}/{number}" for one, number in known)
         raise top.fail("apiVersion", f"{f'{group}/{version}'.lstrip('/')[:128]}: a {kind} is read of {words}")
+    if kind == flow.KIND:
+        jobs = flow.read_flow(top, title, namespace, named, lambda one, place: read_manifest(one, place, named)[0])
+        jobs[0].ignore(*(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)))
+        return jobs
     if group == "batch.volcano.sh":
         read_volcano(spec, job)
-    elif kind == "Job":
-        read_batch(spec, job)
     elif kind == "TrainJob":
-        read_trainjob(spec, job, runtimes)
-    elif kind == jobset.KIND:
-        jobset.read_jobset(spec, job, title, namespace)
-    elif kind == leader_worker.KIND:
-        leader_worker.read_set(spec, meta, job, title, namespace)
-    elif kind == ray.JOB:
-        ray.read_job(spec, job, title, namespace)
-    elif kind == ray.CLUSTER:
-        ray.read_cluster(spec, meta, job, title, namespace)
-    else:
+        read_trainjob(spec, job, named)
+    elif kind in _READERS:
         _READERS[kind](spec, job)
         if job.together:
             job.start_together(job.together)
+    else:
+        _SETS[kind](spec, meta, job, title, namespace)
     _labels(meta, job)
     job.share_gpus(spec.where)
     top.any("status")
@@ -93,6 +96,8 @@ def _versions(kind: str) -> list[tuple[str, str]]:
             return [(jobset.GROUP, "v1alpha2")]
         case leader_worker.KIND:
             return [(leader_worker.GROUP, "v1")]
+        case flow.KIND:
+            return [(flow.GROUP, "v1alpha1")]
         case ray.JOB | ray.CLUSTER:
             return [(ray.GROUP, "v1"), (ray.GROUP, "v1alpha1")]
     return [("kubeflow.org", version) for version in _VERSIONS[kind]]
@@ -280,4 +285,12 @@ _READERS: dict[str, Callable[[Fields, JobFile], None]] = {
     "XGBoostJob": _xgboost,
     "PaddleJob": _paddle,
     "MXJob": _mxnet,
+    "Job": read_batch,
 }
+_SETS: dict[str, Callable[[Fields, Fields, JobFile, str, str], None]] = {
+    jobset.KIND: jobset.read_jobset,
+    leader_worker.KIND: leader_worker.read_set,
+    ray.JOB: ray.read_job,
+    ray.CLUSTER: ray.read_cluster,
+}
+"""Those whose pods know who they are: spec, metadata, job, name and namespace."""

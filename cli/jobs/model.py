@@ -96,8 +96,8 @@ class JobFile:
     """Role to what its tasks know of themselves, of a manifest."""
     levels: list[list[str]] = field(default_factory=list, compare=False)
     """Names of roles that run together, those of each item once all of the item before have ended well; none: all together."""
-    before: list[JobFile] = field(default_factory=list, compare=False)
-    """Jobs that have to be done before this one starts."""
+    before: list[tuple[str, JobFile]] = field(default_factory=list, compare=False)
+    """(condition, job): what this one waits for, such as the end of another (done)."""
     secrets: list[str] = field(default_factory=list, compare=False)
     """Variables whose values a manifest takes from a Secret."""
     ignored: list[str] = field(default_factory=list)

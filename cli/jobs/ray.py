@@ -72,7 +72,7 @@ def read_cluster(spec: Fields, meta: Fields, job: JobFile, name: str, namespace:
         role.restart = "Never" if role.name == HEAD else "Always"
 
 
-def read_job(spec: Fields, job: JobFile, name: str, namespace: str) -> None:
+def read_job(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str) -> None:
     """A RayJob of v1: the head starts, waits for the workers and submits the entrypoint, whose end is the job's."""
     for field, why in (
         ("clusterSelector", "a Ray cluster that runs already has no job of lava: leave it out, or use rayClusterSpec"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from shutil import which
 from typing import TYPE_CHECKING, cast
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, Refused, start
 from cli.client.options import read_command_options, show_help
-from cli.jobs import manifests, own, trainer
+from cli.jobs import manifests, own
 from cli.jobs.elastic import make_resizable
 from cli.jobs.local import use_images, use_priority_class, use_secrets, written_secrets
 from cli.jobs.model import JobFile
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 def read_jobs(context: Context, names: list[str], variables: Variables) -> list[tuple[str, JobFile]]:
     """(file, job) of all files, one of each document; ``-`` is standard input.
 
-    What a runtime in one of the files says holds for the jobs of all.
+    A runtime or template in one of the files is there for the jobs of all.
     """
     files = [(name, read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name))) for name in names]
-    runtimes = trainer.runtimes_of([one for _, documents in files for one in documents])
-    return [(name, job) for name, documents in files for job in jobs_of(documents, name, runtimes, alone=len(files) == 1)]
+    named = manifests.named_of([one for _, documents in files for one in documents])
+    return [(name, job) for name, documents in files for job in jobs_of(documents, name, named, alone=len(files) == 1)]
 
 
-def jobs_of(documents: list[Json], name: str, runtimes: Mapping[str, Json] | None = None, alone: bool = True) -> list[JobFile]:
+def jobs_of(documents: list[Json], name: str, named: Mapping[str, Json] | None = None, alone: bool = True) -> list[JobFile]:
     """The jobs among the documents of a file; a manifest's other documents are named as ignored.
 
-    ``runtimes``: those that a TrainJob may name, by itself those of this file. ``alone``: whether it is the only file, which
-    has to have a job then.
+    ``named``: what manifests may name (``manifests.named_of``), by itself what this file has. ``alone``: whether it is the only
+    file, which has to have a job then.
     """
-    if runtimes is None:
-        runtimes = trainer.runtimes_of(documents)
+    if named is None:
+        named = manifests.named_of(documents)
     kinds = [one.get("kind") if isinstance(one, dict) else None for one in documents]
     where = [name if len(documents) == 1 else f"{name}: document {at}" for at in range(1, len(documents) + 1)]
     jobs, others = [], []
@@ -62,8 +62,10 @@ def jobs_of(documents: list[Json], name: str, runtimes: Mapping[str, Json] | Non
         if not kind:
             jobs.append(own.read_own(one, place))
         elif kind in manifests.KINDS:
-            jobs += manifests.read_manifest(one, place, runtimes)
-        elif kind not in trainer.RUNTIMES:
+            jobs += manifests.read_manifest(one, place, named)
+        elif kind in manifests.REFUSED:
+            raise Fail(f"{place}: kind {kind}: {manifests.REFUSED[kind]}")
+        elif kind not in manifests.NAMED:
             others.append(str(kind)[:64])
     if jobs:
         jobs[0].ignore(*others)
@@ -100,7 +102,7 @@ def _quoted(value: str) -> str:
 def shown(job: JobFile) -> str:
     """What a job file means."""
     if job.before:
-        job = replace(job, options={**job.options, "w": condition(job.options, _names(job.before))})
+        job = replace(job, options={**job.options, "w": condition(job.options, job, _quoted_name)})
     if not job.roles:
         return bsub_line(job) + "\n"
     import yaml
@@ -109,16 +111,16 @@ def shown(job: JobFile) -> str:
     return text
 
 
-def condition(options: Mapping[str, object], before: Iterable[object]) -> str:
-    """What a job waits for: its own condition, and the ends of the jobs before it, by number or by name."""
-    words = [f"done({one})" for one in before]
+def condition(options: Mapping[str, object], job: JobFile, called: Callable[[JobFile], object]) -> str:
+    """What a job waits for: its own condition, and those on jobs before it, which are ``called`` by number or by name."""
+    words = [f"{kind}({called(one)})" for kind, one in job.before]
     if own := options.get("w"):
         words.insert(0, f"({own})")
     return " && ".join(words)
 
 
-def _names(jobs: list[JobFile]) -> list[str]:
-    return [f'"{one.options.get("J", "")}"' for one in jobs]
+def _quoted_name(job: JobFile) -> str:
+    return f'"{job.options.get("J", "")}"'
 
 
 def run(context: Context) -> int:
@@ -168,14 +170,14 @@ def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
     sent: list[tuple[JobFile, int, bool]] = []
     status = 0
     for wave in _waves([(name, job, _prepared(context, conf, job)) for name, job in jobs]):
-        able = [row for row in wave if all(id(one) in numbers for one in row[1].before)]
+        able = [row for row in wave if all(id(one) in numbers for _, one in row[1].before)]
         for name, job, one in wave:
-            if any(id(other) not in numbers for other in job.before):
+            if any(id(other) not in numbers for _, other in job.before):
                 context.err(f"{name}: job {job.options.get('J', '')} is not submitted, as one before it was not\n")
                 status = 255
             elif job.before:
                 options = cast("dict[str, object]", one.frame["options"])
-                one.frame["options"] = options | {"w": condition(options, [numbers[id(other)] for other in job.before])}
+                one.frame["options"] = options | {"w": condition(options, job, lambda one: numbers[id(one)])}
         answers = submit_many(context, client, [one.frame for _, _, one in able])
         for (name, job, one), ok in zip(able, answers, strict=True):
             if ok is None:
@@ -202,8 +204,8 @@ def _waves(jobs: list[tuple[str, JobFile, Prepared]]) -> Iterator[list[tuple[str
     """The jobs in as few lots as can be, those that others wait for in an earlier one."""
     while jobs:
         left = {id(job) for _, job, _ in jobs}
-        yield [row for row in jobs if left.isdisjoint(map(id, row[1].before))]
-        jobs = [row for row in jobs if not left.isdisjoint(map(id, row[1].before))]
+        yield [row for row in jobs if left.isdisjoint(id(one) for _, one in row[1].before)]
+        jobs = [row for row in jobs if not left.isdisjoint(id(one) for _, one in row[1].before)]
 
 
 def _words(context: Context, table: Table) -> tuple[Options, list[str], bool, Variables]:

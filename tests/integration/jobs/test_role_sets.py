@@ -117,3 +117,11 @@ def test_a_volcano_job_is_done_once_enough_tasks_are(cluster: Cluster, tmp_path:
     assert lines(tmp_path, job) == ["done", "done"]
     assert cluster.wait_end(job, timeout=60) == ["DONE"]
     nothing_left(cluster, "605")
+
+
+def test_jobs_of_a_jobflow_run_behind_each_other(cluster: Cluster, tmp_path: Path) -> None:
+    """Each finds the files of those that it waits for."""
+    jobs = run(cluster, tmp_path, EXAMPLES / "jobflow.yaml")
+    assert len(jobs) == 4
+    assert lines(tmp_path, jobs[3]) == ["1", "1"]
+    assert [cluster.wait_end(job, timeout=60) for job in jobs] == [["DONE"]] * 4

@@ -196,7 +196,7 @@ def test_what_waits_for_an_end_is_a_job_behind_it() -> None:
         {"J": "x-get", "P": "team", "H": True},
         {"J": "x", "P": "team", "ti": True},
     )
-    assert last.before == [first]
+    assert last.before == [("done", first)]
     assert 'dependency: done("x-get")' in shown(last)
 
 

@@ -107,7 +107,7 @@ def test_data_is_fetched_before_the_nodes_start() -> None:
     assert (last.options, last.policy.framework, last.before) == (
         {"J": "x", "q": "night", "ti": True, "ptl": "2"},
         "pytorch",
-        [first],
+        [("done", first)],
     )
     assert [role.name for role in last.roles] == ["pool"]
     assert first.ignored == ["initializer.dataset.secretRef", "initializer.model"]
