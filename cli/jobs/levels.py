@@ -60,6 +60,8 @@ def split(job: JobFile, where: Fields) -> list[JobFile]:
         one.options, one.policy, one.levels = dict(job.options), copy(job.policy), []
         one.roles = [role for role in job.roles if role.name in names]
         one.images = {name: image for name, image in job.images.items() if name in names}
+        if not any(role.gpus for role in one.roles):
+            one.options.pop("gpu", None)
         one.before, one.ignored = [("done", earlier) for earlier in found[-1:]], []
         if names is not job.levels[-1]:
             one.policy.success, one.policy.framework, one.policy.nproc, one.elastic = "all", "", 0, False

@@ -200,6 +200,12 @@ def test_what_waits_for_an_end_is_a_job_behind_it() -> None:
     assert 'dependency: done("x-get")' in shown(last)
 
 
+def test_a_step_without_gpus_shares_none() -> None:
+    share = part("w", outer=on("get", "Complete")).replace("name: c,", "name: c, resources: {limits: {nvidia.com/gpumem: 5}},")
+    first, last = read(part("get"), share)
+    assert (first.options.get("gpu"), last.options.get("gpu")) == (None, "num=1:gmem=5MB:j_exclusive=no")
+
+
 @pytest.mark.parametrize(
     ("parts", "more", "why"),
     [
