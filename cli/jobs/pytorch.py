@@ -16,6 +16,8 @@ def read_elastic(elastic: Fields, job: JobFile, least: str = "minReplicas", most
     worker.least = max(1, elastic.number(least, worker.count + others) - others)
     worker.count = max(worker.least, elastic.number(most, worker.count + others) - others)
     job.elastic = worker.least < worker.count
+    if elastic.any("metrics"):
+        job.ignore("elasticPolicy.metrics (workers are added and taken by the room that there is)")
     job.ignore(*(f"elasticPolicy.{name}" for name in elastic.others()))
 
 
