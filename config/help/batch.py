@@ -90,6 +90,7 @@ ACCT_ARCHIVE_SIZE               KB after which lsb.acct becomes lsb.acct.1; 0: a
 ACCT_ARCHIVE_AGE                days after which it does; 0: any age
 MAX_ACCT_ARCHIVE_FILE           files lsb.acct.N that are kept; 0: all
 JOB_TERMINATE_INTERVAL          between the signals with which a job is ended
+PRIVILEGED_USER_FORCE_BKILL     Y: -r of bkill counts for root and cluster administrators alone, others kill as without it
 SUB_TRY_INTERVAL                after so long bsub tries again where too many jobs wait
 ABS_RUNLIMIT                    run limits are wall clock time, not scaled by CPU factors
 JOB_INCLUDE_POSTPROC            the end of a job is told only when its post-execution commands have ended

@@ -58,6 +58,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
 
     # --- running
     abs_runlimit: bool = False
+    privileged_user_force_bkill: bool = False
+    """`bkill -r` is root's and the cluster administrators'."""
     job_include_postproc: bool = False
     job_postproc_timeout: int | None = None
     job_preproc_timeout: int | None = None

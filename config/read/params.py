@@ -58,6 +58,7 @@ LSB_PARAMS: Table = {
     "ACCT_ARCHIVE_AGE": v.number(0),
     "MAX_ACCT_ARCHIVE_FILE": v.number(0),
     "JOB_TERMINATE_INTERVAL": v.second_count,
+    "PRIVILEGED_USER_FORCE_BKILL": v.yes_no,
     "MAX_SBD_FAIL": v.number(1),
     "SUB_TRY_INTERVAL": v.positive_seconds,
     "PEND_REASON_UPDATE_INTERVAL": v.second_count,

@@ -21,7 +21,7 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, SignalKind, TermReason
 from lavad.core.rules.checkpoint_folder import for_other_hosts
-from lavad.core.site.rights import is_queue_admin
+from lavad.core.site.rights import is_admin, is_queue_admin
 
 NOT_STARTED = "Job has not started yet"
 _ENDING = frozenset({0, 2, 9, 15})
@@ -52,6 +52,7 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
     if not 0 <= ask.signal <= MAX_SIGNAL:
         raise Refused(f"{ask.signal}: Illegal signal value")
     check_reason(ask.reason)
+    ask = _with_force(cluster, ask, caller)
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:
         if not ask.now and _stops(cluster, job, ask.signal):
@@ -85,6 +86,13 @@ def kill(cluster: Cluster, ask: Kill, caller: Caller, now: float) -> Decided:
         return [ev.ElementsKilled(at=now, key=array.job, elements=elements, by=caller.user, reason=reason)]
 
     return decide_each(cluster, ask.jobs, caller, now, on_job, on_elements, Chunking(by_element=True))
+
+
+def _with_force(cluster: Cluster, ask: Kill, caller: Caller) -> Kill:
+    """The ask without -r, where that is for root and cluster administrators (PRIVILEGED_USER_FORCE_BKILL)."""
+    if ask.now and cluster.conf.params.privileged_user_force_bkill and not is_admin(cluster.conf, caller):
+        return replace(ask, now=False)
+    return ask
 
 
 def _kill_waiting(job: Job, ask: Kill, caller: Caller, reason: TermReason, now: float) -> list[ev.Event] | str:

@@ -14,6 +14,7 @@ from lavad.core.events import JobFinished
 from lavad.core.lang.asks import Caller, Checkpoint, Kill, Migrate, Refused, Requeue, Resume, Select, Stop
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState, TermReason
+from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, ROOT, Bench
 
 FINISHED, UNKNOWN = "Job has already finished", "No matching job found"
@@ -54,6 +55,17 @@ def test_bkill_r_forgets_a_job_at_once(bench: Bench, state: str) -> None:
     assert bench.asked(control.kill, Kill(jobs=ids(key), now=True)) == [(str(key), "")]
     assert bench.outcome(key).reason is TermReason.TERM_FORCE_OWNER
     assert not bench.cluster.jobs.rows
+
+
+@pytest.mark.parametrize(("who", "forgotten"), [(ALICE, False), (ADMIN, True), (ROOT, True)])
+def test_bkill_r_may_be_the_administrators(bench: Bench, who: Caller, forgotten: bool) -> None:
+    """PRIVILEGED_USER_FORCE_BKILL: others kill as without -r."""
+    bench.configure(params=Params(privileged_user_force_bkill=True))
+    key = bench.placed("RUN")
+    assert bench.asked(control.kill, Kill(jobs=ids(key), now=True), caller=who) == [(str(key), "")]
+    assert (not bench.cluster.jobs.rows) is forgotten
+    if not forgotten:
+        assert [pending.kind for pending in bench.run(key).pending_signals] == ["kill"]
 
 
 @pytest.mark.parametrize("signal", [10, 12, 20])
