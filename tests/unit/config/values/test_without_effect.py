@@ -1,0 +1,39 @@
+"""Parameters of LSF that lava does not need: badmin ckconfig notes each, and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from config.read.load import load
+from config.values.without_effect import BECAUSE
+
+IN_A_SECTION = {"lsb.params": "Parameters", "lsf.cluster.c": "Parameters", "lsb.applications": "Application"}
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("lsf.conf", "LSB_KEEP_SYSDEF_RLIMIT"),
+        ("lsf.conf", "LSB_MAX_PACK_JOBS"),
+        ("lsf.conf", "LSB_MIG2PEND"),
+        ("lsf.conf", "LSB_SUB_COMMANDNAME"),
+        ("lsf.conf", "LSF_SHELL_AT_USERS"),
+        ("lsf.conf", "LSF_ULDB_DOMAIN"),
+        ("lsb.params", "GROUP_PEND_JOBS_BY"),
+        ("lsf.cluster.c", "ELIM_ABORT_VALUE"),
+        ("lsf.cluster.c", "ELIM_POLL_INTERVAL"),
+        ("lsb.applications", "PERSISTENT_HOST_ORDER"),
+        ("lsb.applications", "MAX_PREEXEC_RETRY"),
+    ],
+)
+def test_each_is_a_note_with_its_reason(tmp_path: Path, file: str, name: str) -> None:
+    line = f"{name}=1\n"
+    if section := IN_A_SECTION.get(file):
+        named = "NAME = a\n" if section == "Application" else ""
+        line = f"Begin {section}\n{named}{line}End {section}\n"
+    (tmp_path / file).write_text(line)
+    [said] = [problem for problem in load(str(tmp_path)).problems if name in problem.text]
+    assert said.text.endswith(f"{name} is not needed by lava and has no effect: {BECAUSE[name]}")
+    assert said.note
