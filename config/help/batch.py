@@ -82,6 +82,7 @@ SBD_SLEEP_TIME                  between two jobs that load suspends or lets go o
 JOB_ACCEPT_INTERVAL             so many times MBD_SLEEP_TIME a host waits between two jobs
 CHUNK_JOB_DURATION              jobs with a longer limit or run time estimate, or with none, are not put into chunks
 CLEAN_PERIOD                    how long `bjobs -a` shows jobs that have ended
+CLEAN_PERIOD_DONE               of those that ended well, where that is less
 MAX_JOB_NUM                     finished jobs after which lsb.events becomes lsb.events.1; 0: by its size alone
 SECURE_JOB_INFO_LEVEL           of whose jobs users see what, from 0 (all of all) to 5
 SECURE_INFODIR_USER_ACCESS      whether bhist and bacct show everything (N), nothing (Y), or what the level says (G)

@@ -54,6 +54,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seconds: jobs with a longer limit or estimate, or with none, are not put into chunks; None: those with a longer one than
     half an hour."""
     clean_period: int = 3600
+    clean_period_done: int | None = None
+    """Of jobs that are DONE, where that is less."""
     job_terminate_interval: int = 10
 
     # --- running

@@ -50,6 +50,7 @@ LSB_PARAMS: Table = {
     "JOB_SCHEDULING_INTERVAL": v.scheduling_interval,
     "CHUNK_JOB_DURATION": v.minutes,
     "CLEAN_PERIOD": v.second_count,
+    "CLEAN_PERIOD_DONE": v.second_count,
     "MAX_JOB_NUM": v.number(0),
     "SECURE_JOB_INFO_LEVEL": v.number(0, 5),
     "SECURE_INFODIR_USER_ACCESS": v.choice("Y", "N", "G"),

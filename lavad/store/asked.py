@@ -24,6 +24,8 @@ class Find(msgspec.Struct, frozen=True):
     project: str | None = None
     since: float | None = None
     """Finished at this time or later."""
+    done_since: float | None = None
+    """Those that are DONE at this time or later."""
     until: float | None = None
     """Finished before this time."""
     name: str | None = None

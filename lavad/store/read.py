@@ -302,6 +302,8 @@ def _conditions(find: Find) -> list[sa.ColumnElement[bool]]:
     ]
     if find.since is not None:
         where.append(_jobs.finished_at >= find.since)
+    if find.done_since is not None and find.done_since != find.since:
+        where.append(sa.or_(_jobs.state != int(JobState.DONE), _jobs.finished_at >= find.done_since))
     if find.until is not None:
         where.append(_jobs.finished_at < find.until)
     if find.name is not None:

@@ -85,10 +85,14 @@ def elements(array: Array, states: frozenset[JobState], only: Ranges | None) -> 
 class JobSet:
     """The jobs that ``wanted`` names, in LSF's order."""
 
-    def __init__(self, view: View, wanted: Wanted, since: float) -> None:
+    def __init__(self, view: View, wanted: Wanted, now: float | None) -> None:
+        """``now``: of those that have ended only what ended lately (CLEAN_PERIOD) is there; None: all of them."""
         self._view = view
         self._wanted = wanted
-        self._since = since
+        params = view.params
+        self._since = 0.0 if now is None else now - params.clean_period
+        done = params.clean_period_done
+        self._done_since = self._since if now is None or done is None else max(self._since, now - done)
         self._fits: dict[int, bool] = {}
         self._ended: dict[int, list[Job]] = {}
 
@@ -231,7 +235,7 @@ class JobSet:
         else:
             users = wanted.users
             one = next(iter(users)) if users is not None and len(users) == 1 else None
-            found = self._view.finished_jobs(Find(user=one, since=self._since))
+            found = self._view.finished_jobs(Find(user=one, since=self._since, done_since=self._done_since))
         self._view.load_specs(found)
         users = wanted.users
         chosen = [
@@ -249,8 +253,11 @@ class JobSet:
         """The recently finished jobs or elements of an id."""
         if job not in self._ended:
             rows = self._view.finished_jobs(Find(keys=(job,)))
-            self._ended[job] = [row for row in rows if _end(row) >= self._since]
+            self._ended[job] = [row for row in rows if self._is_recent(row)]
         return self._ended[job]
+
+    def _is_recent(self, job: Job) -> bool:
+        return _end(job) >= (self._done_since if job.state is JobState.DONE else self._since)
 
 
 def _end(job: Job) -> float:

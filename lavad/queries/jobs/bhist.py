@@ -40,7 +40,7 @@ def show(request: Request) -> Iterator[Shown]:
         yield from _show_by_time(request, period)
         return
     wanted = _wanted(request, options)
-    found: Iterator[Job] = iter(JobSet(request.view, wanted, 0.0) if log is None else log.chosen(wanted))
+    found: Iterator[Job] = iter(JobSet(request.view, wanted, None) if log is None else log.chosen(wanted))
     if options.any("Jd", "hostfile"):
         found = bjobs_filters.by_text(request, options, found)
     jobs = sorted(found, key=lambda job: (job_of(job.key), index_of(job.key)))

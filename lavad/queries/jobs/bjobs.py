@@ -34,7 +34,7 @@ def show(request: Request) -> Iterator[Shown]:
     if "A" in options:
         yield from bjobs_counts.show_arrays(request, options, wanted)
         return
-    jobs = JobSet(request.view, wanted, request.now - request.view.params.clean_period)
+    jobs = JobSet(request.view, wanted, request.now)
     pieces = jobs.pieces()
     if options.any("Jd", "hostfile"):
         pieces = iter((bjobs_filters.by_text(request, options, chain.from_iterable(pieces)),))

@@ -71,7 +71,7 @@ def _named(request: Request, options: Options) -> str:
     """The id of the caller's newest job of this name."""
     wanted = bjobs_filters.read_wanted(request, options)
     wanted.states = UNFINISHED | FINAL
-    jobs = list(JobSet(request.view, wanted, request.now - request.view.params.clean_period))
+    jobs = list(JobSet(request.view, wanted, request.now))
     if not jobs:
         raise Refused(f"Job <{options.text('J')[:80]}> is not found")
     return show_key(max(jobs, key=lambda job: (job.submitted, job.key)).key)

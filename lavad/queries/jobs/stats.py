@@ -43,7 +43,7 @@ def _of(request: Request, word: str) -> Iterator[Shown]:
     except ArrayError as error:
         raise Refused(str(error)) from error
     wanted = Wanted(STARTED | FINAL | WAITING, ids={number: indices}, job_test=lambda job: _sees(request, job))
-    jobs = iter(JobSet(request.view, wanted, 0.0))
+    jobs = iter(JobSet(request.view, wanted, None))
     first = next(jobs, None)
     if first is None:
         raise Refused(f"Job <{word}> is not found")

@@ -37,7 +37,7 @@ def find(request: Request, word: str) -> Job:
     if indices is not None and len(indices) != 1:
         raise Refused(f"Job <{word}> names several elements")
     wanted = Wanted(UNFINISHED | FINAL, ids={number: indices})
-    found = next(iter(JobSet(request.view, wanted, 0.0)), None)
+    found = next(iter(JobSet(request.view, wanted, None)), None)
     if found is None or not visibility.sees(request, request.view.spec(found), False):
         raise Refused(f"Job <{word}> {NOT_FOUND}")
     if indices is None and index_of(found.key):

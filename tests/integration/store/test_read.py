@@ -68,6 +68,8 @@ def test_finished_jobs_by_time(reader: Reader) -> None:
     assert found(reader, newest_first=False) == ["Job_1", "Job_2", "Job_3", "Job_4", "arr[1]", "arr[3]"]
     assert found(reader, since=13.0, until=20.0) == ["Job_4", "Job_3"]
     assert found(reader, limit=2) == ["arr[3]", "arr[1]"]
+    assert found(reader, since=12.0, done_since=14.0) == ["arr[3]", "arr[1]", "Job_4"]
+    assert found(reader, since=12.0, done_since=30.0) == ["arr[3]", "arr[1]"]
 
 
 def test_finished_jobs_by_owner_queue_and_project(reader: Reader) -> None:

@@ -94,6 +94,7 @@ class MemoryReader:
                 and find.project in (None, spec.project)
                 and find.name in (None, row.name)
                 and (find.since is None or (row.outcome is not None and row.outcome.at >= find.since))
+                and (find.done_since is None or row.state is not JobState.DONE or row.since >= find.done_since)
             ):
                 found.append(row)
         return found

@@ -55,7 +55,7 @@ def _world(moved: bool) -> World:
 
 
 def _jobs(cluster: Cluster, wanted: Wanted) -> JobSet:
-    return JobSet(View(cluster, Soft(), lambda: MemoryReader()), wanted, 0.0)
+    return JobSet(View(cluster, Soft(), lambda: MemoryReader()), wanted, None)
 
 
 def _listed(cluster: Cluster, wanted: Wanted) -> list[Job]:

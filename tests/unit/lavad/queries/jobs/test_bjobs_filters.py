@@ -125,6 +125,27 @@ def test_finished_jobs_are_shown_for_the_clean_period() -> None:
     assert c.ask("bjobs", "7")[1:] == ("Job <7> is not found\n", 255)
 
 
+@pytest.mark.parametrize(
+    ("done", "later", "ended"),
+    [
+        (None, 3599, ["7"]),
+        (60, 60, ["8", "7"]),
+        (60, 61, ["8"]),
+        (0, 1, ["8"]),
+        (9000, 3541, ["7"]),
+        (9000, 3601, []),
+    ],
+)
+def test_those_that_ended_well_may_be_shown_for_less_time(done: int | None, later: int, ended: list[str]) -> None:
+    """CLEAN_PERIOD_DONE; more than CLEAN_PERIOD has no effect. 7 is done at 11:36, 8 failed a minute before."""
+    c = mixed()
+    c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, params=replace(c.cluster.conf.params, clean_period_done=done))))
+    c.now = at("11:36:00") + later
+    out = c.ask("bjobs", d=True, noheader=True, o="id")[0]
+    assert out.split() == ended
+    assert (c.ask("bjobs", "7")[1] == "") is ("7" in ended)
+
+
 def test_moved_jobs_come_first_or_last() -> None:
     c = QueryCluster()
     for job in (1, 2, 3):
