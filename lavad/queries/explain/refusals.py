@@ -95,9 +95,10 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "slots",
-        "Too many processors requested|Too few processors requested|Queue does not have enough per-user job slots",
+        "Too many processors requested|Too few processors requested|Job size is not one of those allowed: …"
+        "|Queue does not have enough per-user job slots",
         "The number of slots (-n) is outside of what the queue or application gives a job.",
-        "bqueues -l QUEUE shows TASKLIMIT and the limits",
+        "bqueues -l QUEUE shows TASKLIMIT, JOB_SIZE_LIST and the limits",
     ),
     (
         "limit",
