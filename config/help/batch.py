@@ -118,6 +118,8 @@ PREEMPTABLE_RESOURCES           what jobs are preempted for beside slots; they t
 NO_PREEMPT_RUN_TIME             jobs that have run for so long, or so much of their run limit, are spared
 NO_PREEMPT_FINISH_TIME          jobs that end so soon, or have so little of their run limit left, are spared
 MAX_JOB_PREEMPT                 jobs that were preempted so often are spared
+STRICT_UG_CONTROL               a job of a user group (-G) is controlled by the administrators of that group alone
+ENFORCE_ONE_UG_LIMITS           for a job of a user group (-G) the limits of that group hold, and of no other that its user is in
 MAX_TOTAL_TIME_PREEMPT          jobs that preemption has suspended for so long in all are spared
 ESTIMATED_RUNTIME               how long jobs are taken to run that do not say (-We), for planning
 HIST_HOURS                      hours in which what was used is decayed to a tenth; 0: never

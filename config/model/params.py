@@ -115,6 +115,10 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsf_lshosts_format: str = ""
     lsf_lsload_format: str = ""
     lsb_bjobs_consistent_exit_code: bool = False
+    strict_ug_control: bool = False
+    """A job of ``-G`` is controlled by the administrators of that group alone."""
+    enforce_one_ug_limits: bool = False
+    """For a job of ``-G`` the limits of that group alone hold, of the groups that its user is in."""
     lsb_mod_all_jobs: bool = False
 
     # --- lsf.conf: limits and control
@@ -243,8 +247,6 @@ class SiteParams(Params, frozen=True):
     """Not set: LSF's own choice (`ClusterConfig.default_queues`)."""
     # --- lsb.params: queues, names, defaults of a job
     default_resreq_order: str = "r15s:pg"
-    strict_ug_control: bool = False
-    enforce_one_ug_limits: bool = False
 
     # --- the clock of the cluster
     mbd_refresh_time: int = 5

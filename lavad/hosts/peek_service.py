@@ -84,7 +84,7 @@ class PeekService:
                 raise Refused(await self._why_none(shown, key, caller))
             specs = await self.reads.run(self._reader.specs, [ended.spec], who=caller.user)
             job, spec = ended, specs[ended.spec]
-        if not may_control(self._cluster.conf, spec.user, spec.queue, caller):
+        if not may_control(self._cluster.conf, spec, caller):
             raise Refused(f"Job <{shown}>: User permission denied")
         started = job.run is not None and (job.run.started or any(part.end and part.end.started for part in job.run.parts))
         if job.outcome is not None and not started:

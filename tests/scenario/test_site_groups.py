@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lavad.core.decide.control.hosts import switch_hosts
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Hosts
 from lavad.core.site.rights import may_control
 from tests.scenario.queue_site import CLUSTER, QueueSite
@@ -21,6 +22,7 @@ USERS = (
     "dev (bob eve) (kim[full] lee[usershares] max) ([default, 1])\nall_of_us (all) () ()\nEnd UserGroup\n"
     "Begin User\nUSER_NAME MAX_JOBS JL/P MAX_PEND_JOBS\nbob 2 - 3\ndev@ 4 0.5 -\ndev 6 - -\ndefault 5 - -\nEnd User\n"
 )
+PARAMS = "Begin Parameters\n{}\nEnd Parameters\n"
 UNITS = "Begin Parameters\nCOMPUTE_UNIT_TYPES = enclosure!\nEnd Parameters\n"
 
 
@@ -42,9 +44,50 @@ def test_who_administers_a_group_of_hosts(tmp_path: Path) -> None:
 
 def test_who_administers_a_group_of_users(tmp_path: Path) -> None:
     conf = site_world(tmp_path, lsb__users=USERS).cluster.conf
-    may = {user: may_control(conf, "bob", "normal", caller(user)) for user in ("kim", "max", "lee", "ann")}
+    may = {user: may_control(conf, Spec("bob", "normal"), caller(user)) for user in ("kim", "max", "lee", "ann")}
     assert may == {"kim": True, "max": True, "lee": False, "ann": False}
-    assert not may_control(conf, "ann", "normal", caller("kim")), "not of the group"
+    assert not may_control(conf, Spec("ann", "normal"), caller("kim")), "not of the group"
+
+
+@pytest.mark.parametrize(("strict", "dev", "us"), [("N", "kim max", "kim max"), ("Y", "kim max", "amy")])
+def test_a_job_of_a_group_is_controlled_by_that_groups_administrators(tmp_path: Path, strict: str, dev: str, us: str) -> None:
+    users = USERS.replace("all_of_us (all) ()", "all_of_us (all) (amy)")
+    conf = site_world(tmp_path, lsb__users=users, lsb__params=PARAMS.format(f"STRICT_UG_CONTROL = {strict}")).cluster.conf
+
+    def who(group: str) -> str:
+        spec = Spec("bob", "normal", user_group=group)
+        return " ".join(user for user in ("kim", "max", "lee", "amy") if may_control(conf, spec, caller(user)))
+
+    assert (who("dev"), who("all_of_us"), who("")) == (dev, us, "kim max")
+    assert may_control(conf, Spec("bob", "normal", user_group="all_of_us"), caller("bob"))
+
+
+LIMITS = (
+    "Begin Limit\nNAME = a\nUSERS = dev\nJOBS = 3\nEnd Limit\nBegin Limit\nNAME = b\nUSERS = ops\nJOBS = 2\nEnd Limit\n"
+    "Begin Limit\nNAME = c\nUSERS = site\nJOBS = 4\nEnd Limit\n"
+)
+OVERLAPPING = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\ndev (bob)\nops (bob)\nsite (dev)\nany (all)\nEnd UserGroup\n"
+
+
+@pytest.mark.parametrize(
+    ("enforce", "group", "starts"), [("N", "dev", 2), ("Y", "dev", 3), ("Y", "ops", 2), ("Y", "any", 12), ("Y", "", 2)]
+)
+def test_limits_of_one_group_alone(tmp_path: Path, enforce: str, group: str, starts: int) -> None:
+    params = PARAMS.format(f"ENFORCE_ONE_UG_LIMITS = {enforce}")
+    world = site_world(tmp_path, lsb__users=OVERLAPPING, lsb__resources=LIMITS, lsb__params=params)
+    world.hosts("h1", "h2", "h3", slots=4)
+    for _ in range(12):
+        world.submit(user="bob", user_group=group)
+    assert len(world.step()) == starts
+
+
+def test_a_jobs_own_group_is_the_one_of_lsb_users_that_counts(tmp_path: Path) -> None:
+    users = f"{OVERLAPPING}Begin User\nUSER_NAME MAX_JOBS\ndev 5\nops 1\nEnd User\n"
+    world = site_world(tmp_path, lsb__users=users, lsb__params=PARAMS.format("ENFORCE_ONE_UG_LIMITS = Y"))
+    world.hosts("h1", "h2", "h3", slots=4)
+    for _ in range(12):
+        world.submit(user="bob", user_group="dev")
+    assert len(world.step()) == 5
 
 
 def test_limits_of_users_and_groups(tmp_path: Path) -> None:

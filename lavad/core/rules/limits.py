@@ -98,7 +98,7 @@ class Limits:
         queue = self.book.queues.get(spec.queue)
         if queue is not None:
             room = self._queue_left(queue, spec)
-        for section, users in self.book.of_user(spec.user):
+        for section, users in self.book.of_job(spec):
             if section.max_jobs is not None:
                 used = sum(map(self.ledger.user_slots, users)) if users else self.ledger.user_slots(spec.user)
                 left = section.max_jobs - used
@@ -190,7 +190,7 @@ class Limits:
     def _processor_left(self, spec: Spec, host: str, ncpus: int) -> Room:
         """JL/P of lsb.users: slots on a host for each of its processors."""
         room = _NONE
-        for section, users in self.book.of_user(spec.user):
+        for section, users in self.book.of_job(spec):
             if section.slots_per_processor is not None:
                 used = sum(self._on_host[host, "", user] for user in users or (spec.user,))
                 reason = PendReason.UGRP_PROC_JLIMIT if users else PendReason.USER_PROC_JLIMIT

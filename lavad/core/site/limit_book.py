@@ -29,7 +29,7 @@ class LimitBook:
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._host_limits: dict[tuple[str, str], bool] = {}
-        self._applying: dict[Consumer, tuple[tuple[int, Limit, Consumer], ...]] = {}
+        self._applying: dict[tuple[Consumer, str], tuple[tuple[int, Limit, Consumer], ...]] = {}
 
     @cached_property
     def queues(self) -> dict[str, QueueConfig]:
@@ -84,6 +84,28 @@ class LimitBook:
         if user not in self._groups:
             self._groups[user] = user_groups(self.conf, user)
         return self._groups[user]
+
+    def _own_group(self, spec: Spec) -> str:
+        """ENFORCE_ONE_UG_LIMITS: the user group of a job whose limits hold for it; "": those of all groups of its user."""
+        return spec.user_group if self.conf.params.enforce_one_ug_limits else ""
+
+    def _groups_of(self, spec: Spec) -> tuple[str, ...]:
+        """The user groups whose limits hold for a job."""
+        own = self._own_group(spec)
+        return (own, *(group for group in self.groups(own) if group not in self._open_groups)) if own else self.groups(spec.user)
+
+    @cached_property
+    def _open_groups(self) -> frozenset[str]:
+        """The user groups that everybody is in."""
+        return frozenset(group for group, members_ in self.conf.user_groups if "all" in members_)
+
+    def of_job(self, spec: Spec) -> tuple[tuple[UserConfig, tuple[str, ...]], ...]:
+        """As ``of_user``, of the user of a job, without the groups whose limits do not hold for it."""
+        found = self.of_user(spec.user)
+        if not self._own_group(spec):
+            return found
+        names = self._groups_of(spec)
+        return tuple((section, users) for section, users in found if not users or section.name in names)
 
     def of_user(self, user: str) -> tuple[tuple[UserConfig, tuple[str, ...]], ...]:
         """(section of lsb.users that holds for a user, users who share it; none: this user alone)."""
@@ -142,7 +164,7 @@ class LimitBook:
         limit = self.conf.limits[at]
         return (
             _names(limit.queues, (spec.queue,))
-            and (not limit.users or _names(limit.users, (spec.user, *self.groups(spec.user))))
+            and (not limit.users or _names(limit.users, (spec.user, *self._groups_of(spec))))
             and _names(limit.projects, (spec.project,))
             and (not limit.apps or (bool(spec.app) and _names(limit.apps, (spec.app,))))
         )
@@ -151,7 +173,7 @@ class LimitBook:
         """The limits of lsb.resources that apply to jobs of this spec: place, limit, whose jobs it counts together."""
         if not self.conf.limits:
             return ()
-        key = spec.user, spec.queue, spec.project, spec.app
+        key = (spec.user, spec.queue, spec.project, spec.app), self._own_group(spec)
         found = self._applying.get(key)
         if found is None:
             if len(self._applying) >= MOST_KNOWN:

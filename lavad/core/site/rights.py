@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from config.model.queue import QueueConfig
 from config.model.values import FairShare, Shares
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
@@ -71,10 +72,14 @@ def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
     return "all" in names or user in expand_users(conf, names)
 
 
-def is_group_admin(conf: Conf, owner: str, caller: Caller) -> bool:
-    """Whether a caller is an administrator of a user group that the owner of a job is in."""
+def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
+    """Whether a caller is an administrator of a user group that the owner of a job is in.
+
+    With STRICT_UG_CONTROL, of a job of a group (-G), of that group.
+    """
+    own = spec.user_group if conf.params.strict_ug_control else ""
     return any(
-        _administers(conf, caller, admins) and owner in expand_users(conf, (group,))
+        _administers(conf, caller, admins) and (group == own if own else spec.user in expand_users(conf, (group,)))
         for group, admins in conf.params.user_group_admins
     )
 
@@ -87,9 +92,9 @@ def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
     )
 
 
-def may_control(conf: Conf, owner: str, queue: str, caller: Caller) -> bool:
-    """Whether a caller may change a job of ``owner`` in ``queue``."""
-    return caller.user == owner or is_queue_admin(conf, queue, caller) or is_group_admin(conf, owner, caller)
+def may_control(conf: Conf, spec: Spec, caller: Caller) -> bool:
+    """Whether a caller may change a job."""
+    return caller.user == spec.user or is_queue_admin(conf, spec.queue, caller) or is_group_admin(conf, spec, caller)
 
 
 def find_share(conf: Conf, queue: str) -> FairShare | None:

@@ -62,7 +62,7 @@ def _manages(conf: Conf, caller: Caller, spec: Spec) -> bool:
         q.name == spec.queue and caller.user in expand_users(conf, q.administrators) for q in conf.queues
     ):
         return True
-    return "USERGROUP" in roles and is_group_admin(conf, spec.user, caller)
+    return "USERGROUP" in roles and is_group_admin(conf, spec, caller)
 
 
 def _share_group(conf: Conf, user: str, spec: Spec) -> bool:

@@ -176,7 +176,7 @@ def _show_submitted(request: Request, options: Options, ids: dict[int, Ranges | 
             continue
         found += 1
         spec = request.view.spec(record)
-        if not may_control(request.cluster.conf, spec.user, spec.queue, request.caller):
+        if not may_control(request.cluster.conf, spec, request.caller):
             yield err(f"Job <{job}>: User permission denied")
             yield leave(255)
         elif "script" in options:

@@ -78,7 +78,7 @@ def read(request: Request) -> records.Job:
         cpu_efficiency=good.cpu if good is not None else None,
         mem_efficiency=good.memory if good is not None and good.memory else None,
         samples=view.samples(job.key),
-        may_change=may_control(request.cluster.conf, spec.user, spec.queue, request.caller),
+        may_change=may_control(request.cluster.conf, spec, request.caller),
     )
 
 

@@ -175,7 +175,7 @@ class _Chunks:
         may = allowed.get(job.spec)
         if may is None:
             spec = cluster.specs.rows[job.spec]
-            may = allowed[job.spec] = may_control(cluster.conf, spec.user, spec.queue, self._caller)
+            may = allowed[job.spec] = may_control(cluster.conf, spec, self._caller)
         return may
 
 

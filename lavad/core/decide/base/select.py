@@ -147,7 +147,7 @@ def get_target(cluster: Cluster, text: str, caller: Caller) -> Target:
         raise Refused(target.why if target.why == FINISHED else f"{text}: {UNKNOWN}")
     record = cluster.arrays.rows[target.array] if target.array else cluster.jobs.rows[target.keys[0]]
     spec = cluster.specs.rows[record.spec]
-    if not may_control(cluster.conf, spec.user, spec.queue, caller):
+    if not may_control(cluster.conf, spec, caller):
         raise Refused(DENIED)
     return target
 

@@ -79,7 +79,7 @@ def _part(
         if job.key in cluster.jobs.rows:
             continue
         spec = finished.specs[job.spec]
-        why = "" if may_control(cluster.conf, spec.user, spec.queue, caller) else DENIED
+        why = "" if may_control(cluster.conf, spec, caller) else DENIED
         if not why and spec.queue not in cluster.queue_conf:
             why = f"{spec.queue}: No such queue"
         if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
