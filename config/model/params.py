@@ -115,6 +115,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsf_lshosts_format: str = ""
     lsf_lsload_format: str = ""
     lsb_bjobs_consistent_exit_code: bool = False
+    default_resreq_order: str = "r15s:pg"
+    """In which order hosts are tried for a job without order[], as that has it."""
     strict_ug_control: bool = False
     """A job of ``-G`` is controlled by the administrators of that group alone."""
     enforce_one_ug_limits: bool = False
@@ -246,7 +248,6 @@ class SiteParams(Params, frozen=True):
     default_queue: tuple[str, ...] = ()
     """Not set: LSF's own choice (`ClusterConfig.default_queues`)."""
     # --- lsb.params: queues, names, defaults of a job
-    default_resreq_order: str = "r15s:pg"
 
     # --- the clock of the cluster
     mbd_refresh_time: int = 5

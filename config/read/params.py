@@ -11,6 +11,7 @@ from config.model.params import SiteParams
 from config.model.problems import Place, Problems
 from config.model.values import Backfill, why_not_method
 from config.text.sections import Cell, Section
+from config.values import planning
 from config.values import values as v
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
 from config.values.local_resources import local_resources
@@ -25,7 +26,7 @@ LSB_PARAMS: Table = {
     "DEFAULT_USER_GROUP": v.text,
     "DEFAULT_JOBGROUP": v.text,
     "DEFAULT_HOST_SPEC": v.text,
-    "DEFAULT_RESREQ_ORDER": v.text,
+    "DEFAULT_RESREQ_ORDER": planning.host_order,
     "DEFAULT_JOB_CWD": v.text,
     "DEFAULT_JOB_OUTDIR": v.text,
     "MAX_JOBID": v.number(999_999, 2_147_483_646),

@@ -29,3 +29,11 @@ def job_sizes(value: str, _: Scope) -> tuple[int, ...]:
     if not all(re.fullmatch("[1-9][0-9]{0,8}", word) for word in value.split()):
         raise ValueError(f"'{value}' is not a list of numbers from 1")
     return tuple(dict.fromkeys(map(int, value.split())))
+
+
+def host_order(value: str, _: Scope) -> str:
+    """`[-]index[:[-]index …]`, as of order[]."""
+    words = [word.strip() for word in value.split(":")]
+    if not all(re.fullmatch(r"-?[A-Za-z_][A-Za-z0-9_]*", word) for word in words):
+        raise ValueError(f"'{value}' is not index:index …")
+    return ":".join(words)

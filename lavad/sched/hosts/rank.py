@@ -5,7 +5,6 @@ Rule: a ranking is made once a cycle, from hosts as they were at its beginning. 
 
 from __future__ import annotations
 
-from lavad.core.lang.resreq.sections import Order
 from lavad.core.site.host_names import first_hosts, preferences
 from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.columns import Columns
@@ -13,7 +12,6 @@ from lavad.sched.needs.needs import Need
 from lavad.sched.needs.rows import Row, read_values
 from lavad.sched.state.cycle_state import CycleState
 
-DEFAULT: Order = (("r15s", False), ("pg", False))
 _STEPS = {"r15s": 0.2, "r1m": 0.2, "r15m": 0.2, "pg": 1.0, "io": 1.0}
 """Loads are rounded to these steps: else noise alone would scatter jobs over idle hosts."""
 
@@ -22,7 +20,7 @@ def ranked_rows(state: CycleState, need: Need) -> list[int]:
     """Row numbers, the best host first; for few hosts."""
     found = state.rankings.get(need.order_key)
     if found is None:
-        columns = [_column(state, name, back) for name, back in need.order or DEFAULT]
+        columns = [_column(state, name, back) for name, back in need.order or state.cache.rules.order]
         if need.preferred:
             columns = [*_preference(state, need), *columns]
         keys = list(zip(*columns, strict=True))
@@ -35,7 +33,7 @@ def ranked_array(state: CycleState, columns: Columns, need: Need) -> Ints:
     found = state.ranked_arrays.get(need.order_key)
     if found is None:
         keys = []
-        for name, back in need.order or DEFAULT:
+        for name, back in need.order or state.cache.rules.order:
 
             def read(at: int, name: str = name) -> float:
                 return _number(state, state.rows[at], name)

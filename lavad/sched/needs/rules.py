@@ -6,6 +6,7 @@ Rule: only a queue of higher priority preempts, whatever the lists say, so that 
 from __future__ import annotations
 
 from config.model.queue import QueueConfig
+from lavad.core.lang.resreq.sections import Order
 from lavad.core.rules.ownership import owned
 from lavad.core.site.conf import Conf
 
@@ -16,15 +17,17 @@ class Rules:
     """``preempts`` as of ``preemptable``; ``has_guarantees``: whether queues own slots or GPUs; ``stops``: whether windows or
     load may suspend jobs; ``host_stops``: those of hosts; ``stop_loads``: the stop thresholds of all queues; ``stop_conds``:
     whether a queue has a condition in their place; ``shortest_soft``: seconds of the shortest soft run limit,
-    0 for none."""
+    0 for none; ``order``: DEFAULT_RESREQ_ORDER."""
 
-    __slots__ = ("has_guarantees", "host_stops", "preempts", "shortest_soft", "stop_conds", "stop_loads", "stops")
+    __slots__ = ("has_guarantees", "host_stops", "order", "preempts", "shortest_soft", "stop_conds", "stop_loads", "stops")
 
     def __init__(self, conf: Conf) -> None:
         self.preempts = preemptable(conf)
         self.has_guarantees = bool(owned(conf))
         extensions = [one.extendable_runlimit for one in (*conf.queues, *conf.apps) if one.extendable_runlimit is not None]
         self.shortest_soft = min((one.base for one in extensions), default=0)
+        words = conf.params.default_resreq_order.split(":")
+        self.order: Order = tuple((word.removeprefix("-"), word.startswith("-")) for word in words)
         stops = [queue.thresholds.stop or queue.stop_cond for queue in conf.queues]
         stops += [host.thresholds.stop or host.run_window for host in conf.hosts]
         self.host_stops = any(stops)

@@ -176,6 +176,7 @@ def test_users_groups_limits_applications(folder):
             "each cycle looks",
             False,
         ),
+        ("lsb.params", "Begin Parameters\nDEFAULT_RESREQ_ORDER = mem,ut\nEnd Parameters", 2, "is not index:index", True),
         ("lsb.params", "Begin Parameters\nGPU_REQ_MERGE = N\nEnd Parameters", 2, "always merge one by one, as with Y", False),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nPRIORITY = x\nEnd Queue", 3, "queue q: PRIORITY", True),
         ("lsb.queues", "Begin Queue\nQUEUE_NAME = q\nGPU_REQ = foo=1\nEnd Queue", 3, "there is no option foo", True),

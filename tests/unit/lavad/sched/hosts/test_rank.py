@@ -39,6 +39,19 @@ def test_jobs_of_one_cycle_are_packed_or_spread(few):
         assert sorted(hosts_of(w).values(), reverse=True) == wanted
 
 
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize(("order", "first"), [("r15s:pg", "h1"), ("mem", "h3"), ("-mem", "h2"), ("tmp:-mem", "h2"), ("pg", "h1")])
+def test_without_order_hosts_are_tried_as_the_site_says(few, order, first):
+    w = World()
+    w.configure(params=Params(default_resreq_order=order))
+    w.memory = SchedulerCache(few=few)
+    for name, mem in (("h1", 8000), ("h2", 4000), ("h3", 16000)):
+        w.hosts(name, slots=4, mem=mem)
+    plain, own = w.submit(), w.submit(resreq="order[mem]")
+    begun = w.step()
+    assert (begun[plain], begun[own]) == ({first: 1}, {"h3": 1})
+
+
 def test_an_array_is_spread_too_and_a_queue_may_ask_for_it():
     w = world()
     w.queues(QueueConfig(name="normal", res_req="order[spread]"))
