@@ -54,6 +54,7 @@ _FORMS: dict[Callable[..., object], str] = {
     v.preemption: "PREEMPTIVE[…] PREEMPTABLE[…]",
     planning.extendable_runlimit: "BASE[minutes] …",
     planning.job_sizes: "numbers from 1",
+    planning.reservation_limits: "[resource=min,max] …",
     planning.host_order: "index[:index …]",
     v.reserve_time: "MAX_RESERVE_TIME[n]",
     v.priority_over_time: "n/minutes",

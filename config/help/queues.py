@@ -82,6 +82,7 @@ REQUEUE_EXIT_VALUES             exit values with which a job is queued again; EX
 SUCCESS_EXIT_VALUES             exit values that count as DONE
 RES_REQ                         a requirement that is merged with that of the job (-R)
 GPU_REQ                         what its jobs ask of GPUs that say nothing themselves (-gpu)
+RESRSV_LIMIT                    how little and how much of a resource its jobs may reserve with rusage[]
 SLOT_RESERVE                    for how many periods of MBD_SLEEP_TIME slots are held for its first job that does not fit
 RESUME_COND                     a condition under which jobs that load suspended go on
 STOP_COND                       a condition under which load suspends jobs

@@ -177,6 +177,8 @@ class QueueConfig(JobProfile, frozen=True, omit_defaults=True):
     backfill: bool = False
     interruptible_backfill: int = 0
     """Its jobs may start in what is held for others if that is theirs for so many seconds, and end with it; 0: they do not."""
+    resrsv_limit: tuple[tuple[str, float, float], ...] = ()
+    """(resource, least and most) that a job may reserve with rusage[]; in force sizes are in MB."""
     ignore_deadline: bool = False
     """A job starts even if its run limit ends after the run window does."""
 

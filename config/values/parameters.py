@@ -79,6 +79,10 @@ def _minutes_or_percent(value: int | None) -> str:
     return f"{-value}%" if value is not None and value < 0 else _minutes(value)
 
 
+def _ranges(value: tuple[tuple[str, float, float], ...]) -> str:
+    return " ".join(f"[{name}={least:g},{most:g}]" for name, least, most in value)
+
+
 def _seconds(value: int) -> str:
     return f"{value} seconds" if value else ""
 
@@ -195,6 +199,7 @@ QUEUE_PARAMETERS = (
     _shown("SUCCESS_EXIT_VALUES", v.exit_values),
     _shown("RES_REQ", v.text, 30),
     _shown("GPU_REQ", v.gpu_req, 30),
+    _shown("RESRSV_LIMIT", planning.reservation_limits, text=_ranges),
     Parameter("SLOT_RESERVE", v.reserve_time, (Line("Maximum slot reservation time", _periods),), Column("slot_reserve", 12)),
     _shown("RESUME_COND", v.text, 30),
     _shown("STOP_COND", v.text, 30),

@@ -7,6 +7,8 @@ import re
 from config.model.values import ExtendableRunlimit
 from config.values.values import Scope
 
+_RANGE = re.compile(r"\[\s*(\w+)\s*=\s*(?:\{?\s*([0-9.]+)\s*,\s*\}?)?\s*([0-9.]+)\s*\}?\s*\]", re.ASCII)
+_AMOUNT = r"[0-9]{1,10}(?:\.[0-9]{1,6})?"
 _EXTENDABLE = re.compile(r"(BASE|INCREMENT|GRACE|REQUEUE)\s*\[\s*([^\[\]]*?)\s*\]")
 
 
@@ -37,3 +39,16 @@ def host_order(value: str, _: Scope) -> str:
     if not all(re.fullmatch(r"-?[A-Za-z_][A-Za-z0-9_]*", word) for word in words):
         raise ValueError(f"'{value}' is not index:index …")
     return ":".join(words)
+
+
+def reservation_limits(value: str, _: Scope) -> tuple[tuple[str, float, float], ...]:
+    """`[resource={min,}max] …`: (resource, least, most)."""
+    found = _RANGE.findall(value)
+    amounts = [amount for _, least, most in found for amount in (least or "0", most)]
+    if not found or _RANGE.sub("", value).strip() or not all(re.fullmatch(_AMOUNT, amount) for amount in amounts):
+        raise ValueError(f"'{value}' is not [resource=min,max] …")
+    limits = tuple((name, float(least or 0), float(most)) for name, least, most in found)
+    for name, least, most in limits:
+        if least > most:
+            raise ValueError(f"{name}: {least:g} is more than {most:g}")
+    return limits

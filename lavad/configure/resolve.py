@@ -47,6 +47,9 @@ _OWN_SHARE = (*FACTORS, "fairshare_queues", "queue_group", "dispatch_order", "ro
 
 
 DOCKER = "docker"
+SIZES = frozenset(("mem", "swp", "tmp"))
+"""Resources whose amounts are sizes, in the unit of LSF_UNIT_FOR_LIMITS in the files."""
+
 _NOTHING = QueueConfig("")
 
 
@@ -97,6 +100,10 @@ def _queue(queue: QueueConfig, params: SiteParams, has_docker: bool) -> QueueCon
         stop_cond=in_mb(queue.stop_cond, unit),
         resume_cond=in_mb(queue.resume_cond, unit),
         share=_share(queue, params),
+        resrsv_limit=tuple(
+            (name, least * unit, most * unit) if name in SIZES else (name, least, most)
+            for name, least, most in queue.resrsv_limit
+        ),
         scheduler="" if queue.scheduler in ("fcfs", "fair", "gang") else queue.scheduler,
         gang=queue.gang or queue.scheduler == "gang",
         **_filled(FILLED, queue, params),

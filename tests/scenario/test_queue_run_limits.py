@@ -1,4 +1,4 @@
-"""lsb.queues, parameter by parameter: run limits that move, and how long jobs may wait, or be suspended by preemption."""
+"""lsb.queues, parameter by parameter: run limits that move, how long jobs may wait, what they may reserve."""
 
 from __future__ import annotations
 
@@ -138,6 +138,24 @@ def job_size_list(site: QueueSite) -> None:
     assert (site.spec_of().slots, site.spec_of(n="2").slots, site.spec_of(n="8").slots) == (4, 2, 8)
     for wrong in ("3", "2,8", "16"):
         assert site.refused(n=wrong) == "Job size is not one of those allowed: 4 2 8"
+
+
+@PROOFS.of("RESRSV_LIMIT", "RESRSV_LIMIT = [mem={100,}4000] [tmp=50]")
+def resrsv_limit(site: QueueSite) -> None:
+    parts = "2*{rusage[mem=100]}+1*{rusage[mem=200]}"
+    for fits in ("rusage[mem=100]", "rusage[mem=4000:tmp=50]", "rusage[swp=9000]", parts, "select[mem>9]"):
+        assert site.refused(R=fits, n="3") == ""
+    wrong = "Resource reservation is not within the queue's limits"
+    assert site.refused(R="rusage[mem=99]") == f"mem=99: {wrong} (100 to 4000)"
+    assert site.refused(R="{rusage[mem=100]} || {rusage[mem=5000]}") == f"mem=5000: {wrong} (100 to 4000)"
+    assert site.refused(R="rusage[tmp=51]") == f"tmp=51: {wrong} (0 to 50)"
+    assert site.refused() == "", "it reserves nothing"
+
+
+def test_sizes_of_reservations_have_the_unit_of_the_site(tmp_path: Path) -> None:
+    site = QueueSite(tmp_path, "RESRSV_LIMIT = [mem=1,4] [licence=1,4]", lsf__conf="LSF_UNIT_FOR_LIMITS=GB\n")
+    assert site.queue.resrsv_limit == (("mem", 1024.0, 4096.0), ("licence", 1.0, 4.0))
+    assert site.refused(R="rusage[mem=2]") == ""
 
 
 @pytest.mark.parametrize("to_bottom", [False, True])

@@ -216,14 +216,15 @@ def leave_grace(cluster: Cluster, job: Job | None) -> float:
 def requested_mem(resreq: str) -> float:
     """MB of memory that a requirement reserves: what its first rusage with memory says; 0.0 for none."""
     try:
-        return next((use.amount for use in _uses(parse(resreq)) if use.name == "mem"), 0.0)
+        return next((use.amount for use in uses_of(parse(resreq)) if use.name == "mem"), 0.0)
     except ResReqError:
         return 0.0
 
 
-def _uses(req: ResReq) -> Iterator[RusageItem]:
+def uses_of(req: ResReq) -> Iterator[RusageItem]:
+    """All that a requirement reserves, in its parts and alternatives too."""
     for part in (*(part for _, part in req.compound), *(part for part, _ in req.alternatives)):
-        yield from _uses(part)
+        yield from uses_of(part)
     for rusage in req.rusage:
         yield from rusage.uses
 

@@ -47,6 +47,8 @@ CASES = [
     ("EXTENDABLE_RUNLIMIT = BASE[x]", "lsb.queues:4: queue normal: EXTENDABLE_RUNLIMIT: 'BASE[x]' is not BASE[minutes]"),
     ("EXTENDABLE_RUNLIMIT = BASE[5] REQUEUE[maybe]", "lsb.queues:4: queue normal: EXTENDABLE_RUNLIMIT: 'BASE[5] REQUEUE["),
     ("EXTENDABLE_RUNLIMIT = BASE[0]", "lsb.queues:4: queue normal: EXTENDABLE_RUNLIMIT: 'BASE[0]': BASE and INCREMENT are one"),
+    ("RESRSV_LIMIT = mem=5", "lsb.queues:4: queue normal: RESRSV_LIMIT: 'mem=5' is not [resource=min,max]"),
+    ("RESRSV_LIMIT = [mem=5,4]", "lsb.queues:4: queue normal: RESRSV_LIMIT: mem: 5 is more than 4"),
     ("INTERRUPTIBLE_BACKFILL = 0", "lsb.queues:4: queue normal: INTERRUPTIBLE_BACKFILL: "),
     ("RUN_WINDOW = 8:00-10:00\nDISPATCH_WINDOW = 10:00-12:00", "lsb.queues:5: queue normal: DISPATCH_WINDOW is never open"),
     ("PREEMPTION = PREEMPTABLE[other]", "lsb.queues:4: queue normal: PREEMPTION: queue other has no higher PRIORITY"),

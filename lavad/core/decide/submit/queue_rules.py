@@ -11,7 +11,7 @@ from lavad.core.cluster.containers import check_container
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.limits import check_most, check_size, with_defaults, without
 from lavad.core.decide.submit.resources import base_host
-from lavad.core.decide.submit.slots import check_configured, check_queue_requirement
+from lavad.core.decide.submit.slots import check_configured, check_queue_requirement, check_reserved
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import members, preferences
@@ -88,6 +88,7 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
     check_container(draft.conf.app_conf.get(draft.spec.app), queue, draft.text)
     check_configured(f"RES_REQ of queue {queue.name}", queue.res_req)
     check_queue_requirement(draft.spec, queue.res_req)
+    check_reserved(draft.spec, queue.resrsv_limit)
     if draft.spec.hosts and queue.hosts != ("all",):
         _check_queue_hosts(draft, queue)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lavad.core.decide.base.draft import JobDraft, text_of
 from lavad.core.decide.submit.readers import reads
 from lavad.core.job.spec import Spec
@@ -9,6 +11,7 @@ from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.text import ResReq, ResReqError
 from lavad.core.lang.resreq.ways import MOST, MOST_PARTS, is_too_many
+from lavad.core.rules.run_settings import uses_of
 from proto.numbers import find_number
 
 MAX_COMMAND = 4096
@@ -118,6 +121,17 @@ def check_configured(place: str, text: str) -> None:
             resreq.parse(text)
     except ResReqError as error:
         raise Refused(f"{place}: {error}") from None
+
+
+def check_reserved(spec: Spec, limits: Sequence[tuple[str, float, float]]) -> None:
+    """RESRSV_LIMIT: whether what a job reserves with rusage[] is within the limits of its queue. Raises Refused."""
+    if not limits or not spec.resreq:
+        return
+    uses = {(use.name, use.amount) for use in uses_of(resreq.parse(spec.resreq))}
+    for name, least, most in limits:
+        wrong = next((amount for used, amount in sorted(uses) if used == name and not least <= amount <= most), None)
+        if wrong is not None:
+            raise Refused(f"{name}={wrong:g}: Resource reservation is not within the queue's limits ({least:g} to {most:g})")
 
 
 def _check_sums(spec: Spec, sums: set[tuple[int, bool]]) -> None:
