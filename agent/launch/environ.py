@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agent.launch import frameworks, gpus
+from agent.launch import frameworks, gpus, launchers
 from agent.launch.outputs import show
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
@@ -30,6 +30,10 @@ _NAMES = (
     " LAVA_TIME_LEFT_FILE LAVA_SAY"
 )
 _DROPPED = frozenset(_NAMES.split())
+_SETTINGS = ("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_")
+"""Parameters of Open MPI: a user's own, but those that a launcher set for its ranks."""
+_OF_A_RANK = ("OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK")
+_OF_THIS_JOB = frozenset((*launchers.BY_BLAUNCH, *launchers.own("")))
 _TRAPS = "trap # 15 10 12 2 1"
 
 
@@ -38,10 +42,14 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
 
     MPICH aborts when it finds two launchers' variables side by side.
     """
+    kept = () if any(name in env for name in _OF_A_RANK) else _SETTINGS
     return {
         name: value
         for name, value in frameworks.inherited(env).items()
-        if name not in _DROPPED and not name.startswith(_LAUNCHERS) and not gpus.is_own(name) and name.isprintable()
+        if name not in _DROPPED
+        and (not name.startswith(_LAUNCHERS) or (name.startswith(kept) and name not in _OF_THIS_JOB))
+        and not gpus.is_own(name)
+        and name.isprintable()
     }
 
 

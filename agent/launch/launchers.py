@@ -16,7 +16,8 @@ from agent.starter.protocol.part import BlaunchSpec
 from proto import agent_pb2 as pb
 from proto.options import MPI_LIBRARIES
 
-_BY_BLAUNCH = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC")
+BY_BLAUNCH = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP_EXEC")
+"""Variables by which launchers start their ranks through blaunch."""
 
 _unresolved: list[str] = []
 
@@ -68,7 +69,7 @@ def shared(site: Site, uid: int, text: pb.JobText) -> dict[str, str]:
     if text.launch in MPI_LIBRARIES:
         env["LAVA_MPI"] = text.launch
     if text.djob_disabled:
-        env = {name: value for name, value in env.items() if name not in _BY_BLAUNCH}
+        env = {name: value for name, value in env.items() if name not in BY_BLAUNCH}
     return env
 
 

@@ -24,3 +24,18 @@ def test_variables_of_a_profile_stand_behind_those_of_the_submission_and_before_
         "CUDA_VISIBLE_DEVICES": None,
     }
     assert environ.given(text)["FRUIT"] == "pear"
+
+
+def test_a_users_parameters_of_open_mpi_are_carried_over_but_not_those_of_another_launch() -> None:
+    mine = {"OMPI_MCA_btl": "self,tcp", "PRTE_MCA_rmaps_default_mapping_policy": "slot", "PMIX_MCA_gds": "hash"}
+    launch = {
+        "OMPI_MCA_orte_default_hostfile": "/outer",
+        "PRTE_MCA_prte_default_hostfile": "/outer",
+        "OMPI_MCA_plm_rsh_agent": "ssh",
+        "PRTE_MCA_plm_ssh_agent": "ssh",
+        "OMPI_APP_CTX_NUM_PROCS": "4",
+        "PMI_RANK": "1",
+    }
+    assert environ.inherited(mine | launch | {"A": "b"}) == mine | {"A": "b"}
+    for name in ("OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "PMIX_RANK"):
+        assert environ.inherited(mine | {name: "1", "A": "b"}) == {"A": "b"}
