@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lavad.core.decide.modify.switch import switch
 from lavad.core.job.job import End
+from lavad.core.lang.asks import Caller, Select, Switch
 from lavad.core.lang.states import TermReason
 from lavad.queries.facts import jobfacts
 from lavad.queries.frame.view import View
@@ -150,6 +152,16 @@ def resrsv_limit(site: QueueSite) -> None:
     assert site.refused(R="{rusage[mem=100]} || {rusage[mem=5000]}") == f"mem=5000: {wrong} (100 to 4000)"
     assert site.refused(R="rusage[tmp=51]") == f"tmp=51: {wrong} (0 to 50)"
     assert site.refused() == "", "it reserves nothing"
+
+
+def test_one_that_runs_may_reserve_less_than_the_queue_it_is_switched_to_asks_for(tmp_path: Path) -> None:
+    site = QueueSite(tmp_path, "RESRSV_LIMIT = [mem=100,4000]", other("other"))
+    little, much = (site.bsub(q="other", R=f"rusage[mem={amount}]") for amount in (50, 5000))
+    site.turn()
+    waits = site.bsub(q="other", R="rusage[mem=50]")
+    ask = Switch(queue="q", jobs=Select(ids=[str(key) for key in (little, much, waits)]))
+    answer = switch(site.cluster, ask, Caller("ann", 1000, "h1"), site.now).answer["results"]
+    assert [row["why"].partition(":")[0] for row in answer] == ["", "mem=5000", "mem=50"]
 
 
 def test_sizes_of_reservations_have_the_unit_of_the_site(tmp_path: Path) -> None:

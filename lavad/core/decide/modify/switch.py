@@ -113,7 +113,8 @@ def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: b
     has named is not recorded: what its queue would have given it anyway is taken for the queue's.
     """
     queue = cluster.queue_conf[name]
-    draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known_names(cluster))
+    known, ran = known_names(cluster), 0.0 if started else None
+    draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known, ran=ran)
     try:
         choose_queue(cluster, (name,), draft, caller)
         adopt_gpus(draft)

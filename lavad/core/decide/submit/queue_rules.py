@@ -88,7 +88,7 @@ def check_against_queue(draft: JobDraft, queue: QueueConfig) -> None:
     check_container(draft.conf.app_conf.get(draft.spec.app), queue, draft.text)
     check_configured(f"RES_REQ of queue {queue.name}", queue.res_req)
     check_queue_requirement(draft.spec, queue.res_req)
-    check_reserved(draft.spec, queue.resrsv_limit)
+    check_reserved(draft.spec, queue.resrsv_limit, draft.ran is not None)
     if draft.spec.hosts and queue.hosts != ("all",):
         _check_queue_hosts(draft, queue)
 

@@ -123,13 +123,18 @@ def check_configured(place: str, text: str) -> None:
         raise Refused(f"{place}: {error}") from None
 
 
-def check_reserved(spec: Spec, limits: Sequence[tuple[str, float, float]]) -> None:
-    """RESRSV_LIMIT: whether what a job reserves with rusage[] is within the limits of its queue. Raises Refused."""
+def check_reserved(spec: Spec, limits: Sequence[tuple[str, float, float]], runs: bool) -> None:
+    """RESRSV_LIMIT: whether what a job reserves with rusage[] is within the limits of its queue. Raises Refused.
+
+    One that runs may have less than the least (LSF: bswitch).
+    """
     if not limits or not spec.resreq:
         return
     uses = {(use.name, use.amount) for use in uses_of(resreq.parse(spec.resreq))}
     for name, least, most in limits:
-        wrong = next((amount for used, amount in sorted(uses) if used == name and not least <= amount <= most), None)
+        wrong = next(
+            (amount for used, amount in sorted(uses) if used == name and (amount > most or (amount < least and not runs))), None
+        )
         if wrong is not None:
             raise Refused(f"{name}={wrong:g}: Resource reservation is not within the queue's limits ({least:g} to {most:g})")
 
