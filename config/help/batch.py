@@ -55,6 +55,7 @@ LSB_MAILSERVER                  SMTP:HOST[:PORT] in place of a mailer
 """
 
 LSB_PARAMS = """\
+ADVRSV_USER_LIMIT               how many advance reservations of a user or group there may be
 DEFAULT_RESREQ_ORDER            the order in which hosts are tried for a job without order[]
 DEFAULT_QUEUE                   the queue of a job that names none; of several the first that takes it
 DEFAULT_PROJECT                 the project of a job that names none

@@ -115,6 +115,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsf_lshosts_format: str = ""
     lsf_lsload_format: str = ""
     lsb_bjobs_consistent_exit_code: bool = False
+    advrsv_user_limit: int = 100
+    """Advance reservations of one user or group."""
     default_resreq_order: str = "r15s:pg"
     """In which order hosts are tried for a job without order[], as that has it."""
     strict_ug_control: bool = False

@@ -26,6 +26,7 @@ LSB_PARAMS: Table = {
     "DEFAULT_USER_GROUP": v.text,
     "DEFAULT_JOBGROUP": v.text,
     "DEFAULT_HOST_SPEC": v.text,
+    "ADVRSV_USER_LIMIT": v.number(1),
     "DEFAULT_RESREQ_ORDER": planning.host_order,
     "DEFAULT_JOB_CWD": v.text,
     "DEFAULT_JOB_OUTDIR": v.text,

@@ -24,8 +24,6 @@ from lavad.core.site.conf import Conf
 from lavad.core.site.reservation import Reservation, next_period
 from lavad.core.site.rights import expand_users, is_admin
 
-MOST = 100
-"""Maximum number of reservations of one user or group (LSF)."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
 
 
@@ -83,7 +81,7 @@ def _name(cluster: Cluster, wanted: str, kind: str, users: tuple[str, ...]) -> s
     """The wanted name, or a new one that no reservation has and no job waits for; raises Refused."""
     rows = cluster.reservations.rows
     owner = "system" if kind == "system" else users[0]
-    if sum(row.users == users and row.kind == kind for row in rows.values()) >= MOST:
+    if sum(row.users == users and row.kind == kind for row in rows.values()) >= cluster.conf.params.advrsv_user_limit:
         raise Refused("No more reservation IDs can be used now")
     if wanted:
         if not _NAME.fullmatch(wanted):

@@ -13,7 +13,7 @@ from lavad.core.decide.reserve.change import change
 from lavad.core.decide.reserve.reservations import add
 from lavad.core.decide.reserve.times import read_dates, read_times
 from lavad.core.lang.asks import AddReservation, Caller, ChangeReservation, Refused
-from lavad.core.site.conf import Conf
+from lavad.core.site.conf import Conf, Params
 from lavad.core.site.reservation import Reservation
 from lavad.local_time import local_time
 from tests.support.worlds.world import World
@@ -101,3 +101,14 @@ def test_a_recurring_window_has_ten_minutes(window: str) -> None:
 @pytest.mark.parametrize("window", ["0:0:0-0:0:10", "6:23:50-0:0:0", "6:23:55-0:0:5", "1:0:0-1:0:10", "0:00-0:10", "0:00-24:00"])
 def test_a_recurring_window_of_ten_minutes_is_taken(window: str) -> None:
     assert read_times("", "", window, MONDAY.timestamp(), MONDAY)[2] == window
+
+
+def test_a_user_has_no_more_reservations_than_the_site_allows(site: Site) -> None:
+    site.configure(params=Params(advrsv_user_limit=2))
+    days = [{"begin": f"2026:11:{day}:9:0", "end": f"2026:11:{day}:10:0"} for day in (24, 25, 26)]
+    for name, day in zip("ab", days, strict=False):
+        site.add(name, **day)
+    with pytest.raises(Refused, match="No more reservation IDs can be used now"):
+        site.add("c", **days[2])
+    asked = AddReservation(name="d", users="bob", hosts="h2", slots=4, begin="2026:11:26:9:0", end="2026:11:26:10:0")
+    assert site.take(add(site.cluster, asked, BOSS, site.now, site.at))
