@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.resreq.eval import Value, value_of
 from lavad.core.lang.resreq.text import FOUND
@@ -70,3 +72,10 @@ def static_values(cluster: Cluster, host: str) -> dict[str, Value]:
     values |= {name: name in facts.resources for name in FOUND}
     values |= {name: value_of(text) for name, text in own_resources(cluster, host)}
     return values
+
+
+def idle_values(cluster: Cluster, host: str) -> dict[str, Value]:
+    """The values of a host on which nothing runs, whatever does: for what is decided of it as a whole."""
+    values, most = static_values(cluster, host), cluster.slots_of(host)
+    many = inf if most < 0 else most
+    return values | {"mem": values["maxmem"], "swp": values["maxswp"], "tmp": values["maxtmp"], "slots": many, "maxslots": many}

@@ -9,8 +9,8 @@ from typing import Protocol
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.resreq import text as resreq
-from lavad.core.lang.resreq.eval import Value, compile_select
-from lavad.core.rules.host_values import static_values
+from lavad.core.lang.resreq.eval import compile_select
+from lavad.core.rules.host_values import idle_values
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import members
 from lavad.core.site.reservation import Period, Reservation, periods
@@ -99,17 +99,10 @@ def _satisfying(cluster: Cluster, hosts: list[str], requirement: str) -> list[st
     if unknown:
         raise Refused(f"Bad resource requirement syntax: unknown resource <{unknown[0]}>")
     test = compile_select(parsed.select)
-    fitting = [name for name in hosts if test(_values(cluster, name))]
+    fitting = [name for name in hosts if test(idle_values(cluster, name))]
     if not fitting:
         raise Refused("No host satisfies the resource requirement")
     return fitting
-
-
-def _values(cluster: Cluster, name: str) -> dict[str, Value]:
-    """Values of an idle host: what runs there now says nothing about the time of the reservation."""
-    values = static_values(cluster, name)
-    slots = most(cluster, name)
-    return values | {"mem": values["maxmem"], "swp": values["maxswp"], "tmp": values["maxtmp"], "slots": slots, "maxslots": slots}
 
 
 class Free:

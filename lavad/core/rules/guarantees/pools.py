@@ -20,7 +20,7 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.states import HostState
 from lavad.core.rules.guarantees.service_classes import ServiceClasses
-from lavad.core.rules.host_values import static_values
+from lavad.core.rules.host_values import idle_values
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.host_names import preferences
 from lavad.core.site.reservation import is_active
@@ -39,7 +39,7 @@ def members_of(cluster: Cluster, pool: Pool) -> tuple[str, ...]:
         test = compile_select(resreq.parse(f"select[{pool.res_select}]").select)
     except resreq.ResReqError:
         return ()
-    return tuple(name for name in found if test(static_values(cluster, name)))
+    return tuple(name for name in found if test(idle_values(cluster, name)))
 
 
 def _is_server(cluster: Cluster, name: str) -> bool:

@@ -299,9 +299,10 @@ def test_hosts_of_an_active_reservation_and_closed_ones_are_in_no_pool() -> None
 
 
 def test_the_hosts_of_a_pool_are_those_that_meet_its_requirement() -> None:
-    world = world_of(slots(8, res_select="maxmem>1000"), hosts=1, max_mem=500)
+    world = world_of(slots(8, res_select="mem>1000"), hosts=1, max_mem=500)
     world.hosts("big", slots=4, max_mem=2000)
-    assert set(use_of(world).free) == {"big"}
+    world.load("big", mem=10.0)
+    assert set(use_of(world).free) == {"big"}, "what is in use now does not count"
     assert not use_of(world_of(slots(8, res_select="maxmem>("))).free
 
 
