@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from config.read import params as read
+from config.values import clusterwide as vc
 from config.values import planning, without_effect
 from config.values import share as vs
 from config.values import values as v
@@ -67,18 +67,18 @@ _FORMS: dict[Callable[..., object], str] = {
     vs.aps_priority: "WEIGHT[…] LIMIT[…] GRACE_PERIOD[…]",
     vs.scheduler: "name or file",
     local_resources: "[resource NAME] [resourcemap n*NAME] [type NAME] …",
-    read.colon_list: "words",
+    vc.colon_list: "words",
     v.scheduling_interval: "seconds, or n ms",
     v.shares: "[name, n] …",
-    read.pack_weights: "slots=n mem=n gpus=n",
-    read.mail_pattern: "address",
-    read.traces: "Y, N, or an address",
-    read.memory_size: "size",
-    read.checkpoint_method: "name",
+    vc.pack_weights: "slots=n mem=n gpus=n",
+    vc.mail_pattern: "address",
+    vc.traces: "Y, N, or an address",
+    vc.memory_size: "size",
+    vc.checkpoint_method: "name",
     v.host_hours: "hours, or minutes with m",
-    read.priority_classes: "name=n …",
-    read.signal_name: "signal",
-    read.backfill: "EASY or CONSERVATIVE",
+    vc.priority_classes: "name=n …",
+    vc.signal_name: "signal",
+    vc.backfill: "EASY or CONSERVATIVE",
 }
 
 

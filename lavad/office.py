@@ -15,7 +15,7 @@ import sys
 from collections.abc import Coroutine
 from pathlib import Path
 
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 from config.read.load import Loaded
 from lavad.configure.database import database_url
 from lavad.configure.requirements import wrong_requirements

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 
 OUTPUT_LIMIT = "TERM_OUTPUTLIMIT"
 OUTPUT_DISK = "TERM_OUTPUTDISK"

@@ -7,7 +7,7 @@ import os
 import msgspec
 
 from agent.starter.protocol import part
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 from proto import localsocket
 
 

@@ -14,7 +14,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
 
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 from config.programs.owner import only_root_writes
 from proto.daemon.workers import Workers
 

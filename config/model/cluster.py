@@ -6,8 +6,8 @@ Rule: frozen, plain values only. Times are seconds, sizes KB, None is "not set".
 import msgspec
 
 from config.model.guarantees import Pool, ServiceClass
-from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.site_params import SiteParams
 from config.model.values import Shares, Thresholds
 
 UNLIMITED = -1

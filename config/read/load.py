@@ -13,9 +13,9 @@ import msgspec
 
 from config.check import check_groups, check_leases, check_limits, check_queues, check_shares
 from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
-from config.model.params import SiteParams
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.site_params import SiteParams
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
 from config.read.guarantees import check_guarantees, read_guarantees
 from config.read.hosts import Members, check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units

@@ -1,16 +1,14 @@
 """lsb.params and the parameters of lsf.conf that lava acts on -> SiteParams."""
 
 import contextlib
-import re
-import signal
 from collections.abc import Mapping
 
 from config.check import why_least_margin
 from config.lsfconf import LOG_LEVELS, parse_lsf_conf
-from config.model.params import SiteParams
 from config.model.problems import Place, Problems
-from config.model.values import Backfill, why_not_method
+from config.model.site_params import SiteParams
 from config.text.sections import Cell, Section
+from config.values import clusterwide as vc
 from config.values import planning
 from config.values import values as v
 from config.values.fields import Fields, Table, field_of, fill, find_value, report_unknown
@@ -113,80 +111,9 @@ LSB_PARAMS: Table = {
 }
 
 
-def pack_weights(value: str, scope: v.Scope) -> tuple[tuple[str, float], ...]:
-    """`slots=1 mem=0 gpus=4`: not all of them 0."""
-    found = {"slots": 1.0, "mem": 1.0, "gpus": 1.0}
-    for word in value.split():
-        name, _, number = word.partition("=")
-        if name not in found:
-            raise ValueError(f"'{name}' is none of slots, mem, gpus")
-        found[name] = float(str(v.real()(number, scope)))
-    if not any(found.values()):
-        raise ValueError("no weight is above 0")
-    return tuple(found.items())
-
-
-def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
-    return tuple(value.replace(":", " ").split())
-
-
-def mail_pattern(value: str, _: v.Scope) -> str:
-    """An address in which !U is the user and !H the host of submission."""
-    if not re.fullmatch(r"[A-Za-z0-9._!@+%][A-Za-z0-9._!@+%-]*", value):
-        raise ValueError(f"'{value[:50]}' is not an address such as !U@example.org")
-    return value
-
-
-def traces(value: str, _: v.Scope) -> str:
-    """Y, N, or the address of a collector; "" for N."""
-    if value.upper() in ("Y", "N"):
-        return "" if value.upper() == "N" else "Y"
-    if not re.fullmatch(r"https?://[^\s/]+(/\S*)?", value):
-        raise ValueError(f"'{value[:50]}' is none of Y, N, and an address such as http://collector:4318")
-    return value
-
-
-def memory_size(value: str, scope: v.Scope) -> int:
-    """KB, at least 64 MB."""
-    kb = v.size(value, scope)
-    if kb < 64 * 1024:
-        raise ValueError(f"'{value}' is less than 64M")
-    return kb
-
-
-def checkpoint_method(value: str, _: v.Scope) -> str:
-    """Names of checkpoint methods, of which the first counts."""
-    for name in value.split():
-        if why := why_not_method(name):
-            raise ValueError(why)
-    return value
-
-
-def signal_name(value: str, _: v.Scope) -> str:
-    """A signal's number, as text."""
-    found = signal.Signals.__members__.get(f"SIG{value.upper().removeprefix('SIG')}")
-    if found is None and not (value.isascii() and value.isdigit() and 0 < int(value[:3]) <= signal.SIGRTMAX):
-        raise ValueError(f"'{value[:50]}' is no signal")
-    return value if found is None else str(int(found))
-
-
-def priority_classes(value: str, _: v.Scope) -> str:
-    """``name=number …``: the user priority (bsub -sp) of a manifest's priority class."""
-    for word in value.split():
-        name, equal, number = word.partition("=")
-        if not name or not equal or not (number.isascii() and number.isdigit() and int(number[:9]) > 0):
-            raise ValueError(f"'{word[:50]}' is not NAME=NUMBER")
-    return value
-
-
-def backfill(value: str, scope: v.Scope) -> Backfill:
-    word = v.choice("EASY", "CONSERVATIVE")(value, scope)
-    return Backfill(str(word).lower())
-
-
 LSF_CONF: Table = {
     "LSB_BSUB_PARSE_SCRIPT": v.yes_no,
-    "LAVA_PRIORITY_CLASSES": priority_classes,
+    "LAVA_PRIORITY_CLASSES": vc.priority_classes,
     "LSB_STDOUT_DIRECT": v.yes_no,
     "LSF_INTERACTIVE_STDERR": v.yes_no,
     "LSB_SUBK_SHOW_EXEC_HOST": v.yes_no,
@@ -207,7 +134,7 @@ LSF_CONF: Table = {
     "LSB_MOD_ALL_JOBS": v.yes_no,
     "LSB_SET_TMPDIR": v.yes_no_or_variable,
     "LSB_JOB_TMPDIR": v.text,
-    "LSB_ECHKPNT_METHOD": checkpoint_method,
+    "LSB_ECHKPNT_METHOD": vc.checkpoint_method,
     "LSB_ECHKPNT_METHOD_DIR": v.text,
     "LSB_ECHKPNT_KEEP_OUTPUT": v.yes_no,
     "LSB_ESUB_METHOD": v.text,
@@ -222,7 +149,7 @@ LSF_CONF: Table = {
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,
     "LSB_JOB_CPULIMIT": v.yes_no,
     "LSB_USE_SEQUENTIAL_SIGNAL": v.yes_no,
-    "LSB_SIGSTOP": signal_name,
+    "LSB_SIGSTOP": vc.signal_name,
     "LSF_ROOT_USER": v.yes_no,
     "LSF_MASTER_LIST": v.words,
     "LSB_SHAREDIR": v.text,
@@ -239,8 +166,8 @@ LSF_CONF: Table = {
     "LSF_DYNAMIC_HOST_WAIT_TIME": v.number(0),
     "LSF_MANDIR": v.text,
     "LSF_TOP": v.text,
-    "LSF_STRIP_DOMAIN": colon_list,
-    "LSB_MAILTO": mail_pattern,
+    "LSF_STRIP_DOMAIN": vc.colon_list,
+    "LSB_MAILTO": vc.mail_pattern,
     "LSB_MAILPROG": v.text,
     "LSB_MAILSERVER": v.text,
     "LSB_MAILSIZE_LIMIT": v.number(0),
@@ -250,8 +177,8 @@ LSF_CONF: Table = {
     "LAVA_DATABASE_URL": v.text,
     "LAVA_DATABASE_URL_FILE": v.text,
     "LAVA_HOST_TIMEOUT": v.positive_seconds,
-    "LAVA_BACKFILL": backfill,
-    "LAVA_PACK_WEIGHTS": pack_weights,
+    "LAVA_BACKFILL": vc.backfill,
+    "LAVA_PACK_WEIGHTS": vc.pack_weights,
     "LAVA_LEASE": v.positive_seconds,
     "LAVA_LEASE_MARGIN": v.second_count,
     "LAVA_HEARTBEAT": v.positive_seconds,
@@ -261,8 +188,8 @@ LSF_CONF: Table = {
     "LAVA_USER_STORE": v.number(0),
     "LAVA_CHKPNT_STAGE_DIR": v.text,
     "LAVA_CHKPNT_TRIES": v.number(1),
-    "LAVA_MEMORY_FIRST": memory_size,
-    "LAVA_MEMORY_MAX": memory_size,
+    "LAVA_MEMORY_FIRST": vc.memory_size,
+    "LAVA_MEMORY_MAX": vc.memory_size,
     "LAVA_SHARED_DIRS": v.words,
     "LAVA_WARNING_MAX": v.second_count,
     "LAVA_HOST_REFUSALS": v.number(0),
@@ -272,7 +199,7 @@ LSF_CONF: Table = {
     "LAVA_HEALTH_PERIOD": v.positive_seconds,
     "LAVA_HEALTH_TIMEOUT": v.positive_seconds,
     "LAVA_METRICS_ADDRESS": v.text,
-    "LAVA_TRACES": traces,
+    "LAVA_TRACES": vc.traces,
     "LAVA_WEB_ADDRESS": v.text,
     "LAVA_WEB_URL": v.text,
     "LAVA_WEB_CERT": v.text,

@@ -15,8 +15,8 @@ import msgspec
 from config.describe import default_of, form_of, why_without_effect
 from config.help import batch, queues, sections
 from config.help.texts import read_texts
-from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.site_params import SiteParams
 from config.read import params as read
 from config.values import without_effect
 from config.values.fields import OTHER_NAMES, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 
 
 def database_url(params: SiteParams, url: str = "", file: str = "") -> str:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from config.model.cluster import ClusterConfig, HostConfig, ResourceConfig
 from config.model.container import OF_DOCKER
 from config.model.params import Params as FileParams
-from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, JobProfile, QueueConfig
+from config.model.site_params import SiteParams
 from config.model.values import FairShare
 from lavad.core.lang.gpureq import parse, show
 from lavad.core.lang.resreq.text import ResReqError, in_mb, merge

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from config.model import cluster as model
-from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig
+from config.model.site_params import SiteParams
 from config.model.values import JobAction
 from config.read.limits import LIMIT
 from config.read.params import LSB_PARAMS, LSF_CONF

@@ -15,8 +15,8 @@ from cli.client.context import Fail
 from cli.client.options import Table, read_command_options, read_letters, table_of
 from cli.submit.submit_options import bmod_table, bsub_table, propagated
 from cli.terminal import targets
-from config.model.params import SiteParams
 from config.model.queue import QueueConfig
+from config.model.site_params import SiteParams
 from config.read.limits import LIMIT
 from config.read.params import LSB_PARAMS, LSF_CONF
 from config.values.parameters import APPLICATION, QUEUE

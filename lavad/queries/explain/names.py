@@ -10,8 +10,8 @@ from typing import NamedTuple
 from config.describe import default_of, form_of, why_without_effect
 from config.help import batch, queues, sections
 from config.help.texts import read_texts
-from config.model.params import SiteParams
 from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.site_params import SiteParams
 from config.read.params import LSB_PARAMS, LSF_CONF
 from config.values.parameters import APPLICATION, QUEUE
 from proto.commands import INSTALLED, OF_LAVA

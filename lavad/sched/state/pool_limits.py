@@ -54,6 +54,7 @@ class PoolLimits(Limits):
             (
                 pool.total,
                 tuple(map(pool.unused, pool.guaranteed)),
+                pool.shared_hosts(),
                 self._is_asked_for(pool) if pool.pool.loan is not None and pool.pool.loan.close_on_demand else False,
             )
             for pool in self._pools

@@ -182,6 +182,12 @@ class PoolUse:
             self.idle += free - self.free[host]
             self.free[host] = free
 
+    def shared_hosts(self) -> frozenset[str]:
+        """Of whole hosts those in use that no class with a guarantee has alone: whoever fits may share them."""
+        if self.pool.type != "hosts":
+            return frozenset()
+        return frozenset(host for host, free in self.free.items() if not free and _owner(self._on[host]) not in self.guaranteed)
+
     def unused(self, service: str) -> int:
         """What a class does not use of its guarantee."""
         return max(0, self.guaranteed.get(service, 0) - self.used[service])

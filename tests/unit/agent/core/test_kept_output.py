@@ -19,7 +19,7 @@ from agent.core.kept_output import (
     limits,
     sizes,
 )
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 
 PLENTY = 1 << 50
 

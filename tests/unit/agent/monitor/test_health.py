@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.monitor.health import GpuHealth, Health
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 

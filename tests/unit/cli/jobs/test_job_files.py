@@ -50,7 +50,8 @@ WORD = st.from_regex(r"[a-z][a-z0-9_-]{0,8}", fullmatch=True)
 ACTIONS = st.lists(
     st.tuples(st.sampled_from(["TaskFailed", "TaskCompleted"]), st.sampled_from(["RestartJob", "Ignore"]), st.integers(-1, 255)),
     max_size=3,
-).map(sorted)
+).map(lambda actions: sorted(actions, key=lambda action: (action[0], action[2])))
+"""Those of one event and code beside each other, as a file has them."""
 ROLE = st.builds(
     lambda count, least, **fields: Role(count=count, least=min(least, count), **fields),
     count=st.integers(1, 9),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from config.lsfconf import RUNDIR, is_yes, read_lsf_conf
 from config.model.cluster import UNLIMITED, ResourceInstance
-from config.model.params import SiteParams
 from config.model.problems import report
+from config.model.site_params import SiteParams
 from config.model.values import Chkpnt, Thresholds
 from config.read.load import load
 from config.read.params import LSB_PARAMS, LSF_CONF, settings_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config.help import batch, queues, sections
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 from config.read.load import load
 from config.read.params import LSB_PARAMS, LSF_CONF
 from config.values import without_effect

@@ -15,7 +15,7 @@ from agent.monitor.gpu.watch import HANGS, GpuWatch
 from agent.monitor.health import GpuHealth
 from agent.monitor.usage import UsageSampler
 from agent.parts.host_monitor import HostMonitor
-from config.model.params import SiteParams
+from config.model.site_params import SiteParams
 from tests.unit.agent.monitor.gpu.conftest import HOST, Clock, Faults, Run
 
 WAIT = 30.0

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from config.model.queue import ApplicationConfig
 from config.model.values import Limits
-from config.read.params import mail_pattern
 from config.values import values as v
+from config.values.clusterwide import mail_pattern
 from lavad.core.job.spec import Checkpoint, JobText, Role, Spec
 from lavad.core.rules.run_settings import are_settled, mail_to, requested_mem, run_settings, text_settings
 from lavad.core.site.conf import Params
