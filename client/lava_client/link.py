@@ -65,5 +65,8 @@ LARGEST_ANSWER = 64 << 20
 """Bytes."""
 
 
+CLOSED = "the connection to lava is closed"
+
+
 class Closed(LavaError):
     """The link was closed while it was in use."""

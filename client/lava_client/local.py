@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lava_client.checkpoint import probed
 from lava_client.errors import LavaError, Refused, Unavailable
-from lava_client.link import LARGEST_ANSWER, LARGEST_ASK, Closed
+from lava_client.link import CLOSED, LARGEST_ANSWER, LARGEST_ASK, Closed
 from lava_client.site import find_sockets, read_conf
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class LocalLink:
             while True:
                 for path in self._paths():
                     if self._closed.is_set():
-                        raise Closed("the connection to lava is closed")
+                        raise Closed(CLOSED)
                     pieces = self._tried(path, data, wait)
                     if pieces is not None:
                         return pieces
@@ -194,6 +194,9 @@ class LocalLink:
         else:
             self._drop()
             link = self._socket = _connected(path)
+            if self._closed.is_set():  # by somebody who saw no connection yet
+                self._drop()
+                raise Closed(CLOSED)
         if link is None:
             return None
         link.settimeout(SILENCE + wait)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from lava_client.errors import LavaError, NotSignedIn, Refused, Unavailable
-from lava_client.link import LARGEST_ANSWER, LARGEST_ASK, Closed
+from lava_client.link import CLOSED, LARGEST_ANSWER, LARGEST_ASK, Closed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +53,8 @@ class RestLink:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._kept: http.client.HTTPConnection | None = None
+        self._asking: http.client.HTTPConnection | None = None
+        """The connection whose answer is waited for."""
         self._stream: tuple[http.client.HTTPConnection, http.client.HTTPResponse] | None = None
         self._place = ""
         """The cursor of the last change that the stream has told."""
@@ -112,7 +114,7 @@ class RestLink:
             except (OSError, http.client.HTTPException, EOFError, ValueError, KeyError):
                 self.idle()
                 if self._closed.wait(FIRST_PAUSE):
-                    raise Closed("the connection to lava is closed") from None
+                    raise Closed(CLOSED) from None
                 found = None
         return found or {"after": after, "lost": False, "changes": []}
 
@@ -125,7 +127,7 @@ class RestLink:
     def close(self) -> None:
         """As Link has it."""
         self._closed.set()
-        for link in (self._kept, self._stream and self._stream[0]):
+        for link in (self._asking, self._kept, self._stream and self._stream[0]):
             if link is not None and link.sock is not None:
                 with contextlib.suppress(OSError):
                     link.sock.shutdown(socket.SHUT_RDWR)
@@ -137,9 +139,9 @@ class RestLink:
     def forget(self) -> None:
         """As Link has it."""
         self._lock, self._closed = threading.Lock(), threading.Event()
-        inherited = self._kept, self._stream
-        self._kept = self._stream = None
-        for link in (inherited[0], inherited[1] and inherited[1][0]):
+        inherited = self._kept, self._stream, self._asking
+        self._kept = self._stream = self._asking = None
+        for link in {inherited[0], inherited[1] and inherited[1][0], inherited[2]}:
             if link is not None and link.sock is not None:
                 os.close(link.sock.detach())
         _inherited.append(inherited)
@@ -172,7 +174,7 @@ class RestLink:
         began, pause = time.monotonic(), FIRST_PAUSE
         while True:
             if self._closed.is_set():
-                raise Closed("the connection to lava is closed")
+                raise Closed(CLOSED)
             try:
                 return attempt()
             except ssl.SSLCertVerificationError as error:
@@ -219,8 +221,14 @@ class RestLink:
         sent = {"Authorization": f"Bearer {service.token.text}", "User-Agent": "lava-client", **headers}
         if data is not None:
             sent["Content-Type"] = "application/json"
-        link.request(method, service.prefix + ROOT + path, data, sent)
-        return link.getresponse()
+        self._asking = link
+        try:
+            link.request(method, service.prefix + ROOT + path, data, sent)
+            if self._closed.is_set():  # by somebody who saw no connection yet
+                raise Closed(CLOSED)
+            return link.getresponse()
+        finally:
+            self._asking = None
 
     def _connection(self) -> http.client.HTTPConnection:
         service = self._service

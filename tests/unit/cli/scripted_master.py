@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -30,6 +31,8 @@ class ScriptedMaster:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(path))
         self._listener.listen(256)
+        self._link: socket.socket | None = None
+        """The connection that is served now, which its other side may keep open."""
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -39,6 +42,9 @@ class ScriptedMaster:
     def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        if (link := self._link) is not None:
+            with contextlib.suppress(OSError):
+                link.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
 
     def _serve(self) -> None:
@@ -51,7 +57,9 @@ class ScriptedMaster:
             if self._at_once:
                 threading.Thread(target=self._serve_one, args=(link,), daemon=True).start()
             else:
+                self._link = link
                 self._serve_one(link)
+                self._link = None
 
     def _serve_one(self, link: socket.socket) -> None:
         with link:

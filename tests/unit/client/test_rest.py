@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -161,6 +163,35 @@ def test_a_page_that_is_away_is_waited_for_as_long_as_was_said(link_to: Callable
     link.close()
     with pytest.raises(Closed):
         link.slots()
+
+
+def test_who_closes_a_link_while_it_connects_does_not_wait_for_an_answer(
+    link_to: Callable[..., RestLink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is there only when the other thread has looked for one to shut down."""
+    answered = threading.Event()
+
+    def answer(_: Asked) -> Answer:
+        answered.wait(LONG)
+        return NOTHING
+
+    with Page(answer) as page, ThreadPoolExecutor(1) as pool:
+        link = link_to(page)
+        closing = threading.Thread(target=link.close)
+        connect = http.client.HTTPConnection.connect
+
+        def closed_meanwhile(connection: http.client.HTTPConnection) -> None:
+            closing.start()
+            assert link._closed.wait(LONG)
+            connect(connection)
+
+        monkeypatch.setattr(http.client.HTTPConnection, "connect", closed_meanwhile)
+        asked = pool.submit(link.slots)
+        with pytest.raises(Closed):
+            asked.result(LONG)
+        closing.join(LONG)
+        assert not closing.is_alive()
+        answered.set()
 
 
 def test_a_token_that_its_file_has_renewed_is_taken(link_to: Callable[..., RestLink], tmp_path: Path) -> None:
