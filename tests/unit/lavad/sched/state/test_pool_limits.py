@@ -362,7 +362,7 @@ POOLS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(POOLS, st.lists(st.one_of(JOBS, st.integers(0, 9)), min_size=1, max_size=16))
 def test_no_job_takes_what_is_guaranteed_to_others_and_nobody_waits_within_a_guarantee(pool: Pool, doings: list[Any]) -> None:
     """Without a memory of the cycles before, and by columns, the same is decided (``step``)."""
