@@ -21,7 +21,7 @@ from mmap import mmap
 from struct import pack
 
 from cli.client.context import Context
-from cli.native.worker import ACCEPT_SECONDS, BUSY, FREE, MOST, SPARE, Shared, Worker
+from cli.native.worker import ACCEPT_SECONDS, BUSY, ENDED, FREE, MOST, SPARE, Shared, Worker
 from proto.commands import COMMANDS, NATIVE
 
 TYPE_CHECKING = False
@@ -144,6 +144,7 @@ class Server:
         finally:
             if self._inode(self._name) == self._own:
                 _remove(self._name)
+            self._shared.flags[ENDED] = BUSY
             for pid in self._workers:
                 os.kill(pid, signal.SIGTERM)  # those that wait: the others do not take it
 

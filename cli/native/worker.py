@@ -41,6 +41,8 @@ LARGEST_MEMORY = 1 << 16
 READY, DONE, PLAIN = b"R", b"D", b"P"
 HEAD = 16
 FREE, WAITS, BUSY = 0, 1, 2
+SERVED, ENDED = MOST, MOST + 1
+"""Places of the flags of the server itself: BUSY where a request came, or where it ends."""
 
 
 class Shared:
@@ -67,8 +69,8 @@ class Shared:
 
     def served(self) -> bool:
         """Whether a request has come since this was asked last."""
-        came = self.flags[MOST] == BUSY
-        self.flags[MOST] = FREE
+        came = self.flags[SERVED] == BUSY
+        self.flags[SERVED] = FREE
         return came
 
 
@@ -90,10 +92,12 @@ class Worker:
         flags = self._shared.flags
         for _ in range(REQUESTS):
             flags[self._place] = WAITS
+            if flags[ENDED]:  # by a signal that came while it was ignored
+                return
             link = self._accepted()
             # From here on the end of the server, which ends those that wait, is no concern of this process.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            flags[self._place] = flags[MOST] = BUSY
+            flags[self._place] = flags[SERVED] = BUSY
             if WAITS not in flags[:MOST]:
                 os.write(self._shared.wake, b"\n")
             _, uid, _ = unpack("3i", link.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -80,12 +81,15 @@ class Installed:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """End all of them."""
-        for pid in self.processes() if number == signal.SIGKILL else self.servers():
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
-        wait_until(lambda: not self.processes(), 30, lambda: f"the end of {self.processes()}")
+
+        def ended() -> bool:
+            # again, as a worker may have begun just now that outlives its server for a while
+            for pid in self.processes() if number == signal.SIGKILL else self.servers():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            return not self.processes()
+
+        wait_until(ended, 30, lambda: f"the end of {self.processes()}")
 
 
 def processes(folder: Path) -> dict[int, int]:
