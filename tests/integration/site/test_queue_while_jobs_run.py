@@ -93,10 +93,10 @@ def test_a_reconfiguration_is_whole_or_refused_and_disturbs_no_job(cluster: Clus
     assert refused.returncode == 255
     assert "lsb.queues: queue work: RES_REQ: " in refused.stdout + refused.stderr
     assert "Reconfiguration aborted: the old configuration stays" in refused.stdout + refused.stderr
-    changed = before.replace("PRIORITY = 30", "PRIORITY = 31\nINTERRUPTIBLE_BACKFILL = 60")
+    changed = before.replace("PRIORITY = 30", "PRIORITY = 31\nNETWORK_REQ = 60")
     file.write_text(changed.replace("of a site.", "of two."))
     assert cluster.run("badmin reconfig < /dev/null", ok=False).returncode == 255, "a warning is asked about"
-    assert "INTERRUPTIBLE_BACKFILL is not supported" in cluster.run("badmin ckconfig").stdout
+    assert "NETWORK_REQ is not supported" in cluster.run("badmin ckconfig").stdout
     cluster.run("badmin reconfig -f")
     assert "The queue of two." in cluster.run("bqueues -l work").stdout
     assert cluster.states(job) == ["RUN"]
