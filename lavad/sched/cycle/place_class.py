@@ -135,8 +135,7 @@ class ClassPlacer:
         """A job does not fit: preempt others for it, or reserve slots; whether to go on, with it or the next job."""
         by_hosts = self.entry.blocked == self.state.cache.cycle
         if by_hosts and self.need.queue.interruptible_backfill and self.builder.borrow(self.need):
-            self.candidates = _candidates(self.state, self.need, self.eligible)
-            self.entry.blocked = -1
+            self.look_again()
             return True
         if not (by_hosts or self.by_jobs) or self.need.shape.excl:
             return False

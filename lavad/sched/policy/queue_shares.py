@@ -24,7 +24,7 @@ from lavad.core.rules.ownership import GPUS, SLOTS, Resource
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
-from lavad.sched.state.never import never_start
+from lavad.sched.state.why_waiting import never_start
 
 
 class Share:

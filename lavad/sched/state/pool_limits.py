@@ -15,7 +15,7 @@ from lavad.core.rules.guarantees.pools import PoolUse, Use, ready_hosts, use_of
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.rules.limits import Limits, Room
 from lavad.core.site.pend_reason import POOL
-from lavad.sched.state.never import wait_for_no_host
+from lavad.sched.state.why_waiting import wait_for_no_host
 
 if TYPE_CHECKING:
     from lavad.sched.state.cycle_state import CycleState
@@ -96,7 +96,11 @@ class PoolLimits(Limits):
     def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
         super().shift_slots(spec, parts, sign)
         self._catch_up()
-        self._take(spec, parts, sign)
+        service = self.classes.of(spec)
+        for part in parts:
+            for pool in self._pools:  # it keeps its memory, and its place on the host
+                pool.take(part.host, use_of(part, service, part.slots), sign)
+                pool.take(part.host, use_of(part, service, 0), -sign)
 
     # -- what they may have -----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Classes that wait in vain: no host, or all hosts together, could ever have what their jobs ask for."""
+"""What the reasons of waiting classes tell: which can never start, and which no host would help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEVER = (
 
 
 def never_start(why: Mapping[int, WhyClass]) -> frozenset[int]:
-    """Those of these classes, by why they wait."""
+    """Those of these classes that ask for what no host, nor all hosts together, can ever have."""
     return frozenset(number for number, one in why.items() if _is_never(one))
 
 
