@@ -153,24 +153,23 @@ def _class(one: ServiceClass, found: list[PoolUse], counts: Counter[str], title:
 
 
 def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
-    """Service class to its jobs, or their slots, by state; those that are held or in a zombie state as in bjobs' sums."""
-    view, cluster = request.view, request.cluster
+    """Service class to its jobs, or their slots, by state. Those that wait are counted by kinds of jobs, not one by one."""
+    cluster, of_spec = request.cluster, request.view.service_classes.of
+    specs, waiting = cluster.specs.rows, Counter(cluster.spec_jobs)
     found: dict[str, Counter[str]] = {}
-    for job in cluster.jobs.rows.values():
-        spec = cluster.specs.rows[job.spec]
-        name = view.service_classes.of(spec)
-        if name:
-            many = spec.slots if job.run is None else sum(part.slots for part in job.run.parts)
+    for key in cluster.started:
+        job = cluster.jobs.rows[key]
+        waiting[job.spec] -= 1
+        if name := of_spec(specs[job.spec]):
+            many = sum(part.slots for part in job.run.parts) if job.run is not None else 0
             found.setdefault(name, Counter())[_state(job)] += many if slots else 1
     for array in cluster.arrays.rows.values():
-        spec = cluster.specs.rows[array.spec]
-        name = view.service_classes.of(spec)
-        if name:
-            found.setdefault(name, Counter())["PEND"] += (len(array.pending) + len(array.held)) * (spec.slots if slots else 1)
+        waiting[array.spec] += len(array.pending) + len(array.held) - 1
+    for number, count in waiting.items():
+        if name := of_spec(specs[number]):
+            found.setdefault(name, Counter())["PEND"] += count * (specs[number].slots if slots else 1)
     return found
 
 
 def _state(job: Job) -> str:
-    if job.run is None or job.state in (JobState.PEND, JobState.PSUSP):
-        return "PEND"
     return job.state.name if job.state in (JobState.SSUSP, JobState.USUSP) else "RUN"

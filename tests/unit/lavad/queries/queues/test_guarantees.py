@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from config.model.guarantees import Amount, Loan, Pool, ServiceClass
 from lavad.core.events import Configured
-from tests.support.worlds.query_cluster import QueryCluster
+from tests.support.worlds.query_cluster import QueryCluster, element
 
 CLASSES = (
     ServiceClass(name="gold", queues=("normal",), users=("alice",), auto_attach=True, description="paid"),
@@ -91,3 +91,14 @@ def test_without_any_there_is_a_word() -> None:
     assert c.ask("bsla")[1:] == ("No service class is configured\n", 255)
     assert c.ask("bsla", "gold")[1:] == ("gold: No such service class\n", 255)
     assert c.ask("bresources", g=True)[1:] == ("No guaranteed resource pool is configured\n", 255)
+
+
+def test_elements_of_arrays_and_jobs_on_hold_wait_as_others() -> None:
+    c = cluster()
+    c.submit(5, name="a", indices="1-10", slots=2)
+    c.submit(6, held=True, slots=4)
+    c.start(element(5, 3), hosts="ol2")
+    rows = words(c.ask("bsla", "gold")[0])
+    assert rows[rows.index(["NJOBS", "PEND", "RUN", "SSUSP", "USUSP"]) + 1] == ["13", "11", "2", "0", "0"]
+    rows = words(c.ask("bsla", "gold", N=True)[0])
+    assert rows[rows.index(["NSLOTS", "PEND", "RUN", "SSUSP", "USUSP"]) + 1][1] == str(1 + 9 * 2 + 4)
