@@ -65,9 +65,14 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
 
     from agent.daemon import Daemon
     from agent.launch import launchers
+    from agent.launch.prepost import sudoers
 
     _log_to(_log_file(options))
-    site = _site(options)
+    try:
+        site = _site(options)
+    except sudoers.NotUsable as e:
+        sys.stderr.write(f"lava-agent: {e}\n")
+        return 1
     os.makedirs(site.output_dir, mode=0o755, exist_ok=True)
     if options.pidfile:
         write_pid(options.pidfile)
@@ -102,6 +107,7 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--address", default="127.0.0.1", help="where other hosts reach this one")
     parser.add_argument("--await-starter", action="store_true", help="the starter is a service of its own: start none")
+    parser.add_argument("--sudoers", type=os.path.abspath, help="lsf.sudoers of this host; else /etc/lsf.sudoers")
     parser.add_argument("--gpus", type=int, default=0, help="simulated GPUs")
     parser.add_argument("--pidfile", type=os.path.abspath)
     parser.add_argument("--log", type=os.path.abspath)
@@ -113,6 +119,7 @@ def _site(options: argparse.Namespace) -> Site:
     import logging
     import pwd
 
+    from agent.launch.prepost import sudoers
     from agent.launch.site import Site
     from config.read.params import settings_of
     from proto.daemon.logs import log_as
@@ -135,6 +142,7 @@ def _site(options: argparse.Namespace) -> Site:
         address=options.address,
         root=os.geteuid() == 0,
         own_user=own,
+        exec_user=sudoers.exec_user(options.sudoers or sudoers.FILE) if os.geteuid() == 0 else None,
         eexec=eexec if os.path.isabs(eexec) and os.access(eexec, os.X_OK) else "",
     )
 

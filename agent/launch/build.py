@@ -23,7 +23,6 @@ from agent.launch import (
     limits,
     livefiles,
     mpi,
-    prepost,
     roles,
     software,
     timeleft,
@@ -44,6 +43,7 @@ from agent.launch.outputs import (
     output_paths,
     show,
 )
+from agent.launch.prepost import commands, sudoers
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import (
     NO_RANK,
@@ -68,10 +68,14 @@ class Compiled:
 
     ``is_bare``: its parts on one slot of one host differ by their variables and command alone, and by the GPUs that are kept from
     them. ``where``: what ``output_paths`` gives for each of its elements; None: it depends on the element.
+    ``exec_user``, ``why_not``: as ``sudoers.runs_as`` gives them.
     ``argv``: of its own, in the place of the template's, which is that of all texts like it.
     """
 
-    __slots__ = ("_alone", "_rules", "_stem", "argv", "folder", "is_bare", "path", "template", "text", "user", "where")
+    __slots__ = (
+        *("_alone", "_rules", "_stem", "argv", "exec_user", "folder", "is_bare", "path", "template", "text", "user", "where"),
+        "why_not",
+    )
 
     def __init__(self, text: pb.JobText, user: User, site: Site) -> None:
         self.text = text
@@ -79,7 +83,8 @@ class Compiled:
         env = {**launchers.shared(site, user.uid, text), **environ.shared(text, user, site)}
         self.path = env["PATH"]
         self.folder = os.path.join(site.output_dir, user.name)
-        self.template = _template(text, user, site, env)
+        self.exec_user, self.why_not = sudoers.runs_as(text, user, site)
+        self.template = _template(self, site, env)
         self.argv = self.template.argv
         self.is_bare = not (text.roles or self.template.script or text.launch or text.checkpoint_folder or text.interactive)
         self.is_bare &= not (text.resizable or text.gpu_mps or "%" in text.cwd or site.settings.lsb_set_tmpdir)
@@ -100,6 +105,10 @@ class Compiled:
         if (text.output, text.error) != (self.text.output, self.text.error):
             made.where = None
         return made
+
+    def around(self, place: int) -> commands.Around:
+        """What runs as the job's user before and after its part on a host."""
+        return commands.of_user(self.text, place, self.exec_user is not None)
 
     def rules(self, start: pb.Start, site: Site) -> Rules:
         """As ``limits.rules_of``."""
@@ -173,8 +182,8 @@ def part(
     if start.place > 0:
         found = found._replace(
             input=None,
-            pre_exec=prepost.pre_exec(text.host_pre_exec, seconds=text.pre_timeout),
-            post_exec=prepost.post_exec(text.host_post_exec, seconds=text.post_timeout),
+            pre_exec=commands.pre_exec(made.around(start.place).before, seconds=text.pre_timeout),
+            post_exec=commands.post_exec(made.around(start.place).after, seconds=text.post_timeout),
         )
     elif text.input and not text.input_data:
         values = job_values(order.key, made.user.name, text.project, made.user.group, site.host)
@@ -193,13 +202,8 @@ def part(
     found = _with_roles(found, env, order, made, site, files) if text.roles else _with_tasks(found, order, made, site)
     found = gpus.apart(found, text, start, cards)
     if text.gpu_mps:
-        found = gpus.with_mps(found, text, start, cards, _mps_folder(order, site))
+        found = gpus.with_mps(found, text, start, cards, site.settings.lsf_tmpdir)
     return template, affinity.bound(found, start)
-
-
-def _mps_folder(order: pb.Order, site: Site) -> str:
-    """Short, as a socket's path is, and known to nobody before the part is here."""
-    return os.path.join(site.settings.lsf_tmpdir, f"lava-{order.uid[:16]}")
 
 
 def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles, ends: str) -> tuple[PartSpec, dict[str, str]]:
@@ -231,8 +235,8 @@ def _on_hosts(order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> 
     return env | affinity.environment(start, files)
 
 
-def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> PartSpec:
-    after = (text.post_exec, text.queue_post_exec, *text.host_post_exec)
+def _template(made: Compiled, site: Site, env: dict[str, str]) -> PartSpec:
+    text, user, (before, after) = made.text, made.user, made.around(0)
     return NOTHING._replace(
         user=user.account,
         env=env,
@@ -243,9 +247,9 @@ def _template(text: pb.JobText, user: User, site: Site, env: dict[str, str]) -> 
         rlimits=rlimits(text.limits),
         label=text.label,
         stdin=NOWHERE,
-        pre_exec=prepost.pre_exec(_before(text), copies=prepost.site_before(text, site), seconds=text.pre_timeout),
-        post_exec=prepost.post_exec(after, prepost.site_after(text, site), text.post_timeout),
-        post_always=bool(text.host_post_exec),
+        pre_exec=commands.pre_exec(before, copies=commands.site_before(text, site), seconds=text.pre_timeout),
+        post_exec=commands.post_exec(after, commands.site_after(text, site), text.post_timeout),
+        post_always=bool(text.host_post_exec) and not made.exec_user,
         cgroup=cgroup(text.limits, text.enforce_memory, site),
         secrets=dict(text.secrets),
         argv=_argv(text, env["PATH"]),
@@ -315,17 +319,13 @@ def _with_checkpoint(part: PartSpec, env: dict[str, str], order: pb.Order, made:
     most = (order.start.restart if order.start.go_back else -1) if again else None
     fetch = "" if most is None else checkpoints.fetching(text, site, made.user.name, order, most)
     env |= checkpoints.holders(order.start.holders) if fetch else {}
-    commands, before = (text.host_pre_exec, "") if order.start.place else (_before(text), prepost.site_before(text, site))
-    first = (fetch, checkpoints.before(text, site, order.key, again), *commands)
+    before = "" if order.start.place else commands.site_before(text, site)
+    first = (fetch, checkpoints.before(text, site, order.key, again), *made.around(order.start.place).before)
     if own:  # what brings this host's part sets aside what is damaged
-        return part._replace(pre_exec=prepost.pre_exec(first, copies=before, seconds=text.pre_timeout))
-    found = part._replace(pre_exec=prepost.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
+        return part._replace(pre_exec=commands.pre_exec(first, copies=before, seconds=text.pre_timeout))
+    found = part._replace(pre_exec=commands.pre_exec(first, folder, before, text.checkpoint_of, text.pre_timeout, most))
     slots = sum(host.slots for host in order.start.hosts)
     return found._replace(argv=checkpoints.wrapped(found.argv, text, site, order.key, again, slots)) if found.argv else found
-
-
-def _before(text: pb.JobText) -> tuple[str, ...]:
-    return (*text.host_pre_exec, text.queue_pre_exec, text.pre_exec)
 
 
 def _with_roles(part: PartSpec, env: dict[str, str], order: pb.Order, made: Compiled, site: Site, files: HostFiles) -> PartSpec:

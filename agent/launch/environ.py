@@ -66,7 +66,12 @@ def shared(text: pb.JobText, user: User, site: Site) -> dict[str, str]:
     env.setdefault("HOME", text.home or user.home)
     env.setdefault("SHELL", text.shell or user.shell)
     env["USER"] = env["LOGNAME"] = user.name
-    env |= {
+    return env | of_host(text, user, site)
+
+
+def of_host(text: pb.JobText, user: User, site: Site) -> dict[str, str]:
+    """Those of ``shared`` that no submission sets: what LSF says of the submission and of this host."""
+    env = {
         "PWD": text.cwd,
         "LS_SUBCWD": text.submit_cwd or text.cwd,
         "LSB_QUEUE": text.queue,

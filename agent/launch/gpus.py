@@ -90,7 +90,7 @@ def alone(text: pb.JobText, start: pb.Start) -> list[str]:
 
 
 def with_mps(part: PartSpec, text: pb.JobText, start: pb.Start, cards: Sequence[pb.Gpu], folder: str) -> PartSpec:
-    """The part with the MPS daemons that it asked for: one, one a socket or one a GPU; ``folder``: what their folders begin with.
+    """The part with the MPS daemons that it asked for: one, one a socket or one a GPU; ``folder``: where their folders are.
 
     A task is a client of the daemon that has its first GPU. nocvd: CUDA_VISIBLE_DEVICES is the daemons' alone.
     """
@@ -102,7 +102,8 @@ def with_mps(part: PartSpec, text: pb.JobText, start: pb.Start, cards: Sequence[
     sets: dict[object, list[str]] = {}
     for uuid in mine:
         sets.setdefault(uuid if how == "per_gpu" else sockets.get(uuid, -1) if how == "per_socket" else None, []).append(uuid)
-    daemons = tuple(MpsSpec(f"{folder}.mps{number}", ",".join(one)) for number, one in enumerate(sets.values()))
+    stem = f"{folder}/lava-{part.uid[:16]}"  # short, as a socket's path is, and known to nobody before the part is here
+    daemons = tuple(MpsSpec(f"{stem}.mps{number}", ",".join(one)) for number, one in enumerate(sets.values()))
     of_gpu = {uuid: daemon.variables for daemon in daemons for uuid in daemon.gpus.split(",")}
 
     def client(env: Mapping[str, str], own: str) -> dict[str, str]:

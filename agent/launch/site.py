@@ -11,6 +11,23 @@ from config.model.site_params import SiteParams
 from proto import localsocket
 
 
+class User(msgspec.Struct, frozen=True):
+    """A user as this host knows them."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    shell: str
+    group: str = ""
+
+    @property
+    def account(self) -> part.User:
+        """What the starter must know to become this user."""
+        return part.User(self.name, self.uid, self.gid, self.groups)
+
+
 class Site(msgspec.Struct, frozen=True):
     """This host and its cluster."""
 
@@ -26,6 +43,8 @@ class Site(msgspec.Struct, frozen=True):
     root: bool = False
     """The agent may become any user."""
     own_user: str = ""
+    exec_user: User | None = None
+    """As whom commands of queues and hosts run before and after a job (lsf.sudoers); None: as the job's user."""
     eexec: str = ""
     """The site's eexec program (LSF_SERVERDIR/eexec), "" where there is none when the agent starts."""
 
@@ -55,20 +74,3 @@ class Site(msgspec.Struct, frozen=True):
     def hostfile_dir(self) -> str:
         """Where host files are."""
         return os.path.join(self.spool, "hostfiles")
-
-
-class User(msgspec.Struct, frozen=True):
-    """A user as this host knows them."""
-
-    name: str
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
-    home: str
-    shell: str
-    group: str = ""
-
-    @property
-    def account(self) -> part.User:
-        """What the starter must know to become this user."""
-        return part.User(self.name, self.uid, self.gid, self.groups)

@@ -51,6 +51,10 @@ class TimeLeft:
         """After a restart of the agent: the files of parts, by uid; "": that of the uid, by an older agent."""
         self._paths |= {uid: path or path_of(self._folder, uid) for uid, path in paths.items()}
 
+    def path(self, uid: str) -> str:
+        """The file of a part that is here."""
+        return self._paths.get(uid, "")
+
     def begin(self, uid: str, ends: float | None) -> str:
         """Before a part starts: the path of its file, which is there.
 

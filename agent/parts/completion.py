@@ -10,6 +10,7 @@ import time
 
 from agent.launch import outputs
 from agent.launch.timeleft import TimeLeft
+from agent.parts import prepost
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry, Writing
 from agent.parts.job_report import JobReports
@@ -115,6 +116,7 @@ class Completion:
         self._spool.forget(entry.uid)
         self._time_left.over(entry.uid)
         self._starter.forget(entry.uid)
+        prepost.forget(entry, self._starter)
 
 
 def _status_of(entry: Entry) -> str:

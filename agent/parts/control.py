@@ -16,6 +16,7 @@ from agent.core.part import Part, Request, RequestKind, Stage
 from agent.launch import outputs
 from agent.launch.site import Site
 from agent.launch.timeleft import TimeLeft
+from agent.parts import prepost
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.entry import Entry
@@ -101,7 +102,7 @@ class PartControl:
             if isinstance(effect, eff.Send):
                 self._starter.put(messages.signal(effect))
             elif isinstance(effect, eff.KillAll):
-                self._starter.put(orders.Kill((effect.uid,), posts=True))
+                self._starter.put(orders.Kill(prepost.to_kill(entry), posts=True))
             elif isinstance(effect, eff.Answer):
                 if not effect.ok:
                     entry.part = decide.given_up(entry.part, effect.request)
@@ -283,5 +284,5 @@ class PartControl:
 
     def kill(self, entry: Entry) -> None:
         """SIGKILL all processes of a part."""
-        self._starter.put(orders.Kill((entry.uid,)))
+        self._starter.put(orders.Kill(prepost.to_kill(entry)))
         self.staging.give_up(entry, now())

@@ -21,7 +21,7 @@ from agent.launch.site import Site
 from agent.monitor.procscan import folder_of, parent_of
 from agent.parts.spool import Saved
 from agent.starter.protocol.orders import EndTask, Note
-from agent.starter.protocol.reports import End, HostUse, PartState, RunningTask
+from agent.starter.protocol.reports import End, HostUse, PartReport, PartState, RunningTask
 from proto import agent_pb2 as pb
 from proto.daemon.cpu_precedence import LEAST, make_nice
 
@@ -76,8 +76,30 @@ class CheckpointWork:
     """The period that was asked for (bchkpnt -p) before the job's command runs."""
 
 
+class PrePostPhase(Enum):
+    """How far the commands are that run around a part as another user than the job's."""
+
+    BEFORE = "before"
+    """The part is started when they have ended well."""
+    DURING = "during"
+    AFTER = "after"
+    """What the starter said of the end of the part is ``held`` until they have ended."""
+    OVER = "over"
+
+
+class PrePostWork:
+    """The commands around a part that run as another user than the job's; most parts have none. Mutable as its entry is."""
+
+    phase = PrePostPhase.DURING
+    killed = False
+    """The part is not to start any more."""
+    held: PartReport | None = None
+
+
 class Entry:
     """Mutable: changed only in the agent's turn, by what works on parts."""
+
+    prepost: PrePostWork | None
 
     __slots__ = (
         "acked",
@@ -104,6 +126,7 @@ class Entry:
         "over_limit",
         "part",
         "post",
+        "prepost",
         "ran_out_of_memory",
         "received",
         "reported",
@@ -146,7 +169,7 @@ class Entry:
         """What the host files of a resizable job say."""
         self.mailed: set[str] = set()
         """The uids of the parts that mailed its suspensions, and of its warning and control commands."""
-        self.work = CheckpointWork()
+        self.work, self.prepost = CheckpointWork(), None
         self.over_limit: dict[int, str] = {}
         """Rank to the limit of its role that the task went over."""
         self.over = self.acked = self.begun = self.ran_out_of_memory = False

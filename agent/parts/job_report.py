@@ -20,12 +20,14 @@ WARNING = ".warning" + MAILER
 RESIZED = ".resized"
 CHECKPOINT = ".checkpoint"
 STAGED = ".staged"
+PRE = ".pre"
+POST = ".post"
 """Suffixes of the uids of parts that the agent adds itself."""
 
 
 def is_own(uid: str) -> bool:
     """Whether the agent added this part itself."""
-    return uid.endswith((MAILER, RESIZED, CHECKPOINT, STAGED))
+    return uid.endswith((MAILER, RESIZED, CHECKPOINT, STAGED, PRE, POST))
 
 
 def owner_of(uid: str) -> str:

@@ -17,17 +17,20 @@ from agent.core import checkpoint, decide
 from agent.core.part import Part, Stage
 from agent.launch import mpi, outputs
 from agent.launch.site import Site
+from agent.parts import prepost
 from agent.parts import report_messages as messages
 from agent.parts.completion import Completion
 from agent.parts.control import PartControl, now
 from agent.parts.entry import Entry, Writing
 from agent.parts.gpu_ends import GpuEnds, Later
 from agent.parts.host_monitor import HostMonitor
-from agent.parts.job_report import CHECKPOINT, RESIZED, STAGED, is_own, owner_of
+from agent.parts.job_report import is_own, owner_of
+from agent.parts.own_parts import OwnParts
+from agent.parts.prepost import PrePost
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
-from agent.starter.protocol import orders, reports
+from agent.starter.protocol import reports
 from agent.starter.protocol.answers import Folders, Generations
 from agent.starter.protocol.reports import (
     Address,
@@ -62,6 +65,7 @@ class PartWork(NamedTuple):
     control: PartControl
     resizing: Resizing
     gpu_ends: GpuEnds
+    prepost: PrePost
 
 
 class Parts:
@@ -84,7 +88,9 @@ class Parts:
         self._starter = starter
         self._spool = spool
         self._monitor = monitor
-        self._completion, self._control, self._resizing, self._gpu_ends = work
+        self._completion, self._control, self._resizing, self._gpu_ends, self._prepost = work
+        self._own = OwnParts(table, starter, self._completion, self._control, self._resizing, self._prepost)
+        self._own.report, self._own.ended = self._take, self._ended
         self._greeted_before = False
 
     # -- the starter -------------------------------------------------------------------------------------------------
@@ -95,6 +101,7 @@ class Parts:
         for entry in self._table:
             # what was asked on another connection is not answered on this one
             entry.work.looked, entry.work.searched = 0.0, False
+        self._prepost.listed(listed, waiting)
         for uid, status in listed.items():
             try:
                 if not is_own(uid):
@@ -102,29 +109,20 @@ class Parts:
             except Exception:
                 self._not_understood(uid, "the list")
         self._drop_missing(listed, waiting)
-        self._settle_own(listed)
+        self._own.settle(listed)
         self._greeted_before = True
 
     def _drop_missing(self, listed: Mapping[str, PartStatus], waiting: set[str]) -> None:
         """Parts that the starter does not know, and which are not on their way to it, are over."""
         for entry in self._table:
+            if prepost.waits(entry):
+                continue
             if entry.uid not in listed and not self._greeted_before:
                 # From before a restart of the agent, and over: it is missing in Hello, which tells the master.
                 self._table.remove(entry)
                 self._spool.forget(entry.uid)
             elif entry.uid not in listed and not entry.reported and entry.uid not in waiting:
-                self._refuse(entry, "starter", f"the starter of {self._host} was restarted")
-
-    def _settle_own(self, listed: Mapping[str, PartStatus]) -> None:
-        """Parts of the agent's own, which do something for a job: how they went, and which are of no more use."""
-        for uid, status in listed.items():
-            owned = owner_of(uid) in self._table
-            if uid.endswith(RESIZED) and status.state.over and owned:
-                self._command_ended(uid, status.end, status.reason)
-            elif uid.endswith((CHECKPOINT, STAGED)) and owned:
-                self._control.checkpoint_here(uid, status.end, status.reason if status.state.over else None)
-            elif is_own(uid) and (status.state.over or not owned):
-                self._starter.put(orders.Forget((uid,)))
+                self._take(Refused(entry.uid, "starter", f"the starter of {self._host} was restarted"))
 
     def _reconcile(self, uid: str, status: PartStatus) -> None:
         entry = self._table.find(uid)
@@ -150,28 +148,34 @@ class Parts:
 
     def _reconcile_end(self, entry: Entry, status: PartStatus) -> None:
         if status.end is not None:
-            gone = entry.over or status.state is PartState.GONE
             entry.post = status.post
-            if not self._gpu_ends.take(entry, Ended(uid=entry.uid, end=status.end, gone=gone)):
-                entry.over = gone
-                self._ended(entry, status.end)
+            self._take(Ended(entry.uid, status.end, entry.over or status.state is PartState.GONE))
         elif status.state is PartState.PREPARED:
             self._prepared(entry, status.addr, status.door)
         elif status.state is PartState.REFUSED:
-            self._refuse(entry, str(status.code), str(status.reason))
+            self._take(Refused(entry.uid, str(status.code), str(status.reason)))
         elif status.state.over:
-            self._lost(entry, status.reason or "its shepherd was lost")
+            self._take(Lost(entry.uid, status.reason or "its shepherd was lost"))
 
     def reported(self, found: list[PartReport]) -> None:
         """Handle reports of the starter."""
         for report in found:
             try:
                 if is_own(report.uid):
-                    self._own_reported(report)
-                elif (entry := self._table.find(report.uid)) is not None and not self._gpu_ends.take(entry, report):
-                    self._reported(entry, report)
+                    self._own.reported(report)
+                else:
+                    self._take(report)
             except Exception:
-                self._not_understood(report.uid, type(report).__name__)
+                self._not_understood(owner_of(report.uid), type(report).__name__)
+
+    def _take(self, report: PartReport) -> None:
+        """A report about a job's part: handle it, unless something else has to be done first."""
+        entry = self._table.find(report.uid)
+        if entry is None:
+            return
+        left = report if entry.prepost is None else self._prepost.take(entry, report)
+        if left is not None and not self._gpu_ends.take(entry, left):
+            self._reported(entry, left)
 
     def looked_at(self, found: list[Later]) -> None:
         """Handle the ends of parts whose GPUs were looked at."""
@@ -188,25 +192,6 @@ class Parts:
         if entry is not None and not entry.reported:
             self._control.kill(entry)
             self._lost(entry, f"host {self._host} could not handle what its starter said about it")
-
-    def _own_reported(self, report: PartReport) -> None:
-        """A report about a part that the agent started itself: a mail or a resize command."""
-        if not isinstance(report, Ended | Refused | Lost):
-            return
-        end = report.end if isinstance(report, Ended) else None
-        reason = "" if isinstance(report, Ended) else report.reason
-        if report.uid.endswith(RESIZED):
-            self._command_ended(report.uid, end, reason)
-        elif report.uid.endswith((CHECKPOINT, STAGED)):
-            self._checkpoint_ended(report.uid, end, reason)
-        else:
-            self._completion.mailed(report.uid, end is not None and end.status == 0, reason)
-
-    def _checkpoint_ended(self, uid: str, end: End | None, reason: str | None) -> None:
-        self._control.checkpoint_made(uid, end, reason or "")
-        entry = self._table.find(owner_of(uid))
-        if entry is not None and entry.end is not None:
-            self._ended(entry, entry.end)  # it waited for this
 
     def look_for_checkpoints(self) -> None:
         """Look for checkpoints of parts that run, and for those whose end waits for its newest one no longer."""
@@ -229,10 +214,6 @@ class Parts:
             self._tell_lost(entry)
         elif entry.end is not None and waits and not entry.work.copying and entry.writing is Writing.NOT_BEGUN:
             self._ended(entry, entry.end)
-
-    def _command_ended(self, uid: str, end: End | None, reason: str | None) -> None:
-        why = "" if end else reason or "its end is not known"
-        self._resizing.ended(uid, end.status if end else 0, why)
 
     def _reported(self, entry: Entry, report: PartReport) -> None:
         match report:

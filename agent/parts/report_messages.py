@@ -14,9 +14,9 @@ from agent.core.part import Stage
 from agent.launch.report import Summary, Use
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import Final
-from agent.starter.protocol.orders import Scope, Signal
+from agent.starter.protocol.orders import Finish, Scope, Signal
 from agent.starter.protocol.part import NO_RANK
-from agent.starter.protocol.reports import End, HostEnd, HostUse, TaskEnded, TaskStarted
+from agent.starter.protocol.reports import End, FirstFailure, HostEnd, HostUse, TaskEnded, TaskStarted
 from proto import agent_pb2 as pb
 
 
@@ -30,6 +30,12 @@ def signal(effect: Send) -> Signal:
     if effect.tasks:
         return Signal((effect.uid,), effect.signal, Scope.CATCHING, CATCH_WITHIN)
     return Signal((effect.uid,), effect.signal)
+
+
+def finish(order: pb.Order) -> Finish:
+    """The order to the starter that a role job ends."""
+    end = order.finish
+    return Finish(order.uid, FirstFailure(end.rank, end.status, end.why) if end.status else None, end.leave)
 
 
 def prepared(entry: Entry) -> pb.Report:

@@ -35,11 +35,13 @@ from agent.parts.job_report import JobReports
 from agent.parts.kept_messages import alone, saved, unpack
 from agent.parts.parts import Parts, PartWork
 from agent.parts.peeks import Peeks
+from agent.parts.prepost import PrePost
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Saved, Spool
 from agent.parts.table import PartTable, Reporter
 from agent.starter.protocol import answers, orders, reports
-from agent.starter.protocol.reports import FirstFailure, Hello, Refused, Report
+from agent.starter.protocol.part import PartSpec
+from agent.starter.protocol.reports import Hello, Refused, Report
 from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
 from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
@@ -66,20 +68,21 @@ class Runner:
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
         self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion, self._time_left)
         self.gpu_ends = GpuEnds(site.host, monitor.gpus, self.table)
-        work = PartWork(completion, self.control, self._resizing, self.gpu_ends)
+        self._prepost = PrePost(site, self.table, starter, self._describe)
+        work = PartWork(completion, self.control, self._resizing, self.gpu_ends, self._prepost)
         self.parts = Parts(site, self.table, reporter, starter, spool, monitor, work)
         self._monitor = monitor
         self._site = site
         self._spool = spool
         self._obeyed = spool.obeyed()
         self._granted = Granted(now())
-        self._modes = GpuModes(monitor.gpus, spool.folder, self._poke)
+        self._modes = GpuModes(monitor.gpus, spool.folder, lambda: self.starts.poke())
         self._starter_seen = False
         self._held: dict[str, list[pb.Order]] = {}
         """Attempts whose user is being looked up or whose GPUs are made ready, with the orders that came for them meanwhile."""
         self.chunks = Chunks(self.table)
         self._lookups: set[asyncio.Task[None]] = set()
-        self.peeks = Peeks(self.table, starter, accounts, self._look_after, self._poke)
+        self.peeks = Peeks(self.table, starter, accounts, self._look_after, lambda: self.starts.poke())
         self.holding = Holding(site)
         self._texts: dict[int, pb.JobText] = {}
         self._retold: dict[str, pb.Report] = {}
@@ -282,7 +285,7 @@ class Runner:
             task = order.start_task
             self.starter.put(orders.StartTask(order.uid, task.rank, task.number, task.delay))
         elif what == "finish":
-            self.starter.put(_finish(order))
+            self.starter.put(messages.finish(order))
         elif what == "hosts":
             self._resizing.hosts(entry, order.hosts)
         elif what == "limits":
@@ -351,11 +354,11 @@ class Runner:
         try:
             order = alone(order)
             where = made.where or outputs.output_paths(made.text, order.key, made.user, self._site)
-            here = self._monitor.gpus.facts()[0]
             rules = made.rules(order.start, self._site)
             entry = Entry(Part(uid, order.key, order.attempt, rules), order, made, where, time.time())
             ends = self._time_left.begin(uid, decide.ends_at(entry.part, now()))
-            template, part = build.part(order, made, where, self._site, self.starts.hostfiles, ends, start.deadline, here)
+            entry.work.deadline = start.deadline
+            template, part = self._describe(entry)
             self._spool.began(uid, saved(order), made.text, made.user, entry.received, ends)
         except Exception as e:
             self._time_left.over(uid)
@@ -363,11 +366,17 @@ class Runner:
                 log.exception("job %s: its part could not be described", outputs.show(order.key))
             self._cannot_start(order, held, e)
             return
-        entry.work.deadline = start.deadline
         self.parts.add(entry)
-        self.starter.start(order.start.sequence, template, part)
+        if not self._prepost.begin(entry):
+            self.starter.start(order.start.sequence, template, part)
         for one in held:
             self._obey(one)
+
+    def _describe(self, entry: Entry) -> tuple[PartSpec, PartSpec]:
+        """Its template and its part, as things are now."""
+        assert entry.made is not None
+        ends, deadline, here = self._time_left.path(entry.uid), entry.work.deadline, self._monitor.gpus.facts()[0]
+        return build.part(entry.order, entry.made, entry.where, self._site, self.starts.hostfiles, ends, deadline, here)
 
     async def _take_gpus(self, start: Ready, cards: list[str]) -> None:
         """Put its GPUs into their mode, and start it then; a job that was promised a mode does not run in another."""
@@ -376,9 +385,6 @@ class Runner:
             self.starts.refuse(start.order, "gpu", f"host {self._site.host}: {why}")
         else:
             self.starts.put_back(msgspec.structs.replace(start, modes_set=True))
-        self.starts.poke()
-
-    def _poke(self) -> None:
         self.starts.poke()
 
     def _look_after(self, work: Coroutine[None, None, None]) -> None:
@@ -390,9 +396,3 @@ class Runner:
 def _ends(order: pb.Order) -> bool:
     """Whether an order ends this attempt: its job is killed, requeued or migrated."""
     return order.WhichOneof("what") == "signal" and order.signal.kind in _ENDING
-
-
-def _finish(order: pb.Order) -> orders.Finish:
-    end = order.finish
-    first = FirstFailure(end.rank, end.status, end.why) if end.status else None
-    return orders.Finish(order.uid, first, end.leave)

@@ -82,7 +82,10 @@ class Starts:
 
     def _add_ready(self, order: pb.Order, text: pb.JobText, user: User, deadline: float | None) -> None:
         try:
-            self._ready.append(Ready(order, self._compiled(text, user), deadline))
+            made = self._compiled(text, user)
+            self._ready.append(
+                Ready(order, made, deadline) if not made.why_not else Ready(order, None, None, "pre_exec", made.why_not)
+            )
         except Exception as e:
             # a job whose text is not understood must not keep others from starting
             log.exception("job %d: its text is not understood", text.job)

@@ -78,6 +78,7 @@ PRE_EXEC                        runs before a job on its first host
 POST_EXEC                       runs after a job on its first host
 HOST_PRE_EXEC                   runs before a job on each of its hosts
 HOST_POST_EXEC                  runs after a job on each of its hosts
+PRE_POST_EXEC_USER              as whom these four run: the job's user, or whom lsf.sudoers of the host names
 REQUEUE_EXIT_VALUES             exit values with which a job is queued again; EXCLUDE(N): on another host
 SUCCESS_EXIT_VALUES             exit values that count as DONE
 RES_REQ                         a requirement that is merged with that of the job (-R)

@@ -72,6 +72,7 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     host_post_exec: tuple[str, ...]
     queue_pre_exec: str
     queue_post_exec: str
+    pre_post_exec_user: str
     pre_timeout: int
     post_timeout: int
     include_post: bool
@@ -135,6 +136,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         host_post_exec=tuple(command for command in (app.host_post_exec, queue.host_post_exec) if command),
         queue_pre_exec=queue.pre_exec,
         queue_post_exec=queue.post_exec,
+        pre_post_exec_user=queue.pre_post_exec_user,
         pre_timeout=(params.job_preproc_timeout or 0) if app.job_preproc_timeout is None else app.job_preproc_timeout,
         post_timeout=(params.job_postproc_timeout or 0) if app.job_postproc_timeout is None else app.job_postproc_timeout,
         include_post=params.job_include_postproc if app.job_include_postproc is None else app.job_include_postproc,

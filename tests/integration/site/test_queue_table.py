@@ -14,9 +14,10 @@ from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
 PROVEN = """
-NICE PRE_EXEC POST_EXEC HOST_PRE_EXEC HOST_POST_EXEC JOB_STARTER DESCRIPTION JOB_CONTROLS
+NICE PRE_EXEC POST_EXEC HOST_PRE_EXEC HOST_POST_EXEC PRE_POST_EXEC_USER JOB_STARTER DESCRIPTION JOB_CONTROLS
 """
-"""Of lsb.queues here and in test_queue_while_jobs_run.py; JOB_WARNING_ACTION is proven in agent/test_control.py."""
+"""Of lsb.queues here and in test_queue_while_jobs_run.py; JOB_WARNING_ACTION is proven in agent/test_control.py,
+PRE_POST_EXEC_USER in agent/test_prepost_apart.py."""
 SITE = Path(__file__).with_name("site_queues")
 
 

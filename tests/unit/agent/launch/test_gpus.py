@@ -97,17 +97,17 @@ def test_a_task_is_a_client_of_the_mps_daemon_that_has_its_gpu() -> None:
         text = pb.JobText(gpu_mps=mps, gpus_per_task=2)
         first = start(0)
         tasks = tuple(TaskSpec(rank, gpus.of_rank(text, first, rank)) for rank in (0, 1))
-        whole = NOTHING._replace(env=gpus.of_part(text, first), tasks=tasks)
-        return gpus.with_mps(whole, text, first, cards, "/tmp/x")
+        whole = NOTHING._replace(uid="x", env=gpus.of_part(text, first), tasks=tasks)
+        return gpus.with_mps(whole, text, first, cards, "/tmp")
 
     def pipes(found: PartSpec) -> list[str]:
         return [env["CUDA_MPS_PIPE_DIRECTORY"] for env in (found.env, *(task.env for task in found.tasks or ()))]
 
-    assert part("yes").mps == (MpsSpec("/tmp/x.mps0", "GPU-a,GPU-c,GPU-b,GPU-d"),)
-    assert pipes(part("yes,shared")) == ["/tmp/x.mps0/pipe"] * 3
-    assert part("per_socket").mps == (MpsSpec("/tmp/x.mps0", "GPU-a,GPU-b"), MpsSpec("/tmp/x.mps1", "GPU-c,GPU-d"))
+    assert part("yes").mps == (MpsSpec("/tmp/lava-x.mps0", "GPU-a,GPU-c,GPU-b,GPU-d"),)
+    assert pipes(part("yes,shared")) == ["/tmp/lava-x.mps0/pipe"] * 3
+    assert part("per_socket").mps == (MpsSpec("/tmp/lava-x.mps0", "GPU-a,GPU-b"), MpsSpec("/tmp/lava-x.mps1", "GPU-c,GPU-d"))
     assert [daemon.gpus for daemon in part("per_gpu").mps] == ["GPU-a", "GPU-c", "GPU-b", "GPU-d"]
-    assert pipes(part("per_gpu")) == ["/tmp/x.mps0/pipe", "/tmp/x.mps0/pipe", "/tmp/x.mps2/pipe"]
+    assert pipes(part("per_gpu")) == ["/tmp/lava-x.mps0/pipe", "/tmp/lava-x.mps0/pipe", "/tmp/lava-x.mps2/pipe"]
     hidden = part("yes,nocvd")
     assert not [name for env in (hidden.env, *(task.env for task in hidden.tasks or ())) for name in env if "CUDA_VIS" in name]
     assert part("no").mps == part("").mps == ()

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent.launch import build, command, environ, limits, mpi, outputs, prepost, report
+from agent.launch import build, command, environ, limits, mpi, outputs, report
 from agent.launch.hostfiles import HostFiles
 from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import expand, job_values
+from agent.launch.prepost import commands as prepost
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import CgroupLimits, OutputFile
 from config.read.params import settings_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.launch import prepost
+from agent.launch.prepost import commands as prepost
 from agent.launch.site import Site
 from proto import agent_pb2 as pb
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from config.model.queue import ApplicationConfig
+from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Limits
 from config.values import values as v
 from config.values.clusterwide import mail_pattern
@@ -97,3 +97,10 @@ def test_a_profile_says_whose_its_memory_limits_are(of_profile: tuple[str, ...],
     world.configure(apps=(ApplicationConfig("a", memlimit_type=of_profile),), params=Params(**of_site))
     own = text_settings(JobText(command="c"))
     assert run_settings(world.cluster, replace(SPEC, app="a"), own, "h1").enforce_memory is enforced
+
+
+def test_a_queue_says_as_whom_its_commands_run() -> None:
+    world = World()
+    world.configure(queues=(QueueConfig(name="night", pre_exec="x", pre_post_exec_user="root"),))
+    found = run_settings(world.cluster, replace(SPEC, queue="night"), text_settings(JobText(command="c")), "h1")
+    assert (found.queue_pre_exec, found.pre_post_exec_user) == ("x", "root")

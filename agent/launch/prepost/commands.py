@@ -1,6 +1,7 @@
 """Shell commands that run before and after a job: pre- and post-execution, the site's eexec, and the copies of ``bsub -f``.
 
 Rule: pure; the result is one command of /bin/sh for each side, so that the shepherd need not know where its pieces come from.
+Those of the queue and of hosts run as the job's user with the others, or ``apart``, as another user (``sudoers``).
 Copies run nearest to the job, then the job's own commands, the queue's, and outermost those of hosts.
 
 A path of ``-f`` that both hosts share is copied on the first host; otherwise the site's LSF_REMOTE_COPY_CMD is called
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from agent.launch.command import quote
 from agent.launch.site import Site
@@ -26,6 +28,30 @@ DATA = "LAVA_EEXEC_DATA"
 """The variable that holds what the esubs wrote to their standard output."""
 _SAID = '"/proc/self/fd/${LAVA_SAY:-2}"'
 """Where a command says why it fails: opened by its name, as a shell may take no number above 9 behind ``>&``."""
+
+
+class Around(NamedTuple):
+    """Commands before and after a part, each in its order."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def of_user(text: pb.JobText, place: int, apart: bool) -> Around:
+    """What runs as the job's user around its part on the host ``place``; ``apart``: what is not the job's own does not."""
+    own = Around((text.pre_exec,), (text.post_exec,)) if place == 0 else Around((), ())
+    if apart:
+        return own
+    others = of_site(text, place)
+    return Around((*others.before, *own.before), (*own.after, *others.after))
+
+
+def of_site(text: pb.JobText, place: int) -> Around:
+    """What the queue and hosts run around a part: on the job's first host those of the queue nearest to the job."""
+    before, after = tuple(text.host_pre_exec), tuple(text.host_post_exec)
+    if place:
+        return Around(before, after)
+    return Around((*before, text.queue_pre_exec), (text.queue_post_exec, *after))
 
 
 def pre_exec(
