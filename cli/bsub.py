@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.options import Options
     from cli.submit.prepare import Prepared
+    from cli.terminal.x11 import Screen
 
 
 def run(context: Context) -> int:
@@ -33,23 +34,30 @@ def run(context: Context) -> int:
     conf = read_conf(context)
     client = Client(context, conf)
     try:
-        job, made = _submit(context, client, conf, given, words)
+        job, made, screen = _submit(context, client, conf, given, words)
     except Fail as fail:
         raise not_done(context, fail, "bsub", "Job not submitted.") from None
     if made.stays in INTERACTIVE:
         from cli.terminal.interactive import bsub_converse
 
-        return bsub_converse(context, client, conf, job, made.stays != "I")
+        return bsub_converse(context, client, conf, job, made.stays != "I", screen)
     return wait_for(context, client, conf, job, made.is_array) if made.stays else 0
 
 
-def _submit(context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]) -> tuple[int, Prepared]:
-    """-> (the job's id, what was submitted)."""
+def _submit(
+    context: Context, client: Client, conf: dict[str, str], given: Options, words: list[str]
+) -> tuple[int, Prepared, Screen | None]:
+    """-> (the job's id, what was submitted, where its windows are shown)."""
     made = prepared(context, conf, given, words)
+    screen = None
+    if made.forwards:
+        from cli.terminal.x11 import Screen
+
+        screen = Screen(context.environ)
     ok = send(context, client, made.frame)
     if made.site is not None:
         made.site.submitted(ok)
-    return int(ok["job"]), made
+    return int(ok["job"]), made, screen
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -104,7 +104,6 @@ class Option:
         return not self.only and not self.unsupported and self.no_reset is None
 
 
-_X11 = "there is no X11 forwarding; with ssh -X the DISPLAY of your login reaches jobs on hosts that see it"
 _APS = "values of APS come from the queue alone; -sp is a job's own priority, btop puts it before others"
 _CSM = "it is for IBM's Cluster Systems Manager"
 _DATA = "there is no data manager"
@@ -122,7 +121,7 @@ OPTIONS = (
     Option("IS", FLAG, only="bsub", same_as="I"),
     Option("ISp", FLAG, only="bsub", same_as="Ip"),
     Option("ISs", FLAG, only="bsub", same_as="Is"),
-    Option("IX", FLAG, only="bsub", unsupported=_X11),
+    Option("IX", FLAG, only="bsub", sent=False),
     Option("K", FLAG, only="bsub"),
     Option("N", FLAG, esub="LSB_SUB_NOTIFY_END", json="notifyJobDone", jsdl_lsf="NotifyFinish", fields="notify_end",
         running=ALWAYS),
@@ -137,7 +136,7 @@ OPTIONS = (
     Option("ar", FLAG, esub="LSB_SUB3_AUTO_RESIZABLE", json="autoResize", fields="autoresize resizable"),
     Option("hl", FLAG, json="hostLimit"),
     Option("ti", FLAG, esub="LSB_SUB4_ORPHAN_TERM_NO_WAIT"),
-    Option("XF", FLAG, only="bsub", unsupported=_X11),
+    Option("XF", FLAG, only="bsub", sent=False),
     Option("tty", FLAG, only="bsub"),
     Option("datachk", FLAG, unsupported=_DATA),
     Option("Zs", FLAG, bmod=VALUE, sent=False, esub="LSB_SUB2_JOB_CMD_SPOOL",

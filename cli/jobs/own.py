@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 NAMES = {"name": "J", "queue": "q", "project": "P", "output": "o", "error": "e", "cwd": "cwd", "dependency": "w", "app": "app"}
 """Fields that are options of bsub with a name that can be read."""
-_CLIENT = frozenset([*HELP, "pack", "json", "yaml", "jsdl", "jsdl_strict", "K", "Zs", "Z", "I", "Ip", "Is", "env", "n"])
+_HERE = ("pack", "json", "yaml", "jsdl", "jsdl_strict", "K", "Zs", "Z", "I", "Ip", "Is", "IX", "XF", "env", "n")
+_CLIENT = frozenset([*HELP, *_HERE])
 
 
 def read_own(value: Json, name: str) -> JobFile:

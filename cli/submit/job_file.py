@@ -19,7 +19,7 @@ LARGEST, LARGEST_PACK = 1 << 20, 64 << 20
 KINDS = ("json", "yaml", "jsdl", "jsdl_strict")
 NAMES = {key: option.name for option in OPTIONS for key in option.json.split()}
 """What keys of job files are called beside the options' own names: as IBM's examples have them, else in their manner."""
-PACK_REFUSES = frozenset(("pack", "I", "Ip", "Is", "K"))
+PACK_REFUSES = frozenset(("pack", "I", "Ip", "Is", "IX", "XF", "K"))
 
 
 def read_text(context: Context, name: str, stdin: bool = False, most: int = LARGEST) -> str:

@@ -20,14 +20,18 @@ LOCAL_INPUTS = frozenset(("is", "hostfile", "ul"))
 
 
 class Prepared:
-    """A submission: its ask, the site's esubs that hear of the answer, the option for which bsub stays (I, Ip, Is, K)."""
+    """A submission: its ask, the site's esubs that hear of the answer, the option for which bsub stays (I, Ip, Is, K).
 
-    __slots__ = ("frame", "site", "stays")
+    ``forwards``: the windows of its programs are to be shown on the user's display (-XF).
+    """
 
-    def __init__(self, frame: Frame, site: Site | None, stays: str) -> None:
+    __slots__ = ("forwards", "frame", "site", "stays")
+
+    def __init__(self, frame: Frame, site: Site | None, stays: str, forwards: bool = False) -> None:
         self.frame = frame
         self.site = site
         self.stays = stays
+        self.forwards = forwards
 
     @property
     def is_array(self) -> bool:
@@ -50,6 +54,7 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
 
         inside = read_directives(work.directives, bsub_table())
     options = with_defaults(context, merged(merged(inside, described), last_rival(given)))
+    forwards = _forwards(options)
     site = site_of(context, conf, "bsub", esubs)
     if site is not None or not options.keys().isdisjoint((*INTERACTIVE, "K")):
         context.need_own_process()
@@ -64,4 +69,21 @@ def prepared(context: Context, conf: dict[str, str], given: Options, words: list
         from cli.submit.local_inputs import add_local_inputs
 
         add_local_inputs(context, options)
-    return Prepared(submission(context, work, options, env), site, stays[0] if stays else "")
+    return Prepared(submission(context, work, options, env), site, stays[0] if stays else "", forwards)
+
+
+def _forwards(options: Options) -> bool:
+    """Whether X11 is forwarded (-XF, -IX). Raises Fail."""
+    interactive = [name for name in INTERACTIVE if options.get(name)]
+    if options.get("IX"):
+        if interactive:
+            raise Fail(f"-IX and -{interactive[0]} cannot be given together")
+        options["I"] = options["XF"] = True
+    elif not options.get("XF"):
+        return False
+    elif not interactive:
+        raise Fail("-XF: only interactive jobs have a display: give -I, -Ip or -Is with it")
+    for name in ("K", "r"):
+        if options.get(name):
+            raise Fail(f"-{'IX' if options.get('IX') else 'XF'} and -{name} cannot be given together")
+    return True

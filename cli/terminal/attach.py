@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from cli.client.frames import Frame
     from cli.terminal.tasklink import Link
+    from cli.terminal.x11 import Screen
     from proto.answers import Answer
 
 
@@ -32,9 +33,13 @@ _NOTICED = (*_TO_JOB, *_LEAVING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH
 
 
 class Attached(TaskLink):
-    """A connection to an interactive job. ``tty``: the job gets a terminal; ``apart``: its stderr is separate from its stdout."""
+    """A connection to an interactive job.
 
-    def __init__(self, context: Context, link: Link, tty: bool, apart: bool) -> None:
+    ``tty``: the job gets a terminal; ``apart``: its stderr is separate from its stdout; ``screen``: where its windows are shown,
+    None: nowhere.
+    """
+
+    def __init__(self, context: Context, link: Link, tty: bool, apart: bool, screen: Screen | None = None) -> None:
         self._found: list[Any] | None = None
         self._context = context
         super().__init__(link, True, lambda text: context.err(f"bsub: {text}\n"), _NOTICED)
@@ -44,12 +49,22 @@ class Attached(TaskLink):
         self._live.add(0)
         self.lost = False
         self._raw = False
+        self._clients = None
+        if screen is not None:
+            from cli.terminal.x11 import Clients
+
+            self._clients = Clients(screen, self._queue, self._complain)
+
+    def _queue(self, frame: bytes) -> None:
+        self._out += frame
 
     def greet(self, token: str) -> None:
         """Authenticate by the job's token, and send this terminal's size and type."""
         said: Frame = {"token": token, "tty": self._tty, "term": self._context.environ.get("TERM", "")}
         if self._tty and (size := _size()):
             said["size"] = list(size)
+        if self._clients:
+            said["x11"] = True
         self._out += wire.pack(wire.HELLO, 0, encode(said).encode("ascii"))
 
     def code(self) -> int | None:
@@ -58,6 +73,8 @@ class Attached(TaskLink):
             self.run()
         finally:
             self._restore()
+            if self._clients:
+                self._clients.close()
         return self._codes.get(0)
 
     # -- from the job --------------------------------------------------------------------------------------------------
@@ -68,8 +85,17 @@ class Attached(TaskLink):
             self._make_raw()
         elif kind == wire.STOPPED:
             self._suspend()
+        elif number and self._clients:
+            self._clients.took(kind, number, body)
         else:
             super()._took(kind, number, body)
+
+    def _watched(self) -> dict[int, int]:
+        return super()._watched() | (self._clients.watched() if self._clients else {})
+
+    def _ready(self, fd: int, events: int) -> None:
+        if self._clients:
+            self._clients.ready(fd, events)
 
     def _broken(self) -> None:
         """Nothing is printed: the master says why."""

@@ -15,6 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cli.terminal.x11 import Screen
     from proto.answers import Answer
 
     Say = Callable[[str], None]
@@ -31,21 +32,35 @@ class _Leave(Exception):
         self.number = number
 
 
-def converse(context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say) -> int:
-    """Stay with the job until it ends; its exit code. ``say`` prints a line, ``say_host`` the host on which it starts."""
+def converse(
+    context: Context,
+    client: Client,
+    conf: dict[str, str],
+    job: int,
+    pty: bool,
+    say: Say,
+    say_host: Say,
+    screen: Screen | None = None,
+) -> int:
+    """Stay with the job until it ends; its exit code. ``say`` prints a line, ``say_host`` the host on which it starts.
+
+    ``screen``: where the windows of its programs are shown.
+    """
     _leave_on_signals()
     try:
         say("<<Waiting for dispatch ...>>\n")
-        return _Conversation(context, client, conf, job, pty, say, say_host).run()
+        return _Conversation(context, client, conf, job, pty, say, say_host, screen).run()
     except _Leave as left:
         client.change({"ask": "kill", "jobs": {"ids": [str(job)]}})
         return 128 + left.number
 
 
-def bsub_converse(context: Context, client: Client, conf: dict[str, str], job: int, pty: bool) -> int:
+def bsub_converse(
+    context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, screen: Screen | None = None
+) -> int:
     """``converse`` with bsub's messages."""
     say = context.err if "BSUB_QUIET2" not in context.environ else _unsaid
-    return converse(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"))
+    return converse(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"), screen)
 
 
 def _unsaid(_: str) -> None:
@@ -60,7 +75,15 @@ class _Conversation:
     """One interactive job over all its attempts."""
 
     def __init__(
-        self, context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, say: Say, say_host: Say
+        self,
+        context: Context,
+        client: Client,
+        conf: dict[str, str],
+        job: int,
+        pty: bool,
+        say: Say,
+        say_host: Say,
+        screen: Screen | None,
     ) -> None:
         self._context = context
         self._client = client
@@ -70,6 +93,7 @@ class _Conversation:
         self._apart = is_yes(own)
         self._say = say
         self._say_host = say_host
+        self._screen = screen
         self._attempt = 0
 
     def run(self) -> int:
@@ -112,7 +136,7 @@ class _Conversation:
             time.sleep(0.2)
             return None
         self._say_host(str(found["host"]))
-        attached = Attached(self._context, link, self._tty, self._apart)
+        attached = Attached(self._context, link, self._tty, self._apart, self._screen)
         attached.greet(str(found["token"]))
         try:
             return attached.code()

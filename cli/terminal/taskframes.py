@@ -8,10 +8,12 @@ from __future__ import annotations
 from struct import Struct
 
 HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
+X_OPEN, X_DATA, X_CREDIT, X_CLOSE = range(16, 20)
 IN, OUT, ERR = range(3)
 
 _HEAD = Struct("!IBIII")
 _CREDIT = Struct("!BI")
+_X_CREDIT = Struct("!I")
 _EXIT = Struct("!i")
 
 
@@ -29,6 +31,16 @@ def read_credit(body: bytes) -> int:
     """How many more bytes of standard input may be sent."""
     stream, count = _CREDIT.unpack(body)
     return int(count) if stream == IN else 0
+
+
+def x_credit(number: int, count: int) -> bytes:
+    """A frame that lets the other end send this many more bytes of a client of the X11 display."""
+    return pack(X_CREDIT, number, _X_CREDIT.pack(count))
+
+
+def read_x_credit(body: bytes) -> int:
+    """How many more bytes may be sent to such a client."""
+    return int(_X_CREDIT.unpack(body)[0])
 
 
 def read_exit(body: bytes) -> int:

@@ -92,15 +92,7 @@ class TaskLink:
 
     def _turn(self) -> None:
         poll = select.poll()
-        watched = {self._woken: select.POLLIN}
-        if self._live:
-            watched[self._link.fileno()] = select.POLLIN | (select.POLLOUT if self._out else 0)
-        if self._with_input and self._input_room() > 0:
-            watched[0] = select.POLLIN
-        for fd, waiting in self._left.items():
-            if waiting:
-                watched[fd] = select.POLLOUT
-        for fd, events in watched.items():
+        for fd, events in self._watched().items():
             poll.register(fd, events)
         for fd, events in poll.poll():
             if fd == self._woken:
@@ -109,10 +101,24 @@ class TaskLink:
                 self._read_input()
             elif fd in self._left:
                 self._write(fd)
+            elif fd != self._link.fileno():
+                self._ready(fd, events)
             elif events & select.POLLOUT:
                 self._send()
             if fd == self._link.fileno() and events & ~select.POLLOUT:
                 self._receive()
+
+    def _watched(self) -> dict[int, int]:
+        """What to poll: descriptor to events."""
+        watched = {self._woken: select.POLLIN}
+        if self._live:
+            watched[self._link.fileno()] = select.POLLIN | (select.POLLOUT if self._out else 0)
+        if self._with_input and self._input_room() > 0:
+            watched[0] = select.POLLIN
+        return watched | {fd: select.POLLOUT for fd, waiting in self._left.items() if waiting}
+
+    def _ready(self, fd: int, events: int) -> None:
+        """A descriptor has events that a subclass watches."""
 
     def _pass_signals(self) -> None:
         for number in os.read(self._woken, 4096):

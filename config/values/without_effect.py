@@ -45,6 +45,7 @@ BECAUSE = {
     "LSB_KEEP_SYSDEF_RLIMIT": "it is of IRIX",
     "LSB_MAX_PACK_JOBS": "a pack may have any number of jobs",
     "LSB_MIG2PEND": "a job that migrates waits in its place until it starts, as with 1",
+    "LSB_SSH_XFORWARD_CMD": "bsub -XF needs no ssh",
     "LSB_SUB_COMMANDNAME": "esubs always find LSB_SUB_COMMAND_LINE",
     "LSF_SHELL_AT_USERS": "it is of lstcsh",
     "LSF_ULDB_DOMAIN": "it is of IRIX",

@@ -6,6 +6,7 @@ H                         the job waits until bresume
 I                         interactive: the job's three streams are this command's, which ends as the job does
 Ip                        interactive, with a terminal
 Is                        interactive, with a terminal for a shell, which gets Ctrl-Z itself
+IX                        interactive, with forwarded windows: -I and -XF
 K                         wait until the job has ended, and exit with its status
 N                         mail the report at the end, also with -o
 Ne                        mail only if it fails
@@ -18,6 +19,7 @@ ul                        the soft limits of this shell, where no option sets on
 ar                        it grows by itself while it runs, up to the most of -n
 hl                        the memory limit is of the whole job on each host; needs memory in LSB_RESOURCE_ENFORCE
 ti                        end it when its condition (-w) can never become true
+XF                        an interactive job's windows (X11) are shown on the display of this session
 tty                       show output of an interactive job that goes to files here too
 Zs                        the command is a script file, taken as it is now, without its #BSUB lines
 label                     begin each line of output with the rank that wrote it

@@ -24,6 +24,8 @@ class Greeting(NamedTuple):
     """TERM of that terminal."""
     size: tuple[int, ...] = ()
     """Its rows and columns."""
+    x11: bool = False
+    """It shows what the job's programs draw (-XF)."""
 
 
 class Shell(Enum):

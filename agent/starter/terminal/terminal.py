@@ -22,6 +22,7 @@ from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
 from agent.starter.terminal.attach_endpoint import AttachEndpoint, Connection
 from agent.starter.terminal.flow import Flow
+from agent.starter.terminal.x11 import Display
 from agent.starter.wire import taskwire as wire
 
 ATTACH_SECONDS = 120.0
@@ -65,6 +66,7 @@ class Terminal:
         self._endpoint = AttachEndpoint(spec.token, watch, self._on_attach, self._on_frame, self._on_detach)
         self._connection: Connection | None = None
         self._flow = Flow(watch, self._send, self._changed, credit=0)
+        self._display = Display(watch, self._send_of)
         self._is_attached = False
         self._wants_tty = False
         self._master = -1
@@ -154,8 +156,12 @@ class Terminal:
     # -- the user ------------------------------------------------------------------------------------------------------
 
     def _send(self, kind: int, body: bytes) -> None:
+        self._send_of(kind, 0, body)
+
+    def _send_of(self, kind: int, number: int, body: bytes) -> None:
+        """Of a client of the X11 display; 0: of the terminal."""
         if self._connection is not None:
-            self._connection.send_bytes(wire.pack(wire.Frame(kind, 0, 0, 0, body)))
+            self._connection.send_bytes(wire.pack(wire.Frame(kind, 0, 0, number, body)))
 
     def _on_attach(self, connection: Connection, greeting: Greeting) -> None:
         self._connection = connection
@@ -167,7 +173,17 @@ class Terminal:
             self._spec.env["TERM"] = os.fsencode(f"TERM={greeting.term}")
         self._size = greeting.size
         self._flow.grant_outputs()
+        if greeting.x11:
+            self._open_display()
         self.events.append(Attached())
+
+    def _open_display(self) -> None:
+        try:
+            found = self._display.open()
+        except OSError as e:
+            self._flow.put(wire.ERR, f"lava: no X11 display for the job: {e.strerror}\n".encode())
+            return
+        self._spec.env.update((name, os.fsencode(f"{name}={value}")) for name, value in found.items())
 
     def _resize(self, rows: int, columns: int) -> None:
         if self._master >= 0:
@@ -185,9 +201,12 @@ class Terminal:
             self.events.append(Signalled(frame.body[0]))
         elif frame.kind == wire.SIZE and len(frame.body) == 4:
             self._resize(*struct.unpack("!HH", frame.body))
+        elif frame.number:
+            self._display.on_frame(frame)
 
     def _on_detach(self) -> None:
         self._connection = None
+        self._display.close()
         self._flow.lift_limits()
         self._flow.close_input()
         if self._code is None:
@@ -227,6 +246,7 @@ class Terminal:
             os.close(self.tty)
             self.tty = -1
         self._endpoint.stop_listening()
+        self._display.close()
         if self._connection is None or self._code is None:
             self.close()
         else:
@@ -265,6 +285,7 @@ class Terminal:
     def close(self) -> None:
         """Close all files and sockets."""
         self.over = True
+        self._display.close()
         self._flow.close()
         for fd in (self.tty, self._master):
             if fd >= 0:

@@ -15,6 +15,8 @@ from agent.starter.wire.frames import FrameError
 MAX_FRAME = 16 << 20
 WINDOW = 128 * 1024
 """Bytes of one stream of one task that may be in flight, and so must be buffered at most."""
+X_WINDOW = 512 * 1024
+"""The same of a client of an X11 display, each way: pictures are large, and the way may be long."""
 CHUNK = 32 * 1024
 
 HELLO, START, STARTED, DATA, CREDIT, SIGNAL, EXIT, FAIL, ABANDON, LOST, SIZE, STOPPED = range(1, 13)
@@ -23,11 +25,14 @@ RANKS, RANK_OUTPUT = 13, 14
 OF_RANKS = frozenset((RANKS, RANK_OUTPUT))
 MEETING = 15
 """A request at the meeting point of the job's ranks, and its answer; ``number`` says which."""
+X_OPEN, X_DATA, X_CREDIT, X_CLOSE = range(16, 20)
+"""Of a client of a forwarded X11 display, which ``number`` names: it is there, its bytes, how many more may come, it is gone."""
 IN, OUT, ERR = range(3)
 
 _HEAD = struct.Struct("!IBIII")
 _AFTER_LENGTH = _HEAD.size - 4
 _CREDIT = struct.Struct("!BI")
+_X_CREDIT = struct.Struct("!I")
 _EXIT = struct.Struct("!i")
 
 
@@ -64,6 +69,16 @@ def read_credit(body: bytes) -> tuple[int, int]:
     except struct.error:
         raise FrameError("a credit is not one") from None
     return int(stream), int(count)
+
+
+def x_credit(count: int) -> bytes:
+    """The body of X_CREDIT."""
+    return _X_CREDIT.pack(count)
+
+
+def read_x_credit(body: bytes) -> int:
+    """How many more bytes a client's connection may send; 0 where that is not said."""
+    return int(_X_CREDIT.unpack(body)[0]) if len(body) == _X_CREDIT.size else 0
 
 
 def exit_body(code: int) -> bytes:

@@ -54,8 +54,8 @@ def test_errors_name_their_line():
         read("#!/bin/sh\n#BSUB -J 'x\n")
     with pytest.raises(Fail, match=r"^Line 1 of the script: <stray> is not an option$"):
         read("#BSUB -q x stray\n")
-    with pytest.raises(Fail, match=r"^bsub: option -IX is not supported by lava: "):
-        read("#BSUB -IX\n")
+    with pytest.raises(Fail, match=r"^bsub: option -datachk is not supported by lava: "):
+        read("#BSUB -datachk\n")
 
 
 @given(st.text(alphabet="ab '\"\\\t=[]-", max_size=30))

@@ -54,7 +54,7 @@ LSF_LOCAL_RESOURCES="[resource gpu] [gpus 4]"
 LSB_SHARDIR=/work
 LSB_BHOSTS_FORMAT="host_name status"
 LSF_LSLOAD_FORMAT="HOST_NAME ut"
-LSB_SSH_XFORWARD_CMD=ssh
+LSB_UTMP=Y
 FOO_BAR=1
 """
 
@@ -67,7 +67,7 @@ def test_lsf_conf_tells_the_needless_from_the_missing_and_the_misspelt(folder):
         (1, True, "LSF_LIM_PORT is not needed by lava and has no effect"),
         (2, False, "LSF_LOCAL_RESOURCES: [gpus 4] is not [resource NAME] or [resourcemap VALUE*NAME]"),
         (3, False, "unknown parameter LSB_SHARDIR"),
-        (6, False, "LSB_SSH_XFORWARD_CMD is not supported by lava and has no effect"),
+        (6, False, "LSB_UTMP is not supported by lava and has no effect"),
         (7, False, "unknown parameter FOO_BAR"),
     ]
     assert (found.config.params.lsb_bhosts_format, found.config.params.lsf_lsload_format) == ("host_name status", "HOST_NAME ut")
