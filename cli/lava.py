@@ -88,6 +88,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(words: list[str]) -> int:
+    if words[:1] == ["help"]:  # as git, cargo and systemctl have it
+        words = [*words[1:2], "-h"]
     row = SUBCOMMANDS.get(words[0]) if words else None
     if row is None or row.module == LOCAL:
         return _local(words)

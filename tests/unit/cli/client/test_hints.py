@@ -83,3 +83,18 @@ def test_help_of_small_subcommands_does_nothing_else(
         assert lava.main([name, word]) == 0
         assert capsys.readouterr().out.startswith(f"Usage: lava {name} ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "first"),
+    [
+        (["help"], 0, "usage: lava [-h] up | "),
+        (["help", "why"], 0, "Usage: lava why "),
+        (["help", "up"], 0, "usage: lava up [-h] "),
+        (["help", "nothing"], 255, "usage: lava [-h] up | "),
+    ],
+)
+def test_help_is_a_word_too(words: list[str], code: int, first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lava.main(words) == code
+    said = capsys.readouterr()
+    assert (said.err if code else said.out).startswith(first)
