@@ -89,7 +89,7 @@ def test_help_of_small_subcommands_does_nothing_else(
     ("words", "code", "first"),
     [
         (["help"], 0, "usage: lava [-h] up | "),
-        (["help", "why"], 0, "Usage: lava why "),
+        (["help", "why"], 255, "Usage: lava why "),
         (["help", "up"], 0, "usage: lava up [-h] "),
         (["help", "nothing"], 255, "usage: lava [-h] up | "),
     ],
