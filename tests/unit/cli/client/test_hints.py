@@ -94,7 +94,7 @@ def test_help_of_small_subcommands_does_nothing_else(
         (["help", "nothing"], 255, "usage: lava [-h] up | "),
     ],
 )
-def test_help_is_a_word_too(words: list[str], code: int, first: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_is_a_word_too(words: list[str], code: int, first: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert lava.main(words) == code
-    said = capsys.readouterr()
+    said = capfd.readouterr()
     assert (said.err if code else said.out).startswith(first)
