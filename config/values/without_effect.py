@@ -47,6 +47,8 @@ BECAUSE = {
     "LSB_MIG2PEND": "a job that migrates waits in its place until it starts, as with 1",
     "LSB_SSH_XFORWARD_CMD": "bsub -XF needs no ssh",
     "LSB_SUB_COMMANDNAME": "esubs always find LSB_SUB_COMMAND_LINE",
+    "LSF_DISABLE_LSRUN": "what lsrun and lsgrun start is a job, under the rules of its queue",
+    "LSF_STRICT_RESREQ": "requirements are always read strictly, as with Y",
     "LSF_SHELL_AT_USERS": "it is of lstcsh",
     "LSF_ULDB_DOMAIN": "it is of IRIX",
     "MAX_PREEXEC_RETRY": "it is of jobs of other clusters; LOCAL_MAX_PREEXEC_RETRY is of this one",
