@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from agent.launch.hostfiles import HostFiles
 from agent.monitor.topology import SIMULATED
-from agent.starter.protocol.part import Binding, PartSpec
+from agent.starter.protocol.part import Binding, CgroupLimits, PartSpec
 from proto import agent_pb2 as pb
 
 
@@ -23,14 +23,18 @@ def environment(start: pb.Start, files: HostFiles) -> dict[str, str]:
     return {**_variables(binds), "LSB_AFFINITY_HOSTFILE": files.affinity(lines)}
 
 
-def bound(part: PartSpec, start: pb.Start) -> PartSpec:
-    """The part with the bindings of itself and of its tasks."""
+def bound(part: PartSpec, start: pb.Start, enforce: bool = False) -> PartSpec:
+    """The part with the bindings of itself and of its tasks. ``enforce``: no process of it can leave those of the part."""
     binds = start.hosts[start.place].binds
     if not binds:
         return part
     simulated = SIMULATED in os.environ
     if not simulated:
-        part = part._replace(bind=_together(binds))
+        together = _together(binds)
+        part = part._replace(bind=together)
+        if enforce:
+            nodes = together.nodes if together.only else ()
+            part = part._replace(cgroup=(part.cgroup or CgroupLimits())._replace(cpus=together.cpus, nodes=nodes))
     tasks = part.tasks or ()
     if len(tasks) != len(binds) or tasks[0].rank < 0:
         return part

@@ -203,7 +203,7 @@ def part(
     found = gpus.apart(found, text, start, cards)
     if text.gpu_mps:
         found = gpus.with_mps(found, text, start, cards, site.settings.lsf_tmpdir)
-    return template, affinity.bound(found, start)
+    return template, affinity.bound(found, start, text.enforce_cpu)
 
 
 def _environment(order: pb.Order, made: Compiled, site: Site, files: HostFiles, ends: str) -> tuple[PartSpec, dict[str, str]]:

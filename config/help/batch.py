@@ -29,7 +29,8 @@ LSF_COMPAT_VERSION              what lsid and -V show as the product, for tools 
 LSF_TMPDIR                      where folders of jobs are made
 LSF_UNIT_FOR_LIMITS             the unit of sizes without one: KB, MB, GB, TB, PB or EB
 LSB_GPU_REQ                     what a job that asks for GPUs gets where neither it nor its profile or queue says
-LSB_RESOURCE_ENFORCE            what control groups keep: memory (the limit is of the whole job), cpu, gpu
+LSB_RESOURCE_ENFORCE            what control groups keep: memory (the limit is of the whole job), cpu (jobs with affinity[]), gpu
+LSF_CGROUP_CORE_AUTO_CREATE     with cpu there: a core for each slot (affinity[core(1)]), where neither job nor queue says else
 LSB_REQUEUE_TO_BOTTOM           1: jobs that REQUEUE_EXIT_VALUES sends back wait behind those that wait then
 LSB_JOB_MEMLIMIT                the memory limit is of the whole job, and lava ends what exceeds it
 LSB_MEMLIMIT_ENFORCE            the same

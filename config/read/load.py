@@ -25,6 +25,7 @@ from config.read.queues import (
     NORMAL,
     read_applications,
     read_queues,
+    with_cores,
 )
 from config.read.shared import Cluster, Shared, read_cluster, read_shared
 from config.read.users import read_lsb_users
@@ -156,7 +157,7 @@ def _assembled(
     limits = read_limits(sections["lsb.resources"], limit_scope, problems)
     guarantees = read_guarantees(sections["lsb.serviceclasses"], sections["lsb.resources"], limit_scope, problems)
 
-    queues = queues or {NORMAL.name: NORMAL}
+    queues = with_cores(queues or {NORMAL.name: NORMAL}, params)
     known_groups = frozenset(batch.groups) | {unit.name for unit in units}
     own_names = frozenset(host.name for host in hosts)
     lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]

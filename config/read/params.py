@@ -144,6 +144,7 @@ LSF_CONF: Table = {
     "LSF_UNIT_FOR_LIMITS": v.unit,
     "LSB_GPU_REQ": v.gpu_req,
     "LSB_RESOURCE_ENFORCE": v.enforce,
+    "LSF_CGROUP_CORE_AUTO_CREATE": v.yes_no,
     "LSB_REQUEUE_TO_BOTTOM": v.yes_no,
     "LSB_JOB_MEMLIMIT": v.yes_no,
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,
@@ -322,6 +323,9 @@ def params_of(fields: Fields, places: Places, problems: Problems) -> SiteParams:
     if params.lava_lease_margin < params.least_margin:
         text = f"LAVA_LEASE_MARGIN {params.lava_lease_margin} s is too short: {why_least_margin(params)}"
         problems.error(place("LAVA_LEASE_MARGIN", "LAVA_HOST_TIMEOUT"), text)
+    if params.lsf_cgroup_core_auto_create and "cpu" not in params.lsb_resource_enforce:
+        text = "LSF_CGROUP_CORE_AUTO_CREATE has no effect: LSB_RESOURCE_ENFORCE has no cpu"
+        problems.warn(place("LSF_CGROUP_CORE_AUTO_CREATE"), text)
     if params.lava_fence and not params.lava_fence.startswith("/"):
         problems.error(place("LAVA_FENCE"), f"LAVA_FENCE {params.lava_fence}: not the path of a program")
     if without_password(params.lava_database_url) != params.lava_database_url:

@@ -1,11 +1,14 @@
 """lsb.queues and lsb.applications -> QueueConfig, ApplicationConfig."""
 
+import re
+
 import msgspec
 from msgspec.structs import replace
 
 from config.model.container import OF_DOCKER, Container
 from config.model.problems import Place, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
+from config.model.site_params import SiteParams
 from config.model.values import INDEX_ALIASES, Chkpnt, JobAction, JobControl, Limits, Thresholds, why_not_method
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -47,6 +50,20 @@ def read_queues(
         queues[name] = QueueConfig(name=name, thresholds=thresholds, **_kept(fields, QueueConfig))
         origins[name] = row
     return queues, origins
+
+
+_SAYS_ELSE = re.compile(r"\baffinity\s*\[|\{")
+"""A requirement that binds jobs itself, or one of several parts, each of which may."""
+
+
+def with_cores(queues: dict[str, QueueConfig], params: SiteParams) -> dict[str, QueueConfig]:
+    """The queues, with LSF_CGROUP_CORE_AUTO_CREATE those where each slot of a job has a core, if RES_REQ does not say else."""
+    if not params.lsf_cgroup_core_auto_create or "cpu" not in params.lsb_resource_enforce:
+        return queues
+    return {
+        name: queue if _SAYS_ELSE.search(queue.res_req) else replace(queue, res_req=f"{queue.res_req} affinity[core(1)]".strip())
+        for name, queue in queues.items()
+    }
 
 
 def read_applications(sections: list[Section], scope: v.Scope, problems: Problems) -> tuple[ApplicationConfig, ...]:

@@ -62,9 +62,12 @@ class CgroupLimits(NamedTuple):
     """Limits that a cgroup keeps, where the starter can make one; 0: none."""
 
     memory_bytes: int = 0
-    cpus: float = 0.0
     pids: int = 0
     """Processes and threads."""
+    cpus: tuple[int, ...] = ()
+    """The only CPUs on which its processes may run; (): any."""
+    nodes: tuple[int, ...] = ()
+    """With ``cpus``: the only NUMA nodes whose memory they may have; (): any."""
     devices: tuple[DeviceRule, ...] = ()
     """What no rule names may be opened."""
 

@@ -17,9 +17,8 @@ from typing import NamedTuple
 from agent.starter.protocol.part import CgroupLimits, DeviceRule
 from agent.starter.system import devices
 
-CONTROLLERS = ("memory", "cpu", "pids", "cpuset")
-_LIMITS = {"memory": "memory", "cpu": "CPU time", "pids": "processes", "devices": "device files"}
-_PERIOD_US = 100_000
+CONTROLLERS = ("memory", "pids", "cpuset")
+_LIMITS = {"memory": "memory", "cpuset": "CPUs", "pids": "processes", "devices": "device files"}
 _LEAF = "lava-starter"
 
 
@@ -115,7 +114,7 @@ class Groups:
 
     def _needed(self, limits: CgroupLimits) -> list[str]:
         """The controllers by which the part needs a group of its own."""
-        asked = {"memory": limits.memory_bytes, "cpu": limits.cpus, "devices": limits.devices}
+        asked = {"memory": limits.memory_bytes, "cpuset": limits.cpus, "devices": limits.devices}
         names = [name for name, limit in asked.items() if limit and name in self._places.folders]
         return [] if self._places.unified and names == ["devices"] and self._rule_home(limits.devices) else names
 
@@ -129,7 +128,10 @@ class Groups:
         if controller == "devices":
             _deny(folder, limits.devices, self._places.unified)
             return
-        for file, value in _settings(controller, limits, self._places.unified):
+        if controller == "cpuset":
+            _keep_on(folder, limits, self._places.unified)
+            return
+        for file, value in _memory(limits.memory_bytes, self._places.unified):
             _write(os.path.join(folder, file), value)
 
     def _limit_processes(self, most: int) -> None:
@@ -204,16 +206,20 @@ def _pids_max(processes: int) -> str:
     return str(processes + 1) if processes else "max"
 
 
-def _settings(name: str, limits: CgroupLimits, unified: bool) -> list[tuple[str, str]]:
-    if name == "memory":
-        size = str(limits.memory_bytes)
-        if unified:
-            return [("memory.max", size), ("memory.swap.max", "0")]
-        return [("memory.limit_in_bytes", size), ("memory.memsw.limit_in_bytes", size)]
-    quota = str(max(1000, int(limits.cpus * _PERIOD_US)))
+def _memory(most: int, unified: bool) -> list[tuple[str, str]]:
     if unified:
-        return [("cpu.max", f"{quota} {_PERIOD_US}")]
-    return [("cpu.cfs_period_us", str(_PERIOD_US)), ("cpu.cfs_quota_us", quota)]
+        return [("memory.max", str(most)), ("memory.swap.max", "0")]
+    return [("memory.limit_in_bytes", str(most)), ("memory.memsw.limit_in_bytes", str(most))]
+
+
+def _keep_on(folder: str, limits: CgroupLimits, unified: bool) -> None:
+    """The CPUs and NUMA nodes of a group. One of version 1 takes no process before it has both."""
+    nodes = ",".join(map(str, limits.nodes))
+    if not unified:
+        nodes = nodes or read(os.path.join(os.path.dirname(folder), "cpuset.mems")).strip()
+    for file, value in (("cpuset.mems", nodes), ("cpuset.cpus", ",".join(map(str, limits.cpus)))):
+        if value:
+            _write(os.path.join(folder, file), value)
 
 
 def _deny(folder: str, rules: tuple[DeviceRule, ...], unified: bool) -> None:

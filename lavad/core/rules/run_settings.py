@@ -51,6 +51,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     gpu_blocks: bool
     """Where a host has more tasks than GPUs, each has one: the first tasks the first GPU, and so on (block=yes)."""
     enforce_memory: bool
+    enforce_cpu: bool
+    """A job's processes run on the processors only that affinity[] gave it."""
     enforce_gpu: bool
     """A job's processes may open the device files of its own GPUs only."""
     direct_output: bool
@@ -119,6 +121,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         gpu_mode=(spec.gpu.mode or "") if spec.gpu else "",
         gpu_mps=(spec.gpu.mps or "") if spec.gpu else "",
         gpus_per_task=(spec.gpu.num or 1) if spec.gpu and per_task(spec.gpu) else 0,
+        enforce_cpu="cpu" in params.lsb_resource_enforce,
         enforce_gpu="gpu" in params.lsb_resource_enforce,
         gpu_blocks=bool(spec.gpu and spec.gpu.block),
         enforce_memory="memory" in params.lsb_resource_enforce or spec.memory_auto or limit_is_of_job,

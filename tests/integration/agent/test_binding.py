@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.monitor.topology import cpu_list, read_topology
+from agent.starter.system import cgroup
 from lavad.core.lang.topology import parse_topology
 from proto import agent_pb2 as pb
 from tests.support.daemons.agent_host import AgentHost, fake_master, running, start_order
@@ -31,8 +32,10 @@ def host(tmp_path_factory: pytest.TempPathFactory, master: FakeMaster) -> Iterat
         yield one
 
 
-def run(master: FakeMaster, host: AgentHost, command: str, binds: list[pb.Bind], launch: str = "") -> str:
-    text = host.text(master, command, output="bound.out", output_overwrite=True, launch=launch)
+def run(
+    master: FakeMaster, host: AgentHost, command: str, binds: list[pb.Bind], launch: str = "", enforce_cpu: bool = False
+) -> str:
+    text = host.text(master, command, output="bound.out", output_overwrite=True, launch=launch, enforce_cpu=enforce_cpu)
     slots = [pb.HostSlots(host="h1", slots=max(1, len(binds)), binds=binds)]
     order = start_order(master, text, hosts=slots)
     master.order(order, texts=(text,))
@@ -77,3 +80,17 @@ def test_cpus_that_are_not_there_are_said_and_the_job_runs(master: FakeMaster, h
     text = run(master, host, MASK, [pb.Bind(cpus=[4000])])
     assert "lava: cannot bind to CPUs 4000: Invalid argument\n" in text
     assert masks(text) == [CPUS]
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="one processor: there is no other to run on")
+@pytest.mark.parametrize("enforced", [False, True])
+def test_a_process_leaves_its_cpus_unless_they_are_enforced(master: FakeMaster, host: AgentHost, enforced: bool) -> None:
+    """LSB_RESOURCE_ENFORCE=cpu: a group of the kernel's keeps it there, which sched_setaffinity alone does not."""
+    if enforced and "cpuset" not in cgroup.find().folders:
+        pytest.skip("no cgroup keeps processes on CPUs here")
+    leaves = f"import os; os.sched_setaffinity(0, {set(CPUS)}); print(open('/proc/self/status').read())"
+    text = run(master, host, f'{MASK}; python3 -c "{leaves}"', [pb.Bind(cpus=CPUS[-1:])], enforce_cpu=enforced)
+    assert masks(text) == [CPUS[-1:], CPUS[-1:] if enforced else CPUS]
+    after = run(master, host, MASK, [pb.Bind(cpus=CPUS[:1])], enforce_cpu=enforced)
+    assert masks(after) == [CPUS[:1]], "the shepherd that ran it has left that group"
+    assert masks(run(master, host, MASK, [])) == [CPUS]

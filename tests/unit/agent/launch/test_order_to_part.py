@@ -386,6 +386,6 @@ def test_the_report_of_a_job_that_ended_well_has_its_note() -> None:
 
 def test_every_job_has_a_limit_of_processes_and_one_of_memory_where_the_site_enforces_it() -> None:
     asked = pb.Limits(mem=1024)
-    assert cgroup(asked, True, site()) == CgroupLimits(1 << 20, 0.0, 16384)
+    assert cgroup(asked, True, site()) == CgroupLimits(1 << 20, 16384)
     assert cgroup(asked, False, site(LAVA_JOB_PIDS="100")) == CgroupLimits(pids=100)
     assert cgroup(pb.Limits(), True, site(LAVA_JOB_PIDS="0")) == CgroupLimits()

@@ -231,3 +231,25 @@ def test_what_is_wrong_is_an_error_on_its_line_and_leaves_the_default(queue_of, 
     assert (problem.line, problem.fatal) == (3, True)
     assert problem.text.startswith(f"queue q: {line.split()[0]}: ")
     assert queue == queue_of("Begin Queue\nQUEUE_NAME = q\nEnd Queue\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("conf", "cores"),
+    [
+        ("LSB_RESOURCE_ENFORCE=memory cpu\nLSF_CGROUP_CORE_AUTO_CREATE=Y\n", True),
+        ("LSB_RESOURCE_ENFORCE=memory cpu\nLSF_CGROUP_CORE_AUTO_CREATE=N\n", False),
+        ("LSB_RESOURCE_ENFORCE=memory cpu\n", False),
+        ("LSB_RESOURCE_ENFORCE=memory\nLSF_CGROUP_CORE_AUTO_CREATE=Y\n", False),
+    ],
+)
+def test_each_slot_has_a_core_where_the_site_wants_it(tmp_path, conf: str, cores: bool):
+    named = ["", "rusage[mem=5]", "affinity[thread(2)]", "affinity [core(2)]", "{2*{}} + {{}}"]
+    queues = [f"Begin Queue\nQUEUE_NAME = q{at}\nRES_REQ = {text}\nEnd Queue\n" for at, text in enumerate(named)]
+    (tmp_path / "lsf.conf").write_text(conf)
+    (tmp_path / "lsb.queues").write_text("".join(queues))
+    found = load(str(tmp_path))
+    added = ["affinity[core(1)]", "rusage[mem=5] affinity[core(1)]"] if cores else named[:2]
+    assert [queue.res_req for queue in found.config.queues] == [*added, *named[2:]]
+    told = [problem.text for problem in found.problems if "AUTO_CREATE" in problem.text]
+    useless = "Y" in conf and "cpu" not in conf
+    assert told == ["LSF_CGROUP_CORE_AUTO_CREATE has no effect: LSB_RESOURCE_ENFORCE has no cpu"] * useless

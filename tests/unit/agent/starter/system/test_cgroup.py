@@ -35,14 +35,14 @@ def test_of_version_2_the_services_group_gives_its_controllers_to_the_starters(
     group(base / "lava-starter")
     monkeypatch.setattr(devices, "can_attach", lambda: False)
     places = cgroup.unified_at(str(base))
-    assert places == Places({"memory": str(base), "cpu": str(base)}, True)
+    assert places == Places({"memory": str(base)}, True)
     # plain files keep what was written last, at their beginning
     assert (service / "cgroup.subtree_control").read_text() == "+cpuset"
-    assert (base / "cgroup.subtree_control").read_text().startswith("+cpu")
+    assert (base / "cgroup.subtree_control").read_text() == "+memory"
     assert (base / "lava-starter" / "cgroup.procs").read_text() == "42"
-    none = "no cgroup keeps jobs' limits of processes, device files"
-    assert places.says() == f"cgroups (version 2) keep jobs' limits of memory, CPU time; {none}"
-    assert cgroup.NOWHERE.says() == "no cgroup keeps jobs' limits of memory, CPU time, processes, device files"
+    none = "no cgroup keeps jobs' limits of CPUs, processes, device files"
+    assert places.says() == f"cgroups (version 2) keep jobs' limits of memory; {none}"
+    assert cgroup.NOWHERE.says() == "no cgroup keeps jobs' limits of memory, CPUs, processes, device files"
     monkeypatch.setattr(devices, "can_attach", lambda: True)
     assert cgroup.unified_at(str(base)).folders["devices"] == str(base)
 
@@ -86,6 +86,20 @@ def test_whether_the_kernel_killed_for_the_memory_limit(
     for name, text in files.items():
         (part / name).write_text(text)
     assert groups.ran_out_of_memory() is ran_out
+
+
+@pytest.mark.parametrize(
+    ("unified", "nodes", "wrote"), [(True, (), ""), (True, (1,), "1"), (False, (), "0-1"), (False, (1,), "1")]
+)
+def test_a_part_is_kept_on_its_cpus(tmp_path: Path, unified: bool, nodes: tuple[int, ...], wrote: str) -> None:
+    """Of version 1 a group has memory nodes of its own before it takes a process."""
+    (tmp_path / "cpuset.mems").write_text("0-1\n")
+    part = group(tmp_path / "lava-u", "cpuset.cpus", "cpuset.mems")
+    groups = Groups(Places({"cpuset": str(tmp_path)}, unified), 7, Removals())
+    groups.take(1234)
+    groups.begin("u", CgroupLimits(cpus=(2, 3), nodes=nodes))
+    read = [(part / name).read_text() for name in ("cpuset.cpus", "cpuset.mems", "cgroup.procs")]
+    assert read == ["2,3", wrote, "1234"]
 
 
 def test_the_limit_of_processes_is_written_when_it_changes_only(tmp_path: Path) -> None:
@@ -182,7 +196,7 @@ def test_of_the_kernels_version_2_a_unit_gives_parts_all_limits() -> None:
         pytest.skip("no cgroup of version 2 has controllers here")
     base = unit / "lava-1"
     base.mkdir()
-    limits = CgroupLimits(memory_bytes=64 << 20, cpus=1.5, pids=10)
+    limits = CgroupLimits(memory_bytes=64 << 20, pids=10, cpus=(0,))
     try:
         with (
             subprocess.Popen([*inside(base), "/bin/sleep", "1000"]) as starter,
@@ -193,17 +207,17 @@ def test_of_the_kernels_version_2_a_unit_gives_parts_all_limits() -> None:
                     lambda: str(starter.pid) in (base / "cgroup.procs").read_text().split(), 20, "the starter in its group"
                 )
                 places = cgroup.unified_at(str(base))
-                assert set(places.folders) >= {"memory", "cpu", "pids"}
+                assert set(places.folders) >= {"memory", "pids"}
                 groups = Groups(places, 1, Removals())
                 groups.take(shepherd.pid)
                 groups.begin("u", limits)
                 part = base / "lava-u"
-                names = ("memory.max", "memory.swap.max", "cpu.max", "pids.max", "cgroup.procs")
+                names = ("memory.max", "memory.swap.max", "cpuset.cpus", "pids.max", "cgroup.procs")
                 read = [(part / name).read_text().strip() for name in names if (part / name).exists()]
                 assert read == [
                     "67108864",
                     *["0"] * (part / "memory.swap.max").exists(),
-                    "150000 100000",
+                    *["0"] * (part / "cpuset.cpus").exists(),
                     "11",
                     str(shepherd.pid),
                 ]
