@@ -28,6 +28,17 @@ DATA = "LAVA_EEXEC_DATA"
 """The variable that holds what the esubs wrote to their standard output."""
 _SAID = '"/proc/self/fd/${LAVA_SAY:-2}"'
 """Where a command says why it fails: opened by its name, as a shell may take no number above 9 behind ``>&``."""
+_TRY = f"""lava_try() {{
+    lava_file=$(mktemp -p /dev/shm 2>/dev/null || mktemp 2>/dev/null)
+    ( lava_copy ) >"${{lava_file:-/dev/null}}" 2>&1
+    lava_code=$?
+    lava_why=$(cat -- "${{lava_file:-/dev/null}}")
+    rm -f -- "$lava_file"
+    [ "$lava_code" = 0 ] || printf '%s%s\\n' "$1" "$lava_why" >> {_SAID}
+    return "$lava_code"
+}}"""
+"""Runs ``lava_copy``. What it prints goes to a file: of a pipe the end would not come before that of all that it leaves behind,
+as ssh does the connection that it shares (ControlPersist)."""
 
 
 class Around(NamedTuple):
@@ -135,14 +146,12 @@ def copies_before(text: pb.JobText, site: Site) -> str:
     for spec in text.copies:
         if _operator(spec) in (">", "><", "<>"):
             lines.append(_or_say(spec, _copy_in(text, site, *_paths(text, spec)), f"exit {ABORT}"))
-    return "\n".join(lines)
+    return "\n".join([_TRY, *lines]) if lines else ""
 
 
 def _or_say(spec: str, copy: str, otherwise: str) -> str:
-    """The command ``copy``; where it fails, why is said, and ``otherwise`` follows."""
-    why = quote(f"-f {spec}: not copied: ")
-    say = f'printf "%s%s\\n" {why} "$lava_said" >> {_SAID}'
-    return f"lava_said=$({{ {copy}; }} 2>&1) || {{ {say}; {otherwise}; }}"
+    """The command ``copy``; where it fails, why is said, and ``otherwise`` follows. Behind ``_TRY``."""
+    return f"lava_copy() {{ {copy}; }}\nlava_try {quote(f'-f {spec}: not copied: ')} || {otherwise}"
 
 
 def copies_after(text: pb.JobText, site: Site) -> str:
@@ -156,7 +165,7 @@ def copies_after(text: pb.JobText, site: Site) -> str:
     if not copies:
         return ""
     lines = [_or_say(spec, copy, "lava_copied=no") for spec, copy in copies]
-    return "\n".join(["lava_copied=", *lines, '[ -z "$lava_copied" ]'])
+    return "\n".join([_TRY, "lava_copied=", *lines, '[ -z "$lava_copied" ]'])
 
 
 def _operator(spec: str) -> str:

@@ -103,12 +103,25 @@ def test_what_is_appended_on_another_host_fails_where_the_copy_does(tmp_path: Pa
     assert (code, said) == (1, "-f log << out: not copied: away\n")
 
 
+def test_a_copy_is_over_with_its_command_whatever_that_leaves_behind(tmp_path: Path) -> None:
+    """ssh leaves the connection that it shares (ControlPersist), with the files that it was given."""
+    text = pb.JobText(cwd=str(tmp_path), from_host="login", copies=["in >", "out <", "missing <"])
+    held, leaves = tmp_path / "held", tmp_path / "leaves"
+    os.mkfifo(held)
+    leaves.write_text(f"#!/bin/sh\ncat {held} &\n[ $2 != login:{tmp_path}/missing ] || {{ echo away >&2; exit 1; }}\n")
+    leaves.chmod(0o755)
+    far = site("h2", LSF_REMOTE_COPY_CMD=str(leaves))
+    assert _said(prepost.copies_before(text, far), tmp_path) == (0, "")
+    assert _said(prepost.copies_after(text, far), tmp_path) == (1, "-f missing <: not copied: away\n")
+    held.write_text("")  # all that were left behind end
+
+
 def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
     text = pb.JobText(cwd="/w", from_host="login", copies=["in > b c", "out <"])
     text.copies[:] = ["in > b", "out <"]
     far = site("h2", LSF_REMOTE_COPY_CMD="scp -B")
     assert "{ [ /w/in -ef ./b ] || scp -B login:/w/in ./b; }" in prepost.copies_before(text, far)
-    assert "$({ scp -B ./out login:/w/out; } 2>&1)" in prepost.copies_after(text, far)
+    assert "{ scp -B ./out login:/w/out; }" in prepost.copies_after(text, far)
     assert "scp" not in prepost.copies_before(text, site("login", LSF_REMOTE_COPY_CMD="scp -B"))
 
 
