@@ -130,7 +130,7 @@ if [ "$runner" != unshare ]; then
         options=$((options - 1))
         case $options:$word in
         -*) set -- "$@" "$word" ;;
-        *:@/*)
+        "$options":@/*)
             more=$("${word#@}") || lava_no "container $image: ${word#@} failed"
             set -- "$@" $more ;;
         *) set -- "$@" "$word" ;;

@@ -140,9 +140,9 @@ def test_options_of_the_site_come_before_the_image(tmp_path: Path) -> None:
     script(tmp_path / "options.sh", "#!/bin/sh\necho -v '/*:/x'\necho -e A=$A\n")
     path = f"{tmp_path}/bin:/usr/bin:/bin"
     (tmp_path / "i.sif").touch()
-    options = f"-v\t/my data:/d\t@{tmp_path}/options.sh\t$(id)"
+    options = f"-v\t/my data:/d\t-v\ta:@/b\t@{tmp_path}/options.sh\t$(id)"
     done = run(tmp_path, [f"container_with_options\tx:1\tpodman\tmissing\t{options}"], "prog", "@/a b", "", PATH=path, A="1 2")
-    assert done.stdout.endswith("|-v|/my data:/d|-v|/*:/x|-e|A=1|2|$(id)|x:1|prog|@/a b||")
+    assert done.stdout.endswith("|-v|/my data:/d|-v|a:@/b|-v|/*:/x|-e|A=1|2|$(id)|x:1|prog|@/a b||")
     done = run(tmp_path, ["container_with_options\ti.sif\tapptainer\tmissing\t--cleanenv"], "prog", PATH=path)
     assert done.stdout == f"--silent|exec|--bind|{tmp_path}|--pwd|{tmp_path}|--cleanenv|i.sif|prog|", "singularity is apptainer"
     done = run(tmp_path, ["container_with_options\tx\tpodman\tmissing\t@/no/such"], "prog", PATH=path)
