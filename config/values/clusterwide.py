@@ -56,12 +56,15 @@ def checkpoint_method(value: str, _: v.Scope) -> str:
     return value
 
 
-def signal_name(value: str, _: v.Scope) -> str:
+def signal_name(value: str, scope: v.Scope) -> str:
     """A signal's number, as text."""
     found = signal.Signals.__members__.get(f"SIG{value.upper().removeprefix('SIG')}")
-    if found is None and not (value.isascii() and value.isdigit() and 0 < int(value[:3]) <= signal.SIGRTMAX):
-        raise ValueError(f"'{value[:50]}' is no signal")
-    return value if found is None else str(int(found))
+    if found is not None:
+        return str(int(found))
+    try:
+        return str(v.number(1, signal.SIGRTMAX)(value, scope))
+    except ValueError:
+        raise ValueError(f"'{value[:50]}' is no signal") from None
 
 
 def priority_classes(value: str, _: v.Scope) -> str:

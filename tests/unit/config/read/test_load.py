@@ -145,6 +145,7 @@ def test_users_groups_limits_applications(folder):
         ("lsf.conf", "junk\n", 1, "not NAME=value", True),
         ("lsf.conf", "LSB_STDOUT_DIRECT=maybe\n", 1, "neither Y nor N", True),
         ("lsf.conf", "LSB_SIGSTOP=SIGHALT\n", 1, "'SIGHALT' is no signal", True),
+        ("lsf.conf", "LSB_SIGSTOP=0641\n", 1, "'0641' is no signal", True),
         ("lsf.conf", "LSF_UNIT_FOR_LIMITS=miles\n", 1, "not a unit", True),
         ("lsf.conf", "LSB_GPU_REQ=num=0\n", 1, "num is a number from 1", True),
         ("lsf.conf", "LSF_CONFDIR=/no/such\n", 1, "is not a folder", False),
