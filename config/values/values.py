@@ -103,11 +103,10 @@ def minutes(value: str, _: Scope) -> int:
 
 def host_hours(value: str, _: Scope) -> int:
     """Hours, or minutes with an m, in seconds."""
-    minutes = value[-1:] in ("m", "M")
-    number = value[:-1] if minutes else value
-    if not (number.isascii() and number.isdigit()):
+    match = re.fullmatch(r"([0-9]{1,9})([mM]?)", value)
+    if not match:
         raise ValueError(f"'{value[:50]}' is not hours, or minutes with an m")
-    return int(number) * (60 if minutes else 3600)
+    return int(match[1]) * (60 if match[2] else 3600)
 
 
 def minutes_or_percent(value: str, _: Scope) -> int:
@@ -253,7 +252,7 @@ def threshold(value: str) -> tuple[float | None, float | None]:
 
 def chkpnt(value: str, _: Scope) -> Chkpnt:
     parts = value.split()
-    if len(parts) > 2:
+    if not 1 <= len(parts) <= 2:
         raise ValueError(f"'{value}' is not a folder with a period in minutes")
     if len(parts) == 2 and duration_s(parts[1]) < 1:
         raise ValueError(f"period {parts[1]} is not positive")

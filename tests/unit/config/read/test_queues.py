@@ -206,6 +206,7 @@ def test_forms(queue_of, line, field, expected):
         "RUNLIMIT = 10/",
         "MEMLIMIT = 4X",
         "CHKPNT = a b c",
+        "CHKPNT = \u00a0",
         "CHKPNT = a 0",
         "RERUNNABLE = perhaps",
         "FAIRSHARE = all",
