@@ -14,6 +14,8 @@ from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, Identity, address, plain, pod_index
 from cli.jobs.levels import Order, read_levels
 from cli.jobs.model import Action, JobFile, Policy, Role, minutes_of
+from proto.numbers import find_number
+from proto.roles import MAX_TASKS
 
 KIND = "JobSet"
 GROUP = "jobset.x-k8s.io"
@@ -33,6 +35,8 @@ def read_jobset(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str
     if not rows:
         raise spec.fail("replicatedJobs", "there is none")
     parts = [_Replicated(row, job) for row in rows]
+    if (tasks := sum(part.role.count for part in parts)) > MAX_TASKS:
+        raise spec.fail("replicatedJobs", f"{tasks} pods: a job has at most {MAX_TASKS} tasks")
     names = [part.role.name for part in parts]
     if double := next((one for one in names if names.count(one) > 1), ""):
         raise spec.fail("replicatedJobs", f"{double[:64]} is there twice")
@@ -121,10 +125,11 @@ def _indexes(rule: Fields, size: int) -> list[int]:
     """``0,2-3``."""
     found: list[int] = []
     for word in rule.text("succeededIndexes").split(","):
-        first, _, last = word.partition("-")
-        if not (first.isdecimal() and (last or first).isdecimal() and int(first[:9]) <= int((last or first)[:9]) < size):
+        first, dash, last = word.partition("-")
+        begin, end = (find_number(one, 0, size - 1) for one in (first, last if dash else first))
+        if begin is None or end is None or begin > end:
             raise rule.fail("succeededIndexes", f"{word[:40]}: it is an index below {size}, or two with - between them")
-        found += range(int(first), int(last or first) + 1)
+        found += range(begin, end + 1)
     return found
 
 

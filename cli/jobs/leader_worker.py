@@ -9,6 +9,7 @@ from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, Identity, address, plain
 from cli.jobs.model import Action, JobFile, Policy, Role
+from proto.roles import MAX_TASKS
 
 KIND = "LeaderWorkerSet"
 GROUP = "leaderworkerset.x-k8s.io"
@@ -27,6 +28,8 @@ def read_set(spec: Fields, meta: Fields, job: JobFile, name: str, namespace: str
     for where, field, number in ((spec, "replicas", groups), (template, "size", size)):
         if number < 1:
             raise where.fail(field, f"{number} is no number of {'groups' if field == 'replicas' else 'pods'} that could run")
+    if size > MAX_TASKS:
+        raise template.fail("size", f"{size} pods: a job has at most {MAX_TASKS} tasks")
     job.policy = Policy(success="all", backoff=_MOST)
     job.options["r"] = True  # a group that loses a host runs again
     if groups > 1:

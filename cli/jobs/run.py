@@ -63,7 +63,7 @@ def jobs_of(documents: list[Json], name: str, named: Mapping[str, Json] | None =
             jobs.append(own.read_own(one, place))
         elif kind in manifests.KINDS:
             jobs += manifests.read_manifest(one, place, named)
-        elif kind in manifests.REFUSED:
+        elif isinstance(kind, str) and kind in manifests.REFUSED:
             raise Fail(f"{place}: kind {kind}: {manifests.REFUSED[kind]}")
         elif kind not in manifests.NAMED:
             others.append(str(kind)[:64])

@@ -19,10 +19,9 @@ from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
-from proto.roles import LAUNCHERS, PLUGINS
+from proto.roles import LAUNCHERS, MAX_TASKS, PLUGINS
 
 MAX_ROLES = 64
-MAX_TASKS = 10_000
 KINDS = ("", *LAUNCHERS, "hold")
 LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""

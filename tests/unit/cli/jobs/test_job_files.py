@@ -367,6 +367,7 @@ BAD = [
         "kind: Deployment",
         "job.yaml: kind Deployment: it is one of MPIJob, PyTorchJob, TFJob, JAXJob, XGBoostJob, PaddleJob, MXJob, TrainJob,",
     ),
+    ("kind: {a: b}", "job.yaml: kind {'a': 'b'}: it is one of MPIJob, "),
     ("kind: MPIJob\napiVersion: kubeflow.org/v9", "job.yaml.apiVersion: kubeflow.org/v9: a MPIJob is read of"),
     ("kind: Job\napiVersion: batch/v2", "job.yaml.apiVersion: batch/v2: a Job is read of batch.volcano.sh/v1alpha1, batch/v1"),
     (

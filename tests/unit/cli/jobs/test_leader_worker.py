@@ -124,6 +124,7 @@ def test_a_group_stays_in_a_unit_of_the_network() -> None:
     ("template", "more", "why"),
     [
         ("size: 0,", "", "leaderWorkerTemplate.size: 0 is no number of pods"),
+        ("size: 2000000000,", "", "leaderWorkerTemplate.size: 2000000000 pods: a job has at most 10000 tasks"),
         ("", "replicas: 0,", "replicas: 0 is no number of groups"),
         ("restartPolicy: Sometimes,", "", "leaderWorkerTemplate.restartPolicy: Sometimes: it is one of RecreateGroup"),
         ("", "startupPolicy: Later,", "startupPolicy: Later: it is LeaderCreated or LeaderReady"),
