@@ -12,7 +12,8 @@ def only_root_writes(path: str) -> bool:
     So all folders and links on the way to it are root's; others may write only into one where they cannot move what is root's,
     as in /tmp.
     """
-    at, left, links = "/", os.path.abspath(path).split("/"), 0
+    # not as os.path.abspath has it: ".." behind a link is above what it leads to
+    at, left, links = "/", os.path.join(os.getcwd(), path).split("/"), 0
     try:
         while left:
             name = left.pop(0)

@@ -56,6 +56,16 @@ def test_a_link_is_as_safe_as_what_it_leads_to(program: Path, tmp_path: Path) ->
     assert found == {"good": True, "folder/elim": True, "bad": False, "round": False, "given": False, "none": False}
 
 
+def test_a_folder_above_is_that_of_what_a_link_leads_to(program: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    (theirs / "there").mkdir(parents=True)
+    os.chown(theirs, OTHER, OTHER)
+    (theirs / "elim").write_bytes(b"")
+    (program.parent / "link").symlink_to(theirs / "there")
+    assert not only_root_writes(f"{program.parent}/link/../elim")
+    assert only_root_writes(f"{program.parent}/../etc/elim")
+
+
 def test_what_is_not_roots_is_not_safe_itself(program: Path) -> None:
     program.chmod(0o1777)
     assert not only_root_writes(str(program))
