@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from lavad.core import events as ev
+from lavad.core.cluster.containers import CONTAINER, image_of
 from lavad.core.job.job import Job, Part, TaskRun
 from lavad.core.job.roles import task_name
 from lavad.core.job.run_time import run_time
@@ -157,7 +158,9 @@ def _around(request: Request, job: Job, spec: Spec, code: int) -> str:
         found = [f"the working folder {one.cwd}" for one in of_roles if one.cwd]
         found += ["the scratch folder" for one in of_roles if one.scratch]
     elif code == 127:
-        steps = [*text.software, *(step for one in of_roles for step in one.software)]
+        site = image_of(request.cluster, spec, ())  # CONTAINER of its profile or queue
+        own = (*text.software, *(step for one in of_roles for step in one.software))
+        steps = [(CONTAINER, site), *own] if site else own
         found = [f"{step[0]}({','.join(step[1:])})" for step in steps]
     else:
         found = []

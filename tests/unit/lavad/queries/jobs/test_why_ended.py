@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from config.model.container import Container
+from config.model.queue import ApplicationConfig
 from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.job.job import End, PendingSignal, TaskEnd
@@ -114,6 +117,16 @@ def test_what_is_around_a_command_may_be_what_is_missing(status: int, text: dict
     assert f"\nWhat to do\n  read its output; is {around} on each host?\n" in out
     plain = of_role(QueryCluster(), status, f"w[0] on ol2 ended with exit code {status >> 8}")
     assert "could not be set up" not in plain
+
+
+def test_the_container_of_its_profile_may_be_what_is_missing() -> None:
+    c = QueryCluster()
+    profile = ApplicationConfig("boxed", container=Container("podman", "site:1"))
+    c.feed(ev.Configured(at=c.now, conf=replace(c.cluster.conf, apps=(profile,))))
+    c.submit(1, app="boxed", text={"software": (("modules", "gcc"),)})
+    c.start(1)
+    c.finish(1, status=127 << 8)
+    assert "  Or container(site:1) or modules(gcc) could not be set up: its output says which, and why\n" in story(c)
 
 
 def test_a_job_that_had_all_memory_of_its_host_is_told_so() -> None:
