@@ -74,8 +74,8 @@ class _Report:
         for word in given:
             if not self._is_host(word):
                 raise Refused(f"{word}: Bad host name, host group name or cluster name")
-        everywhere = not {"all", conf.cluster}.isdisjoint(given)
-        hosts = () if everywhere else tuple(host for word in given for host in sorted(members(conf, word)) or (word,))
+        named = [host for word in given for host in members(conf, word) or (word,)]
+        hosts = () if not {"all", conf.cluster}.isdisjoint(named) else tuple(dict.fromkeys(named))
         states: tuple[JobState, ...] = ()
         if ("d" in options) != ("e" in options):
             states = (JobState.DONE,) if "d" in options else (JobState.EXIT,)

@@ -175,7 +175,7 @@ def test_accounts_of_a_host(tmp_path: Path) -> None:
     c.finish(1)
     with stored(c, tmp_path) as store:
         assert store.ask("bacct", m="nosuch") == ("", "nosuch: Bad host name, host group name or cluster name\n", 255)
-        for host, done in (("gone1", 1), ("ol1", 0), ("hgA", 0), ("all", 1)):
+        for host, done in (("gone1", 1), ("ol1", 0), ("hgA", 0), ("hgAll", 1), ("all", 1)):
             out, err, status = store.ask("bacct", m=host)
             assert (err, status) == ("", 0)
             assert f"Total number of done jobs:  {done:>5}" in out or f"done jobs:{done:>8}" in out, out
