@@ -184,6 +184,14 @@ def test_the_first_host_is_the_marked_one():
     assert again in world.pending()
 
 
+def test_of_a_group_of_all_hosts_any_may_be_the_first():
+    world = World()
+    world.hosts("h1", "h2", slots=2)
+    world.configure(host_groups=(("every", ("all",)),))
+    job = world.submit(hosts=("every!", "h2+1"), slots=3)
+    assert world.step()[job] == {"h2": 2, "h1": 1}
+
+
 def test_all_elements_of_one_slot_start_on_the_marked_host():
     world = World()
     world.hosts("h1", "h2", slots=2)

@@ -47,10 +47,11 @@ def preferences(conf: Conf, words: tuple[str, ...], hosts: Iterable[str]) -> dic
     return {host: wanted[host] for host in known if host in wanted and host not in away}
 
 
-def first_hosts(conf: Conf, words: tuple[str, ...]) -> frozenset[str]:
-    """Hosts marked with ``!``: one of them must be the first exec host."""
+def first_hosts(conf: Conf, words: tuple[str, ...], hosts: Iterable[str]) -> frozenset[str]:
+    """Those of ``hosts`` marked with ``!``, alone or by a group of theirs: one of them must be the first exec host."""
     marked = (word[:-1].partition("+")[0] for word in words if word.endswith("!"))
-    return frozenset(host for name in marked for host in members(conf, name))
+    named = frozenset(host for name in marked for host in members(conf, name))
+    return frozenset(hosts) if "all" in named else named
 
 
 def user_groups(conf: Conf, user: str) -> tuple[str, ...]:

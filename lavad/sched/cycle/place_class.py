@@ -350,7 +350,7 @@ class ClassPlacer:
         return True
 
     def _first_hosts(self) -> frozenset[str]:
-        return first_hosts(self.state.cluster.conf, self.need.preferred)
+        return first_hosts(self.state.cluster.conf, self.need.preferred, self.state.cache.by_name)
 
     def _place_many(self, keys: list[int]) -> int:
         """Place one-slot jobs on free slots, hosts in rank order; how many were placed."""

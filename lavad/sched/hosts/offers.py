@@ -67,7 +67,7 @@ class Offers:
         self.counts: dict[int, int] = {}
         self.total = 0
         self.known = set(self.order)
-        self.first = first_hosts(state.cluster.conf, need.preferred) if need.first else None
+        self.first = first_hosts(state.cluster.conf, need.preferred, state.cache.by_name) if need.first else None
         self.renew(self.order)
 
     def renew(self, numbers: Iterable[int]) -> bool:

@@ -71,7 +71,7 @@ class _Keys:
         self._rank = {at: place for place, at in enumerate(ranked(state, need))}
         conf = state.cluster.conf
         self._weights = dict(conf.params.lava_pack_weights)
-        self._first = first_hosts(conf, need.preferred)
+        self._first = first_hosts(conf, need.preferred, state.cache.by_name)
         self._levels = preferences(conf, need.preferred, state.cache.by_name) if need.preferred else {}
         amounts = (*need.per_host, *need.per_slot)
         self._amounts = [(name, amount) for name, amount in amounts if not state.ledger.is_shared(name)]

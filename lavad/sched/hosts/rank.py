@@ -55,7 +55,7 @@ def ranked(state: CycleState, need: Need) -> list[int]:
 def _preference(state: CycleState, need: Need) -> list[list[float]]:
     """Two sort keys by row: whether a host is not marked as first (`host!`), and minus its preference (`host+n`)."""
     levels = preferences(state.cluster.conf, need.preferred, state.cache.by_name)
-    first = first_hosts(state.cluster.conf, need.preferred)
+    first = first_hosts(state.cluster.conf, need.preferred, state.cache.by_name)
     return [[float(row.name not in first) for row in state.rows], [-float(levels.get(row.name, 0)) for row in state.rows]]
 
 

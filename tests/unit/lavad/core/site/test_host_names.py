@@ -34,6 +34,6 @@ def test_preferences(words, expected):
 
 
 def test_first_hosts_and_user_groups():
-    assert first_hosts(CONF, ("left!", "h4")) == {"h1", "h2"}
+    assert first_hosts(CONF, ("left!", "h4"), HOSTS) == {"h1", "h2"}
     assert set(user_groups(CONF, "ann")) == {"devs", "staff", "everyone"}
     assert user_groups(CONF, "eve") == ("everyone",)
