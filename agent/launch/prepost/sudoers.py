@@ -5,12 +5,10 @@ Rule: what it allows is root's to say. Only a file that nobody but root can chan
 
 from __future__ import annotations
 
-import os
-import stat
-
 from agent.launch.accounts import look_up
 from agent.launch.site import Site, User
 from config.lsfconf import parse_lsf_conf
+from config.programs.owner import only_root_writes
 from proto import agent_pb2 as pb
 from proto.names import NoAnswer
 
@@ -42,8 +40,7 @@ def exec_user(path: str = FILE) -> User | None:
 def _named(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-            found = os.fstat(file.fileno())
-            if found.st_uid != 0 or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if not only_root_writes(path):
                 raise NotUsable(f"{path}: it must belong to root, and nobody else may write to it")
             text = file.read()
     except FileNotFoundError:

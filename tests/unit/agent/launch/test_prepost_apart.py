@@ -171,6 +171,18 @@ def test_the_file_names_the_user(tmp_path: Path) -> None:
 
 
 @needs_root
+def test_a_file_in_a_folder_of_others_is_not_obeyed(tmp_path: Path) -> None:
+    """Who may write there could put another in its place."""
+    path = tmp_path / "theirs" / "lsf.sudoers"
+    path.parent.mkdir()
+    path.write_text("LSB_PRE_POST_EXEC_USER=root\n")
+    assert sudoers.exec_user(str(path)) is not None
+    os.chown(path.parent, 65534, 65534)
+    with pytest.raises(sudoers.NotUsable):
+        sudoers.exec_user(str(path))
+
+
+@needs_root
 @pytest.mark.parametrize(
     ("content", "mode", "owner", "why"),
     [
