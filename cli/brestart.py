@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from cli.client.client import Client, read_conf
 from cli.client.context import Context, Fail, start
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from cli.client.options import Table
 
 NOT_SUBMITTED = "Job not submitted."
+_ID = re.compile(r"(\d+)(?:\[(\d+)\]|\.(\d+))?", re.ASCII)
 
 
 def run(context: Context) -> int:
@@ -26,7 +28,7 @@ def run(context: Context) -> int:
     except Fail as fail:
         raise not_done(context, fail, "brestart", NOT_SUBMITTED) from None
     show_help(context, table, options)
-    folder, job = _which(words, table)
+    folder, job, index = _which(words, table)
     conf = read_conf(context)
     try:
         options = last_rival(options)
@@ -35,9 +37,11 @@ def run(context: Context) -> int:
         if site is not None:
             site.check(None, options, env)
         folder = context.path(folder)
-        generation = newest(os.path.join(folder, str(job)))
+        generation = newest(os.path.join(folder, f"{job}.{index}" if index else str(job)))
         options["k"] = folder
         frame = submission(context, Work(""), options, env, restart_of=job)
+        if index:
+            frame["restart_index"] = index
         if generation >= 0:
             frame["restart_from"] = generation
         ok = send(context, Client(context, conf), frame)
@@ -58,17 +62,19 @@ def newest(folder: str) -> int:
     return max((number for number in found if os.path.exists(os.path.join(folder, f"gen-{number}", "MANIFEST"))), default=-1)
 
 
-def _which(words: list[str], table: Table) -> tuple[str, int]:
-    """``DIR ID``, or LSF's ``DIR/ID`` -> (folder, job id)."""
+def _which(words: list[str], table: Table) -> tuple[str, int, int]:
+    """``DIR ID``, or LSF's ``DIR/ID`` -> (folder, job, index or 0); an element: ``ID[INDEX]``, or ``ID.INDEX`` as its folder."""
     if len(words) == 1:
         folder, _, job = words[0].rstrip("/").rpartition("/")
     elif len(words) == 2:
         folder, job = words
     else:
         raise Fail(table.usage())
-    if not folder or (number := find_number(job)) is None:
+    found = _ID.fullmatch(job)
+    number, index = (find_number(found[1]), find_number(found[2] or found[3] or "0")) if found else (None, None)
+    if not folder or number is None or index is None:
         raise Fail(f"{job or words[0]}: Illegal job ID")
-    return folder, number
+    return folder, number, index
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -182,7 +182,7 @@ _ROWS = (
         "submit a checkpointed job again, to start from its checkpoint",
         "B f N x H r rn ul",
         "a app b C c cwd D E Ep F G J M m n o oo e eo P p Q q R S sp t u v W w",
-        "checkpoint_dir [job_ID | job_ID.index]",
+        f"checkpoint_dir [{_JOB}]",
         "f",
     ),
     Command("bswitch", "move jobs to another queue", "", "J q u m g app a", "queue_name " + _JOBS, native=True),

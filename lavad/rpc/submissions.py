@@ -21,6 +21,7 @@ from lavad.core.decide.submit.restart import RestartSource
 from lavad.core.lang import asks
 from lavad.core.lang.asks import Caller, Faulty, OptionValue, Refused
 from lavad.core.lang.bulk_asks import BulkJob
+from lavad.core.lang.ids import key_of, show
 from lavad.core.lang.secrets import without_secrets
 from lavad.engine import Engine
 from lavad.hosts.folder_probes import FolderProbes
@@ -78,7 +79,7 @@ class Submissions:
         return await self._lookups.tried(decided, caller)
 
     async def _restart_source(self, ask: asks.Submit, caller: Caller) -> RestartSource:
-        finished = await self._lookups.finished(asks.Select(ids=[str(ask.restart_of)]), caller)
+        finished = await self._lookups.finished(asks.Select(ids=[show(key_of(ask.restart_of, ask.restart_index))]), caller)
         texts = await self._texts.texts([ask.restart_of])
         return find_restart_source(self._engine.cluster, ask, caller, finished, texts.get(ask.restart_of))
 

@@ -67,6 +67,7 @@ def record_of(cluster: Cluster, key: int) -> Job:
         state=JobState.PSUSP if held else JobState.PEND,
         position=array.position,
         queue_time=array.queue_time,
+        checkpoint=array.restart,
         depend=array.depend,
         blocked=stands(array, index),
         messages=array.messages,

@@ -65,6 +65,7 @@ def _job_submitted(cluster: Cluster, event: JobSubmitted) -> None:
         pending=pending,
         held=held,
         limit=event.limit,
+        restart=event.restart,
         depend=event.depend,
         waiting=EMPTY if event.depend is None else event.indices,
     )

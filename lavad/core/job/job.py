@@ -361,9 +361,8 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     job: int
     spec: int
     name: str
-    """Name without the index list."""
     spec_text: str
-    """Name with the index list, as given."""
+    """Name with the index list, as given; ``name`` has none."""
     submitted: float
     indices: Ranges
     pending: Ranges
@@ -383,6 +382,8 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     queue_time: float = msgspec.field(name="stand", default=0.0)
     stopper: str = ""
     """Who held untouched elements of it last."""
+    restart: int = -1
+    """Checkpoint generation that untouched elements start from (brestart of an element); -1: none."""
 
     @property
     def startable(self) -> Ranges:

@@ -72,14 +72,14 @@ class Submit(Ask, frozen=True):
     esub: b.Line = ""
     """Set by the server, which keeps the environment by this hash, and has from it what -a named; a caller's are overwritten."""
     restart_of: b.Job = 0
+    restart_index: b.Number = 0
     restart_from: b.Number | None = None
-    """brestart: the job whose checkpoint it starts from, and the newest whole generation on the caller's host; None: none."""
+    """brestart: the job (of an element also the index) that goes on, and its newest whole generation on the caller's host."""
     checkpoint_folder: b.Path = ""
     """That of ``-k`` (with ``stage`` that of the copies) on the caller's host, absolute and without links."""
     checkpoint_probe: b.Path = ""
-    """A file that the caller has written there, for hosts to look for; "": there could be none."""
     checkpoint_mount: b.Path = ""
-    """Where the file system of that folder is mounted on the caller's host."""
+    """A file that the caller has written there, for hosts to look for ("": there could be none), and where its file system is."""
     roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()
 

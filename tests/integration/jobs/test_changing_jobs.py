@@ -85,3 +85,14 @@ def test_brestart_goes_on_from_the_checkpoint(cluster: Cluster) -> None:
     again = int(done.split("<")[1].split(">")[0])
     assert cluster.wait_end(again) == ["DONE"]
     assert "Y 3 gen-3" in (cluster.folder.path / f"out.{again}").read_text().splitlines()
+
+
+def test_brestart_of_an_element_of_an_array(cluster: Cluster) -> None:
+    folder = cluster.folder.path / "elements"
+    job = cluster.submit(f"-J 'part[1-2]' -k {folder} -o part.%J.%I 'echo $LSB_JOBINDEX `ls $LSB_CHKPNT_DIR`'")
+    cluster.wait_end(job)
+    (folder / f"{job}.2" / "gen-5").mkdir()
+    (folder / f"{job}.2" / "gen-5" / "MANIFEST").write_text('{"files": {}}')
+    again = int(cluster.run(f"brestart {folder} '{job}[2]'").stdout.split("<")[1].split(">")[0])
+    assert cluster.wait_end(again) == ["DONE"]
+    assert "2 gen-5" in (cluster.folder.path / f"part.{again}.2").read_text().splitlines()

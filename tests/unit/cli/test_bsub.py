@@ -214,7 +214,7 @@ def test_exit_status_is_a_shells():
 
 
 def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
-    for folder in ("77/gen-1", "77/gen-4", "77/gen-9.tmp", "78/gen-2"):
+    for folder in ("77/gen-1", "77/gen-4", "77/gen-9.tmp", "78/gen-2", "80.3/gen-7"):
         (caller.folder / "ck" / folder).mkdir(parents=True)
         (caller.folder / "ck" / folder / "MANIFEST").touch()
     with ScriptedMaster(caller.socket, SUBMITTED) as master:
@@ -222,6 +222,9 @@ def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
         caller.run("brestart", f"{caller.folder}/ck/78")
         missing = caller.run("brestart", "ck", "79")
         denied = caller.run("brestart", "-f", "ck", "77")
+        caller.run("brestart", "ck", "80[3]")
+        caller.run("brestart", f"{caller.folder}/ck/80.3")
+        wrong = [caller.run("brestart", "ck", word).err for word in ("80[", "80[1-2]", "[3]", "80[3].1", "x")]
     assert ran.out == "Job <103> is submitted to default queue <normal>.\n"
     assert master.asks[0]["restart_of"] == 77
     assert master.asks[0]["options"] == {"q": "fair", "k": f"{caller.folder}/ck"}
@@ -230,3 +233,6 @@ def test_brestart_asks_for_the_checkpoint_of_a_job(caller: Caller):
     assert missing.out == ran.out
     assert "restart_from" not in master.asks[2], "the master knows whether it is staged"
     assert denied.err == "brestart: option -f is not supported by lava\n. Job not submitted.\n"
+    for ask in master.asks[3:]:
+        assert (ask["restart_of"], ask["restart_index"], ask["restart_from"]) == (80, 3, 7)
+    assert wrong == [f"{word}: Illegal job ID\n" for word in ("80[", "80[1-2]", "[3]", "80[3].1", "x")]

@@ -22,7 +22,7 @@ from lavad.core.job.depend import MET
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Requeue, Submit
-from lavad.core.lang.ids import job_of, show
+from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.states import FINAL, JobState
 from lavad.core.rules.copy_hosts import name_of
 from lavad.core.site.pend_reason import PendReason
@@ -147,10 +147,13 @@ def find_restart_source(
     cluster: Cluster, ask: Submit, caller: Caller, finished: FinishedJobs, text: JobText | None
 ) -> RestartSource:
     """The finished job that brestart names; raises Refused."""
-    number = ask.restart_of
-    live = cluster.jobs.rows.get(number)
-    found = live or next((job for job in finished.jobs if job.key == number), None)
+    key = key_of(ask.restart_of, ask.restart_index)
+    number = show(key)
+    live = cluster.jobs.rows.get(key)
+    found = live or next((job for job in finished.jobs if job.key == key), None)
     if found is None or text is None:
+        if key in finished.arrays or key in cluster.arrays.rows:
+            raise Refused(f"{number}: Job is an array: name one of its elements, {number}[INDEX]")
         raise Refused(f"{number}: No matching job found")
     spec = cluster.specs.rows[found.spec] if live is not None else finished.specs[found.spec]
     if spec.user != caller.user:

@@ -1,6 +1,7 @@
 """brestart: a checkpointed job is submitted again and restarts from its newest checkpoint.
 
 Rule: options that are not given stay as they were, except that a dependency condition is dropped; only the owner may restart.
+An element of an array becomes an array of that one index: its program and files go by it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def settle(draft: JobDraft, ask: Submit, source: RestartSource) -> None:
     checkpoint, before = draft.spec.checkpoint, source.spec.checkpoint
     if checkpoint is None or before is None:
         raise Refused("Checkpoint log is not found or is corrupted")
-    of = f"{ask.restart_of}"
+    of = f"{ask.restart_of}.{ask.restart_index}" if ask.restart_index else f"{ask.restart_of}"
     draft.restart = source.staged if ask.restart_from is None else ask.restart_from
     if draft.restart < 0:
         raise Refused("Checkpoint log is not found or is corrupted")

@@ -240,6 +240,36 @@ def test_brestart_takes_what_the_job_was(bench: Bench) -> None:
     assert decided.texts[0][1].command == "./sim"
 
 
+def test_brestart_of_an_element_is_an_array_of_its_index(bench: Bench) -> None:
+    old = int(bench.bsub(k="/ck", J="sim[2-3]%1")["job"])
+    key = key_of(old, 3)
+    bench.step()
+    bench.finish(key_of(old, 2))
+    bench.step()
+    spec, array = bench.cluster.spec_of(key), bench.cluster.arrays.rows[old]
+    text, options = JobText(command="./sim"), dict[str, OptionValue](k="/ck")
+    whole = Submit(command="", restart_of=old, restart_from=4, options=options)
+    with pytest.raises(Refused, match=rf"{old}: Job is an array: name one of its elements"):
+        find_restart_source(bench.cluster, whole, ALICE, FinishedJobs(), text)
+    ask = Submit(command="", restart_of=old, restart_index=3, restart_from=4, options=options)
+    with pytest.raises(Refused, match=rf"{old}\[3\]: Job has not finished yet"):
+        find_restart_source(bench.cluster, ask, ALICE, FinishedJobs(), text)
+    record = bench.job(key)
+    bench.finish(key)
+    finished = FinishedJobs(jobs=[record], specs={record.spec: spec}, arrays={old: array})
+    source = find_restart_source(bench.cluster, ask, ALICE, finished, text)
+    new = int(bench.take(submit(bench.cluster, Given(ask, ALICE, bench.now, LOCAL, source=source)))["job"])
+    bench.step()
+    again = bench.job(key_of(new, 3))
+    assert (again.name, again.checkpoint) == ("sim[3]", 4)
+    checkpoint = bench.cluster.spec_of(again.key).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.of == f"{old}.3"
+    missing = Submit(command="", restart_of=old, restart_index=9, options=options)
+    with pytest.raises(Refused, match=rf"{old}\[9\]: No matching job found"):
+        find_restart_source(bench.cluster, missing, ALICE, finished, text)
+
+
 def test_brestart_of_a_job_whose_folder_the_caller_does_not_see(bench: Bench) -> None:
     """What was staged is known; another host has it."""
     old = int(bench.bsub(k="/ck stage=/all")["job"])
