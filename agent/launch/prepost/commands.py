@@ -18,12 +18,9 @@ from typing import NamedTuple
 from agent.launch.command import quote
 from agent.launch.site import Site
 from agent.starter.part import generations
+from agent.starter.part.task_start import ABORT, LATE
 from proto import agent_pb2 as pb
 
-LATE = 98
-"""Exit code of a pre-execution command that took too long (LSF's)."""
-ABORT = 99
-"""Exit code by which a failed copy ends the job, as a pre-execution command does (LSB_EXIT_PRE_ABORT)."""
 DATA = "LAVA_EEXEC_DATA"
 """The variable that holds what the esubs wrote to their standard output."""
 _SAID = '"/proc/self/fd/${LAVA_SAY:-2}"'

@@ -25,6 +25,8 @@ CANNOT = 126
 """Exit code of a task whose program is there but could not be started."""
 MOST_SAID = 2000
 """Bytes."""
+LATE = 98
+"""Exit code of a pre-execution command that took too long (LSF's)."""
 ABORT = 99
 """LSB_EXIT_PRE_ABORT: a pre-execution command that exits with this code ends the job, which else goes back to PEND."""
 
@@ -183,7 +185,7 @@ def why_setup_failed(spec: Spec, status: int, said: str) -> Refused:
     code = os.waitstatus_to_exitcode(status)
     if code == ABORT:
         return Refused("pre_abort", said or f"the pre-execution command ended the job (exit code {ABORT})")
-    if said:
-        return Refused("pre_exec", said)
+    if said:  # it ran too long, or it is lava's own program that makes a restart ready
+        return Refused("pre_exec" if code == LATE else "restart", said)
     how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
     return Refused("pre_exec", f"the pre-execution command {how}: {spec.part.pre_exec}")

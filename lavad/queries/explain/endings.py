@@ -141,6 +141,11 @@ _STARTS: dict[str, tuple[str, str, str]] = {
         "The host cannot use its checkpoint folder (-k).",
         "a folder that all hosts see, with room",
     ),
+    "restart": (
+        "…",
+        "The host has no programs of its checkpoint method (-k), or cannot make its restart from a checkpoint ready.",
+        "mend what the host says (bhist -l JOB): the programs in LSF_SERVERDIR, the copies, the room; it is tried again",
+    ),
     "pre_exec": (
         "the pre-execution command …",
         "Its pre-execution command failed; it is tried again.",

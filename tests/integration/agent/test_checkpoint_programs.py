@@ -254,7 +254,7 @@ def test_whatever_goes_wrong_is_said_and_costs_neither_job_nor_generation(master
 
 def refused(master: FakeMaster, job: Job) -> str:
     said = master.wait_for(job.order.uid, "refused").refused
-    assert said.code == "pre_exec"
+    assert said.code == "restart"
     return said.why
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.launch import build, outputs
 from agent.launch.hostfiles import HostFiles
-from agent.starter.part.task_start import ABORT, why_setup_failed
+from agent.starter.part.task_start import ABORT, LATE, why_setup_failed
 from agent.starter.process.spec import Spec
 from agent.starter.protocol.part import CheckpointFolder, PartSpec
 from proto import agent_pb2 as pb
@@ -71,4 +71,5 @@ def test_other_hosts_or_slots_end_the_job_with_the_reason(tmp_path: Path) -> Non
     spec.part = part_of(tmp_path, 0, again=True)[0]
     refused = why_setup_failed(spec, ABORT << 8, "generation 1 is of 2 hosts")
     assert (refused.code, refused.reason) == ("pre_abort", "generation 1 is of 2 hosts")
-    assert why_setup_failed(spec, 1 << 8, "it is damaged").code == "pre_exec"
+    assert why_setup_failed(spec, 1 << 8, "it is damaged").code == "restart", "no pre-execution command of the user's has failed"
+    assert why_setup_failed(spec, LATE << 8, "it was ended after 5 s").code == "pre_exec"

@@ -17,6 +17,7 @@ from agent.launch.limits import cgroup, rlimits
 from agent.launch.outputs import expand, job_values
 from agent.launch.prepost import commands as prepost
 from agent.launch.site import Site, User
+from agent.starter.part.task_start import LATE
 from agent.starter.protocol.part import CgroupLimits, OutputFile
 from config.read.params import settings_of
 from proto import agent_pb2 as pb
@@ -115,7 +116,7 @@ def test_pre_and_post_commands_are_one_each() -> None:
 
 def test_a_command_that_takes_too_long_is_killed_with_all_it_started() -> None:
     late = prepost.pre_exec(("sleep 60 & sleep 60; true",), seconds=1)
-    assert subprocess.run(["/bin/sh", "-c", str(late)], check=False, timeout=30).returncode == prepost.LATE
+    assert subprocess.run(["/bin/sh", "-c", str(late)], check=False, timeout=30).returncode == LATE
     in_time = prepost.pre_exec(("exit 7",), seconds=30)
     assert subprocess.run(["/bin/sh", "-c", str(in_time)], check=False, timeout=30).returncode == 7
     after = prepost.post_exec(("sleep 60", "true"), seconds=1)

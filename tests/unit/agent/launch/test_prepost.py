@@ -11,6 +11,7 @@ import pytest
 
 from agent.launch.prepost import commands as prepost
 from agent.launch.site import Site
+from agent.starter.part.task_start import ABORT, LATE
 from proto import agent_pb2 as pb
 
 
@@ -53,7 +54,7 @@ def test_a_job_with_a_working_folder_of_its_own_has_copies_there_of_files_where_
 def test_one_file_is_no_copy_and_a_missing_one_ends_the_job(tmp_path: Path) -> None:
     (tmp_path / "same").write_text("x")
     text = pb.JobText(cwd=str(tmp_path), from_host="h1", copies=["same ><", "missing > x"])
-    assert run(prepost.copies_before(text, site()), tmp_path) == prepost.ABORT
+    assert run(prepost.copies_before(text, site()), tmp_path) == ABORT
     assert (tmp_path / "same").read_text() == "x"
 
 
@@ -65,7 +66,7 @@ def test_a_file_that_cannot_be_copied_is_named_with_the_reason(tmp_path: Path) -
         words = ["/bin/sh", "-c", line]
         done = subprocess.run(words, cwd=tmp_path, check=False, env={"LAVA_SAY": str(said)}, pass_fds=(said,))
         os.close(said)
-    assert done.returncode == prepost.ABORT
+    assert done.returncode == ABORT
     assert (
         (tmp_path / "said")
         .read_text()
@@ -128,10 +129,10 @@ def test_other_hosts_by_the_sites_command(tmp_path: Path) -> None:
 def test_what_takes_too_long_before_a_job_is_ended_and_says_so(tmp_path: Path) -> None:
     line = prepost.pre_exec(["sleep 60"], seconds=1)
     assert line is not None
-    assert _said(line, tmp_path) == (prepost.LATE, "the pre-execution command was ended after 1 s (JOB_PREPROC_TIMEOUT)\n")
+    assert _said(line, tmp_path) == (LATE, "the pre-execution command was ended after 1 s (JOB_PREPROC_TIMEOUT)\n")
 
 
-@pytest.mark.parametrize("code", [0, 3, prepost.ABORT])
+@pytest.mark.parametrize("code", [0, 3, ABORT])
 def test_what_ends_in_time_before_a_job_has_its_own_exit_code(tmp_path: Path, code: int) -> None:
     line = prepost.pre_exec([f"exit {code}"], seconds=30)
     assert line is not None

@@ -201,7 +201,7 @@ def test_what_its_lease_ended_is_lost(bench: Bench, rerunnable: bool) -> None:
     assert bench.ended(key, "h1", 9, first_reason="lease") == ["JobRequeued" if rerunnable else "JobFinished"]
 
 
-@pytest.mark.parametrize("code", ["pre_exec", "start", "stale", "starter"])
+@pytest.mark.parametrize("code", ["pre_exec", "restart", "start", "stale", "starter"])
 def test_a_failed_start_waits_longer_each_time_and_forgets_it_once_started(bench: Bench, code: str) -> None:
     key = bench.submit()
     delays = []
