@@ -75,9 +75,10 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
     elif kind in _READERS:
         _READERS[kind](spec, job)
         if job.together:
-            job.start_together(job.together)
+            job.start_together(job.together, f"{spec.where}: minAvailable")
     else:
         _SETS[kind](spec, meta, job, title, namespace)
+    job.check_names(spec.where)
     _labels(meta, job)
     job.share_gpus(spec.where)
     top.any("status")

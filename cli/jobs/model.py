@@ -114,14 +114,27 @@ class JobFile:
         if share := shares.pop() if shares else 0:
             self.options["gpu"] = f"num=1:gmem={share}MB:j_exclusive=no"
 
-    def start_together(self, together: int) -> None:
-        """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first."""
+    def start_together(self, together: int, where: str) -> None:
+        """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first.
+
+        Raises Fail for more than there are, which would never start.
+        """
+        most = sum(role.count for role in self.roles)
+        if not 0 <= together <= most:
+            raise Fail(f"{where}: {together} is not between 0 and {most}, the tasks of the job")
         spare = max(0, sum(role.least or role.count for role in self.roles) - together)
         for role in reversed(self.roles):
             least = role.least or role.count
             less = min(spare, least - 1)
             if less:
                 role.least, spare = least - less, spare - less
+
+    def check_names(self, where: str) -> None:
+        """Raises Fail where two roles have one name."""
+        names = [role.name for role in self.roles]
+        for name in names:
+            if names.count(name) > 1:
+                raise Fail(f"{where}: {name[:64]} is given twice")
 
     def shown_command(self) -> str:
         """What bjobs shows: the command of the role that leads."""

@@ -130,8 +130,8 @@ def _actions(fields: Fields) -> list[Action]:
     found: list[Action] = []
     for name in fields.names():
         event, bracket, code = name.partition("(")
-        if bracket and not (code.endswith(")") and code[:-1].isdecimal() and len(code) < 6):
-            raise fields.fail(name[:64], "an event, perhaps with an exit code in parentheses")
+        if bracket and not (code.endswith(")") and code[:-1].isdecimal() and len(code) < 5 and int(code[:-1]) < 256):
+            raise fields.fail(name[:64], "an event, perhaps with an exit code from 0 to 255 in parentheses")
         found += [(event, action, int(code[:-1]) if bracket else -1) for action in _list(fields, name)]
     return found
 

@@ -13,8 +13,12 @@ def read_elastic(elastic: Fields, job: JobFile, least: str = "minReplicas", most
     """
     worker = next((role for role in job.roles if role.name == "worker"), job.roles[0])
     others = sum(role.count for role in job.roles) - worker.count
-    worker.least = max(1, elastic.number(least, worker.count + others) - others)
-    worker.count = max(worker.least, elastic.number(most, worker.count + others) - others)
+    lowest = elastic.number(least, worker.count + others)
+    highest = elastic.number(most, max(lowest, worker.count + others))
+    if lowest > highest:
+        raise elastic.fail(least, f"{lowest} is more than {most}, {highest}")
+    worker.least = max(1, lowest - others)
+    worker.count = max(worker.least, highest - others)
     job.elastic = worker.least < worker.count
     if elastic.any("metrics"):
         job.ignore("elasticPolicy.metrics (workers are added and taken by the room that there is)")

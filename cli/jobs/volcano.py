@@ -49,7 +49,8 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
             role.kind = role.kind or "launcher"
     _topology(spec.part("networkTopology"), job)
     _min_success(spec, job)
-    job.start_together(spec.number("minAvailable", sum(role.least or role.count for role in job.roles)))
+    together = spec.number("minAvailable", sum(role.least or role.count for role in job.roles))
+    job.start_together(together, f"{spec.where}.minAvailable")
 
 
 def _min_success(spec: Fields, job: JobFile) -> None:
@@ -172,6 +173,8 @@ def _policies(fields: Fields, job: JobFile) -> list[Action]:
         action = one.text("action")
         events = [*one.words("events"), *([one.text("event")] if "event" in one else [])]
         code = one.number("exitCode", -1)
+        if "exitCode" in one and not 1 <= code <= 255:
+            raise one.fail("exitCode", f"{code} is not between 1 and 255")
         if not action or not (events or code >= 0):
             raise Fail(f"{one.where}: a policy is an action and an event or exit code")
         if "PodEvicted" in events and action == "RestartJob":

@@ -55,6 +55,8 @@ def read_esubs(draft: JobDraft, option: str, value: OptionValue) -> None:
         elif name in MPI_LIBRARIES:
             launches[name] = name
         elif name == "mpi":
+            if inside.strip():
+                raise Refused(f"mpi({inside[:64]}): -a mpi takes no words in parentheses")
             _check_no_launcher(draft.text.command)
             launches[name] = name
         else:
@@ -86,7 +88,9 @@ def _is_one_of(launchers: tuple[str, ...], program: str) -> bool:
 
 
 def names(text: str) -> Iterator[tuple[str, str]]:
-    """The names of one ``-a``, each with the text in parentheses after it."""
+    """The names of one ``-a``, each with the text in parentheses after it; raises Refused for parentheses that are not paired."""
+    if "(" in (left := _CALL.sub("", text)) or ")" in left:
+        raise Refused(f"{text[:64]}: Bad -a specification: a parenthesis is missing")
     for match in _CALL.finditer(text):
         yield match[1], (match[2] or "").strip("()")
 

@@ -26,6 +26,7 @@ KINDS = ("", *LAUNCHERS, "hold")
 LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_VARIABLE = re.compile(r"[^\s=\0]+")
 _RULE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:\[(\d{1,6})\])?")
 _RIVALS = ("n", "nnodes", "hostfile")
 _DECIDING = ("launcher", "chief", "master")
@@ -197,7 +198,7 @@ def _text(draft: JobDraft, one: RoleAsk) -> RoleText:
 
 def _env(one: RoleAsk) -> dict[str, str]:
     for name, value in one.env.items():
-        if not name or "=" in name or "\0" in name + value:
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
             raise Refused(f"role {one.name}: {name[:64]!r} is no name of a variable")
     return one.env
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cli.client.context import Fail
 from cli.jobs.local import use_priority_class
 from cli.jobs.model import JobFile
 from cli.jobs.run import jobs_of
@@ -61,3 +62,52 @@ def test_a_scheduling_policy_is_queue_priority_and_gang() -> None:
     job = manifest(scheduling='priorityClass: "7"')
     use_priority_class(job, lambda: "")
     assert job.options["sp"] == "7"
+
+
+GANG = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: x}
+spec:
+  tasks:
+  - {name: a, replicas: 1, template: {spec: {containers: [{command: [a]}]}}}
+  - {name: b, replicas: 2, template: {spec: {containers: [{command: [b]}]}}}
+"""
+ELASTIC = """
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+spec:
+  elasticPolicy: {minReplicas: 3, maxReplicas: 2}
+  pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, command: [torchrun, a.py]}]}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            GANG.replace("  tasks:", "  minAvailable: 4\n  tasks:"),
+            r"spec.minAvailable: 4 is not between 0 and 3, the tasks of the job",
+        ),
+        (GANG.replace("  tasks:", "  minAvailable: -1\n  tasks:"), r"spec.minAvailable: -1 is not between"),
+        (GANG.replace("name: b", "name: a"), r"spec: a is given twice"),
+        (
+            GANG.replace("  tasks:", "  policies: [{exitCode: 256, action: AbortJob}]\n  tasks:"),
+            r"exitCode: 256 is not between 1 and 255",
+        ),
+        (ELASTIC, r"elasticPolicy.minReplicas: 3 is more than maxReplicas, 2"),
+        (
+            "on: {TaskFailed(256): AbortJob}\nroles: {a: {command: b}}\n",
+            r"TaskFailed\(256\): an event, perhaps with an exit code from 0",
+        ),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(text: str, why: str) -> None:
+    """A gang of more tasks than there are would wait for ever; a task of a name that is taken would be lost."""
+    with pytest.raises(Fail, match=why):
+        jobs_of(read_yaml("job.yaml", text), "job.yaml")
+
+
+def test_a_gang_of_a_scheduling_policy_is_not_larger_than_the_job() -> None:
+    with pytest.raises(Fail, match="minAvailable: 5 is not between 0 and 4, the tasks of the job"):
+        manifest(scheduling="minAvailable: 5")

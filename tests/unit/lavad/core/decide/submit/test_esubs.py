@@ -44,6 +44,10 @@ def test_what_is_taken() -> None:
         ("conda(-x)", "Bad name"),
         ("conda(a) venv(/b)", "a job has one of them"),
         ("venv(/a) venv(/b)", "given twice"),
+        ("mpi(", "mpi(: Bad -a specification: a parenthesis is missing"),
+        ("venv(/a", "venv(/a: Bad -a specification: a parenthesis is missing"),
+        ("pytorch gpu)", "pytorch gpu): Bad -a specification: a parenthesis is missing"),
+        ("mpi(gpu)", "mpi(gpu): -a mpi takes no words in parentheses"),
     ],
 )
 def test_what_is_refused_by_name(bench: Bench, text: str, why: str) -> None:

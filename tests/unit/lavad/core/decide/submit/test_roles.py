@@ -36,6 +36,7 @@ BAD: list[tuple[Submit, str]] = [
     (ask(role(limits={"M": "much"})), "role worker: much: Bad MEMLIMIT"),
     (ask(role(limits={"W": "5"})), "role worker: -W is no limit of a role"),
     (ask(role(env={"A=B": "1"})), "role worker: 'A=B'"),
+    (ask(role(env={"A B": "1"})), "role worker: 'A B' is no name of a variable"),
     (ask(role(actions=[("TaskFailed", "Explode", -1)])), "role worker: action Explode"),
     (ask(role(actions=[("TaskSlept", "AbortJob", -1)])), "role worker: event TaskSlept"),
     (ask(W, success="boss"), "success boss: it is a role"),
