@@ -13,6 +13,7 @@ from agent.launch.build import Compiled
 from agent.launch.outputs import DISCARDED, show
 from agent.launch.prepost import commands
 from agent.launch.site import Site, User
+from agent.starter.part.task_start import ABORT
 from agent.starter.protocol.part import NO_RANK, NOTHING, PartSpec, TaskSpec
 from agent.starter.protocol.reports import End
 from proto import agent_pb2 as pb
@@ -52,7 +53,7 @@ def why_failed(end: End | None, reason: str) -> tuple[str, str]:
     code, lines = os.waitstatus_to_exitcode(end.status), end.note.splitlines()
     how = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
     said = f"the pre-execution command {how}" + (f": {lines[-1]}" if lines else "")
-    return ("pre_abort" if code == commands.ABORT else "pre_exec"), said
+    return ("pre_abort" if code == ABORT else "pre_exec"), said
 
 
 def _part(uid: str, order: pb.Order, made: Compiled, site: Site, line: str, what: str, more: dict[str, str]) -> PartSpec:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from agent.launch.build import Compiled
-from agent.launch.prepost import apart, commands, sudoers
+from agent.launch.prepost import apart, sudoers
 from agent.launch.site import Site, User
+from agent.starter.part.task_start import ABORT
 from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import End
 from proto import agent_pb2 as pb
@@ -144,7 +145,7 @@ def test_a_queue_without_commands_needs_no_user() -> None:
     [
         (3 << 8, "", ("pre_exec", "the pre-execution command exited with code 3")),
         (3 << 8, "first\nno scratch\n", ("pre_exec", "the pre-execution command exited with code 3: no scratch")),
-        (commands.ABORT << 8, "", ("pre_abort", "the pre-execution command exited with code 99")),
+        (ABORT << 8, "", ("pre_abort", "the pre-execution command exited with code 99")),
         (9, "", ("pre_exec", "the pre-execution command was killed by signal 9")),
     ],
 )
