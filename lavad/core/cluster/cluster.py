@@ -41,6 +41,8 @@ class Cluster:
         self.version = 0
         """Sequence number of the newest event applied."""
         self.epoch, self.incarnation, self.next_job, self.next_spec = 0, "", 1, 1
+        self.master_since = 0.0
+        """When the present master took over."""
         self.former: dict[str, float] = {}
         """Incarnations from whose backups the store was restored, with the times of the backups."""
         self.extended = (0.0, 0.0)

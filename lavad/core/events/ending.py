@@ -116,6 +116,13 @@ class JobFinished(JobEvent, frozen=True):
     by: str = ""
     post: int = 0
     """Wait status of the post-execution command."""
+    ended: float = 0.0
+    """When it was over, where its host was heard only later; 0: at the time of the event."""
+
+    @property
+    def over_at(self) -> float:
+        """When it was over."""
+        return self.ended or self.at
 
 
 @folds(JobFinished)
@@ -136,12 +143,13 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
 
 def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:
     """Note the last record of a job, and charge what its attempt used; the job itself is dropped by the caller."""
-    outcome = Outcome(at=event.at, status=event.status, reason=event.reason, why=event.why, post=event.post)
-    run = with_suspension(job, event.at)
+    at = event.over_at
+    outcome = Outcome(at=at, status=event.status, reason=event.reason, why=event.why, post=event.post)
+    run = with_suspension(job, at)
     if run is not None and event.end is not None:
         run = _with_end(run, event.end)
-    _charge(cluster, job.spec, run, event.at)
-    cluster.finished[job.key] = replace(job, state=event.state, since=event.at, outcome=outcome, run=run)
+    _charge(cluster, job.spec, run, at)
+    cluster.finished[job.key] = replace(job, state=event.state, since=at, outcome=outcome, run=run)
 
 
 def count_finished(cluster: Cluster, array: Array, done: int, count: int) -> None:

@@ -28,6 +28,7 @@ class MasterStarted(Event, frozen=True):
 def _master_started(cluster: Cluster, event: MasterStarted) -> None:
     cluster.epoch = event.epoch
     cluster.incarnation = event.incarnation
+    cluster.master_since = event.at
 
 
 class StoreRestored(Event, frozen=True):

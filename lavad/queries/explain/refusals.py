@@ -195,6 +195,12 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "docs/frameworks.md",
     ),
     (
+        "display",
+        "-XF: DISPLAY",
+        "There is no display on which the windows of the job could be shown (-XF).",
+        "log in with ssh -X, or set DISPLAY",
+    ),
+    (
         "interactive",
         "interactive|This is for interactive jobs|no way to the job's terminal|-tty",
         "Interactive jobs (-I) cannot do that.",

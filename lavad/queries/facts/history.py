@@ -69,6 +69,11 @@ def _began(event: ev.JobResumed | ev.PartStarted) -> float:
     return event.started or event.at if isinstance(event, ev.PartStarted) else event.at
 
 
+def time_of(event: ev.Event) -> float:
+    """When it happened; the master may have heard of an end late."""
+    return event.over_at if isinstance(event, ev.JobFinished) else event.at
+
+
 def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
     """Each change of state: (time, new state)."""
     before = JobState.RUN
@@ -93,7 +98,7 @@ def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
             before = event.state
             yield event.at, before
         elif isinstance(event, (ev.JobRequeued, ev.JobFinished)):
-            yield event.at, event.state
+            yield time_of(event), event.state
 
 
 class Times:

@@ -14,7 +14,7 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
 from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, resources, visibility
 from lavad.queries.facts.cluster_sentences import cluster_sentence
-from lavad.queries.facts.history import COLUMNS, History, Times, gone_since
+from lavad.queries.facts.history import COLUMNS, History, Times, gone_since, time_of
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.facts.sentences import HistoryFormatter
 from lavad.queries.frame import formats
@@ -95,7 +95,7 @@ def _inside(job: Job, history: History, times: Times, windows: dict[str, Window]
     ended = job.outcome.at if job.outcome is not None else 0.0
     points = {"S": (job.submitted,), "D": (times.dispatched,), "C": (ended,)}
     for letter, (begin, end) in windows.items():
-        when = points[letter] if letter in points else [event.at for event in history.of(job.key)]
+        when = points[letter] if letter in points else [time_of(event) for event in history.of(job.key)]
         if not any(at and begin <= at <= end for at in when):
             return False
     return True
@@ -144,7 +144,7 @@ def _record(request: Request, formatter: HistoryFormatter, history: History, spe
 def _told(view: View, event: ev.Event, sentence: str, plain: bool = False) -> str:
     """A sentence with its time; the lines below its first, of a table, stay as they are."""
     first, newline, rest = sentence.partition("\n")
-    return wrap(f"{view.full_time(event.at)}: {first}", plain) + (rest + "\n" if newline else "")
+    return wrap(f"{view.full_time(time_of(event))}: {first}", plain) + (rest + "\n" if newline else "")
 
 
 def _more(request: Request, job: Job, options: Options) -> Iterator[str]:

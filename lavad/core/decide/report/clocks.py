@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.job import Attempt, End
+from lavad.core.lang.states import HostState
 
 NEAR = 5.0
 """Seconds."""
@@ -31,3 +33,21 @@ def end_in_time(run: Attempt, end: End, now: float) -> End:
     ran = max(0.0, end.at - end.started)
     # a master that has taken over may be behind the one that has dispatched it
     return replace(end, at=at, started=min(at, max(run.dispatched, at - ran)) if end.started else 0.0)
+
+
+def ended_unheard(cluster: Cluster, run: Attempt, only: End | None, now: float) -> float:
+    """When an attempt was over that ended while nobody heard its host: no master ran, or the host was away. 0.0: at its report.
+
+    ``only``: the end of its only part, where that has no event of its own. What a host says of how long it ran is believed.
+    """
+    last, heard = 0.0, cluster.master_since
+    for part in run.parts:
+        end = part.end or only
+        if end is None or end.lost or not end.at:
+            return 0.0
+        began = run.started if run.started and end.started else 0.0
+        last = max(last, began + end.at - end.started if began else end.at)
+        host = cluster.hosts.rows.get(part.host)
+        if host is not None and host.state is HostState.OK:
+            heard = max(heard, host.since)
+    return last if run.dispatched <= last < heard <= now else 0.0

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig, QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.report.clocks import ended_unheard
 from lavad.core.decide.report.crashes import after_crash, why_given_up
 from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
@@ -51,11 +52,11 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     if again is not None:
         return [again]
     if not spec.memory_auto or find_kill(run) is not None:
-        return [_finish(job, run, now, end, rule)]
+        return [_finish(cluster, job, run, now, end, rule)]
     learnt = learnt_of(job, run, spec, now)
     if more := after_memory_limit(cluster, job, run, spec, now, end):
         return [*learnt, *more]
-    finished = _finish(job, run, now, end, rule)
+    finished = _finish(cluster, job, run, now, end, rule)
     return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
 
 
@@ -252,19 +253,21 @@ def _is_lost(part: Part) -> bool:
     return part.state is PartState.FENCED if part.end is None else bool(part.end.lost)
 
 
-def _finish(job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
+def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
     verdict, killed = run.verdict, find_kill(run)
     if verdict is None:
         return _never_ran(job, run, killed, now, end)
+    ended = ended_unheard(cluster, run, end, now)
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
     if killed is not None and killed.done and not verdict.lost:  # bkill -d: dependent jobs may start
-        return ev.JobFinished(at=now, key=job.key, state=JobState.DONE, status=0, reason=TermReason.NONE, end=end, post=post)
+        return ev.JobFinished(at=now, key=job.key, state=JobState.DONE, end=end, post=post, ended=ended)
     reason, why = _cause(verdict, killed, run, end)
     state = _state_of(verdict, reason, rule)
     if not why and killed is None:
         why = verdict.note if state is JobState.DONE else why_given_up(job, run)
     status = verdict.status if not verdict.lost else 255 << 8
-    return ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
+    said = ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
+    return replace(said, ended=ended) if ended else said
 
 
 def _never_ran(job: Job, run: Attempt, killed: PendingSignal | None, now: float, end: End | None) -> ev.JobFinished:

@@ -10,7 +10,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.specs import together
 from lavad.core.decide.report import parts, tasks
-from lavad.core.decide.report.clocks import end_in_time
+from lavad.core.decide.report.clocks import end_in_time, ended_unheard
 from lavad.core.job import reports
 from lavad.core.job.chunk import RUNS
 from lavad.core.job.job import Attempt, End, Job
@@ -67,6 +67,8 @@ class _Ends:
             return decide_report(self._cluster, report, self._now)
         end = end_in_time(job.run, report.end, self._now)
         done = ev.JobFinished(at=self._now, key=job.key, state=JobState.DONE, end=end)
+        if ended := ended_unheard(self._cluster, job.run, end, self._now):
+            done = replace(done, ended=ended)
         if self._before is not None and _ends_as(job, job.run, report, *self._before):
             return [done]
         events = decide_report(self._cluster, report, self._now)

@@ -67,3 +67,17 @@ def test_a_job_that_is_requeued_and_held_is_held(state: JobState, wanted: list[i
     c.feed(ev.JobRevived(at=at("11:31:00"), key=1, job=Job(key=1, spec=1, name="job", submitted=at("11:30:00"), state=state)))
     c.now = at("11:32:00")
     assert list(map(int, c.ask("bhist", "1")[0].splitlines()[2].split()[-7:-5])) == wanted
+
+
+def test_an_end_that_the_master_heard_of_late_is_told_as_of_its_time() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1, "11:34:00")
+    c.feed(
+        ev.JobFinished(at=at("11:55:00"), key=1, state=JobState.DONE, ended=at("11:36:00")),
+    )
+    told = c.ask("bhist", "1", l=True)[0]
+    assert "Fri Nov 20 11:36:00: Done successfully" in told
+    assert "11:55" not in told
+    summary = c.ask("bhist", "1")[0].splitlines()[-2].split()
+    assert summary[-5:] == ["120", "0", "0", "0", "130"]
