@@ -41,9 +41,9 @@ def use_secrets(job: JobFile, kept: Callable[[str], bool]) -> None:
 
 
 def written_secrets(job: JobFile) -> list[str]:
-    """The variables of a job, by their names secrets, whose values stand in the file: they are stored as they are."""
-    variables = [job.env, *(role.env for role in job.roles)]
-    return sorted({name for env in variables for name, value in env.items() if value and _SECRET.search(name)})
+    """Variables and settings of a job, by their names secrets, whose values stand in the file: they are stored as they are."""
+    said = [job.env, job.settings, *(role.env for role in job.roles)]
+    return sorted({name for one in said for name, value in one.items() if value and _SECRET.search(name.replace(".", "_"))})
 
 
 def use_priority_class(job: JobFile, classes: Callable[[], str]) -> None:

@@ -1,5 +1,5 @@
 """Kubernetes' manifests of jobs: those of kubeflow.org and of Kubeflow Trainer, Volcano's Job, JobSet,
-LeaderWorkerSet, RayJob and RayCluster, and its own.
+LeaderWorkerSet, RayJob and RayCluster, SparkApplication, and its own.
 
 Rule: a job runs as its manifest says, without containers; a field that means nothing here is named, one that is wrong refused.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cli.jobs import flow, jobset, leader_worker, pods, ray
+from cli.jobs import flow, jobset, leader_worker, pods, ray, spark
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
 from cli.jobs.levels import split
@@ -32,9 +32,12 @@ _VERSIONS = {
 }
 NAMED = (*RUNTIMES, flow.TEMPLATE)
 """Kinds that are no jobs, but are named by some."""
-REFUSED = {"CronJob": "lava repeats no jobs: let cron run `lava run` of a Job with what its jobTemplate has"}
+REFUSED = {
+    "CronJob": "lava repeats no jobs: let cron run `lava run` of a Job with what its jobTemplate has",
+    "ScheduledSparkApplication": "lava repeats no jobs: let cron run `lava run` of a SparkApplication with what its template has",
+}
 """Kinds of jobs that have no counterpart, and what to do instead."""
-KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, ray.JOB, ray.CLUSTER, flow.KIND, "Job")
+KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, ray.JOB, ray.CLUSTER, spark.KIND, flow.KIND, "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
@@ -101,6 +104,8 @@ def _versions(kind: str) -> list[tuple[str, str]]:
             return [(flow.GROUP, "v1alpha1")]
         case ray.JOB | ray.CLUSTER:
             return [(ray.GROUP, "v1"), (ray.GROUP, "v1alpha1")]
+        case spark.KIND:
+            return [(spark.GROUP, "v1beta2")]
     return [("kubeflow.org", version) for version in _VERSIONS[kind]]
 
 
@@ -293,5 +298,6 @@ _SETS: dict[str, Callable[[Fields, Fields, JobFile, str, str], None]] = {
     leader_worker.KIND: leader_worker.read_set,
     ray.JOB: ray.read_job,
     ray.CLUSTER: ray.read_cluster,
+    spark.KIND: spark.read_application,
 }
 """Those whose pods know who they are: spec, metadata, job, name and namespace."""

@@ -100,6 +100,8 @@ class JobFile:
     """(condition, job): what this one waits for, such as the end of another (done)."""
     secrets: list[str] = field(default_factory=list, compare=False)
     """Variables whose values a manifest takes from a Secret."""
+    settings: dict[str, str] = field(default_factory=dict, compare=False)
+    """Settings of a manifest's program that are in no variable of their own."""
     ignored: list[str] = field(default_factory=list)
 
     def ignore(self, *names: str) -> None:

@@ -174,9 +174,9 @@ def _env(row: Fields, identity: Identity, job: JobFile) -> tuple[dict[str, str],
 
 def _resources(resources: Fields, role: Role, job: JobFile) -> None:
     limits, requests = resources.part("limits"), resources.part("requests")
-    cpu = _cpu(requests) or _cpu(limits)
+    cpu = cpus(requests, "cpu") or cpus(limits, "cpu")
     role.slots = max(1, math.ceil(cpu - 1e-9))
-    wanted, most = _memory(requests), _memory(limits)
+    wanted, most = memory(requests), memory(limits)
     if wanted or most:
         role.resreq = f"rusage[mem={max(1, math.ceil((wanted or most) / 2**20))}MB]"
     if most:
@@ -200,18 +200,19 @@ def _gpus(limits: Fields, requests: Fields, role: Role, job: JobFile) -> None:
         job.gpu_shares[role.name] = share
 
 
-def _cpu(fields: Fields) -> float:
-    text = fields.text("cpu")
+def cpus(fields: Fields, name: str) -> float:
+    """A number of CPUs, as Kubernetes writes it; 0: there is none."""
+    text = fields.text(name)
     if not text:
         return 0.0
     match = _CPU.fullmatch(text)
     if match is None or len(text) > 12:
-        raise fields.fail("cpu", f"{text[:40]} is no number of CPUs")
+        raise fields.fail(name, f"{text[:40]} is no number of CPUs")
     return float(match[1]) / (1000 if match[2] else 1)
 
 
-def _memory(fields: Fields) -> float:
-    """Bytes."""
+def memory(fields: Fields) -> float:
+    """Bytes; 0: there is no size."""
     text = fields.text("memory")
     if not text:
         return 0.0

@@ -51,6 +51,17 @@ def test_ray(cluster: Cluster, tmp_path: Path, file: str) -> None:
     assert (done.returncode, "5 CPUs: 328350" in output) == (0, True), output[-4000:]
 
 
+@pytest.mark.cluster(hosts=2, slots=3)
+def test_spark(cluster: Cluster, tmp_path: Path) -> None:
+    """Two executors on two hosts sum up what they compute."""
+    if shutil.which("java") is None:
+        pytest.skip("no java is in PATH")
+    words = ("lava", "run", "-K", "-o", "out", "sparkapplication.yaml")
+    done = ran(cluster, tmp_path, "spark", *words, packages=("pyspark==4.3.0",))
+    output = (tmp_path / "spark/out").read_text()
+    assert (done.returncode, "4 cores: 328350" in output) == (0, True), output[-4000:]
+
+
 def test_xgboost(cluster: Cluster, tmp_path: Path) -> None:
     """Four tasks end with one model."""
     words = ("lava", "run", "-K", "-o", "out", "xgboostjob.yaml")
