@@ -37,12 +37,13 @@ KEPT_SPECS = 200
 class Cluster:
     """All live state. ``apply`` alone changes it; ``forget_changes`` and ``undo_changes`` end a batch of changes."""
 
+    master_since = 0.0
+    """When the present master took over."""
+
     def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
         self.version = 0
         """Sequence number of the newest event applied."""
         self.epoch, self.incarnation, self.next_job, self.next_spec = 0, "", 1, 1
-        self.master_since = 0.0
-        """When the present master took over."""
         self.former: dict[str, float] = {}
         """Incarnations from whose backups the store was restored, with the times of the backups."""
         self.extended = (0.0, 0.0)
