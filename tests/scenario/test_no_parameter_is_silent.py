@@ -32,6 +32,7 @@ KNOWN_OTHERWISE = {
         (f"{room}_FORMAT" for room in ("LSB_BHOSTS", "LSB_BQUEUES", "LSB_BUSERS", "LSF_LSHOSTS", "LSF_LSLOAD")),
         "lavad.queries.frame.columns.find_format makes the name of the command's",
     ),
+    "LSF_CGROUP_CORE_AUTO_CREATE": "config.read.queues.with_cores gives it to the queues",
     "LSB_CONFDIR": "config.read.load finds the files by it",
 }
 
