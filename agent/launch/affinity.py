@@ -34,7 +34,7 @@ def bound(part: PartSpec, start: pb.Start, enforce: bool = False) -> PartSpec:
         part = part._replace(bind=together)
         if enforce:
             nodes = together.nodes if together.only else ()
-            part = part._replace(cgroup=(part.cgroup or CgroupLimits())._replace(cpus=together.cpus, nodes=nodes))
+            part = part._replace(cgroup=(part.cgroup or CgroupLimits())._replace(cpuset=together.cpus, nodes=nodes))
     tasks = part.tasks or ()
     if len(tasks) != len(binds) or tasks[0].rank < 0:
         return part

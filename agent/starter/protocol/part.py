@@ -64,10 +64,10 @@ class CgroupLimits(NamedTuple):
     memory_bytes: int = 0
     pids: int = 0
     """Processes and threads."""
-    cpus: tuple[int, ...] = ()
+    cpuset: tuple[int, ...] = ()
     """The only CPUs on which its processes may run; (): any."""
     nodes: tuple[int, ...] = ()
-    """With ``cpus``: the only NUMA nodes whose memory they may have; (): any."""
+    """With ``cpuset``: the only NUMA nodes whose memory they may have; (): any."""
     devices: tuple[DeviceRule, ...] = ()
     """What no rule names may be opened."""
 

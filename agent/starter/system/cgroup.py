@@ -104,7 +104,7 @@ class Groups:
 
     def begin(self, uid: str, limits: CgroupLimits) -> None:
         """The limits of the part that the shepherd gets now."""
-        if not (limits.memory_bytes or limits.cpus or limits.devices or self._part) and limits.pids == self._pids:
+        if not (limits.memory_bytes or limits.cpuset or limits.devices or self._part) and limits.pids == self._pids:
             return
         for name in self._needed(limits):
             self._limit(name, "lava-" + uid.replace("/", "_"), limits)
@@ -114,7 +114,7 @@ class Groups:
 
     def _needed(self, limits: CgroupLimits) -> list[str]:
         """The controllers by which the part needs a group of its own."""
-        asked = {"memory": limits.memory_bytes, "cpuset": limits.cpus, "devices": limits.devices}
+        asked = {"memory": limits.memory_bytes, "cpuset": limits.cpuset, "devices": limits.devices}
         names = [name for name, limit in asked.items() if limit and name in self._places.folders]
         return [] if self._places.unified and names == ["devices"] and self._rule_home(limits.devices) else names
 
@@ -217,7 +217,7 @@ def _keep_on(folder: str, limits: CgroupLimits, unified: bool) -> None:
     nodes = ",".join(map(str, limits.nodes))
     if not unified:
         nodes = nodes or read(os.path.join(os.path.dirname(folder), "cpuset.mems")).strip()
-    for file, value in (("cpuset.mems", nodes), ("cpuset.cpus", ",".join(map(str, limits.cpus)))):
+    for file, value in (("cpuset.mems", nodes), ("cpuset.cpus", ",".join(map(str, limits.cpuset)))):
         if value:
             _write(os.path.join(folder, file), value)
 

@@ -239,10 +239,10 @@ def test_a_group_limits_memory_where_there_is_one(rig: Rig) -> None:
     command = "cat /proc/self/cgroup"
     if not rig.keeps("memory"):
         pytest.skip("no cgroup can limit memory here")
-    assert rig.run("cg", command, cgroup={"memory_bytes": 256 << 20, "cpus": 1.5})["status"] == 0
+    assert rig.run("cg", command, cgroup={"memory_bytes": 256 << 20, "cpuset": [0]})["status"] == 0
     assert "lava-cg" in rig.text("cg")
     eat = "import sys; x = bytearray(200 << 20); sys.exit(3)"
-    limits = {"memory_bytes": 64 << 20, "cpus": None}
+    limits = {"memory_bytes": 64 << 20, "cpuset": None}
     assert rig.run("eat", [sys.executable, "-I", "-S", "-c", eat], cgroup=limits)["status"] == 9
     assert rig.run("free", [sys.executable, "-I", "-S", "-c", eat])["status"] == 3 << 8
     assert not [where for where, folders, _ in os.walk("/sys/fs/cgroup") if "lava-cg" in folders]

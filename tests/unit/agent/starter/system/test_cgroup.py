@@ -97,7 +97,7 @@ def test_a_part_is_kept_on_its_cpus(tmp_path: Path, unified: bool, nodes: tuple[
     part = group(tmp_path / "lava-u", "cpuset.cpus", "cpuset.mems")
     groups = Groups(Places({"cpuset": str(tmp_path)}, unified), 7, Removals())
     groups.take(1234)
-    groups.begin("u", CgroupLimits(cpus=(2, 3), nodes=nodes))
+    groups.begin("u", CgroupLimits(cpuset=(2, 3), nodes=nodes))
     read = [(part / name).read_text() for name in ("cpuset.cpus", "cpuset.mems", "cgroup.procs")]
     assert read == ["2,3", wrote, "1234"]
 
@@ -196,7 +196,7 @@ def test_of_the_kernels_version_2_a_unit_gives_parts_all_limits() -> None:
         pytest.skip("no cgroup of version 2 has controllers here")
     base = unit / "lava-1"
     base.mkdir()
-    limits = CgroupLimits(memory_bytes=64 << 20, pids=10, cpus=(0,))
+    limits = CgroupLimits(memory_bytes=64 << 20, pids=10, cpuset=(0,))
     try:
         with (
             subprocess.Popen([*inside(base), "/bin/sleep", "1000"]) as starter,
