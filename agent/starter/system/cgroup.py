@@ -76,7 +76,7 @@ class Removals:
 class Groups:
     """The groups of one shepherd (its number). ``places``: where they are made; ``removals``: what removes them."""
 
-    __slots__ = ("_home", "_part", "_pid", "_pids", "_places", "_program", "_removals", "_there")
+    __slots__ = ("_home", "_kept", "_part", "_pid", "_pids", "_places", "_program", "_removals", "_there")
 
     def __init__(self, places: Places, number: int, removals: Removals) -> None:
         self._places = places
@@ -84,6 +84,8 @@ class Groups:
         self._pid = 0
         self._pids = 0
         self._part: list[str] = []
+        self._kept = False
+        """The part is kept on CPUs of its own."""
         self._there = False
         self._program = -1
         base = places.folders.get("pids", "") or (places.folders.get("devices", "") if places.unified else "")
@@ -129,6 +131,7 @@ class Groups:
             _deny(folder, limits.devices, self._places.unified)
             return
         if controller == "cpuset":
+            self._kept = True
             _keep_on(folder, limits, self._places.unified)
             return
         for file, value in _memory(limits.memory_bytes, self._places.unified):
@@ -175,6 +178,11 @@ class Groups:
                 _write(os.path.join(self._refuge(folder), "cgroup.procs"), str(self._pid))
             self._removals.add(folder)
         self._part.clear()
+        if self._kept and alive:
+            # what it has bound itself to for its tasks, and back, was within the group
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(self._pid, os.sched_getaffinity(0))
+        self._kept = False
 
     def forbid_forks(self) -> None:
         """The shepherd is dead: what it has left makes no process more, so that all of it can be found and killed."""
