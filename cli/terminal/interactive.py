@@ -32,35 +32,12 @@ class _Leave(Exception):
         self.number = number
 
 
-def converse(
-    context: Context,
-    client: Client,
-    conf: dict[str, str],
-    job: int,
-    pty: bool,
-    say: Say,
-    say_host: Say,
-    screen: Screen | None = None,
-) -> int:
-    """Stay with the job until it ends; its exit code. ``say`` prints a line, ``say_host`` the host on which it starts.
-
-    ``screen``: where the windows of its programs are shown.
-    """
-    _leave_on_signals()
-    try:
-        say("<<Waiting for dispatch ...>>\n")
-        return _Conversation(context, client, conf, job, pty, say, say_host, screen).run()
-    except _Leave as left:
-        client.change({"ask": "kill", "jobs": {"ids": [str(job)]}})
-        return 128 + left.number
-
-
 def bsub_converse(
     context: Context, client: Client, conf: dict[str, str], job: int, pty: bool, screen: Screen | None = None
 ) -> int:
-    """``converse`` with bsub's messages."""
+    """Stay with the job until it ends, with bsub's messages; its exit code."""
     say = context.err if "BSUB_QUIET2" not in context.environ else _unsaid
-    return converse(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"), screen)
+    return Conversation(context, client, conf, job, pty, say, lambda host: say(f"<<Starting on {host}>>\n"), screen).stay()
 
 
 def _unsaid(_: str) -> None:
@@ -71,8 +48,11 @@ class _Late(Exception):
     """The master did not answer in time. No OSError, which would be taken for a broken connection."""
 
 
-class _Conversation:
-    """One interactive job over all its attempts."""
+class Conversation:
+    """One interactive job over all its attempts.
+
+    ``say`` prints a line, ``say_host`` the host on which it starts; ``screen``: where the windows of its programs are shown.
+    """
 
     def __init__(
         self,
@@ -83,7 +63,7 @@ class _Conversation:
         pty: bool,
         say: Say,
         say_host: Say,
-        screen: Screen | None,
+        screen: Screen | None = None,
     ) -> None:
         self._context = context
         self._client = client
@@ -96,7 +76,17 @@ class _Conversation:
         self._screen = screen
         self._attempt = 0
 
-    def run(self) -> int:
+    def stay(self) -> int:
+        """Stay with the job until it ends; its exit code."""
+        _leave_on_signals()
+        try:
+            self._say("<<Waiting for dispatch ...>>\n")
+            return self._run()
+        except _Leave as left:
+            self._client.change({"ask": "kill", "jobs": {"ids": [str(self._job)]}})
+            return 128 + left.number
+
+    def _run(self) -> int:
         """Attach to each attempt until one is the last; the exit code."""
         code: int | None = None
         while True:

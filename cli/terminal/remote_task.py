@@ -6,7 +6,7 @@ from cli.client.client import BASE, Client, read_conf
 from cli.client.context import Fail, Refused
 from cli.submit.script import Work, command_line
 from cli.submit.submission import passed_environment, submission
-from cli.terminal.interactive import converse
+from cli.terminal.interactive import Conversation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run_task(context: Context, command: str, words: list[str], wishes: Options, 
         if verbose:
             context.err(f"<<Execute {words[0]} on remote host {host}>>\n")
 
-    return converse(context, client, conf, int(ok["job"]), mode != "I", _unsaid, say_host)
+    return Conversation(context, client, conf, int(ok["job"]), mode != "I", _unsaid, say_host).stay()
 
 
 def _unsaid(_: str) -> None:

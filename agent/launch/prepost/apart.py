@@ -27,13 +27,13 @@ _SECRET = "LAVA_TOKEN"
 
 def before(uid: str, order: pb.Order, made: Compiled, site: Site) -> PartSpec | None:
     """The part that runs what is to run before the job's part on this host; None: there is nothing."""
-    line = _lines(order, made).before and commands.pre_exec(_lines(order, made).before, seconds=made.text.pre_timeout)
+    line = commands.pre_exec(_lines(order, made).before, seconds=made.text.pre_timeout)
     return _part(uid, order, made, site, line, "pre-execution", {}) if line else None
 
 
 def after(uid: str, order: pb.Order, made: Compiled, site: Site, status: int) -> PartSpec | None:
     """The same for what is to run after it. ``status``: the wait status of the job's part, 0 where it has none."""
-    line = _lines(order, made).after and commands.post_exec(_lines(order, made).after, seconds=made.text.post_timeout)
+    line = commands.post_exec(_lines(order, made).after, seconds=made.text.post_timeout)
     return _part(uid, order, made, site, line, "post-execution", {"LSB_JOBEXIT_STAT": str(status)}) if line else None
 
 

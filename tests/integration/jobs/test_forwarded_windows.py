@@ -93,12 +93,9 @@ def test_a_program_draws_on_the_users_display(cluster: Cluster, display: Server,
 def test_a_display_that_is_away_fails_the_program_alone(cluster: Cluster, bin_of: Path) -> None:
     with socket.socket() as nobody:  # who has the port, and does not listen
         nobody.bind(("127.0.0.1", 0))
-        _is_told(cluster, f"127.0.0.1:{nobody.getsockname()[1] - 6000}", bin_of)
-
-
-def _is_told(cluster: Cluster, display: str, bin_of: Path) -> None:
-    script = f"export DISPLAY={display}; bsub -XF -I 'python3 {bin_of}/client.py 2> /dev/null || exit 5'"
-    done = cluster.run(script, ok=False)
+        display = f"127.0.0.1:{nobody.getsockname()[1] - 6000}"
+        script = f"export DISPLAY={display}; bsub -XF -I 'python3 {bin_of}/client.py 2> /dev/null || exit 5'"
+        done = cluster.run(script, ok=False)
     assert done.returncode == 5
     assert f"bsub: display {display}: Connection refused\n" in done.stderr
 
