@@ -83,14 +83,20 @@ def test_cpus_that_are_not_there_are_said_and_the_job_runs(master: FakeMaster, h
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="one processor: there is no other to run on")
+@pytest.mark.parametrize("launch", ["", "mpi"])
 @pytest.mark.parametrize("enforced", [False, True])
-def test_a_process_leaves_its_cpus_unless_they_are_enforced(master: FakeMaster, host: AgentHost, enforced: bool) -> None:
-    """LSB_RESOURCE_ENFORCE=cpu: a group of the kernel's keeps it there, which sched_setaffinity alone does not."""
+def test_a_process_leaves_its_cpus_unless_they_are_enforced(
+    master: FakeMaster, host: AgentHost, enforced: bool, launch: str
+) -> None:
+    """LSB_RESOURCE_ENFORCE=cpu: a group of the kernel's keeps it there, which sched_setaffinity alone does not.
+
+    ``launch``: one process is started by native code, ranks are by Python.
+    """
     if enforced and "cpuset" not in cgroup.find().folders:
         pytest.skip("no cgroup keeps processes on CPUs here")
     leaves = f"import os; os.sched_setaffinity(0, {set(CPUS)}); print(open('/proc/self/status').read())"
-    text = run(master, host, f'{MASK}; python3 -c "{leaves}"', [pb.Bind(cpus=CPUS[-1:])], enforce_cpu=enforced)
+    text = run(master, host, f'{MASK}; python3 -c "{leaves}"', [pb.Bind(cpus=CPUS[-1:])], launch, enforced)
     assert masks(text) == [CPUS[-1:], CPUS[-1:] if enforced else CPUS]
-    after = run(master, host, MASK, [pb.Bind(cpus=CPUS[:1])], enforce_cpu=enforced)
+    after = run(master, host, MASK, [pb.Bind(cpus=CPUS[:1])], launch, enforced)
     assert masks(after) == [CPUS[:1]], "the shepherd that ran it has left that group"
-    assert masks(run(master, host, MASK, [])) == [CPUS]
+    assert masks(run(master, host, MASK, [], launch)) == [CPUS]

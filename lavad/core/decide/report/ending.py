@@ -266,8 +266,9 @@ def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | Non
     if not why and killed is None:
         why = verdict.note if state is JobState.DONE else why_given_up(job, run)
     status = verdict.status if not verdict.lost else 255 << 8
-    said = ev.JobFinished(at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post)
-    return replace(said, ended=ended) if ended else said
+    return ev.JobFinished(
+        at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post, ended=ended
+    )
 
 
 def _never_ran(job: Job, run: Attempt, killed: PendingSignal | None, now: float, end: End | None) -> ev.JobFinished:
