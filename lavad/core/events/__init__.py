@@ -27,7 +27,7 @@ from lavad.core.events.attempt import (
 )
 from lavad.core.events.base import Event, IllegalMove, JobEvent, kind_of
 from lavad.core.events.change import JobModified, JobMoved, JobSwitched, MessagePosted, RunLimitMoved
-from lavad.core.events.ending import JobFinished, JobRequeued, MemoryLearnt
+from lavad.core.events.ending import JobFinished, JobRequeued, MemoryLearnt, over_at
 from lavad.core.events.part import (
     GangReleased,
     PartEnded,
@@ -154,4 +154,5 @@ __all__ = [
     "TokenMade",
     "TokensEnded",
     "kind_of",
+    "over_at",
 ]

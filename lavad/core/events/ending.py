@@ -47,6 +47,8 @@ class JobRequeued(JobEvent, frozen=True):
     """Who has it held from now on; "": the system."""
     queue_time: float = 0.0
     """The submission time by which it is queued from now on; 0: as before."""
+    ended: float = 0.0
+    """As of JobFinished, of the attempt."""
 
 
 @folds(JobRequeued)
@@ -56,7 +58,7 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
     run = job.run
     if run is not None and event.end is not None:
         run = _with_end(run, event.end)
-    _charge(cluster, job.spec, run, event.at)
+    _charge(cluster, job.spec, run, over_at(event))
     checkpoints = job.checkpoints
     if run is not None and run.started and cluster.specs.rows[job.spec].checkpoint is not None:
         at = run.verdict.at if run.verdict is not None and run.verdict.at else event.at
@@ -119,10 +121,10 @@ class JobFinished(JobEvent, frozen=True):
     ended: float = 0.0
     """When it was over, where its host was heard only later; 0: at the time of the event."""
 
-    @property
-    def over_at(self) -> float:
-        """When it was over."""
-        return self.ended or self.at
+
+def over_at(event: JobFinished | JobRequeued) -> float:
+    """When the attempt was over; the master may have heard of that late."""
+    return event.ended or event.at
 
 
 @folds(JobFinished)
@@ -143,7 +145,7 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
 
 def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:
     """Note the last record of a job, and charge what its attempt used; the job itself is dropped by the caller."""
-    at = event.over_at
+    at = over_at(event)
     outcome = Outcome(at=at, status=event.status, reason=event.reason, why=event.why, post=event.post)
     run = with_suspension(job, at)
     if run is not None and event.end is not None:

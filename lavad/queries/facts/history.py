@@ -71,7 +71,7 @@ def _began(event: ev.JobResumed | ev.PartStarted) -> float:
 
 def time_of(event: ev.Event) -> float:
     """When it happened; the master may have heard of an end late."""
-    return event.over_at if isinstance(event, ev.JobFinished) else event.at
+    return ev.over_at(event) if isinstance(event, (ev.JobFinished, ev.JobRequeued)) else event.at
 
 
 def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:

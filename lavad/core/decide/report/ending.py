@@ -50,7 +50,7 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     rule = exit_rule(cluster.conf.app_conf.get(spec.app), cluster.queue_conf.get(spec.queue), spec)
     again = _again(cluster, job, run, spec, now, end, rule)
     if again is not None:
-        return [again]
+        return [replace(again, ended=ended_unheard(cluster, run, end, now))]
     if not spec.memory_auto or find_kill(run) is not None:
         return [_finish(cluster, job, run, now, end, rule)]
     learnt = learnt_of(job, run, spec, now)

@@ -158,3 +158,16 @@ def test_a_job_on_two_hosts_is_over_with_the_last_part(bench: Bench) -> None:
     bench.now += 5.0
     bench.said("ended", key, "h2", End(at=bench.now), True)
     assert bench.finished(key).since == bench.now
+
+
+def test_an_attempt_that_ended_while_no_master_ran_and_is_made_again_had_its_time(bench: Bench) -> None:
+    key = bench.submit(rerunnable=True, requeue="3")
+    bench.step()
+    began = bench.now
+    bench.said("started", key, "h1", 77, began, "/")
+    takes_over(bench, 3600.0)
+    end = End(at=began + RAN, started=began, status=3 << 8)
+    report = reports.EndedReport(key=key, attempt=1, uid=bench.uid(key), host="h1", end=end, gone=True)
+    (again,) = decide_reports(bench.cluster, [report], bench.now)
+    assert isinstance(again, ev.JobRequeued)
+    assert (again.at, again.ended) == (bench.now, began + RAN)
