@@ -6,7 +6,7 @@ from typing import NamedTuple
 from config.values import values as v
 from config.values.fields import shortened
 
-_ITEM = re.compile(r"\[\s*(\w+)\s+([^\[\]]+?)\s*\]")
+_ITEM = re.compile(r"\[([^\[\]]*)\]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -24,10 +24,11 @@ def read_local(text: str) -> LocalResources:
     """``[resource NAME] [resourcemap VALUE*NAME] [type NAME]``; raises ValueError."""
     kind = ""
     found: dict[str, str] = {}
-    for word, value in _ITEM.findall(text):
-        amount, star, name = value.rpartition("*")
+    for item in _ITEM.findall(text):
+        word, value = [*item.split(maxsplit=1), "", ""][:2]
+        amount, star, name = value.strip().rpartition("*")
         if not _NAME.fullmatch(name) or bool(star) is not (word == "resourcemap"):
-            raise ValueError(f"[{word} {shortened(value)}] is not [resource NAME] or [resourcemap VALUE*NAME]")
+            raise ValueError(f"[{shortened(item)}] is not [resource NAME] or [resourcemap VALUE*NAME]")
         match word:
             case "type":
                 kind = name

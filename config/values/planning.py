@@ -7,14 +7,14 @@ import re
 from config.model.values import ExtendableRunlimit
 from config.values.values import Scope
 
-_RANGE = re.compile(r"\[\s*(\w+)\s*=\s*(?:\{?\s*([0-9.]+)\s*,\s*\}?)?\s*([0-9.]+)\s*\}?\s*\]", re.ASCII)
+_RANGE = re.compile(r"\[\s*(\w+)\s*=\s*(?:\{?\s*([0-9.]+)\s*,\s*(?:\}\s*)?)?([0-9.]+)\s*(?:\}\s*)?\]", re.ASCII)
 _AMOUNT = r"[0-9]{1,10}(?:\.[0-9]{1,6})?"
-_EXTENDABLE = re.compile(r"(BASE|INCREMENT|GRACE|REQUEUE)\s*\[\s*([^\[\]]*?)\s*\]")
+_EXTENDABLE = re.compile(r"(BASE|INCREMENT|GRACE|REQUEUE)\s*\[([^\[\]]*)\]")
 
 
 def extendable_runlimit(value: str, _: Scope) -> ExtendableRunlimit:
     """`BASE[minutes] INCREMENT[minutes] GRACE[minutes] REQUEUE[Y|N]`; all but BASE may be missing."""
-    found = dict(_EXTENDABLE.findall(value))
+    found = {name: text.strip() for name, text in _EXTENDABLE.findall(value)}
     words = found.get("REQUEUE", "N")
     minutes = {name: text for name, text in found.items() if name != "REQUEUE"}
     good = all(re.fullmatch("[0-9]{1,7}", text) for text in minutes.values()) and words.upper() in ("Y", "N")

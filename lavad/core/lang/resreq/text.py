@@ -84,7 +84,7 @@ _SECTION = re.compile(rf"({_KEYWORDS})\s*\[", re.ASCII)
 _QUOTES = r"\"[^\"]*\"|'[^']*'"
 _NEXT = re.compile(rf"{_QUOTES}|\b({_KEYWORDS})\s*\[", re.ASCII)
 _TERM = re.compile(r"\s*(?:(\d{1,6})\s*\*\s*)?\{", re.ASCII)
-_AFTER_TERM = re.compile(r"\s*(?:@\s*(\d{1,7}))?\s*(\+|\|\||$)", re.ASCII)
+_AFTER_TERM = re.compile(r"\s*(?:@\s*(\d{1,7})\s*)?(\+|\|\||$)", re.ASCII)
 _BRACKETS = {pair: re.compile(rf"{_QUOTES}|[{re.escape(pair)}]") for pair in ("[]", "{}")}
 _MAX_NESTED = 3
 

@@ -24,7 +24,8 @@ def test_what_a_host_says_of_itself(text: str, kind: str, resources: dict[str, s
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[resource]", "[resource] is not [resource NAME], [resourcemap VALUE*NAME] or [type NAME]"),
+        ("[resource]", "[resource] is not [resource NAME] or [resourcemap VALUE*NAME]"),
+        ("[a" + " " * 3000, "[a is not [resource NAME], [resourcemap VALUE*NAME] or [type NAME]"),
         ("[resource big", "[resource big is not [resource NAME], [resourcemap VALUE*NAME] or [type NAME]"),
         ("big", "big is not [resource NAME], [resourcemap VALUE*NAME] or [type NAME]"),
         ("[resource 4*big]", "[resource 4*big] is not [resource NAME] or [resourcemap VALUE*NAME]"),
