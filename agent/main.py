@@ -66,6 +66,7 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     from agent.daemon import Daemon
     from agent.launch import launchers
     from agent.launch.prepost import sudoers
+    from agent.parts.spool import NotReadable
 
     _log_to(_log_file(options))
     try:
@@ -90,6 +91,9 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
 
     try:
         asyncio.run(serve())
+    except NotReadable as e:
+        sys.stderr.write(f"lava-agent: {e}\n")
+        return 1
     finally:
         if options.pidfile:
             _remove_pid(options.pidfile)

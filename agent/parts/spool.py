@@ -85,6 +85,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Entry).decode
 
 
+class NotReadable(Exception):
+    """A file of the agent's notes is there and cannot be read: without it, parts that run would be forgotten."""
+
+
 class Spool:
     """The two files; what is written goes to the system at ``flush``, once a turn of the loop."""
 
@@ -103,11 +107,10 @@ class Spool:
         self._fd = -1
 
     def obeyed(self) -> Obeyed:
-        """The master that was obeyed last."""
+        """The master that was obeyed last; raises NotReadable."""
         try:
-            with open(self._state, "rb") as file:
-                return msgspec.json.decode(file.read(), type=Obeyed)
-        except (OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(_bytes_of(self._state), type=Obeyed)
+        except msgspec.MsgspecError:
             return Obeyed()
 
     def obey(self, obeyed: Obeyed) -> None:
@@ -130,7 +133,10 @@ class Spool:
             os.close(fd)
 
     def load(self) -> dict[str, Saved]:
-        """All parts that were not forgotten; then the journal is rewritten with them alone, where the disk has room for that."""
+        """All parts that were not forgotten; then the journal is rewritten with them alone, where the disk has room for that.
+
+        Raises NotReadable.
+        """
         found = _read(self._path)
         try:
             self._begin(found.saved)
@@ -169,9 +175,9 @@ class Spool:
         """Rewrite the journal when it has grown."""
         if self.size > COMPACT_AT:
             self.flush()
-            saved = _read(self._path).saved
-            self._drop_texts()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, NotReadable):
+                saved = _read(self._path).saved
+                self._drop_texts()
                 self._begin(saved)
             self.size = min(self.size, COMPACT_AT // 2)
 
@@ -200,8 +206,9 @@ class Spool:
     def _begin(self, saved: dict[str, Saved]) -> None:
         temporary = self._path + ".new"
         numbers: dict[bytes, int] = {}
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            with open(temporary, "wb", opener=_private) as file:
+            with open(fd, "wb", closefd=False) as file:
                 for uid, one in saved.items():
                     if one.text not in numbers:
                         self._last_text += 1
@@ -211,29 +218,26 @@ class Spool:
                     if one.part is not None:
                         file.write(_framed(_Kept(one.part)))
                 size = file.tell()
+            os.replace(temporary, self._path)
         except OSError:
+            os.close(fd)
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        os.replace(temporary, self._path)
-        self._append_to(size)
+        self._append_to(fd, size)
 
     def _go_on(self, found: _Journal) -> None:
         """Add to the journal that is there, behind its last whole entry."""
         self._last_text = max(self._last_text, found.last_text)
-        self._append_to(found.size)
+        self._append_to(os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), found.size)
         os.ftruncate(self._fd, found.size)
 
-    def _append_to(self, size: int) -> None:
-        """The journal has so many bytes now, and may be another file than before."""
+    def _append_to(self, fd: int, size: int) -> None:
+        """The journal is this file from here on, and has so many bytes."""
         if self._fd >= 0:
             os.close(self._fd)
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._fd = fd
         self.size = size
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, 0o600)
 
 
 def _framed(entry: _Entry) -> bytes:
@@ -241,12 +245,19 @@ def _framed(entry: _Entry) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def _read(path: str) -> _Journal:
+def _bytes_of(path: str) -> bytes:
+    """What a file holds, b"" where there is none; raises NotReadable."""
     try:
         with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
-        return _Journal({}, 0, 0)
+            return file.read()
+    except FileNotFoundError:
+        return b""
+    except OSError as e:
+        raise NotReadable(str(e)) from e
+
+
+def _read(path: str) -> _Journal:
+    data = _bytes_of(path)
     texts: dict[int, bytes] = {}
     saved: dict[str, Saved] = {}
     at = 0

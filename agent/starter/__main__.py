@@ -33,15 +33,9 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"lava-starter: {e}\n")
         return 1
     kernel.find_title()
-    lock = os.open(os.path.join(options.dir, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(lock, 32).decode("ascii", "replace").strip()
-        sys.stderr.write(f"lava-starter: {options.dir} is served by process {holder or '?'} already\n")
+    if holder := _take(options.dir):
+        sys.stderr.write(f"lava-starter: {options.dir} is served by process {holder} already\n")
         return 1
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     _redirect(options.log)
     kernel.become_subreaper()
     kernel.set_name("lava-starter")
@@ -50,7 +44,11 @@ def main(argv: list[str] | None = None) -> int:
     rlimits.raise_open_files()
     group = fence.enclose(options.dir)
     places = cgroup.find()
-    one = starter.Starter(Home(options.host, places, options.oom_score_adj, group.again), options.dir, options.socket)
+    try:
+        one = starter.Starter(Home(options.host, places, options.oom_score_adj, group.again), options.dir, options.socket)
+    except OSError as e:
+        starter.log(f"cannot begin: {e}")
+        return 1
     _write_pid(options.pidfile)
     starter.log(f"serves {options.host} as process {os.getpid()}; {places.says()}")
     gc.freeze()
@@ -71,6 +69,18 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--log", type=os.path.abspath)
     parser.add_argument("--oom-score-adj", type=int, default=0, help="at least that of jobs (proc(5)), -1000 to 1000")
     return parser.parse_args(argv)
+
+
+def _take(folder: str) -> str:
+    """Have the folder until this process ends: ""; else the process that has it, as text."""
+    lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return os.read(lock, 32).decode("ascii", "replace").strip() or "?"
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return ""
 
 
 def _redirect(log: str | None) -> None:

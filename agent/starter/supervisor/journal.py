@@ -79,12 +79,15 @@ class Journal:
         return os.path.join(self.ends, f"{number}.end")
 
     def load(self) -> FormerState:
-        """Read journal and end files; a last line cut off by a crash is ignored."""
+        """Read journal and end files; a last line cut off by a crash is ignored.
+
+        OSError for a journal that is there and cannot be read: its parts would be forgotten.
+        """
         former = FormerState()
         try:
             with open(self._path, "rb") as f:
                 lines = f.read().split(b"\n")
-        except OSError:
+        except FileNotFoundError:
             lines = []
         for line in lines:
             try:
@@ -100,7 +103,7 @@ class Journal:
             if part.end is None and part.shepherd:
                 by_shepherd.setdefault(part.shepherd, []).append(part)
         for number, parts in by_shepherd.items():
-            known = ends.read_ends(self.end_path(number))
+            known = ends.read_ends(self.end_path(number), sure=True)
             for part in parts:
                 if part.uid in known:
                     part.end = known[part.uid]

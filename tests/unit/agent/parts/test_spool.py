@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.part import Part, Rules, Stage
 from agent.launch.site import User
 from agent.master.link import Outbox
-from agent.parts.spool import Obeyed, Spool
+from agent.parts.spool import NotReadable, Obeyed, Spool
 from proto import agent_pb2 as pb
 
 ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/sh")
@@ -38,6 +40,36 @@ def test_parts_are_read_back_with_their_text_and_notes(tmp_path: Path) -> None:
         assert pb.JobText.FromString(found["c"].text) == text
     # What elements share is written once.
     assert (tmp_path / "parts.journal").read_bytes().count(text.SerializeToString()) == 1
+
+
+def test_notes_that_cannot_be_read_are_not_taken_for_none(tmp_path: Path) -> None:
+    for name in ("parts.journal", "obeyed.json"):
+        (tmp_path / name).symlink_to(name)  # ELOOP, for root too
+    spool = Spool(str(tmp_path))
+    with pytest.raises(NotReadable, match=r"parts\.journal"):
+        spool.load()
+    with pytest.raises(NotReadable, match=r"obeyed\.json"):
+        spool.obeyed()
+    assert sorted(os.listdir(tmp_path)) == ["obeyed.json", "parts.journal"]
+
+
+def test_a_journal_that_cannot_be_written_anew_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of descriptors, say: what is noted afterwards is in the journal that is read."""
+    monkeypatch.setattr("agent.parts.spool.COMPACT_AT", 0)
+    spool = Spool(str(tmp_path))
+    spool.load()
+    text = pb.JobText(id=1, command="x")
+    spool.began("before", b"o", text, ALICE, 1.0, "")
+    spool.flush()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        spool.compact()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    spool.began("after", b"o", text, ALICE, 1.0, "")
+    spool.flush()
+    assert list(Spool(str(tmp_path)).load()) == ["before", "after"]
 
 
 @contextlib.contextmanager

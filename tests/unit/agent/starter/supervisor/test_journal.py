@@ -5,6 +5,8 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
+import pytest
+
 from agent.starter.process import account, ends
 from agent.starter.protocol.codec import text
 from agent.starter.protocol.reports import Ended, Lost, PartState, write_report
@@ -44,6 +46,12 @@ def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) ->
     journal.rewrite("boot", former.seq, former.parts.values())
     journal.drop_former_ends()
     assert disk.load() == wanted
+
+
+def test_a_journal_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "journal").symlink_to("journal")  # ELOOP, for root too
+    with pytest.raises(OSError, match="journal"):
+        Journal(str(tmp_path)).load()
 
 
 def test_an_end_in_the_journal_is_that_of_an_end_file(tmp_path: Path) -> None:
