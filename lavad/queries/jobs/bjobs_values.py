@@ -332,7 +332,11 @@ def gpu_alloc(row: Row, unit: str) -> str:
 
 def gpu_num(row: Row, unit: str) -> str:
     held = sum(len(part.gpus) for part in jobfacts.parts_of(row.job))
-    return str(held or (row.gpu.num if row.gpu is not None and row.gpu.num else "")) if held or row.gpu else ""
+    if row.spec.roles:
+        asked = sum(role.count * role.gpus for role in row.spec.roles)
+    else:
+        asked = row.gpu.num if row.gpu is not None else 0
+    return str(held or asked or "")
 
 
 def hrusage(row: Row, unit: str) -> str:

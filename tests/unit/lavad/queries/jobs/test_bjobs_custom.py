@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig
 from lavad.core import events as ev
 from lavad.core.job.job import Outcome
+from lavad.core.job.spec import Role
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.states import TermReason
@@ -352,6 +353,13 @@ def test_titles_of_load_and_hosts_are_those_of_their_listings() -> None:
     assert record["RECORDS"][0]["cpuf"] == "100.00"
     found = c.ask("lsload", "ol2", o="HOST_NAME status r15s tmp swp mem delimiter='|'")[0]
     assert found == "HOST_NAME|status|r15s|tmp|swp|mem\nol2|ok|0.5|73000.0M|0.0M|23500.0M\n"
+
+
+def test_gpus_of_a_job_with_roles_are_those_of_all_its_tasks() -> None:
+    c = QueryCluster(with_gpus=True)
+    roles = (Role("ps", count=2), Role("worker", count=3, gpus=2))
+    c.submit(1, slots=5, max_slots=5, roles=roles, gpu=GpuReq(num=1))
+    assert c.ask("bjobs", o="gpu_num", noheader=True)[0] == "6\n"
 
 
 def test_gpus_of_hosts_and_users() -> None:
