@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from config.model.cluster import Limit
 from config.model.queue import QueueConfig
-from config.model.values import FairShare
+from config.model.values import FairShare, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
@@ -101,6 +102,32 @@ def full_cluster(count: int, hosts: int) -> None:
     run("full", cluster, soft, classes=count, hosts=hosts)
 
 
+def limited(count: int, elements: int, hosts: int) -> None:
+    """``count`` arrays by a limit of the slots on each host: what is left over of a host is no class's."""
+    cluster, soft = make(hosts, 16)
+    limit = Limit(name="each", per_host=True, slots=10)
+    conf = Conf(queues=(QueueConfig(name="normal"),), limits=(limit,), params=Params(parallel_sched_by_slot=True))
+    apply(cluster, ev.Configured(at=NOW, conf=conf))
+    for number in range(1, count + 1):
+        submit(
+            cluster, number, Spec(user=f"u{number % 50}", queue="normal", resreq=f"rusage[mem={100 + number}]"), elements=elements
+        )
+    run("limited", cluster, soft, classes=count, elements=elements, hosts=hosts)
+
+
+def preempting(count: int, hosts: int) -> None:
+    """``count`` jobs for which preempting others, who would keep their memory, makes no room."""
+    cluster, soft = make(hosts, 16)
+    low, high = QueueConfig(name="low"), QueueConfig(name="high", priority=60, preemption=Preemption(preemptive=True))
+    apply(cluster, ev.Configured(at=NOW, conf=Conf(queues=(low, high), params=Params(parallel_sched_by_slot=True))))
+    submit(cluster, 1, Spec(user="u", queue="low", resreq="rusage[mem=3900]"), elements=hosts * 15)
+    for event in accept_all(cluster, soft):
+        apply(cluster, event)
+    for number in range(2, count + 2):
+        submit(cluster, number, Spec(user=f"u{number % 50}", queue="high", resreq=f"rusage[mem={4_000 + number}]"))
+    run("preempting", cluster, soft, classes=count, hosts=hosts)
+
+
 def accept_all(cluster: Cluster, soft: Soft) -> list[ev.Event]:
     """What a first cycle starts."""
     return accept_plan(cluster, schedule(cluster, soft, NOW, LOCAL, SchedulerCache()), NOW, "fill")
@@ -169,6 +196,9 @@ def main() -> int:
         blocked_classes(1_000, hosts)
         full_cluster(1_000 if quick else 10_000, hosts)
         arrays(100, 10_000, hosts)
+    hosts, count = (100, 200) if quick else (500, 2_000)
+    limited(count, 50, hosts)
+    preempting(count, hosts)
     return 0
 
 

@@ -50,6 +50,8 @@ class Limits:
         self.ledger = ledger
         self.policy: Callable[[Spec], Room] | None = None
         """What queue shares leave to jobs of a spec; the scheduler alone sets it, so that ``accept_plan`` does not hold it."""
+        self.given_back = 0
+        """Grows whenever something no longer counts."""
         self._counted = -1
         self._held = 0
         """How many of those that the ledger only counts are in the sums."""
@@ -77,6 +79,11 @@ class Limits:
             yield
         finally:
             self._preempting = False
+
+    @property
+    def for_new_jobs(self) -> bool:
+        """Whether slots are asked for a job that has none, and for which no other is preempted."""
+        return self._own is None and not self._preempting
 
     def _jobs(self, sum_: Sum) -> int:
         """The jobs that count."""
@@ -290,12 +297,14 @@ class Limits:
 
     def shift(self, spec: Spec, parts: Sequence[Placed | Part], sign: int, jobs: int = 1) -> None:
         """As ``Ledger.shift``, of what jobs have on hosts; ``jobs`` 0: of a part of what a job has."""
+        self.given_back += sign < 0
         if self.book.counts_parts:
             self._count()
             self._add(spec, parts, sign, jobs, self._own)
 
     def shift_slots(self, spec: Spec, parts: Sequence[Placed | Part], sign: int) -> None:
         """As ``Ledger.shift_slots``, of a job that is preempted by suspension (-1) or goes on (1)."""
+        self.given_back += sign < 0
         if self.book.conf.limits:
             self._count()
             self.keep_slots(spec, parts, sign)

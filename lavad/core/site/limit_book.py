@@ -159,6 +159,25 @@ class LimitBook:
             return True
         return any(section.slots_per_processor is not None for section, _ in self.of_user(user))
 
+    def counts_user(self, spec: Spec) -> bool:
+        """Whether any limit counts jobs of this spec by their user, or asks who that is."""
+        queue = self.queues.get(spec.queue)
+        by_queue = queue is not None and queue.ujob_limit is not None
+        by_limit = any(limit.per_user or limit.users for limit in self.conf.limits)
+        return by_queue or by_limit or self.host_users or bool(self.of_job(spec))
+
+    def over_hosts_together(self, spec: Spec) -> bool:
+        """Whether a limit of lsb.resources on hosts counts what such jobs have on several of them."""
+        return any(limit.hosts and not limit.per_host for _, limit, _ in self.applying(spec))
+
+    def on_hosts(self, spec: Spec) -> tuple[object, ...]:
+        """What tells kinds of jobs apart by limits on single hosts: those with an equal one have the same room on each host."""
+        queue = self.queues.get(spec.queue)
+        by_queue = queue is not None and (queue.hjob_limit is not None or queue.pjob_limit is not None)
+        by_user = self.host_users or any(section.slots_per_processor is not None for section, _ in self.of_job(spec))
+        each = tuple((at, whose) for at, limit, whose in self.applying(spec) if limit.hosts or limit.per_host)
+        return spec.queue if by_queue else "", (spec.user, self._own_group(spec)) if by_user else (), each
+
     def applies(self, at: int, spec: Spec) -> bool:
         """Whether the ``at``-th limit of lsb.resources applies to jobs of this spec."""
         limit = self.conf.limits[at]

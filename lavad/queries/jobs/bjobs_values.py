@@ -335,7 +335,7 @@ def gpu_num(row: Row, unit: str) -> str:
     if row.spec.roles:
         asked = sum(role.count * role.gpus for role in row.spec.roles)
     else:
-        asked = row.gpu.num if row.gpu is not None else 0
+        asked = (row.gpu.num or 0) if row.gpu is not None else 0
     return str(held or asked or "")
 
 

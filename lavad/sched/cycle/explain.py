@@ -5,7 +5,7 @@ Rule: the reasons are those that the decision was made with (``state.eligible``,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 
 from lavad.core.cluster.gpu_book import GpuBook
@@ -17,10 +17,10 @@ from lavad.core.rules.gpus import room as gpu_room
 from lavad.core.rules.gpus import why_never as gpus_never
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, NEVER_TOGETHER, PendReason, about
-from lavad.sched.hosts.candidates import room_mask
+from lavad.sched.hosts.candidates import rooms
 from lavad.sched.hosts.fit import copies, units
 from lavad.sched.hosts.roles import needs_of
-from lavad.sched.needs.arrays import Ints, np
+from lavad.sched.needs.arrays import Ints, Mask, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import PLAIN, Need
@@ -81,10 +81,11 @@ def _known_codes(state: CycleState, columns: Columns, need: Need, eligible: Elig
     local = not any(state.ledger.is_shared(name) for name, _ in (*need.per_slot, *need.per_host)) and not need.shared
     usual = need.is_plain and need.affinity is None and not need.spec.exclusive and not need.spec.reservation
     timed = need.accept_gap or state.advance is not None
-    if need.gpu is None or not (local and usual) or timed or state.limits.has_host_limits(need.spec):
+    book = state.limits.book
+    if need.gpu is None or not (local and usual) or timed or state.pools is not None or book.over_hosts_together(need.spec):
         return _codes(state, columns, need, eligible)
     size = (need.slots, need.most, need.one_host, need.ptile)
-    kind = (id(eligible), need.gpu, *size, need.per_slot, need.per_host, need.queue_rusage)
+    kind = (id(eligible), need.gpu, *size, need.per_slot, need.per_host, need.queue_rusage, book.on_hosts(need.spec))
     found = state.explained.get(kind)
     codes = _codes(state, columns, need, eligible) if found is None else found[1]
     for at in dict.fromkeys(state.renewed[found[0] :] if found is not None else ()):
@@ -96,18 +97,19 @@ def _known_codes(state: CycleState, columns: Columns, need: Need, eligible: Elig
 def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:
     """Each host's reason; rows are asked one by one only where the columns cannot tell."""
     codes = eligible.array.copy()
+    state.spent.renew(need)
     if not need.spec.exclusive:
-        for name, amount in (*need.per_slot, *need.per_host):
-            if not state.ledger.is_shared(name):
-                short = (codes == 0) & (columns.free > 0) & ~room_mask(state, columns, name, amount)
-                codes[short] = need.rusage_reason(name, state.ledger.names)
-    plain = need.gpu is None and not need.one_host and not need.ptile and not need.spec.exclusive and not need.shared
+        for short, reasons in _short(state, columns, need):
+            some = (codes == 0) & (columns.free > 0) & short
+            codes[some] = np.broadcast_to(reasons, len(codes))[some]
+        state.spent.wake_after_pauses(need, codes == PendReason.HOST_ACCPT_ONE)
     if state.advance is not None and not need.spec.reservation:
         state.advance.explain(codes, columns.free)
-    usual = need.shape is PLAIN and need.affinity is None and not need.spec.reservation
-    if plain and usual and not state.limits.has_host_limits(need.spec):
+    usual = need.shape is PLAIN and need.gpu is None and need.affinity is None
+    if usual and not (need.spec.exclusive or need.spec.reservation or (need.whole_on_host > 1 and state.advance)):
         some = (codes == 0) & (columns.free > 0)
-        codes[some] = _least(state, columns, need)[some]
+        bounding, known = _bounding(state, columns, need)
+        codes[some & known] = bounding[some & known]
     if not need.spec.exclusive:
         full = (codes == 0) & (columns.free == 0)
         codes[full] = _full(columns)[full]
@@ -116,18 +118,44 @@ def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibilit
     return codes
 
 
-def _least(state: CycleState, columns: Columns, need: Need) -> Ints:
-    """What bounds the slots of each host for the class: a resource that each slot reserves, or slots. Shape: (hosts,)."""
-    found = np.full(len(columns.free), int(PendReason.HOST_LESS_SLOTS))
+def _short(state: CycleState, columns: Columns, need: Need) -> Iterator[tuple[Mask, Ints | int]]:
+    """Hosts that have too little for even one slot, as far as it is known without asking each, and the reasons."""
+    pausing = state.spent.pausing(need)
+    if pausing is not None:
+        yield pausing, PendReason.HOST_ACCPT_ONE
+    for name, amount in (*need.per_slot, *need.per_host, *need.shared):
+        yield rooms(state, columns, name) + 1e-6 < amount, need.rusage_reason(name, state.ledger.names)
+    if need.gpu is None:
+        yield from state.spent.short(need)
+
+
+def _bounding(state: CycleState, columns: Columns, need: Need) -> tuple[Ints, Mask]:
+    """(what bounds the slots of each host that has any for the class, hosts of which that is known). Shapes: (hosts,).
+
+    As ``fit.units`` and ``why_not_more`` say it of one host.
+    """
+    why = np.full(len(columns.free), int(PendReason.HOST_LESS_SLOTS))
     by_cpu = need.most > 1 and not state.cluster.conf.params.parallel_sched_by_slot
     most = np.minimum(columns.free, columns.ncpus) if by_cpu else columns.free
-    for name, amount in need.per_slot:
-        if not state.ledger.is_shared(name):
-            column = columns.room(name, lambda at, name=name: state.room(state.rows[at], name))  # type: ignore[misc]
-            fits = (column + 1e-6) // amount
-            found[fits < most] = need.rusage_reason(name, state.ledger.names)
-            most = np.minimum(fits, most)
-    return found
+    for name, amount in (*need.per_slot, *((*need.per_host, *need.shared) if need.one_slot else ())):
+        fits = (rooms(state, columns, name) + 1e-6) // amount
+        why[fits < most] = need.rusage_reason(name, state.ledger.names)
+        most = np.minimum(fits, most)
+    known = np.full(len(why), not state.limits.has_host_limits(need.spec))
+    limits = state.spent.slots(need)
+    if limits is not None and state.pools is None:
+        known = np.isfinite(limits.left)
+        why = np.where(limits.left < most, limits.why, why)
+        most = np.minimum(limits.left, most)
+        for name, amount, bounds in state.spent.amounts(need):
+            if need.one_slot or name in dict(need.per_slot):
+                fits = np.floor((bounds.left + 1e-6) / amount)
+                why = np.where(fits < most, bounds.why, why)
+                most = np.minimum(fits, most)
+    if need.one_host or need.ptile:
+        few = (most < need.whole_on_host) & (why == PendReason.HOST_LESS_SLOTS)
+        why = np.where(most < need.whole_on_host, np.where(few, PendReason.JOB_NO_SPAN, why), PendReason.JOB_SPREAD_TASK)
+    return why, known
 
 
 def _full(columns: Columns) -> Ints:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
-from lavad.sched.needs.arrays import Ints, Mask, np
+from lavad.sched.needs.arrays import Floats, Ints, Mask, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
@@ -93,41 +93,44 @@ def _in_chunks(state: CycleState, columns: Columns, need: Need, eligible: Eligib
         yield from chunk[mask[chunk]].tolist()
 
 
-def least(need: Need) -> int:
-    """Slots that a host must have to be of any use to the class."""
-    return need.slots if need.one_host else 1
-
-
-def room_mask(state: CycleState, columns: Columns, name: str, amount: float) -> Mask:
-    """Hosts on which ``amount`` of a resource may still be reserved. Shape: (hosts,)."""
-    column = columns.room(name, lambda at: state.room(state.rows[at], name))
-    return np.asarray(column + 1e-6 >= amount)
+def rooms(state: CycleState, columns: Columns, name: str) -> Floats:
+    """What may still be reserved of a resource on each host. Shape: (hosts,)."""
+    if state.ledger.is_shared(name):
+        return state.shared_rooms(name)
+    return columns.room(name, lambda at: state.room(state.rows[at], name))
 
 
 def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ints | None) -> Mask:
     """Which hosts (of the rows ``some``, or of all) may have room for the class."""
     left = state.free_slots(columns)
     ok, free = (eligible.ok, left) if some is None else (eligible.ok[some], left[some])
-    mask: Mask = ok & (free >= least(need))
-    for name, amount in (*need.per_host, *need.per_slot):
-        if not state.ledger.is_shared(name):
-            column = columns.room(name, lambda at, name=name: state.room(state.rows[at], name))  # type: ignore[misc]
-            mask &= (column if some is None else column[some]) + 1e-6 >= amount
+    mask: Mask = ok & (free >= need.least_on_host)
+    for name, amount in (*need.per_host, *need.per_slot, *need.shared):
+        room = rooms(state, columns, name)
+        mask &= (room if some is None else room[some]) + 1e-6 >= amount
+    open_ = state.spent.mask(need)
+    if open_ is not None:
+        mask &= open_ if some is None else open_[some]
     return mask
 
 
 def _by_mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> list[int]:
     mask = _mask(state, columns, need, eligible, None)
-    if not _has_enough(state, state.free_slots(columns)[mask], columns.ncpus[mask], need):
+    if not _has_enough(state, columns, need, mask):
         return []
     rank = ranked_array(state, columns, need)
     found: list[int] = rank[mask[rank]].tolist()
     return found
 
 
-def _has_enough(state: CycleState, free: Ints, ncpus: Ints, need: Need) -> bool:
+def _has_enough(state: CycleState, columns: Columns, need: Need, mask: Mask) -> bool:
     """Whether the hosts together could hold the job, as far as slots go."""
-    offered = free if state.cluster.conf.params.parallel_sched_by_slot else np.minimum(free, ncpus)
-    if need.ptile:
-        offered = np.minimum(offered, need.ptile)
-    return int(offered.sum()) >= need.slots
+    offered = state.free_slots(columns)[mask]
+    if not state.cluster.conf.params.parallel_sched_by_slot:
+        offered = np.minimum(offered, columns.ncpus[mask])
+    if limits := state.spent.slots(need):
+        offered = np.minimum(offered, limits.left[mask])
+    if not need.ptile:
+        return bool(offered.sum() >= need.slots)
+    tiles = offered >= need.ptile  # beside those, one host may have the rest (``choose``)
+    return bool(tiles.sum() * need.ptile + offered[~tiles].max(initial=0) >= need.slots)

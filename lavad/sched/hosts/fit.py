@@ -33,12 +33,8 @@ def units(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
         return 0, PendReason.HOST_NONEXCLUSIVE
     if not row.free:
         return 0, PendReason.HOST_JOB_LIMIT
-    if need.accept_gap:
-        ready = state.last_start(row) + need.accept_gap
-        if ready > state.now:
-            state.retry_blocked = True
-            state.wake(ready)
-            return 0, PendReason.HOST_ACCPT_ONE
+    if need.accept_gap and _pauses(state, need, row):
+        return 0, PendReason.HOST_ACCPT_ONE
     count, reason = row.free, int(PendReason.HOST_LESS_SLOTS)
     if state.advance is not None:
         left = state.advance.left(need, row.name, count)
@@ -51,7 +47,19 @@ def units(state: CycleState, need: Need, row: Row) -> tuple[int, int]:
             count, reason = max(0, left), why
     if need.spec.exclusive and need.one_slot:
         count = min(count, 1)
+    if count < need.whole_on_host:
+        state.spent.note(need, row, count, reason)
     return count, reason
+
+
+def _pauses(state: CycleState, need: Need, row: Row) -> bool:
+    """Whether a job was started here too short a time ago; the cycle is woken when the host is ready."""
+    started = state.last_start(row)
+    if started + need.accept_gap <= state.now:
+        return False
+    state.retry_blocked = True
+    state.wake(started + need.accept_gap)
+    return True
 
 
 def _other_limits(state: CycleState, need: Need, row: Row) -> Iterator[tuple[int, int]]:

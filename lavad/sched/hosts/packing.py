@@ -29,10 +29,11 @@ from lavad.sched.state.cycle_state import CycleState
 class Packed:
     """A class's hosts; iterating brings the order up to what was placed. Classes that ask for the same share the order."""
 
-    __slots__ = ("_eligible", "_rows", "_state")
+    __slots__ = ("_eligible", "_need", "_rows", "_state")
 
     def __init__(self, state: CycleState, need: Need, eligible: Eligibility) -> None:
         self._state = state
+        self._need = need
         self._eligible = eligible
         amounts = (need.per_host, need.per_slot)
         kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, *amounts, _length(state, need))
@@ -46,7 +47,11 @@ class Packed:
         state, rows, codes = self._state, self._rows, self._eligible.codes
         rows.renew(state.renewed[rows.seen :])
         rows.seen = len(state.renewed)
-        return (state.rows[at] for at in rows if not codes[at])
+        open_ = state.spent.mask(self._need)
+        if open_ is None:
+            return (state.rows[at] for at in rows if not codes[at])
+        is_open = open_.tolist()
+        return (state.rows[at] for at in rows if not codes[at] and is_open[at])
 
 
 def _length(state: CycleState, need: Need) -> float:

@@ -121,6 +121,16 @@ class Need(msgspec.Struct, eq=False):
         self.is_simple = self.one_slot and self.is_plain and not special and amounts <= 1
         return self
 
+    @property
+    def least_on_host(self) -> int:
+        """Slots that a host must have to be of any use to the class."""
+        return self.slots if self.one_host else 1
+
+    @property
+    def whole_on_host(self) -> int:
+        """Slots on a host with which it has all that span[] wants there."""
+        return self.slots if self.one_host else min(self.ptile or 1, self.slots)
+
     def _read_size(self, spec: Spec, span: Span) -> None:
         self.slots = spec.slots
         self.most = max(spec.slots, spec.max_slots)

@@ -8,6 +8,9 @@ its minimum; what victims free beyond the need stays unused in this cycle.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from config.model.values import Limits
 from lavad.core.decide.placement import preempt
 from lavad.core.job.job import Placed
 from lavad.core.lang.states import PreemptionAction
@@ -35,6 +38,7 @@ class Preemptor:
         self.preemptions: list[Preemption] = []
         self._victims = Victims(state, queue_shares)
         self._tries = 0
+        self._in_vain = InVain(state)
 
     def has_victims(self, need: Need) -> bool:
         """Whether anything runs that jobs of this class may perhaps preempt."""
@@ -55,6 +59,8 @@ class Preemptor:
         state = self.state
         if state.limits.left(need.spec, jobs=False)[0] < need.slots or _is_too_early(state, need, key):
             return None
+        if self._in_vain.covers(need, eligible):
+            return None
         self._tries += 1
         if self._tries > max(10, MAX_LOOKS // max(1, len(state.rows))):
             return None
@@ -63,6 +69,8 @@ class Preemptor:
         if not parts and self._victims.may_free(need):
             unit, parts = self._find(offers, key, frees=True)
         if not parts:
+            if self.queue_shares is None:
+                self._in_vain.note(need, eligible)
             return None
         must_end = any(one.how is not PreemptionAction.SUSPEND for one in unit)
         if state.limits.why_not(need.spec, parts):
@@ -111,6 +119,7 @@ class Preemptor:
         fits without. The ledger is left without the victims found. ``frees``: as ``Victims.of``.
         """
         unit: list[Preemption] = []
+        shrunk: set[int] = set()
         chosen: tuple[Placed, ...] = ()
         names = {self.state.rows[at].name for at in offers.order}
         surplus = Surplus(self.state, offers.need)
@@ -124,9 +133,12 @@ class Preemptor:
                 continue
             if victim.how is not PreemptionAction.SHRINK:
                 # all of the job is taken, so what was to be taken of it alone is not
-                before = [one for one in unit if one.key == victim.key]
-                offers.renew(self._shift(before, 1))
-                unit = [one for one in unit if one.key != victim.key]
+                if victim.key in shrunk:
+                    before = [one for one in unit if one.key == victim.key]
+                    offers.renew(self._shift(before, 1))
+                    unit = [one for one in unit if one.key != victim.key]
+            else:
+                shrunk.add(victim.key)
             unit.append(Preemption(victim.key, victim.uid, victim.how, key, victim.parts))
             more = offers.renew(self._shift(unit[-1:], -1))
             if more or (was_full and not self._is_full(offers.need)):
@@ -159,6 +171,48 @@ class Preemptor:
         for at in touched:
             state.renew(state.rows[at])
         return touched
+
+
+class InVain:
+    """Kinds of jobs for which preempting all that they may would make no room, in one cycle.
+
+    Rule: a job of the same kind that takes no less of each resource is not tried. During a cycle hosts only fill up, and victims
+    become fewer.
+    """
+
+    def __init__(self, state: CycleState) -> None:
+        self._state = state
+        self._found: dict[tuple[object, ...], list[tuple[float, ...]]] = {}
+
+    def covers(self, need: Need, eligible: Eligibility) -> bool:
+        """Whether a job that takes no more has been tried."""
+        taken = _amounts(need)
+        tried = self._found.get(self._kind(need, eligible), ()) if self._found and self._holds else ()
+        return any(all(ours >= theirs for ours, theirs in zip(taken, one, strict=True)) for one in tried)
+
+    def note(self, need: Need, eligible: Eligibility) -> None:
+        """Nothing makes room for jobs of a class."""
+        if self._holds:
+            self._found.setdefault(self._kind(need, eligible), []).append(_amounts(need))
+
+    @property
+    def _holds(self) -> bool:
+        """Whether hosts show every class the same."""
+        state = self._state
+        return not state.free_may_grow and state.advance is None and state.pools is None
+
+    def _kind(self, need: Need, eligible: Eligibility) -> tuple[object, ...]:
+        spec = need.spec
+        user = spec.user if self._state.limits.book.counts_user(spec) else ""
+        rest = replace(spec, user=user, resreq="", limits=Limits(), estimate=0, priority=-1)
+        names = tuple(tuple(name for name, _ in amounts) for amounts in (need.per_slot, need.per_host, need.shared))
+        simple = not (need.terms or need.ways)
+        span = (need.one_host, need.ptile, need.shape)
+        return id(eligible), rest, names, span, need.affinity, spec.resreq if not simple else ""
+
+
+def _amounts(need: Need) -> tuple[float, ...]:
+    return tuple(amount for _, amount in (*need.per_slot, *need.per_host, *need.shared))
 
 
 def _is_too_early(state: CycleState, need: Need, key: int) -> bool:

@@ -13,7 +13,7 @@ from lavad.core.lang.windows import Local
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
-from lavad.sched.needs.arrays import Ints
+from lavad.sched.needs.arrays import Floats, Ints, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.rows import Row
@@ -22,6 +22,7 @@ from lavad.sched.order.fairshare import Shares
 from lavad.sched.state.advance_reservations import AdvanceReservations
 from lavad.sched.state.pool_limits import PoolLimits
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from lavad.sched.state.spent_hosts import SpentHosts
 
 
 class CycleState:
@@ -72,6 +73,8 @@ class CycleState:
         self.pools = PoolLimits(self) if cluster.conf.pools else None
         """What guaranteed resource pools leave to each class, where there are any."""
         self.limits = self.pools or Limits(cache.book, self.ledger)
+        self.spent = SpentHosts(self)
+        self._instances: dict[str, Ints] = {}
         self._starts: dict[str, float] = {}
         self._wake_at_changes_of_hosts()
 
@@ -128,6 +131,7 @@ class CycleState:
         self.renewed.append(row.index)
         if self.columns is not None:
             self.columns.refresh(row)
+            self.spent.forget(row)
 
     def free_slots(self, columns: Columns) -> Ints:
         """Free slots of all hosts, less what the class in turn must leave to advance reservations. Shape: (hosts,)."""
@@ -142,6 +146,14 @@ class CycleState:
             found = max((run.dispatched for run in runs if run is not None), default=0.0)
             self._starts[row.name] = found
         return found
+
+    def shared_rooms(self, name: str) -> Floats:
+        """How much of a resource that hosts share a new job may reserve on each host. Shape: (hosts,)."""
+        numbers = self._instances.get(name)
+        if numbers is None:
+            numbers = self._instances[name] = np.array([self.ledger.instance(row.name, name) for row in self.rows])
+        left = [self.ledger.shared_room(name, at) for at in range(-1, int(numbers.max(initial=-1)) + 1)]
+        return np.array(left)[numbers + 1]
 
     def room(self, row: Row, name: str) -> float:
         """How much of a resource a new job may reserve on a host."""
