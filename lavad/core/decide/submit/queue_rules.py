@@ -51,10 +51,11 @@ def check_exclusive(draft: JobDraft, queue: QueueConfig) -> None:
 def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: Caller) -> None:
     if not cluster.queue_state(queue.name).open:
         raise Refused(f"{queue.name}: Queue has been closed")
-    if not may_use_queue(cluster.conf, queue, caller.user) and not is_admin(cluster.conf, caller):
+    owner = draft.spec.user
+    if not may_use_queue(cluster.conf, queue, owner) and not is_admin(cluster.conf, caller):
         raise Refused(f"{queue.name}: User cannot use the queue")
-    if not has_share(cluster.conf, queue.name, caller.user):
-        raise Refused(f"{queue.name}: User cannot use the queue: {caller.user} has no share of it")
+    if not has_share(cluster.conf, queue.name, owner):
+        raise Refused(f"{queue.name}: User cannot use the queue: {owner} has no share of it")
     check_exclusive(draft, queue)
     if draft.spec.interactive and queue.interactive is Interactive.NO:
         raise Refused("Queue does not accept interactive jobs")

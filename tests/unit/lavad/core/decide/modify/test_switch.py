@@ -1,0 +1,60 @@
+"""bswitch and bmod -q: whether a queue takes a job is a matter of the job's owner, whoever moves it."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.model.queue import QueueConfig
+from config.model.values import FairShare
+from lavad.core.decide.modify.modify import modify
+from lavad.core.decide.modify.switch import switch
+from lavad.core.job.spec import JobText
+from lavad.core.lang.asks import Caller, Modify, Refused, Select, Switch
+from lavad.core.site.conf import Params
+from tests.support.worlds.bench import ADMIN, ALICE, BOB, LOCAL, Bench
+
+SHARED = QueueConfig(name="shared", share=FairShare(shares=(("alice", 3), ("bob", 1))))
+OF_ALICE = QueueConfig(name="ours", users=("alice",))
+NO_SHARE = "shared: User cannot use the queue: eve has no share of it"
+EVE = Caller(user="eve", uid=1005, host="h1")
+
+
+@pytest.fixture
+def site(bench: Bench) -> Bench:
+    bench.queues(QueueConfig(name="normal"), SHARED, OF_ALICE)
+    bench.configure(user_groups=(("dev", ("alice", "bob", "eve")),), params=Params(user_group_admins=(("dev", ("bob", "eve")),)))
+    return bench
+
+
+def moved(bench: Bench, owner: Caller, queue: str, mover: Caller, by_bmod: bool) -> str:
+    """The queue of a job of ``owner`` that ``mover`` moves, or why it was refused."""
+    job = str(bench.bsub(owner, q="normal")["job"])
+    if not by_bmod:
+        [(_, refusal)] = bench.asked(switch, Switch(queue=queue, jobs=Select(ids=[job])), mover)
+        return refusal or bench.cluster.spec_of(int(job)).queue
+    try:
+        bench.take(modify(bench.cluster, Modify(job=job, options={"q": queue}), JobText(command="c"), mover, bench.now, LOCAL))
+    except Refused as why:
+        return why.text
+    return bench.cluster.spec_of(int(job)).queue
+
+
+@pytest.mark.parametrize("by_bmod", [False, True])
+@pytest.mark.parametrize(
+    ("owner", "queue", "mover", "wanted"),
+    [
+        (ALICE, "shared", ADMIN, "shared"),
+        (ALICE, "shared", EVE, "shared"),
+        (ALICE, "shared", ALICE, "shared"),
+        (EVE, "shared", ADMIN, NO_SHARE),
+        (EVE, "shared", BOB, NO_SHARE),
+        (EVE, "shared", EVE, NO_SHARE),
+        (ALICE, "ours", BOB, "ours"),
+        (EVE, "ours", BOB, "ours: User cannot use the queue"),
+        (EVE, "ours", ADMIN, "ours"),
+    ],
+)
+def test_the_owner_has_to_have_the_right_and_the_share(
+    site: Bench, owner: Caller, queue: str, mover: Caller, wanted: str, by_bmod: bool
+) -> None:
+    assert moved(site, owner, queue, mover, by_bmod) == wanted
