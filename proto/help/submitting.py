@@ -39,7 +39,7 @@ env LIST                  what of this environment the job gets: none, "all, ~A,
 eptl [HOUR:]MINUTE        how long it should wait at most while it could start; shown only
 F SIZE                    the largest file that it may write
 f "LOCAL OP [REMOTE]"     copy a file: > before the job, < after it, << after it and append, >< both
-G GROUP                   the user group whose share and limits count
+G GROUP                   the user group whose share and limits count; or "~A ~B": not by these groups of yours
 g /PATH                   the job group; made where it is missing
 gpu REQUIREMENT           GPUs on each host: "num=2:mode=shared:j_exclusive=yes:gmodel=A100:mig=1"; - for the defaults
 hostfile FILE             just these hosts and slots: a line "host slots" each

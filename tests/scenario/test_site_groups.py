@@ -70,7 +70,18 @@ OVERLAPPING = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\ndev (bob)\nops (bob)\ns
 
 
 @pytest.mark.parametrize(
-    ("enforce", "group", "starts"), [("N", "dev", 2), ("Y", "dev", 3), ("Y", "ops", 2), ("Y", "any", 12), ("Y", "", 2)]
+    ("enforce", "group", "starts"),
+    [
+        ("N", "dev", 2),
+        ("Y", "dev", 3),
+        ("Y", "ops", 2),
+        ("Y", "any", 12),
+        ("Y", "", 2),
+        ("N", "~ops", 2),
+        ("Y", "~ops", 3),
+        ("Y", "~ops ~dev", 4),
+        ("Y", "~ops ~dev ~site", 12),
+    ],
 )
 def test_limits_of_one_group_alone(tmp_path: Path, enforce: str, group: str, starts: int) -> None:
     params = PARAMS.format(f"ENFORCE_ONE_UG_LIMITS = {enforce}")

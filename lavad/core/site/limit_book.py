@@ -11,6 +11,7 @@ from functools import cached_property
 from config.model.cluster import GPU_RESOURCES, HostConfig, Limit, UserConfig
 from config.model.queue import QueueConfig
 from lavad.core.job.spec import Spec
+from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members, user_groups
 
@@ -85,14 +86,18 @@ class LimitBook:
             self._groups[user] = user_groups(self.conf, user)
         return self._groups[user]
 
-    def _own_group(self, spec: Spec) -> str:
-        """ENFORCE_ONE_UG_LIMITS: the user group of a job whose limits hold for it; "": those of all groups of its user."""
+    def _chosen(self, spec: Spec) -> str:
+        """ENFORCE_ONE_UG_LIMITS: ``-G`` of a job, by which not the limits of all groups of its user hold for it; "": all do."""
         return spec.user_group if self.conf.params.enforce_one_ug_limits else ""
 
     def _groups_of(self, spec: Spec) -> tuple[str, ...]:
         """The user groups whose limits hold for a job."""
-        own = self._own_group(spec)
-        return (own, *(group for group in self.groups(own) if group not in self._open_groups)) if own else self.groups(spec.user)
+        chosen = self._chosen(spec)
+        own = named_group(chosen)
+        if own:
+            return own, *(group for group in self.groups(own) if group not in self._open_groups)
+        out = left_out(chosen)
+        return tuple(group for group in self.groups(spec.user) if group not in out) if out else self.groups(spec.user)
 
     @cached_property
     def _open_groups(self) -> frozenset[str]:
@@ -102,7 +107,7 @@ class LimitBook:
     def of_job(self, spec: Spec) -> tuple[tuple[UserConfig, tuple[str, ...]], ...]:
         """As ``of_user``, of the user of a job, without the groups whose limits do not hold for it."""
         found = self.of_user(spec.user)
-        if not self._own_group(spec):
+        if not self._chosen(spec):
             return found
         names = self._groups_of(spec)
         return tuple((section, users) for section, users in found if not users or section.name in names)
@@ -192,7 +197,7 @@ class LimitBook:
         """The limits of lsb.resources that apply to jobs of this spec: place, limit, whose jobs it counts together."""
         if not self.conf.limits:
             return ()
-        key = (spec.user, spec.queue, spec.project, spec.app), self._own_group(spec)
+        key = (spec.user, spec.queue, spec.project, spec.app), self._chosen(spec)
         found = self._applying.get(key)
         if found is None:
             if len(self._applying) >= MOST_KNOWN:

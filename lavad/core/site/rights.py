@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from config.model.queue import QueueConfig
 from config.model.values import FairShare, Shares
 from lavad.core.job.spec import Spec
+from lavad.core.job.user_group import left_out, named_group
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
@@ -77,7 +78,7 @@ def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
 
     With STRICT_UG_CONTROL, of a job of a group (-G), of that group.
     """
-    own = spec.user_group if conf.params.strict_ug_control else ""
+    own = named_group(spec.user_group) if conf.params.strict_ug_control else ""
     return any(
         _administers(conf, caller, admins) and (group == own if own else spec.user in expand_users(conf, (group,)))
         for group, admins in conf.params.user_group_admins
@@ -105,10 +106,13 @@ def find_share(conf: Conf, queue: str) -> FairShare | None:
     return None
 
 
-def has_share(conf: Conf, queue: str, user: str) -> bool:
-    """Whether a user may submit to a queue as far as fair share goes: as in LSF, only users with a share of it may."""
+def has_share(conf: Conf, queue: str, user: str, group: str = "") -> bool:
+    """Whether a user may submit to a queue as far as fair share goes: as in LSF, only users with a share of it may.
+
+    ``group``: ``-G`` of the job; it may leave out groups that the user has a share by.
+    """
     share = find_share(conf, queue)
-    return share is None or not share.shares or _is_in(conf, share.shares, user, frozenset())
+    return share is None or not share.shares or _is_in(conf, share.shares, user, left_out(group))
 
 
 def _is_in(conf: Conf, shares: Shares, user: str, above: frozenset[str]) -> bool:

@@ -21,6 +21,7 @@ from enum import IntEnum
 
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
+from lavad.core.job.user_group import named_group
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import expand_users, is_admin, is_group_admin
@@ -66,9 +67,10 @@ def _manages(conf: Conf, caller: Caller, spec: Spec) -> bool:
 
 
 def _share_group(conf: Conf, user: str, spec: Spec) -> bool:
-    groups = [spec.user_group] if spec.user_group else [name for name, _ in conf.user_groups]
+    own = named_group(spec.user_group)
+    groups = [own] if own else [name for name, _ in conf.user_groups]
     members = (expand_users(conf, (group,)) for group in groups)
-    return any(user in found and (spec.user in found or spec.user_group) for found in members)
+    return any(user in found and (spec.user in found or own) for found in members)
 
 
 def tested(request: Request, detail: bool, also: Callable[[int], bool] | None) -> Callable[[int], bool] | None:

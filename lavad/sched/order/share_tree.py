@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from config.model.values import SHARE_KEYWORDS, FairShare, Shares
+from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import users_of_group
 
@@ -55,12 +56,13 @@ class Policy:
         """The path to a user's leaf; None: the user has no share.
 
         It leads through the group that the job was submitted for (-G), else to the user's own share, else through the first
-        group that has the user, else to ``default`` or ``others``.
+        group that has the user, else to ``default`` or ``others``; never through a group that -G leaves out.
         """
         key = (user, group)
         if key not in self._paths:
-            found = sorted(self._ways(self.shares, user, frozenset()), key=lambda way: way[:2])
-            wanted = [way for _, way, groups in found if group in groups] if group else []
+            found = sorted(self._ways(self.shares, user, left_out(group)), key=lambda way: way[:2])
+            named = named_group(group)
+            wanted = [way for _, way, groups in found if named in groups] if named else []
             self._paths[key] = next(iter(wanted or [way for _, way, _ in found]), None)
         return self._paths[key]
 
@@ -68,6 +70,7 @@ class Policy:
         """(rank, path, groups that it leads through) of all paths to a user.
 
         At each level the user's own share ranks first, then groups, default, others. The path has no step for ``group@``.
+        It leads through no group of ``above``.
         """
         for at, (name, count) in enumerate(shares):
             group = _bare(name)

@@ -54,7 +54,7 @@ def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: 
     owner = draft.spec.user
     if not may_use_queue(cluster.conf, queue, owner) and not is_admin(cluster.conf, caller):
         raise Refused(f"{queue.name}: User cannot use the queue")
-    if not has_share(cluster.conf, queue.name, owner):
+    if not has_share(cluster.conf, queue.name, owner, draft.spec.user_group):
         raise Refused(f"{queue.name}: User cannot use the queue: {owner} has no share of it")
     check_exclusive(draft, queue)
     if draft.spec.interactive and queue.interactive is Interactive.NO:

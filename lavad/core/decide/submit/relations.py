@@ -31,12 +31,17 @@ def read_queues(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("P", "G")
 def read_owner(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """Project or user group; a blank project is the default one, so that listings have a word in each column. They are keys of
-    the store's indexes, and a database refuses keys of a few thousand bytes.
+    """Project or user group (or ``~group …``); a blank project is the default one, so that listings have a word in each column.
+    They are keys of the store's indexes, and a database refuses keys of a few thousand bytes.
     """
     name = printable_text(option, value)
     if option == "P" and not name.strip():
         name = draft.conf.params.default_project
+    outs = [word.startswith("~") for word in name.split()] if option == "G" else []
+    if any(outs) and not all(outs):
+        raise Refused(f"{name[:40]}: a user group and groups to leave out (~) cannot be given together")
+    if any(outs):
+        name = " ".join(name.split())
     if len(name.encode("utf-8", "surrogateescape")) > MAX_OWNER:
         kind = "Project" if option == "P" else "User group"
         raise Refused(f"{name[:40]}...: {kind} name is too long (at most {MAX_OWNER} bytes)")

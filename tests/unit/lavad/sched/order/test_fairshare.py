@@ -96,6 +96,32 @@ def test_dash_g_chooses_among_the_groups_of_a_user() -> None:
     assert policy.find_path("zoe", "") is None
 
 
+@pytest.mark.parametrize(
+    ("group", "path"),
+    [
+        ("~dev", ("ops", "sub", "ann")),
+        ("~ops", ("dev",)),
+        ("~sub", ("dev",)),
+        ("~dev ~ops", ("ann",)),
+        ("~dev ~sub", ("ann",)),
+        ("~dev ~sub ~one", ("ann",)),
+        ("~nosuch", ("dev",)),
+    ],
+)
+def test_dash_g_leaves_groups_out(group: str, path: tuple[str, ...]) -> None:
+    """The groups below one that is left out go with it on the way through it."""
+    groups = (("dev", ("ann",)), ("sub", ("ann",)), ("ops", ("sub", "bob")), ("one", ("ann",)))
+    inner = (("ops", (("sub", 1), ("bob", 1))), ("sub", (("ann", 1),)))
+    world = world_of(fair(shares=(("dev", 4), ("ops", 2), ("one@", 5), ("default", 1))), user_groups=groups, group_shares=inner)
+    found = queue_policies(world.cluster.conf)["fair"].find_path("ann", group)
+    assert found is not None
+    assert tuple(name for name, *_ in found) == path
+    if group == "~dev ~ops":
+        assert found[0][1] == 5
+    if "one" in group:
+        assert found[0][1] == 1
+
+
 def test_dash_g_chooses_among_groups_whose_members_have_shares_of_their_own() -> None:
     groups = (("dev", ("ann",)), ("ops", ("ann", "bob")), ("all", ("dev", "ops")))
     world = world_of(
