@@ -231,7 +231,7 @@ w                         -
     "bapp": "w                         -\n",
     "bugroup": """\
 r                         with the members of groups within groups
-l                         -
+l                         at length, with administrators and shares
 w                         -
 """,
     "bmgroup": """\

@@ -10,7 +10,7 @@ OVERRIDDEN: dict[str, str | tuple[str, int, str]] = {
     "bjobs-mixed": ("one id is known: 0", 0, "Job <99999> is not found\n"),
     "bjobs-json": ("LSF 10.1 has -json", 0, '"COMMAND":"bjobs"'),
     "bjobs-X": ("LSF 10.1 has -x", 0, "No unfinished job found\n"),
-    "bugroup-l": ("LSF 10.1 has -l", 0, "ugA          alice bob \n"),
+    "bugroup-l": ("LSF 10.1 has -l", 0, "GROUP_NAME:  ugA\nUSERS:       alice bob \n"),
     "bugroup-noargs": (
         "members stand in the order of lsb.users, not in that of a hash",
         0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lavad.core.lang.asks import Refused
 from lavad.core.site.host_names import members
@@ -11,11 +11,29 @@ from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.sched.order.fairshare import partition_policies
 
 Groups = Sequence[tuple[str, tuple[str, ...]]]
+_ALL_USERS = "all users"
 
 
 def show_users(request: Request) -> Iterator[Shown]:
+    """bugroup: a line for each group, or with -l a record with who administers it, and what shares its members have."""
     options = request.options()
-    yield from _show(request, request.cluster.conf.user_groups, "USERS", "all users", "r" in options)
+    if "l" in options:
+        yield from _show_users_long(request, "r" in options)
+        return
+    yield from _show(request, request.cluster.conf.user_groups, "USERS", _ALL_USERS, "r" in options)
+
+
+def _show_users_long(request: Request, deep: bool) -> Iterator[Shown]:
+    conf = request.cluster.conf
+    known = dict(conf.user_groups)
+    admins, given = dict(conf.params.user_group_admins), dict(conf.group_shares)
+    for at, name in enumerate(_named(request, known, "USERS")):
+        yield out("\n" if at else "")
+        yield out(f"GROUP_NAME:  {name}\nUSERS:       {_text(known, name, _ALL_USERS, deep)}\n")
+        if name in admins:
+            yield out(f"GROUP_ADMIN: {''.join(f'{admin} ' for admin in admins[name])}\n")
+        if name in given:
+            yield out(f"SHARES:      {shares.text(given[name])}\n")
 
 
 def show_hosts(request: Request) -> Iterator[Shown]:
@@ -47,20 +65,32 @@ def _show_units(request: Request) -> Iterator[Shown]:
 
 def _show(request: Request, groups: Groups, title: str, everything: str, deep: bool) -> Iterator[Shown]:
     known = dict(groups)
+    names = _named(request, known, title)
+    if "noheader" not in request.query.options:
+        yield out(f"GROUP_NAME    {title}\n")
+    for name in names:
+        yield out(f"{name:<12} {_text(known, name, everything, deep)}\n")
+
+
+def _named(request: Request, known: Mapping[str, tuple[str, ...]], title: str) -> Iterable[str]:
+    """The groups that the command is about; raises Refused."""
     for word in request.words:
         if word not in known:
             raise Refused(f"{word}: No such user/host group")
     if not known:
         raise Refused("No user group found" if title == "USERS" else "No host group found")
-    if "noheader" not in request.query.options:
-        yield out(f"GROUP_NAME    {title}\n")
-    for name in request.words or known:
-        members = _members(known, name, frozenset()) if deep else known[name]
-        text = everything if "all" in members else "".join(f"{member} " for member in dict.fromkeys(members))
-        yield out(f"{name:<12} {text}\n")
+    return request.words or known
 
 
-def _members(known: dict[str, tuple[str, ...]], name: str, seen: frozenset[str]) -> list[str]:
+def _text(known: Mapping[str, tuple[str, ...]], name: str, everything: str, deep: bool) -> str:
+    """The members of a group, with a slash after those that are groups (LSF)."""
+    words = _members(known, name, frozenset()) if deep else known[name]
+    if "all" in words:
+        return everything
+    return "".join(f"{word}/ " if word in known else f"{word} " for word in dict.fromkeys(words))
+
+
+def _members(known: Mapping[str, tuple[str, ...]], name: str, seen: frozenset[str]) -> list[str]:
     """The members of a group, groups in groups taken apart."""
     found: list[str] = []
     for word in known[name]:

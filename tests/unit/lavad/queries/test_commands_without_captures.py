@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from config.model.cluster import UserConfig
 from lavad.core import events as ev
@@ -145,7 +145,7 @@ def test_two_orders_of_job_groups() -> None:
 def test_busers_w_shows_what_may_wait() -> None:
     c = QueryCluster()
     users = (UserConfig(name="alice", max_pend_jobs=7, max_pend_slots=50), UserConfig(name="default", max_pend_jobs=3))
-    c.feed(ev.Configured(at=at("11:39:00"), conf=msgspec.structs.replace(c.cluster.conf, users=users)))
+    c.feed(ev.Configured(at=at("11:39:00"), conf=replace(c.cluster.conf, users=users)))
     c.submit(1, slots=4)
     head, *rows = c.ask("busers", "all", w=True)[0].splitlines()
     alice, default = (next(row for row in rows if row.startswith(f"{name} ")) for name in ("alice", "default"))
@@ -159,7 +159,7 @@ def test_members_of_a_group_each_have_its_limit() -> None:
     """``GROUP@`` in lsb.users."""
     c = QueryCluster()
     users = (UserConfig(name="ug@", max_jobs=20), UserConfig(name="default", max_jobs=100))
-    conf = msgspec.structs.replace(c.cluster.conf, user_groups=(("ug", ("alice", "bob")),), users=users)
+    conf = replace(c.cluster.conf, user_groups=(("ug", ("alice", "bob")),), users=users)
     c.feed(ev.Configured(at=at("11:39:00"), conf=conf))
     found = {row.split()[0]: row.split()[2] for row in c.ask("busers", "all", noheader=True)[0].splitlines()}
     assert found == {"alice": "20", "bob": "20", "default": "100", "ug": "100"}
@@ -181,13 +181,27 @@ def test_parameters() -> None:
 
 def test_nested_groups() -> None:
     c = QueryCluster()
-    from msgspec.structs import replace
-
     conf = replace(c.cluster.conf, user_groups=(("in", ("bob",)), ("out", ("alice", "in"))))
     c.feed(ev.Configured(at=at("11:39:00"), conf=conf))
-    assert c.ask("bugroup", "out")[0].splitlines()[1] == "out          alice in "
+    assert c.ask("bugroup", "out")[0].splitlines()[1] == "out          alice in/ "
     assert c.ask("bugroup", "out", r=True)[0].splitlines()[1] == "out          alice bob "
     assert c.ask("bugroup", "nosuch")[1:] == ("nosuch: No such user/host group\n", 255)
+
+
+def test_user_groups_at_length() -> None:
+    c = QueryCluster()
+    conf = replace(
+        c.cluster.conf,
+        user_groups=(("in", ("bob",)), ("out", ("alice", "in")), ("any", ("all",))),
+        group_shares=(("out", (("alice", 4), ("in", 10))), ("any", (("default", 1),))),
+        params=replace(c.cluster.conf.params, user_group_admins=(("out", ("eve", "in")),)),
+    )
+    c.feed(ev.Configured(at=at("11:39:00"), conf=conf))
+    of_any = "GROUP_NAME:  any\nUSERS:       all users\nSHARES:      [default, 1] \n"
+    of_out = "GROUP_NAME:  out\nUSERS:       alice {}\nGROUP_ADMIN: eve in \nSHARES:      [alice, 4] [in, 10] \n"
+    assert c.ask("bugroup", l=True)[0] == "GROUP_NAME:  in\nUSERS:       bob \n\n" + of_out.format("in/ ") + "\n" + of_any
+    assert c.ask("bugroup", "any", "out", l=True, r=True)[0] == of_any + "\n" + of_out.format("bob ")
+    assert c.ask("bugroup", "nosuch", l=True)[1:] == ("nosuch: No such user/host group\n", 255)
 
 
 def story() -> QueryCluster:
@@ -334,9 +348,7 @@ def test_nothing_in_the_history() -> None:
 @pytest.mark.parametrize("command", ["lshosts", "lsload"])
 def test_hosts_of_a_group(command: str) -> None:
     c = QueryCluster()
-    conf = msgspec.structs.replace(
-        c.cluster.conf, host_groups=(("outer", ("inner", "ol1")), ("inner", ("ol2",)), ("every", ("all",)))
-    )
+    conf = replace(c.cluster.conf, host_groups=(("outer", ("inner", "ol1")), ("inner", ("ol2",)), ("every", ("all",))))
     c.feed(ev.Configured(at=at("11:39:00"), conf=conf))
     listed = lambda *words: sorted(row.split()[0] for row in c.ask(command, *words, noheader=True)[0].splitlines())  # noqa: E731
     assert listed("outer") == listed("outer", "ol1") == ["ol1", "ol2"]
