@@ -172,7 +172,7 @@ class Limits:
             if caps and self.book.on_host(at, host):
                 where = host if limit.per_host else ""
                 taken = self._sum(at, spec, where).amounts
-                for name, cap in self._caps(limit, where).items():
+                for name, cap in self.caps(limit, where).items():
                     yield name, cap - taken[name], LIMIT_RESOURCE + at
 
     def gpus_left(self, spec: Spec, host: str = "") -> Room:
@@ -229,7 +229,7 @@ class Limits:
         here = [part for part in parts if self.book.on_host(at, part.host)]
         for host in [part.host for part in here] if limit.per_host else [""]:
             mine = [part for part in here if not host or part.host == host]
-            caps = self._caps(limit, host)
+            caps = self.caps(limit, host)
             starts = not self._has_job(at, limit, host, self._own)
             sum_ = self._sum(at, spec, host)
             reason = _why_not_sum(at, limit, caps, sum_, spec, mine, self._jobs(sum_) + 1 if starts else 0)
@@ -239,12 +239,8 @@ class Limits:
 
     def _limit_left(self, at: int, limit: Limit, spec: Spec, host: str, jobs: bool = True) -> Room:
         sum_ = self._sum(at, spec, host if limit.per_host else "")
-        room = _NONE
-        if limit.slots is not None:
-            room = (limit.slots - sum_.slots, LIMIT_SLOTS + at)
-        if limit.slots_per_processor is not None and host:
-            most = _per_cpu(limit.slots_per_processor, self.ledger.host(host).ncpus)
-            room = min(room, (most - sum_.slots, LIMIT_SLOTS + at))
+        most = self.most_slots(limit, host)
+        room = _NONE if most is None else (most - sum_.slots, LIMIT_SLOTS + at)
         if jobs and limit.jobs is not None and self._jobs(sum_) >= limit.jobs and not self._has_job(at, limit, host, self._own):
             room = min(room, (0, LIMIT_JOBS + at))
         return room
@@ -253,7 +249,14 @@ class Limits:
         self._count()
         return self._sums[at, self.book.counted(at, spec), host]
 
-    def _caps(self, limit: Limit, host: str) -> dict[str, float]:
+    def most_slots(self, limit: Limit, host: str) -> int | None:
+        """The most slots; ``host``: where this is of each host. None: it is no limit on slots."""
+        if limit.slots_per_processor is None or not host:
+            return limit.slots
+        here = _per_cpu(limit.slots_per_processor, self.ledger.host(host).ncpus)
+        return here if limit.slots is None else min(here, limit.slots)
+
+    def caps(self, limit: Limit, host: str) -> dict[str, float]:
         """The most of each resource, in MB where it is a size; ``host``: where this is of each host."""
         caps = dict(limit.resources)
         if limit.mem is not None:
@@ -275,7 +278,7 @@ class Limits:
             if self.book.applies(at, spec):
                 limit, sum_ = self.book.conf.limits[at], self._sum(at, spec, "")
                 slots = UNLIMITED if limit.slots is None else limit.slots - sum_.slots
-                found.append((at, slots, {name: cap - sum_.amounts[name] for name, cap in self._caps(limit, "").items()}))
+                found.append((at, slots, {name: cap - sum_.amounts[name] for name, cap in self.caps(limit, "").items()}))
         return found
 
     def why_not_resumed(self, spec: Spec, parts: Sequence[Part]) -> int:

@@ -241,9 +241,8 @@ def _resource_text(base: int, at: int, name: str) -> str:
 
 
 def _slots_of(limit: Limit) -> str:
-    return (
-        f"{limit.slots_per_processor:g} per processor" if limit.slots is None and limit.slots_per_processor else str(limit.slots)
-    )
+    each = [] if limit.slots_per_processor is None else [f"{limit.slots_per_processor:g} per processor"]
+    return " and ".join((*([] if limit.slots is None else [str(limit.slots)]), *each))
 
 
 def _limit_text(code: int, conf: Conf) -> str:

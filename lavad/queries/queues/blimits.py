@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from config.model.cluster import Limit
 from lavad.core.lang.asks import Refused
-from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.rules.limits import Limits, Sum
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.queries.frame.request import Request, Shown, err, leave, out
@@ -16,8 +17,15 @@ COLUMNS = ("NAME", "USERS", "QUEUES", "HOSTS", "PROJECTS", "SLOTS", "MEM", "JOBS
 _OF_COLUMNS = ("u", "q", "m", "P")
 """The options that choose by users, queues, hosts and projects."""
 _NOBODY = ("", "", "", "")
-_Line = tuple[Limit, Consumer, str, Sum | None]
-"""(limit, whose, host or "", what is used; None: it is only configured)."""
+
+
+class _Line(NamedTuple):
+    """``cells``: column to what stands there, ``USED/LIMIT``, or the limit alone as it is configured."""
+
+    limit: Limit
+    whose: Consumer
+    host: str
+    cells: dict[str, str]
 
 
 def show(request: Request) -> Iterator[Shown]:
@@ -31,12 +39,14 @@ def show(request: Request) -> Iterator[Shown]:
     chosen = [(at, limit) for at, limit in enumerate(conf.limits) if not only or limit.name in only]
     lines: list[_Line] = []
     book = LimitBook(conf)
-    used = Limits(book, Ledger(request.cluster)).used()
+    limits = Limits(book, Ledger(request.cluster))
+    used = limits.used()
     for at, limit in chosen:
         sums = {key[1:]: value for key, value in used.items() if key[0] == at}
         if "c" in options or (not sums and "a" in options):
-            lines.append((limit, _NOBODY, "", None))
-        lines += [(limit, whose, host, sum_) for (whose, host), sum_ in sorted(sums.items())] if "c" not in options else []
+            lines.append(_Line(limit, _NOBODY, "", _configured(limit)))
+        if "c" not in options:
+            lines += [_Line(limit, *key, _used(limits, limit, key[1], sum_)) for key, sum_ in sorted(sums.items())]
     for column, option in enumerate(_OF_COLUMNS, 1):
         if option in options:
             names = [(name, *(book.groups(name) if option == "u" else ())) for name in options.words(option)]
@@ -44,19 +54,19 @@ def show(request: Request) -> Iterator[Shown]:
     if "A" in options:
         lines = [line for line in lines if _is_about(_app(line).split(), [(name,) for name in options.words("A")])]
     if "R" in options:
-        lines = [line for line in lines if not _resources(line[0]).isdisjoint(options.words("R"))]
+        lines = [line for line in lines if not _resources(line.limit).isdisjoint(options.words("R"))]
     if options.any("p", "Lp"):
         lines = []  # limits of licence projects: there is no License Scheduler
     if not lines:
         yield out("No resource limit found.\n" if not chosen else "No resource usage found.\n")
         return
     title = "CONFIGURED" if "c" in options else "INTERNAL"
-    yield from _table(title, COLUMNS, [(*_whose(line), *_internal(line)) for line in lines])
-    others = [line for line in lines if line[0].resources]
-    found = tuple(dict.fromkeys(name for line in others for name, _ in line[0].resources))
+    yield from _table(title, COLUMNS, [(*_whose(line), *_cells(line, COLUMNS[5:])) for line in lines])
+    others = [line for line in lines if line.limit.resources]
+    found = tuple(dict.fromkeys(name for line in others for name, _ in line.limit.resources))
     if found:
         title = "CONFIGURED EXTERNAL" if "c" in options else "EXTERNAL"
-        rows = [(*_whose(line), *(_external(line, name) for name in found)) for line in others]
+        rows = [(*_whose(line), *_cells(line, found)) for line in others]
         yield out("\n")
         yield from _table(title, (*COLUMNS[:5], *found), rows)
 
@@ -96,24 +106,51 @@ def _resources(limit: Limit) -> set[str]:
     return {name for name, most in (*own, *limit.resources) if most is not None}
 
 
-def _internal(line: _Line) -> tuple[str, ...]:
-    limit, _, _, used = line
-    return (
-        _amount(used, used.slots if used else 0, limit.slots),
-        _amount(used, used.amounts.get("mem", 0.0) if used else 0.0, limit.mem),
-        _amount(used, used.jobs if used else 0, limit.jobs),
-    )
+def _cells(line: _Line, columns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(line.cells.get(column, "-") for column in columns)
 
 
-def _external(line: _Line, name: str) -> str:
-    limit, _, _, used = line
-    return _amount(used, used.amounts.get(name, 0.0) if used else 0.0, dict(limit.resources).get(name))
+def _used(limits: Limits, limit: Limit, host: str, used: Sum) -> dict[str, str]:
+    """What is used of each, and how much there is on this host: percentages in MB, slots of all its processors (LSF)."""
+    cells = {}
+    slots = limits.most_slots(limit, host)
+    if slots is not None:
+        cells["SLOTS"] = f"{used.slots}/{slots}"
+    if limit.jobs is not None:
+        cells["JOBS"] = f"{used.jobs}/{limit.jobs}"
+    for name, most in limits.caps(limit, host).items():
+        here = round(most) if name in limit.percent else most
+        cells[_column(name)] = f"{_plain(used.amounts.get(name, 0.0))}/{'-' if most >= UNLIMITED else _plain(here)}"
+    return cells
 
 
-def _amount(used: Sum | None, value: float, most: float | None) -> str:
-    if most is None:
-        return "-"
-    return f"{most:g}" if used is None else f"{value:g}/{most:g}"
+def _configured(limit: Limit) -> dict[str, str]:
+    cells = {}
+    if limit.slots is not None:
+        cells["SLOTS"] = f"{limit.slots}"
+    if limit.slots_per_processor is not None:
+        each = f"{_plain(limit.slots_per_processor)}/CPU"
+        cells["SLOTS"] = f"{cells['SLOTS']},{each}" if "SLOTS" in cells else each
+    if limit.jobs is not None:
+        cells["JOBS"] = f"{limit.jobs}"
+    return cells | {_column(name): _with_unit(limit, name, amount) for name, amount in _amounts(limit)}
+
+
+def _amounts(limit: Limit) -> tuple[tuple[str, float], ...]:
+    return limit.resources if limit.mem is None else (("mem", limit.mem), *limit.resources)
+
+
+def _column(resource: str) -> str:
+    return "MEM" if resource == "mem" else resource
+
+
+def _with_unit(limit: Limit, name: str, amount: float) -> str:
+    return f"{_plain(amount)}{'%' if name in limit.percent else ''}"
+
+
+def _plain(amount: float) -> str:
+    """Without an exponent, which no program that reads the table expects."""
+    return f"{amount:.12g}"
 
 
 def _words(names: tuple[str, ...], each: bool = False) -> str:
@@ -161,10 +198,12 @@ def _section(limit: Limit) -> str:
         ("SLOTS", limit.slots),
         ("SLOTS_PER_PROCESSOR", limit.slots_per_processor),
         ("JOBS", limit.jobs),
-        ("MEM", limit.mem),
     ):
         if amount is not None:
-            lines.append(f"{title} = {amount:g}{'%' if title.lower() in limit.percent else ''}")
-    if limit.resources:
-        lines.append("RESOURCE = " + " ".join(f"[{name}, {amount:g}]" for name, amount in limit.resources))
+            lines.append(f"{title} = {_plain(amount)}")
+    sizes = [(name, amount) for name, amount in _amounts(limit) if name == "mem" or name in limit.percent]
+    lines += [f"{name.upper()} = {_with_unit(limit, name, amount)}" for name, amount in sizes]
+    others = [f"[{name}, {_plain(amount)}]" for name, amount in limit.resources if name not in limit.percent]
+    if others:
+        lines.append("RESOURCE = " + " ".join(others))
     return "\nBegin Limit\n" + "\n".join(lines) + "\nEnd Limit\n"

@@ -49,6 +49,21 @@ def test_texts(code, words):
     assert text(code, CONF) == words
 
 
+@pytest.mark.parametrize(
+    ("slots", "each", "value"),
+    [
+        (4, None, "4"),
+        (0, None, "0"),
+        (None, 0.5, "0.5 per processor"),
+        (None, 0.0, "0 per processor"),
+        (4, 2.0, "4 and 2 per processor"),
+    ],
+)
+def test_the_value_of_a_limit_on_slots(slots: int | None, each: float | None, value: str) -> None:
+    conf = Conf(limits=(Limit(name="few", per_host=True, hosts=("all",), slots=slots, slots_per_processor=each),))
+    assert text(LIMIT_SLOTS, conf).endswith(f"Limit Value: {value})")
+
+
 def test_every_reason_has_a_text_of_one_line():
     for reason in PendReason:
         assert text(reason, CONF)

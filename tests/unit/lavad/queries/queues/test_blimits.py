@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from config.model.cluster import Limit
 from lavad.core.events import Configured
+from lavad.core.lang.asks import Query
 from lavad.core.lang.gpureq import GpuReq
 from tests.support.worlds.query_cluster import QueryCluster
 
@@ -109,3 +110,50 @@ def test_limit_of_a_group_is_about_its_users() -> None:
     assert chosen("carol", c=True) == ["not"]
     assert chosen("phys", c=True) == ["one", "per", "above", "less"]
     assert chosen("alice") == ["one", "per", "above"]
+
+
+OF_HOSTS = (
+    Limit(name="parts", per_host=True, hosts=("all",), mem=1.0, resources=(("tmp", 10.0),), percent=("mem", "tmp")),
+    Limit(name="procs", per_host=True, hosts=("all",), slots_per_processor=1.5),
+    Limit(name="both", per_host=True, hosts=("all",), slots=2, slots_per_processor=1.5),
+    Limit(name="large", slots=2000000, mem=12345678.0),
+)
+
+
+def with_limits_of_hosts() -> QueryCluster:
+    """Of hosts with 2 processors, 24105 MB of memory and 258019 MB of tmp."""
+    c = QueryCluster()
+    c.feed(Configured(at=c.now, conf=replace(c.cluster.conf, limits=OF_HOSTS)))
+    return c
+
+
+def test_percentages_and_slots_a_processor_are_what_the_host_has() -> None:
+    """As in LSF: both what is used and the limit are in MB."""
+    c = with_limits_of_hosts()
+    c.submit(1, resreq="rusage[mem=60:tmp=7]")
+    c.start(1, hosts="ol2", reserved=(("mem", 60.0), ("tmp", 7.0)))
+    internal, external = c.ask("blimits")[0].split("\n\nEXTERNAL RESOURCE LIMITS:\n\n")
+    assert [line.split() for line in internal.splitlines()[3:]] == [
+        ["parts", "-", "-", "ol2", "-", "-", "60/241", "-"],
+        ["procs", "-", "-", "ol2", "-", "1/3", "-", "-"],
+        ["both", "-", "-", "ol2", "-", "1/2", "-", "-"],
+        ["large", "-", "-", "-", "-", "1/2000000", "60/12345678", "-"],
+    ]
+    assert external.splitlines()[1].split() == ["parts", "-", "-", "ol2", "-", "7/25802"]
+
+
+def test_what_depends_on_the_host_is_shown_as_configured_where_there_is_none() -> None:
+    c = with_limits_of_hosts()
+    for option in ("a", "c"):
+        internal, external = c.query(Query(command="blimits", options={option: True}))[0].split("EXTERNAL RESOURCE LIMITS:\n\n")
+        cells = {line.split()[0]: line.split()[5:] for line in internal.splitlines()[3:7]}
+        assert cells["parts"] == ["-", "1%", "-"]
+        assert (cells["procs"][0], cells["both"][0]) == ("1.5/CPU", "2,1.5/CPU")
+        assert external.splitlines()[1].split()[-1] == "10%"
+
+
+def test_bresources_says_what_the_file_says() -> None:
+    out = with_limits_of_hosts().ask("bresources")[0]
+    assert "NAME = parts\nPER_HOST = all\nMEM = 1%\nTMP = 10%\nEnd" in out
+    assert "NAME = both\nPER_HOST = all\nSLOTS = 2\nSLOTS_PER_PROCESSOR = 1.5\nEnd" in out
+    assert "SLOTS = 2000000\nMEM = 12345678\n" in out
