@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from config.model.cluster import GroupConfig, HostConfig, Limit, PartitionConfig
+from config.model.cluster import GroupConfig, HostConfig, Limit
 from config.model.params import KILL_TIME, Params
 from config.model.problems import Place, Problems
 from config.model.queue import QueueConfig
@@ -127,8 +127,8 @@ def check_limits(
             problems.warn(place, f"{owner}: USERS: user group {empty[0][:200]} has no members")
 
 
-def check_shares(queues: Mapping[str, QueueConfig], place: PlaceOf, problems: Problems) -> None:
-    """Names of queues, one policy a queue, and policies that exclude each other."""
+def check_shares(queues: Mapping[str, QueueConfig], groups: Collection[str], place: PlaceOf, problems: Problems) -> None:
+    """Names of queues and user groups, one policy a queue, and policies that exclude each other."""
     ruled: dict[str, str] = {}
     for name, queue in queues.items():
         for parameter, others in (("FAIRSHARE_QUEUES", queue.fairshare_queues), ("QUEUE_GROUP", queue.queue_group)):
@@ -148,31 +148,27 @@ def check_shares(queues: Mapping[str, QueueConfig], place: PlaceOf, problems: Pr
         if queue.aps_priority is not None and queue.fairshare_queues:
             text = f"queue {name}: APS_PRIORITY and FAIRSHARE_QUEUES exclude each other"
             problems.error(place(name, "APS_PRIORITY"), text)
-        _check_twice(queue.fairshare, place(name, "FAIRSHARE"), f"queue {name}: FAIRSHARE", problems)
+        check_share_names(queue.fairshare, groups, place(name, "FAIRSHARE"), f"queue {name}: FAIRSHARE", problems)
 
 
-def _check_twice(shares: Shares, place: Place, owner: str, problems: Problems) -> None:
+def check_share_names(shares: Shares, groups: Collection[str], place: Place, owner: str, problems: Problems) -> None:
+    """Each name has shares once, and `name@` is a user group."""
     seen: set[str] = set()
     for name, _ in shares:
         if name in seen:
             problems.error(place, f"{owner}: {name[:200]} has shares twice")
+        if name.endswith("@") and name[:-1] not in groups:
+            problems.warn(place, f"{owner}: {name[:200]}: there is no user group of that name: these shares have no effect")
         seen.add(name)
 
 
-def check_groups(
-    groups: Mapping[str, GroupConfig],
-    partitions: tuple[PartitionConfig, ...],
-    places: Mapping[str, Place],
-    problems: Problems,
-) -> None:
-    """Shares in a group go to its members; a partition's shares stand once."""
+def check_groups(groups: Mapping[str, GroupConfig], places: Mapping[str, Place], problems: Problems) -> None:
+    """Shares in a group go to its members."""
     for name, group in groups.items():
         place = places[name]
-        _check_twice(group.shares, place, f"user group {name}: USER_SHARES", problems)
+        check_share_names(group.shares, groups, place, f"user group {name}: USER_SHARES", problems)
         open_ended = "all" in group.members or any(member in groups for member in group.members)
         for member, _ in group.shares:
             bare = member.rstrip("@/")
             if bare not in SHARE_KEYWORDS and bare not in group.members and not open_ended:
                 problems.warn(place, f"user group {name}: USER_SHARES: {member[:200]} is no member")
-    for part in partitions:
-        _check_twice(part.shares, places.get(part.name, Place("lsb.hosts", 0)), f"host partition {part.name}", problems)

@@ -1,10 +1,12 @@
 """lsb.hosts -> slots, limits and thresholds of hosts; host groups, host partitions and compute units."""
 
 import fnmatch
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import msgspec
 
+from config.check import check_share_names
 from config.model.cluster import UNLIMITED, GroupConfig, HostConfig, PartitionConfig, UnitConfig
 from config.model.problems import Place, Problems
 from config.read.queues import name_is_good, read_thresholds
@@ -50,6 +52,7 @@ class BatchHosts(msgspec.Struct):
     groups: dict[str, GroupConfig] = {}
     group_places: dict[str, Place] = {}
     partitions: tuple[PartitionConfig, ...] = ()
+    partition_places: dict[str, Place] = {}
 
 
 def read_lsb_hosts(
@@ -109,6 +112,7 @@ def _read_partition(batch: BatchHosts, row: Row, problems: Problems) -> None:
         return
     shares = fields.get("user_shares", ())
     batch.partitions += (PartitionConfig(name=name, hosts=fields.get("hosts", ("all",)), shares=shares),)
+    batch.partition_places[name] = row.place
 
 
 def _read_counts(fields: Fields, row: Row, owner: str, problems: Problems) -> None:
@@ -207,14 +211,32 @@ def _matches(host: str, pattern: str) -> bool:
 
 
 def members_of(batch: BatchHosts) -> list[tuple[str, tuple[str, ...], Place]]:
-    """What each host group names, for ``check_hosts_named``."""
-    return [(f"host group {name}", group.members, batch.group_places[name]) for name, group in batch.groups.items()]
+    """What each host group and host partition names, for ``check_hosts_named``."""
+    parts = [(f"host partition {part.name}", part.hosts, batch.partition_places[part.name]) for part in batch.partitions]
+    return [(f"host group {name}", group.members, batch.group_places[name]) for name, group in batch.groups.items()] + parts
 
 
-def check_group_names(batch: BatchHosts, hosts: frozenset[str], problems: Problems) -> None:
-    """A group with the name of a host would take its place wherever that is named."""
+def check_batch_hosts(batch: BatchHosts, hosts: frozenset[str], user_groups: Collection[str], problems: Problems) -> None:
+    """Names of groups, what shares of a partition name, and what is not as in LSF: the first partition rules for all hosts."""
     for name in batch.groups.keys() & hosts:
+        # it would take the host's place wherever that is named
         problems.error(batch.group_places[name], f"host group {name} has the name of a host")
+    groups = {name: group.members for name, group in batch.groups.items()}
+    for at, part in enumerate(batch.partitions):
+        place, owner = batch.partition_places[part.name], f"host partition {part.name}"
+        check_share_names(part.shares, user_groups, place, f"{owner}: USER_SHARES", problems)
+        if at:
+            problems.warn(place, f"{owner} has no effect: the first, {batch.partitions[0].name}, rules for all hosts")
+        elif not _has_all(part.hosts, groups, hosts):
+            problems.warn(place, f"{owner}: HOSTS has no effect: the partition rules for all hosts")
+
+
+def _has_all(words: tuple[str, ...], groups: Mapping[str, tuple[str, ...]], hosts: frozenset[str]) -> bool:
+    """Whether a list of hosts and host groups means all hosts."""
+    if any(word.startswith("~") for word in words):
+        return False
+    named = flat_members("", {**groups, "": words})
+    return all(any(_matches(host, pattern) for pattern in named) for host in hosts)
 
 
 def check_hosts_named(lists: list[tuple[str, tuple[str, ...], Place]], known: frozenset[str], problems: Problems) -> None:

@@ -12,13 +12,21 @@ from collections.abc import Callable, Iterator, Set
 import msgspec
 
 from config.check import check_groups, check_leases, check_limits, check_queues, check_shares
-from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, HostConfig
+from config.model.cluster import DEFAULT_CLUSTER, ClusterConfig, GroupConfig, HostConfig
 from config.model.problems import Place, Problem, Problems
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.site_params import SiteParams
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
 from config.read.guarantees import check_guarantees, read_guarantees
-from config.read.hosts import Members, check_group_names, check_hosts_named, joined, members_of, read_lsb_hosts, read_units
+from config.read.hosts import (
+    Members,
+    check_batch_hosts,
+    check_hosts_named,
+    joined,
+    members_of,
+    read_lsb_hosts,
+    read_units,
+)
 from config.read.limits import read_limits, read_methods, reservable
 from config.read.params import Places, params_as_written, params_of, read_lsb_params, read_lsf_text
 from config.read.queues import (
@@ -162,8 +170,8 @@ def _assembled(
     own_names = frozenset(host.name for host in hosts)
     lists = [(f"queue {name}", queues[name].hosts, _place(row, "HOSTS")) for name, row in origins.items()]
     check_hosts_named([*lists, *members_of(batch)] if default_host is None else [], own_names | known_groups, problems)
-    check_group_names(batch, own_names, problems)
-    _check_queues(queues, origins, hosts, params, problems)
+    check_batch_hosts(batch, own_names, users.groups, problems)
+    _check_queues(queues, origins, hosts, users.groups, params, problems)
     names = own_names | known_groups if default_host is None else frozenset()
     specs = _host_specs(params, queues, origins, applications, sections)
     _check_host_specs(specs, names and {*own_names, *shared.models}, problems)
@@ -171,7 +179,7 @@ def _assembled(
     _check_params(params, queues, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
     check_guarantees(guarantees, queues, names, problems)
-    check_groups(users.groups, batch.partitions, users.places | batch.group_places, problems)
+    check_groups(users.groups, users.places, problems)
     return ClusterConfig(
         name=folders.cluster,
         admins=cluster.admins,
@@ -237,13 +245,18 @@ def _check_host_specs(specs: list[tuple[str, str, Row]], known: Set[str], proble
 
 
 def _check_queues(
-    queues: dict[str, QueueConfig], origins: dict[str, Row], hosts: tuple[HostConfig, ...], params: SiteParams, problems: Problems
+    queues: dict[str, QueueConfig],
+    origins: dict[str, Row],
+    hosts: tuple[HostConfig, ...],
+    groups: dict[str, GroupConfig],
+    params: SiteParams,
+    problems: Problems,
 ) -> None:
     def place(name: str, key: str) -> Place:
         return _place(origins[name], key) if name in origins else Place("", 0)
 
     _check_preemption(queues, origins, problems)
-    check_shares(queues, place, problems)
+    check_shares(queues, groups, place, problems)
     check_queues(queues, hosts, place, problems)
     check_leases(queues, params, place, problems)
 

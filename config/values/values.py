@@ -282,23 +282,26 @@ def job_controls(value: str, _: Scope) -> tuple[JobControl, ...]:
 
 
 def fairshare(value: str, scope: Scope) -> Shares:
-    """`USER_SHARES[[name, n] …]`."""
+    """`USER_SHARES[[name, n] …]`; without any all users have equal shares (LSF)."""
     match = re.fullmatch(r"USER_SHARES\s*\[(.*)\]", value, re.DOTALL)
     if not match:
         raise ValueError(f"'{value}' is not USER_SHARES[[name, shares] …]")
-    return shares(match.group(1), scope)
+    return shares(match.group(1), scope) if match.group(1).strip() else (("default", 1),)
 
 
 def shares(value: str, _: Scope) -> Shares:
-    """`[name, n] …`, perhaps in one more pair of brackets; one share for several names may be written `[a b, n]`."""
+    """`[name, n] …`, perhaps in one more pair of brackets; one share for several names may be written `[a b, n]`.
+
+    `all` is OpenLava's word for `default`.
+    """
     found: list[tuple[str, int]] = []
     outer = re.fullmatch(r"\s*\[(\s*\[.*\]\s*)\]\s*", value, re.DOTALL)
     value = outer.group(1) if outer else value
     for inside in re.findall(r"\[([^\[\]]*)\]", value):
         names, comma, count = inside.rpartition(",")
         if not comma or not names.split() or not re.fullmatch(r"\s*[0-9]{1,9}\s*", count) or int(count) < 1:
-            raise ValueError(f"'[{inside}]' is not [name, shares]")
-        found += [(name, int(count)) for name in names.replace(",", " ").split()]
+            raise ValueError(f"'[{inside}]' is not [name, shares] with 1 to 999999999 shares")
+        found += [("default" if name == "all" else name, int(count)) for name in names.replace(",", " ").split()]
     if re.sub(r"\[[^\[\]]*\]", "", value).strip(" ,\t") or not found:
         raise ValueError(f"'{value}' is not [name, shares] …")
     return tuple(found)

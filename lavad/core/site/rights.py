@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from config.model.queue import QueueConfig
-from config.model.values import FairShare, Shares
+from config.model.values import SHARE_KEYWORDS, FairShare, Shares
 from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
-
-_ANYONE = ("default", "others", "all")
 
 
 def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
@@ -119,7 +117,7 @@ def _is_in(conf: Conf, shares: Shares, user: str, above: frozenset[str]) -> bool
     groups, inner = dict(conf.user_groups), dict(conf.group_shares)
     for name, _ in shares:
         group = name.rstrip("@/")
-        if name == user or name in _ANYONE:
+        if name == user or name in SHARE_KEYWORDS:
             return True
         if group not in groups or group in above or user not in users_of_group(conf, group):
             continue

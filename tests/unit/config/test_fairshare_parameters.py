@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config.model.values import Aps
+from config.model.values import Aps, Shares
 from config.read.load import load
 from config.values import share as vs
 from config.values.values import Scope
@@ -21,12 +21,12 @@ End UserGroup
 """
 
 
-def read(tmp_path: Path, queues: str, hosts: str = "", params: str = ""):
+def read(tmp_path: Path, queues: str, hosts: str = "", params: str = "", users: str = USERS, cluster: str = CLUSTER):
     for name, text in (
-        ("lsf.cluster.lab", CLUSTER),
+        ("lsf.cluster.lab", cluster),
         ("lsf.shared", SHARED),
         ("lsb.queues", queues),
-        ("lsb.users", USERS),
+        ("lsb.users", users),
         ("lsb.hosts", hosts),
         ("lsb.params", params),
     ):
@@ -80,7 +80,8 @@ def test_turns_dominant_resources_and_partitions(tmp_path: Path) -> None:
         (queue("FAIRSHARE = USER_SHARES[[a, 1]]", "FAIRSHARE_QUEUES = nowhere"), 4, "no queue nowhere"),
         (queue("FAIRSHARE_QUEUES = q"), 3, "needs FAIRSHARE"),
         (queue("FAIRSHARE = USER_SHARES[[a, 1] [a, 2]]"), 3, "a has shares twice"),
-        (queue("FAIRSHARE = USER_SHARES[[a, 0]]"), 3, "is not [name, shares]"),
+        (queue("FAIRSHARE = USER_SHARES[[a, 0]]"), 3, "is not [name, shares] with 1 to 999999999 shares"),
+        (queue("FAIRSHARE = USER_SHARES[[all, 1] [default, 2]]"), 3, "default has shares twice"),
         (queue("FAIRSHARE = USER_SHARES[[a, 1]]", "ROUND_ROBIN_POLICY = Y"), 4, "exclude each other"),
         (queue("APS_PRIORITY = WEIGHT[[NICE, 1]]"), 3, "is no factor"),
         (queue("APS_PRIORITY = LIMIT[[FS, 1]]"), 3, "gives no factor a WEIGHT"),
@@ -105,3 +106,47 @@ def test_aps_priority() -> None:
         limits=(("RSRC", 3.5),),
         graces=(("MEM", 36000.0), ("PROC", 600.0), ("FS", 9.0), ("WORK", 7200.0)),
     )
+
+
+PARTITION = "Begin HostPartition\nHPART_NAME = {}\nHOSTS = {}\nUSER_SHARES = {}\nEnd HostPartition\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "shares"), [("[[all, 3]]", (("default", 3),)), ("[]", (("default", 1),)), ("[ ]", (("default", 1),))]
+)
+def test_shares_of_all(given: str, shares: Shares, tmp_path: Path) -> None:
+    """OpenLava writes `all`, and LSF takes an empty list."""
+    loaded = read(tmp_path, queue(f"FAIRSHARE = USER_SHARES{given}"))
+    assert not loaded.problems
+    assert loaded.config.queues[0].fairshare == shares
+
+
+def test_shares_of_the_members_of_a_group_that_is_not_there(tmp_path: Path) -> None:
+    users = USERS.replace("End", "of_all (dev ann) ([dev@,2] [ann@,1])\nEnd")
+    hosts = PARTITION.format("part", "all", "[dev@, 2] [ops@, 1]")
+    loaded = read(tmp_path, queue("FAIRSHARE = USER_SHARES[[dev@, 2] [dve@, 1] [default, 1]]"), hosts, users=users)
+    lacking = ": there is no user group of that name: these shares have no effect"
+    assert sorted((problem.line, problem.fatal, problem.text) for problem in loaded.problems) == [
+        (2, False, f"host partition part: USER_SHARES: ops@{lacking}"),
+        (3, False, f"queue q: FAIRSHARE: dve@{lacking}"),
+        (4, False, f"user group of_all: USER_SHARES: ann@{lacking}"),
+    ]
+
+
+def test_what_of_host_partitions_is_not_as_in_lsf_is_told(tmp_path: Path) -> None:
+    cluster = CLUSTER.replace("End", "h2 ! ! 1\nEnd")
+    group = "Begin HostGroup\nGROUP_NAME GROUP_MEMBER\nboth (h1 h2)\nEnd HostGroup\n"
+
+    def told(*parts: tuple[str, str, str]) -> list[tuple[bool, str]]:
+        text = "".join(PARTITION.format(*part) for part in parts)
+        problems = read(tmp_path, queue("PRIORITY = 1"), group + text, cluster=cluster).problems
+        assert all(problem.line for problem in problems)
+        return [(problem.fatal, problem.text) for problem in problems]
+
+    every, some = "[default, 1]", "host partition a: HOSTS has no effect: the partition rules for all hosts"
+    assert told(("a", "both", every)) == told(("a", "h[1-2]", every)) == told(("a", "all", every)) == []
+    assert told(("a", "h1", every)) == told(("a", "all ~h2", every)) == [(False, some)]
+    second = "host partition b has no effect: the first, a, rules for all hosts"
+    assert told(("a", "all", every), ("b", "h2", every)) == [(False, second)]
+    assert told(("a", "all h3", every)) == [(True, "host partition a: unknown host or host group h3")]
+    assert told(("a", "all", "[ann, 1] [ann, 2]")) == [(True, "host partition a: USER_SHARES: ann has shares twice")]

@@ -211,7 +211,7 @@ def test_forms(queue_of, line, field, expected):
         "RERUNNABLE = perhaps",
         "FAIRSHARE = all",
         "FAIRSHARE = USER_SHARES[[a]]",
-        "FAIRSHARE = USER_SHARES[]",
+        "FAIRSHARE = USER_SHARES[[]]",
         "PREEMPTION = SOMETIMES",
         "SLOT_RESERVE = 20",
         "REQUEUE_EXIT_VALUES = 256",

@@ -175,7 +175,7 @@ INSTALLED = {
         "default    !    ()  ()    ()  (Y)   # Example\nEnd Host\n"
         "Begin HostGroup\nGROUP_NAME    CONDENSE   GROUP_MEMBER     GROUP_ADMIN\n"
         "odd   N  (all ~h2)  ()\nboth  Y  (h[1-2])   ()\nEND HostGroup\n"
-        "Begin HostPartition\nHPART_NAME = part1\nHOSTS      = h1\nUSER_SHARES = [[ann, 3] [default, 1]]\nEnd HostPartition\n"
+        "Begin HostPartition\nHPART_NAME = part1\nHOSTS      = h1 h2\nUSER_SHARES = [[ann, 3] [default, 1]]\nEnd HostPartition\n"
     ),
 }
 
