@@ -14,7 +14,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.groups import clean_groups, unused_groups
 from lavad.core.decide.control.by_time import deadlines, decay_rusage, migrations
-from lavad.core.decide.control.depart import depart, departing
+from lavad.core.decide.control.depart import depart, is_due
 from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.control.office import note_extension
 from lavad.core.decide.control.tokens import over
@@ -77,7 +77,7 @@ class Loops:
         cluster = self._engine.cluster
         while True:
             await asyncio.sleep(min(1.0, cluster.conf.params.lava_host_timeout / 4))
-            for name in [name for name in cluster.hosts.rows if departing(cluster, name, self._clock())]:
+            for name in [name for name in cluster.hosts.rows if is_due(cluster, name, self._clock())]:
                 await self._depart(name)
             found = self._leases.look(cluster, boottime())
             await self._silent([name for name, _ in found.silent])

@@ -131,7 +131,7 @@ class HostDown(Event, frozen=True):
 @folds(HostDown)
 def _host_down(cluster: Cluster, event: HostDown) -> None:
     host = _host(cluster, event.host)
-    planned = host.closed and not host.closed_for
+    planned = host.closed and not host.is_faulty
     failures = host.failures + (host.state is HostState.OK and not planned)
     cluster.hosts.put(
         event.host, replace(host, state=HostState.UNAVAIL, since=event.at, up=_up(host, event.at), failures=failures)
@@ -194,7 +194,7 @@ class HostSwitched(Event, frozen=True):
     by: str
     comment: str = ""
     cause: str = ""
-    """Of a host that the master has closed by itself: for what (``core.decide.control.faulty_hosts``)."""
+    """Of a host that the master has closed by itself: for what, as ``Host.closed_for``."""
 
 
 @folds(HostSwitched)

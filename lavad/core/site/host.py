@@ -92,6 +92,10 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its agent has the jobs of a chunk wait for each other."""
 
 
+LEAVING = "leaving"
+"""Why the master has closed a host that is to leave the cluster when it is unused."""
+
+
 class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     """A host that has been seen or is configured."""
 
@@ -103,7 +107,7 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     """By an administrator (badmin hclose), or by the master."""
     closed_by: str = ""
     closed_for: str = ""
-    """By the master: for what (``core.decide.control.faulty_hosts``); "": by somebody else."""
+    """By the master: for what (``core.decide.control.faulty_hosts``, or LEAVING); "": by somebody else."""
     comment: str = ""
     joined: float = 0.0
     """First seen; 0: only configured so far."""
@@ -114,6 +118,11 @@ class Host(msgspec.Struct, frozen=True, omit_defaults=True):
     """Seconds that it was up before ``since``."""
     failures: int = 0
     """How often it fell silent while no administrator had closed it."""
+
+    @property
+    def is_faulty(self) -> bool:
+        """Whether the master has closed it for what goes wrong there."""
+        return self.closed_for not in ("", LEAVING)
 
     def closed_devices(self) -> frozenset[str]:
         """The UUIDs of GPUs, and of instances of them, that no new job gets."""

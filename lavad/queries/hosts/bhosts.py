@@ -26,7 +26,7 @@ def show(request: Request) -> Iterator[Shown]:
     if not request.words:
         names = [name for name in names if hostfacts.conf_of(request.view, name).server]
     if "x" in options:
-        names = [name for name in names if hostfacts.host_of(request.view, name).closed_for]
+        names = [name for name in names if hostfacts.host_of(request.view, name).is_faulty]
         if not names:
             yield out("There is no exceptional host found\n")
             return

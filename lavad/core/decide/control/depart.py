@@ -1,6 +1,7 @@
 """Hosts that leave the cluster: removed from the configuration, or dynamic hosts that have been silent for long.
 
-Rule: jobs are not disturbed. Such a host gets no new jobs, and leaves when nothing on it is in use or reserved.
+Rule: jobs are not disturbed. Such a host gets no new jobs, and leaves when nothing on it is in use or reserved. One that is
+named again before, or heard again, is open again, unless somebody else has closed it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,7 @@ from __future__ import annotations
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.states import HostState
-from lavad.core.site.host import Host
-
-BY = "lava"
+from lavad.core.site.host import BY, LEAVING
 
 
 def departing(cluster: Cluster, host: str, now: float) -> str:
@@ -27,17 +26,27 @@ def departing(cluster: Cluster, host: str, now: float) -> str:
     return ""
 
 
+def is_due(cluster: Cluster, host: str, now: float) -> bool:
+    """Whether the host must leave, or was to leave and stays."""
+    return cluster.hosts.rows[host].closed_for == LEAVING or bool(departing(cluster, host, now))
+
+
 def depart(cluster: Cluster, host: str, now: float) -> list[ev.Event]:
-    """Remove the host, or close it until it is unused."""
+    """Remove the host, or close it until it is unused; open it if it was closed for this and need not leave any more."""
+    row = cluster.hosts.rows.get(host)
+    if row is None:
+        return []
     why = departing(cluster, host, now)
+    if not why and row.closed_for == LEAVING:
+        return [ev.HostSwitched(at=now, host=host, closed=False, by=BY, comment="it need not leave any more")]
     if not why:
         return []
     if not _is_used(cluster, host):
         return [ev.HostLeft(at=now, host=host, why=why)]
-    row: Host = cluster.hosts.rows[host]
     if row.closed:
         return []
-    return [ev.HostSwitched(at=now, host=host, closed=True, by=BY, comment=f"{why}; it leaves when its jobs have ended")]
+    comment = f"{why}; it leaves when its jobs have ended"
+    return [ev.HostSwitched(at=now, host=host, closed=True, by=BY, comment=comment, cause=LEAVING)]
 
 
 def _is_used(cluster: Cluster, host: str) -> bool:

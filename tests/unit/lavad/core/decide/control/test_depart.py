@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from config.model.cluster import HostConfig
 from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.control.depart import depart
+from lavad.core.decide.control.depart import depart, is_due
 from lavad.core.decide.control.hosts import silent
 from tests.support.worlds.bench import Bench
 
@@ -54,3 +54,58 @@ def test_a_dynamic_host_leaves_after_its_timeout(bench: Bench) -> None:
     [left] = go(bench, host)
     assert isinstance(left, ev.HostLeft)
     assert go(bench, "other") == []
+
+
+def in_use_and_not_named(bench: Bench) -> str:
+    """A host that is closed as it is to leave."""
+    run = bench.job(bench.placed("RUN")).run
+    assert run is not None
+    host = run.parts[0].host
+    named(bench, *(name for name in bench.cluster.hosts.rows if name != host))
+    go(bench, host)
+    assert bench.cluster.hosts.rows[host].closed
+    return host
+
+
+def test_a_host_that_is_named_again_before_it_has_left_is_open_again(bench: Bench) -> None:
+    host = in_use_and_not_named(bench)
+    assert is_due(bench.cluster, host, bench.now)
+    assert not bench.cluster.hosts.rows[host].is_faulty
+    named(bench, *bench.cluster.hosts.rows)
+    assert is_due(bench.cluster, host, bench.now)
+    [opened] = go(bench, host)
+    assert isinstance(opened, ev.HostSwitched)
+    assert not bench.cluster.hosts.rows[host].closed
+    assert not is_due(bench.cluster, host, bench.now)
+    assert go(bench, host) == []
+
+
+def test_what_an_administrator_closes_meanwhile_stays_closed(bench: Bench) -> None:
+    host = in_use_and_not_named(bench)
+    bench.apply(ev.HostSwitched(at=bench.now, host=host, closed=True, by="admin"))
+    named(bench, *bench.cluster.hosts.rows)
+    assert go(bench, host) == []
+    assert bench.cluster.hosts.rows[host].closed
+    assert not is_due(bench.cluster, host, bench.now)
+
+
+def test_a_host_that_falls_silent_while_it_is_to_leave_has_not_failed(bench: Bench) -> None:
+    host = in_use_and_not_named(bench)
+    bench.take(Decided(events=silent(bench.cluster, host, bench.now)))
+    assert bench.cluster.hosts.rows[host].failures == 0
+
+
+def test_a_dynamic_host_that_is_heard_again_before_it_has_left_is_open_again(bench: Bench) -> None:
+    run = bench.job(bench.placed("RUN")).run
+    assert run is not None
+    host = run.parts[0].host
+    params = replace(bench.cluster.conf.params, lsf_dynamic_host_timeout=600, open_hosts=True)
+    named(bench, "other", params=params)
+    bench.take(Decided(events=silent(bench.cluster, host, bench.now)))
+    bench.now += 601
+    go(bench, host)
+    assert bench.cluster.hosts.rows[host].closed
+    bench.apply(ev.HostUp(at=bench.now, host=host))
+    [opened] = go(bench, host)
+    assert isinstance(opened, ev.HostSwitched)
+    assert not bench.cluster.hosts.rows[host].closed
