@@ -1,4 +1,4 @@
-"""bslots: slots that are free, or held for waiting jobs and so can serve shorter ones meanwhile (backfill windows).
+"""bslots: slots that are free, or held for waiting jobs or reserved, and so can serve shorter ones meanwhile (backfill windows).
 
 Rule: a row counts the slots that are free for its time at least, so those of the rows above it are among them.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import HostState
 from lavad.core.lang.when import WhenError, parse_limit
+from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.reserved import NEVER, Reserved
 from lavad.queries.facts import hostfacts
 from lavad.queries.frame.request import Request, Shown, out
 from proto.numbers import find_number
@@ -39,16 +42,15 @@ def show(request: Request) -> Iterator[Shown]:
 
 def _windows(request: Request, resreq: str) -> list[Window]:
     ends: dict[float | None, Counter[str]] = {}
-    for host, slots in _free(request):
-        ends.setdefault(None, Counter())[host] += slots
+    for host, slots, start in _free(request):
+        ends.setdefault(_left(request, start), Counter())[host] += slots
     fitting = set(hostfacts.fitting(request, hostfacts.all_hosts(request.view), resreq)) if resreq else None
     for host, slots, start in _held(request):
         if hostfacts.host_of(request.view, host).state is HostState.OK and (fitting is None or host in fitting):
-            left = start - request.now if start else None
-            if left is None or left >= 60:
-                ends.setdefault(None if left is None else left // 60 * 60, Counter())[host] += slots
-    if fitting is not None and None in ends:
-        ends[None] = Counter({host: slots for host, slots in ends[None].items() if host in fitting})
+            ends.setdefault(_left(request, start), Counter())[host] += slots
+    if fitting is not None:
+        ends = {left: Counter({host: slots for host, slots in row.items() if host in fitting}) for left, row in ends.items()}
+    ends.pop(0.0, None)
     found: list[Window] = []
     total: Counter[str] = Counter()
     for left in sorted(ends, key=lambda left: float("inf") if left is None else left, reverse=True):
@@ -58,14 +60,32 @@ def _windows(request: Request, resreq: str) -> list[Window]:
     return found
 
 
-def _free(request: Request) -> Iterator[tuple[str, int]]:
-    """What nobody uses and nothing is held for, of hosts that take jobs."""
+def _left(request: Request, start: float) -> float | None:
+    """Seconds until slots are taken at ``start``, in whole minutes; None: it is not known, or they never are."""
+    return max(0.0, (start - request.now) // 60 * 60) if start else None
+
+
+def _free(request: Request) -> Iterator[tuple[str, int, float]]:
+    """Host, slots and when they are taken (0: never) of what nobody uses and nothing is held for, of hosts that take jobs."""
     view = request.view
+    reserved = Reserved(Ledger(request.cluster), request.now)
     for host in hostfacts.all_hosts(view):
         slots = hostfacts.Slots(view, host)
         free = slots.max - slots.all - slots.rsv
         if free > 0 and hostfacts.status(view, host, request.now, slots) == "ok":
-            yield host, free
+            yield from ((host, *window) for window in _until_reserved(reserved, host, free))
+
+
+def _until_reserved(reserved: Reserved, host: str, free: int) -> Iterator[tuple[int, float]]:
+    """Slots, of those free on a host, and when advance reservations need them (0: never)."""
+    job, now = Spec(user="", queue=""), reserved.now
+    begins = sorted({row.begin for row, _ in reserved.by_host.get(host, ()) if row.begin > now})
+    longer = 0
+    for end in (NEVER, *reversed(begins)):
+        room = max(0, free - reserved.kept(job, host, now, end))
+        if room > longer:
+            yield room - longer, 0.0 if end == NEVER else end
+        longer = max(longer, room)
 
 
 def _held(request: Request) -> Iterator[tuple[str, int, float]]:

@@ -23,6 +23,7 @@ from lavad.core import events as ev
 from lavad.core.job.job import End, Message, Placed, TaskEnd
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import ReservedStart, WhyClass
+from lavad.core.site.reservation import Reservation
 from tests.support.worlds.query_cluster import ADMIN, ALICE, QueryCluster, at
 
 
@@ -277,6 +278,28 @@ def test_backfill_windows() -> None:
     ]  # fmt: skip
     assert c.ask("bslots", n="99")[0] == "No backfill window exists at this time\n"
     assert c.ask("bslots", n="x")[2] == c.ask("bslots", W="x")[2] == 255
+
+
+def test_slots_are_free_until_advance_reservations_need_them() -> None:
+    c = QueryCluster()
+    before, one, two, three = (at(f"{hour}:00:00") for hour in (11, 13, 14, 15))
+    for row in (
+        Reservation(name="now", users=("ann",), hosts=(("ol1", 1),), begin=before, end=one),
+        Reservation(name="next", users=("ann",), hosts=(("ol1", 2), ("ol2", 3)), begin=one, end=two),
+        Reservation(name="last", users=("ann",), hosts=(("ol2", 8),), begin=three, end=three + 600),
+        Reservation(name="down", kind="system", hosts=(("ol3", 1),), begin=before, end=one),
+    ):
+        c.feed(ev.AdvanceReservationSet(at=c.now, value=row))
+    assert c.ask("bslots")[0].splitlines()[1:] == [  # of 4, 8 and 2 slots, at 11:40
+        "2              UNLIMITED",
+        "7              3 hours 20 minutes",
+        "11             1 hour 20 minutes",
+    ]
+    assert c.ask("bslots", n="8", W="2:00")[0] == "No backfill window exists at this time\n"
+    assert c.ask("bslots", l=True)[0].split("\n\n")[1].endswith("HOSTS: 2*ol1 5*ol2")
+    assert c.ask("bslots", R="select[bigmem]")[0] == "No backfill window exists at this time\n"
+    c.now = one - 30
+    assert c.ask("bslots")[0].splitlines()[1:] == ["2              UNLIMITED", "7              2 hours 0 minutes"]
 
 
 def test_fields_of_a_job_that_is_promised_a_start_or_asked_for_more() -> None:
