@@ -1,7 +1,8 @@
 """What each queue deserves of the cluster's slots and GPUs: WEIGHT, CAPABILITY, GUARANTEE and RECLAIMABLE of lsb.queues.
 
 Rule: slots are dealt out by weight to the queues that ask for them, none more than it asks for or may have; what one does
-not ask for is lent to the others, and comes back when it asks. A guarantee is kept even for a queue that asks for nothing.
+not ask for is lent to the others, and comes back when it asks. A guarantee is the least that a queue deserves, not a part
+beside that by its weight (as in Volcano), and is kept even for a queue that asks for nothing.
 GPUs are dealt out in the same way, by terms of their own; a GPU that jobs share counts for each of them, a MIG instance as one.
 """
 
@@ -37,11 +38,23 @@ class Claim(msgspec.Struct, frozen=True):
 
 def deal(total: int, claims: Iterable[Claim]) -> dict[str, int]:
     """Queue to the slots (or GPUs) that it deserves; together never more than ``total``, unless guarantees alone are."""
-    claims = list(claims)
-    deserved = {claim.queue: min(claim.guarantee, _most(claim)) for claim in claims}
-    kept = sum(max(0, claim.guarantee - deserved[claim.queue]) for claim in claims)
-    left = total - kept - sum(deserved.values())
-    open_ = [claim for claim in claims if deserved[claim.queue] < _most(claim)]
+    open_ = list(claims)
+    left = total - sum(max(0, claim.guarantee - _least(claim)) for claim in open_)
+    deserved: dict[str, int] = {}
+    while True:
+        dealt = _by_weight(left, open_)
+        short = {claim.queue: _least(claim) for claim in open_ if dealt[claim.queue] < _least(claim)}
+        if not short:
+            return deserved | dealt
+        # what they have more than by weight, the others have less, who may then come to stand on their guarantees
+        deserved |= short
+        left -= sum(short.values())
+        open_ = [claim for claim in open_ if claim.queue not in short]
+
+
+def _by_weight(left: int, claims: list[Claim]) -> dict[str, int]:
+    deserved = {claim.queue: 0 for claim in claims}
+    open_ = [claim for claim in claims if _most(claim)]
     while left > 0 and open_:
         weights = sum(claim.weight for claim in open_)
         round_ = left
@@ -55,6 +68,10 @@ def deal(total: int, claims: Iterable[Claim]) -> dict[str, int]:
 
 def _most(claim: Claim) -> int:
     return claim.asked if claim.most is None else min(claim.asked, claim.most)
+
+
+def _least(claim: Claim) -> int:
+    return min(claim.guarantee, _most(claim))
 
 
 def _slots(cluster: Cluster) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
 from lavad.core import events as ev
@@ -170,6 +171,31 @@ def test_what_is_dealt_out(total: int, asked: list[Claim]) -> None:
     if guaranteed <= total and all(claim.guarantee <= deserved[claim.queue] for claim in asked):
         wanted = sum(claim.asked if claim.most is None else min(claim.asked, claim.most) for claim in asked)
         assert sum(deserved.values()) == min(total, wanted), "nothing is left over while somebody asks"
+
+
+@pytest.mark.parametrize(
+    ("total", "asked", "wanted"),
+    [
+        (8, [Claim("a", 8), Claim("b", 8, guarantee=2)], [4, 4]),
+        (8, [Claim("a", 8), Claim("b", 8, guarantee=6)], [2, 6]),
+        (8, [Claim("a", 8, 3), Claim("b", 8, guarantee=2), Claim("c", 3)], [5, 2, 1]),
+        (10, [Claim("a", 9, 2), Claim("b", 9, guarantee=4), Claim("c", 1, 2)], [5, 4, 1]),
+        (12, [Claim("a", 12), Claim("b", 1, guarantee=4), Claim("c", 12)], [4, 1, 4]),
+        (4, [Claim("a", 9), Claim("b", 9, guarantee=3), Claim("c", 9, guarantee=3)], [0, 3, 3]),
+    ],
+)
+def test_a_guarantee_is_the_least_that_a_queue_deserves(total: int, asked: list[Claim], wanted: list[int]) -> None:
+    """Not a part beside that by its weight: as in Volcano it is the larger of the two."""
+    deserved = deal(total, asked)
+    assert [deserved[claim.queue] for claim in asked] == wanted
+
+
+@given(st.integers(0, 60), claims)
+def test_guarantees_below_the_parts_by_weight_change_nothing(total: int, asked: list[Claim]) -> None:
+    bare = [replace(claim, guarantee=0) for claim in asked]
+    by_weight = deal(total, bare)
+    small = [replace(claim, guarantee=min(claim.guarantee, by_weight[claim.queue])) for claim in asked]
+    assert deal(total, small) == by_weight
 
 
 queues = st.lists(
