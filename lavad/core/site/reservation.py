@@ -12,7 +12,7 @@ import msgspec
 
 from lavad.core.lang.windows import WEEK, Windows, parse_windows
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import NamedUsers
 
 Period = tuple[float, float]
 
@@ -56,7 +56,7 @@ def is_active(row: Reservation, now: float) -> bool:
 
 def may_use(conf: Conf, row: Reservation, user: str) -> bool:
     """Whether a user's jobs may run in it (-U)."""
-    return row.kind != "system" and user in expand_users(conf, row.users)
+    return row.kind != "system" and user in NamedUsers(conf, row.users)
 
 
 def next_period(window: str, after: datetime, disabled: tuple[Period, ...] = ()) -> Period:

@@ -31,11 +31,11 @@ class GroupUsers:
 
     def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
         self.users = users - out
+        self.has_all = "all" in users
         self._out = out
-        self._all = "all" in users
 
     def __contains__(self, user: object) -> bool:
-        return user not in self._out and (self._all or user in self.users)
+        return user not in self._out and (self.has_all or user in self.users)
 
 
 def users_of_group(conf: Conf, group: str) -> GroupUsers:
@@ -43,6 +43,25 @@ def users_of_group(conf: Conf, group: str) -> GroupUsers:
     users = expand_users(conf, [group])
     out = expand_users(conf, [name[1:] for name in users if name.startswith("~")])
     return GroupUsers(frozenset(name for name in users if not name.startswith("~")), out)
+
+
+class NamedUsers:
+    """The users that a list of users and user groups names; ``~name`` excludes."""
+
+    def __init__(self, conf: Conf, words: Iterable[str]) -> None:
+        words = tuple(words)
+        self._in = [users_of_group(conf, word) for word in words if not word.startswith("~")]
+        self._out = [users_of_group(conf, word[1:]) for word in words if word.startswith("~")]
+
+    def __contains__(self, user: object) -> bool:
+        return any(user in one for one in self._in) and not any(user in one for one in self._out)
+
+    @property
+    def listed(self) -> frozenset[str] | None:
+        """All of them; None: everybody but some."""
+        if any(one.has_all for one in self._in):
+            return None
+        return frozenset(user for one in self._in for user in one.users if user in self)
 
 
 def is_admin(conf: Conf, caller: Caller) -> bool:
@@ -64,11 +83,7 @@ def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
 
 def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
     """Whether USERS of lsb.queues lets a user submit to the queue; ``~name`` excludes one from ``all``."""
-    out = {name[1:] for name in queue.users if name.startswith("~")}
-    names = [name for name in queue.users if not name.startswith("~")]
-    if user in expand_users(conf, out):
-        return False
-    return "all" in names or user in expand_users(conf, names)
+    return queue.users == ("all",) or user in NamedUsers(conf, queue.users)
 
 
 def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
@@ -78,7 +93,7 @@ def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
     """
     own = named_group(spec.user_group) if conf.params.strict_ug_control else ""
     return any(
-        _administers(conf, caller, admins) and (group == own if own else spec.user in expand_users(conf, (group,)))
+        _administers(conf, caller, admins) and (group == own if own else spec.user in users_of_group(conf, group))
         for group, admins in conf.params.user_group_admins
     )
 

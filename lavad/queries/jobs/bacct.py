@@ -15,7 +15,7 @@ from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, keys_named
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import NamedUsers
 from lavad.queries.facts import checkpoints, gpu_usage, jobfacts, lsf_log, paragraphs, queuefacts, resources, visibility
 from lavad.queries.facts.history import gone_since
 from lavad.queries.frame import formats
@@ -54,6 +54,8 @@ class _Report:
         self.factor = jobfacts.asked_cpu_factor(request, options)
         self.keys = _keys(request.words)
         self.windows = {letter: read_period(request, options.text(letter)) for letter in "CSD" if letter in options}
+        self.named: NamedUsers | None = None
+        """Everybody but some, whom the store cannot be asked for."""
         self.users = self._users()
         self.asked = self._asked()
         self.test = self._spec_test() or ((lambda job: True) if one_by_one else None)
@@ -62,7 +64,12 @@ class _Report:
         given = self.options.words("u")
         if "all" in given or (self.keys and not given):
             return ()
-        return tuple(sorted(expand_users(self.request.cluster.conf, given))) if given else (self.request.caller.user,)
+        if not given:
+            return (self.request.caller.user,)
+        named = NamedUsers(self.request.cluster.conf, given)
+        if named.listed is None:
+            self.named = named
+        return tuple(sorted(named.listed or given))
 
     def _asked(self) -> Asked:
         options, conf = self.options, self.request.cluster.conf
@@ -81,7 +88,7 @@ class _Report:
             states = (JobState.DONE,) if "d" in options else (JobState.EXIT,)
         windows = self.windows
         return Asked(
-            users=self.users,
+            users=() if self.named is not None else self.users,
             queues=tuple(queues),
             projects=tuple(options.words("P")),
             hosts=hosts,
@@ -115,7 +122,8 @@ class _Report:
         services, classes = self.options.words("sla"), self.view.service_classes
         none = "Lp" in self.options
         restricted = visibility.history_is_restricted(self.request)
-        if not (wanted or exceptional or anybody or services or none or restricted):
+        named = self.named
+        if not (wanted or exceptional or anybody or services or none or restricted or named is not None):
             return None
         detail = self.options.any("l", "UF")
 
@@ -124,6 +132,7 @@ class _Report:
             if restricted and not visibility.sees(self.request, spec, detail):
                 return False
             fits = not none and all(getattr(spec, field) in values for field, values in wanted.items())
+            fits = fits and (named is None or spec.user in named)
             fits = fits and (bool(spec.reservation) or not anybody) and (not services or classes.of(spec) in services)
             return fits and (not exceptional or bool(queuefacts.job_exceptions(job, self.view, now)))
 

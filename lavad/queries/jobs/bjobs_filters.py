@@ -17,7 +17,7 @@ from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.resreq.text import ResReq, ResReqError, Rusage, parse
 from lavad.core.lang.states import FINAL, WAITING, JobState
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import NamedUsers
 from lavad.queries.facts import queuefacts, reasons, slot_reservations, visibility
 from lavad.queries.facts.jobset import STOPPED, UNFINISHED, Test, Wanted
 from lavad.queries.frame.request import Options, Request
@@ -97,7 +97,14 @@ def _users(request: Request, options: Options, by_id: bool) -> frozenset[str] | 
         return None
     if not given:
         return None if by_id or "G" in options else frozenset({request.caller.user})
-    return expand_users(request.cluster.conf, given)
+    return NamedUsers(request.cluster.conf, given).listed
+
+
+def _named(request: Request, options: Options) -> NamedUsers | None:
+    """Users that only a test of each spec can tell: everybody but some."""
+    given = options.words("u")
+    named = NamedUsers(request.cluster.conf, given)
+    return named if "all" not in given and named.listed is None else None
 
 
 def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | None:
@@ -116,15 +123,16 @@ def _spec_test(request: Request, options: Options) -> Callable[[int], bool] | No
         )
         if value
     }
-    group, service = options.text("g"), options.text("sla")
+    group, service, users = options.text("g"), options.text("sla"), _named(request, options)
     if service and all(one.name != service for one in view.cluster.conf.service_classes):
         raise Refused(f"{service}: No such service class")
-    if not wanted and not group and not service:
+    if not wanted and not group and not service and users is None:
         return None
 
     def test(number: int) -> bool:
         spec = view.spec(Job(key=0, spec=number, name="", submitted=0.0))
         fits = all(getattr(spec, field) == value for field, value in wanted.items()) and _in_group(spec.group, group)
+        fits = fits and (users is None or spec.user in users)
         return fits and (not service or view.service_classes.of(spec) == service)
 
     return test

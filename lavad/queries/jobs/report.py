@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import show as show_key
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import NamedUsers
 from lavad.queries.facts import visibility
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Options, Request, Shown, err, out, read_period
@@ -110,8 +110,7 @@ def _asked(request: Request, options: Options) -> Asked:
     if group := options.text("group"):
         if group not in dict(request.cluster.conf.user_groups):
             raise Refused(f"{group}: No such user group")
-        members = expand_users(request.cluster.conf, [*users, group])
-        users = () if "all" in members else tuple(sorted(members))
+        users = tuple(sorted(NamedUsers(request.cluster.conf, [*users, group]).listed or ()))
     if visibility.history_is_restricted(request):
         if users and users != (request.caller.user,):
             raise Refused("User permission denied")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lavad.core.job import checkpoints, gpu_use
 from lavad.core.job.checkpoints import CheckpointSums
 from lavad.core.job.gpu_use import GpuSums
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import users_of_group
 from lavad.queries.frame.request import Request
 from lavad.store.asked import Share
 
@@ -43,12 +43,12 @@ def grouped(request: Request, shares: list[Share], group: str) -> list[Row]:
     """A row for each user, project, queue or user group, by name. A user of two groups counts in both."""
     members: defaultdict[str, list[Share]] = defaultdict(list)
     groups = request.cluster.conf.user_groups if group == "group" else ()
-    users = {name: expand_users(request.cluster.conf, [name]) for name, _ in groups}
+    users = {name: users_of_group(request.cluster.conf, name) for name, _ in groups}
     for share in shares:
         if group == "site":
             names = [request.view.name]
         elif group == "group":
-            names = [name for name, those in users.items() if share.user in those or "all" in those] or [NO_GROUP]
+            names = [name for name, those in users.items() if share.user in those] or [NO_GROUP]
         else:
             names = [getattr(share, group)]
         for name in names:

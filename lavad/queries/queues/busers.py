@@ -13,7 +13,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.rules.pending import pending_jobs
 from lavad.core.site.limit_book import LimitBook
-from lavad.core.site.rights import expand_users
+from lavad.core.site.rights import NamedUsers
 from lavad.queries.facts.slot_reservations import held_slots
 from lavad.queries.frame import columns
 from lavad.queries.frame.request import Request, Shown, out
@@ -71,7 +71,7 @@ def _row(request: Request, book: LimitBook, name: str) -> UserRow:
     own = book.section_of(name) or UserConfig(name=name)
     if name == "default":
         return UserRow(name, own, None, 0)
-    members = expand_users(cluster.conf, [name]) if name in dict(cluster.conf.user_groups) else {name}
+    members = _members(cluster, name)
     counts = [0] * 6
     waiting = 0
     for member in members:
@@ -80,6 +80,15 @@ def _row(request: Request, book: LimitBook, name: str) -> UserRow:
         counts[RSV] += held_slots(request.view, user=member)
         waiting += pending_jobs(cluster, member)
     return UserRow(name, own, counts, waiting, lambda: _gpus(cluster, members))
+
+
+def _members(cluster: Cluster, name: str) -> frozenset[str]:
+    """Of a group of everybody those who have jobs."""
+    if name not in dict(cluster.conf.user_groups):
+        return frozenset((name,))
+    named = NamedUsers(cluster.conf, (name,))
+    listed = named.listed
+    return frozenset(user for user in cluster.use.users if user in named) if listed is None else listed
 
 
 def _gpus(cluster: Cluster, users: AbstractSet[str]) -> Counter[str]:

@@ -85,7 +85,7 @@ def _named(request: Request, known: Mapping[str, tuple[str, ...]], title: str) -
 def _text(known: Mapping[str, tuple[str, ...]], name: str, everything: str, deep: bool) -> str:
     """The members of a group, with a slash after those that are groups (LSF)."""
     words = _members(known, name, frozenset()) if deep else known[name]
-    if "all" in words:
+    if "all" in words and not any(word.startswith("~") for word in words):
         return everything
     return "".join(f"{word}/ " if word in known else f"{word} " for word in dict.fromkeys(words))
 

@@ -21,8 +21,8 @@ from lavad.core.job.job import Job, PendingSignal
 from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refused
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.conf import Conf
-from lavad.core.site.reservation import Reservation, next_period
-from lavad.core.site.rights import expand_users, is_admin
+from lavad.core.site.reservation import Reservation, may_use, next_period
+from lavad.core.site.rights import is_admin
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
 
@@ -173,7 +173,7 @@ def check_job(cluster: Cluster, name: str, user: str, hosts: Iterable[str]) -> N
     row = cluster.reservations.rows.get(name)
     if row is None:
         raise Refused(f"{name}: Bad reservation ID")
-    if row.kind == "system" or user not in expand_users(cluster.conf, row.users):
+    if not may_use(cluster.conf, row, user):
         raise Refused(f"{name}: User permission denied")
     own = {host for host, _ in row.hosts}
     outside = [host for host in hosts if host not in own]

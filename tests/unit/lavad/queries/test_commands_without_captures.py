@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.queries.frame import formats
 from lavad.queries.render import RENDERERS
 from tests.support.worlds.query_cluster import ALICE, BOB, QueryCluster, at, element
+from tests.support.worlds.query_store import stored
 
 
 @pytest.mark.parametrize("command", sorted(RENDERERS))
@@ -202,6 +204,25 @@ def test_user_groups_at_length() -> None:
     assert c.ask("bugroup", l=True)[0] == "GROUP_NAME:  in\nUSERS:       bob \n\n" + of_out.format("in/ ") + "\n" + of_any
     assert c.ask("bugroup", "any", "out", l=True, r=True)[0] == of_any + "\n" + of_out.format("bob ")
     assert c.ask("bugroup", "nosuch", l=True)[1:] == ("nosuch: No such user/host group\n", 255)
+
+
+def test_jobs_of_groups_of_everybody(tmp_path: Path) -> None:
+    c = QueryCluster()
+    groups = (("every", ("all",)), ("most", ("all", "~alice")))
+    c.feed(ev.Configured(at=at("11:20:00"), conf=replace(c.cluster.conf, user_groups=groups)))
+    for key, user in enumerate(("alice", "bob", "eve", "alice", "bob"), 1):
+        c.submit(key, user=user)
+    for key in (4, 5):
+        c.start(key)
+        c.finish(key)
+    assert c.ask("bugroup")[0].splitlines()[1:] == ["every        all users", "most         all ~alice "]
+    with stored(c, tmp_path) as store:
+        for group, jobs, ended in (("every", "1 2 3", 2), ("most", "2 3", 1), ("alice most", "1 2 3", 2), ("most ~eve", "2", 1)):
+            assert c.ask("bjobs", u=group, o="jobid", noheader=True)[0].split() == jobs.split()
+            told = store.ask("bacct", u=group)[0]
+            assert f"Total number of done jobs:       {ended} " in told
+            assert "submitted by users " in told
+    assert [row.split()[3] for row in c.ask("busers", "every", "most", noheader=True)[0].splitlines()] == ["3", "2"]
 
 
 def story() -> QueryCluster:
