@@ -65,8 +65,12 @@ def test_a_job_of_a_group_is_controlled_by_that_groups_administrators(tmp_path: 
 LIMITS = (
     "Begin Limit\nNAME = a\nUSERS = dev\nJOBS = 3\nEnd Limit\nBegin Limit\nNAME = b\nUSERS = ops\nJOBS = 2\nEnd Limit\n"
     "Begin Limit\nNAME = c\nUSERS = site\nJOBS = 4\nEnd Limit\n"
+    "Begin Limit\nNAME = d\nUSERS = butbob\nJOBS = 1\nEnd Limit\n"
 )
-OVERLAPPING = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\ndev (bob)\nops (bob)\nsite (dev)\nany (all)\nEnd UserGroup\n"
+OVERLAPPING = (
+    "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\ndev (bob)\nops (bob)\nsite (dev)\nany (all)\nstrangers (amy)\n"
+    "butbob (all ~bob)\nEnd UserGroup\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,8 @@ OVERLAPPING = "Begin UserGroup\nGROUP_NAME GROUP_MEMBER\ndev (bob)\nops (bob)\ns
         ("Y", "ops", 2),
         ("Y", "any", 12),
         ("Y", "", 2),
+        ("Y", "strangers", 2),
+        ("Y", "nosuch", 2),
         ("N", "~ops", 2),
         ("Y", "~ops", 3),
         ("Y", "~ops ~dev", 4),

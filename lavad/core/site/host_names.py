@@ -52,18 +52,3 @@ def first_hosts(conf: Conf, words: tuple[str, ...], hosts: Iterable[str]) -> fro
     marked = (word[:-1].partition("+")[0] for word in words if word.endswith("!"))
     named = frozenset(host for name in marked for host in members(conf, name))
     return frozenset(hosts) if "all" in named else named
-
-
-def user_groups(conf: Conf, user: str) -> tuple[str, ...]:
-    """The user groups that a user is in, groups in groups included."""
-    found: dict[str, None] = {}
-    names = {user}
-    grew = True
-    while grew:
-        grew = False
-        for group, members_ in conf.user_groups:
-            if group not in found and ("all" in members_ or not names.isdisjoint(members_)):
-                found[group] = None
-                names.add(group)
-                grew = True
-    return tuple(found)

@@ -13,7 +13,8 @@ from config.model.queue import QueueConfig
 from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
-from lavad.core.site.host_names import members, user_groups
+from lavad.core.site.host_names import members
+from lavad.core.site.rights import user_groups
 
 Consumer = tuple[str, str, str, str]
 """(user, queue, project, application profile); "" where a limit does not count these separately."""
@@ -87,8 +88,12 @@ class LimitBook:
         return self._groups[user]
 
     def _chosen(self, spec: Spec) -> str:
-        """ENFORCE_ONE_UG_LIMITS: ``-G`` of a job, by which not the limits of all groups of its user hold for it; "": all do."""
-        return spec.user_group if self.conf.params.enforce_one_ug_limits else ""
+        """ENFORCE_ONE_UG_LIMITS: ``-G`` of a job, by which not the limits of all groups of its user hold for it; "": all do.
+
+        A group that the user is not in changes nothing.
+        """
+        given = spec.user_group if self.conf.params.enforce_one_ug_limits else ""
+        return given if not named_group(given) or given in self.groups(spec.user) else ""
 
     def _groups_of(self, spec: Spec) -> tuple[str, ...]:
         """The user groups whose limits hold for a job."""

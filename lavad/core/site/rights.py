@@ -45,6 +45,23 @@ def users_of_group(conf: Conf, group: str) -> GroupUsers:
     return GroupUsers(frozenset(name for name in users if not name.startswith("~")), out)
 
 
+def user_groups(conf: Conf, user: str) -> tuple[str, ...]:
+    """The user groups that a user is in, groups in groups included."""
+    found: dict[str, None] = {}
+    names = {user}
+    grew = True
+    while grew:
+        grew = False
+        for group, members_ in conf.user_groups:
+            if group not in found and ("all" in members_ or not names.isdisjoint(members_)):
+                found[group] = None
+                names.add(group)
+                grew = True
+    if any(word.startswith("~") for _, members_ in conf.user_groups for word in members_):
+        return tuple(group for group in found if user in users_of_group(conf, group))
+    return tuple(found)
+
+
 class NamedUsers:
     """The users that a list of users and user groups names; ``~name`` excludes."""
 
@@ -89,9 +106,11 @@ def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
 def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
     """Whether a caller is an administrator of a user group that the owner of a job is in.
 
-    With STRICT_UG_CONTROL, of a job of a group (-G), of that group.
+    With STRICT_UG_CONTROL, of a job of a group (-G) that the owner is in, of that group.
     """
     own = named_group(spec.user_group) if conf.params.strict_ug_control else ""
+    if own and spec.user not in users_of_group(conf, own):
+        own = ""
     return any(
         _administers(conf, caller, admins) and (group == own if own else spec.user in users_of_group(conf, group))
         for group, admins in conf.params.user_group_admins

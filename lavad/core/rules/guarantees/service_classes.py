@@ -9,7 +9,7 @@ from __future__ import annotations
 from config.model.guarantees import ServiceClass
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
-from lavad.core.site.host_names import user_groups
+from lavad.core.site.rights import NamedUsers, user_groups
 
 MOST_KNOWN = 10_000
 """Kinds of jobs of which it is kept to which class they belong."""
@@ -47,16 +47,17 @@ class ServiceClasses:
         """Whether ACCESS_CONTROL of a class lets in jobs of this spec: by each of its lists."""
         return (
             _has(service.queues, (spec.queue,))
-            and (not service.users or _has(service.users, (spec.user, *self._groups_of(spec.user))))
-            and _has(service.fairshare_groups, (spec.user_group,))
+            and (not service.users or spec.user in NamedUsers(self._conf, service.users))
+            and _has(service.fairshare_groups, self._own_group(spec))
             and _has(service.apps, (spec.app,))
             and _has(service.projects, (spec.project,))
         )
 
-    def _groups_of(self, user: str) -> tuple[str, ...]:
-        if user not in self._groups:
-            self._groups[user] = user_groups(self._conf, user)
-        return self._groups[user]
+    def _own_group(self, spec: Spec) -> tuple[str, ...]:
+        """The user group of a job (-G), if its user is in it."""
+        if spec.user not in self._groups:
+            self._groups[spec.user] = user_groups(self._conf, spec.user)
+        return (spec.user_group,) if spec.user_group in self._groups[spec.user] else ()
 
 
 def _has(listed: tuple[str, ...], names: tuple[str, ...]) -> bool:

@@ -15,7 +15,7 @@ from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.conf import Conf
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
-GROUPS = (("physicists", ("alice",)), ("all_of_them", ("physicists",)))
+GROUPS = (("physicists", ("alice",)), ("all_of_them", ("physicists",)), ("but_some", ("all", "~physicists")))
 
 
 def class_of(*classes: ServiceClass, **fields: Any) -> str:
@@ -39,6 +39,13 @@ def class_of(*classes: ServiceClass, **fields: Any) -> str:
         ({"apps": ("fluent",)}, {}, False),
         ({"fairshare_groups": ("physicists",)}, {"user_group": "physicists"}, True),
         ({"fairshare_groups": ("physicists",)}, {}, False),
+        ({"fairshare_groups": ("physicists",)}, {"user_group": "physicists", "user": "bob"}, False),
+        ({"fairshare_groups": ("all_of_them",)}, {"user_group": "all_of_them"}, True),
+        ({"fairshare_groups": ("physicists",)}, {"user_group": "~physicists"}, False),
+        ({"users": ("all", "~alice")}, {}, False),
+        ({"users": ("all", "~alice")}, {"user": "bob"}, True),
+        ({"users": ("but_some",)}, {}, False),
+        ({"users": ("but_some",)}, {"user": "bob"}, True),
         ({"queues": ("normal",), "projects": ("p1",)}, {}, False),
     ],
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lavad.core.site.conf import Conf
-from lavad.core.site.host_names import first_hosts, preferences, user_groups
+from lavad.core.site.host_names import first_hosts, preferences
 
 HOSTS = ("h1", "h2", "h3", "h4")
 CONF = Conf(
     host_groups=(("left", ("h1", "h2")), ("both", ("left", "h4")), ("loop", ("loop", "h3"))),
-    user_groups=(("devs", ("ann",)), ("staff", ("devs", "bob")), ("everyone", ("all",))),
 )
 
 
@@ -33,7 +32,5 @@ def test_preferences(words, expected):
     assert preferences(CONF, words, HOSTS) == expected
 
 
-def test_first_hosts_and_user_groups():
+def test_first_hosts():
     assert first_hosts(CONF, ("left!", "h4"), HOSTS) == {"h1", "h2"}
-    assert set(user_groups(CONF, "ann")) == {"devs", "staff", "everyone"}
-    assert user_groups(CONF, "eve") == ("everyone",)

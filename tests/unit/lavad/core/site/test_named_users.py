@@ -9,7 +9,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.reservation import Reservation, may_use
-from lavad.core.site.rights import NamedUsers, is_group_admin, may_use_queue
+from lavad.core.site.rights import NamedUsers, is_group_admin, may_use_queue, user_groups
 
 GROUPS = (
     ("dev", ("ann", "bob")),
@@ -49,6 +49,24 @@ def test_all_are_listed_where_it_is_not_everybody_but_some(words: tuple[str, ...
     else:
         assert listed is not None
         assert sorted(listed & {"ann", "bob", "eve"}) == users.split()
+
+
+@pytest.mark.parametrize(
+    ("user", "groups"), [("ann", "dev every some above"), ("bob", "dev every above"), ("eve", "every most some above")]
+)
+def test_the_groups_of_a_user(user: str, groups: str) -> None:
+    assert sorted(user_groups(CONF, user)) == sorted(groups.split())
+    plain = Conf(user_groups=tuple((name, words) for name, words in GROUPS if not any(word[0] == "~" for word in words)))
+    assert sorted(user_groups(plain, user)) == sorted({*groups.split()} - {"most", "some"})
+
+
+def test_a_group_that_the_user_is_not_in_gives_its_administrators_no_rights() -> None:
+    strict = Conf(
+        user_groups=GROUPS, params=Params(strict_ug_control=True, user_group_admins=(("dev", ("kim",)), ("some", ("lee",))))
+    )
+    kim, lee = (Caller(user=user, uid=1007, host="h1") for user in ("kim", "lee"))
+    assert [is_group_admin(strict, Spec(user="ann", queue="q", user_group="dev"), one) for one in (kim, lee)] == [True, False]
+    assert [is_group_admin(strict, Spec(user="eve", queue="q", user_group="dev"), one) for one in (kim, lee)] == [False, True]
 
 
 def test_an_administrator_of_a_group_of_everybody_but_some() -> None:
