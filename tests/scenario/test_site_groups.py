@@ -107,6 +107,22 @@ def test_a_jobs_own_group_is_the_one_of_lsb_users_that_counts(tmp_path: Path) ->
     assert len(world.step()) == 5
 
 
+@pytest.mark.parametrize(
+    ("line", "started"),
+    [("any 5 -", 5), ("any - 0.5", 6), ("butbob 3 -", 7), ("butbob - 0.5", 10), ("dev 2 -", 10), ("wodan 1 -", 9)],
+)
+def test_a_line_for_a_group_of_everybody_counts_all_of_them(tmp_path: Path, line: str, started: int) -> None:
+    """Four jobs each of bob, amy and eve, on three hosts of four processors."""
+    groups = OVERLAPPING.replace("strangers", "wodan (amy bob ~bob)\nstrangers")
+    users = f"{groups}Begin User\nUSER_NAME MAX_JOBS JL/P\n{line}\nEnd User\n"
+    world = site_world(tmp_path, lsb__users=users)
+    world.hosts("h1", "h2", "h3", slots=4)
+    for at in range(12):
+        world.submit(user=("bob", "amy", "eve")[at % 3])
+    assert len(world.step()) == started
+    assert not world.step()
+
+
 def test_limits_of_users_and_groups(tmp_path: Path) -> None:
     world = site_world(tmp_path, lsb__users=USERS)
     world.hosts("h1", "h2", "h3", slots=4)

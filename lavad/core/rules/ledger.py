@@ -137,6 +137,10 @@ class Ledger:
         """Started slots of a user."""
         return _started(self.cluster.use.users.get(user)) + self.users[user]
 
+    def all_users(self) -> set[str]:
+        """Who has jobs, or gets slots now."""
+        return {*self.cluster.use.users, *self.users}
+
     def pair_slots(self, queue: str, user: str) -> int:
         """Started slots of a user in a queue."""
         return _started(self.cluster.use.pairs.get((queue, user))) + self.pairs[queue, user]

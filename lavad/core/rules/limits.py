@@ -107,8 +107,8 @@ class Limits:
             room = self._queue_left(queue, spec)
         for section, users in self.book.of_job(spec):
             if section.max_jobs is not None:
-                used = sum(map(self.ledger.user_slots, users)) if users else self.ledger.user_slots(spec.user)
-                left = section.max_jobs - used
+                sharers = self.book.sharers(section, users, self.ledger.all_users) or (spec.user,)
+                left = section.max_jobs - sum(map(self.ledger.user_slots, sharers))
                 room = min(room, (left, _user_reason(bool(users), left)))
         for at, limit, _ in self.book.applying(spec):
             if not limit.hosts and not limit.per_host:
@@ -199,7 +199,8 @@ class Limits:
         room = _NONE
         for section, users in self.book.of_job(spec):
             if section.slots_per_processor is not None:
-                used = sum(self._on_host[host, "", user] for user in users or (spec.user,))
+                sharers = self.book.sharers(section, users, self.ledger.all_users) or (spec.user,)
+                used = sum(self._on_host[host, "", user] for user in sharers)
                 reason = PendReason.UGRP_PROC_JLIMIT if users else PendReason.USER_PROC_JLIMIT
                 room = min(room, (_per_cpu(section.slots_per_processor, ncpus) - used, reason))
         return room

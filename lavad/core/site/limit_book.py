@@ -5,7 +5,7 @@ Rule: it depends on the configuration only, so that it is made once and asked of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 
 from config.model.cluster import GPU_RESOURCES, HostConfig, Limit, UserConfig
@@ -14,7 +14,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.job.user_group import left_out, named_group
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import user_groups
+from lavad.core.site.rights import GroupUsers, user_groups, users_of_group
 
 Consumer = tuple[str, str, str, str]
 """(user, queue, project, application profile); "" where a limit does not count these separately."""
@@ -30,6 +30,7 @@ class LimitBook:
         self._sections = {section.name: section for section in conf.users}
         self._users: dict[str, tuple[tuple[UserConfig, tuple[str, ...]], ...]] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
+        self._members: dict[str, GroupUsers] = {}
         self._host_limits: dict[tuple[str, str], bool] = {}
         self._applying: dict[tuple[Consumer, str], tuple[tuple[int, Limit, Consumer], ...]] = {}
 
@@ -118,7 +119,7 @@ class LimitBook:
         return tuple((section, users) for section, users in found if not users or section.name in names)
 
     def of_user(self, user: str) -> tuple[tuple[UserConfig, tuple[str, ...]], ...]:
-        """(section of lsb.users that holds for a user, users who share it; none: this user alone)."""
+        """(section of lsb.users that holds for a user, users who share it; none: this user alone; ``all``: see ``sharers``)."""
         if user not in self._users:
             self._users[user] = tuple(self._user_sections(user))
         return self._users[user]
@@ -137,21 +138,19 @@ class LimitBook:
             yield own, ()
         for group in self.groups(user):
             if group in self._sections:
-                yield self._sections[group], tuple(sorted(self._members(group)))
+                yield self._sections[group], tuple(sorted(self._users_of(group).users))
 
-    def _members(self, group: str) -> set[str]:
-        groups = dict(self.conf.user_groups)
-        found: set[str] = set()
-        waiting = [group]
-        seen = {group}
-        while waiting:
-            for name in groups.get(waiting.pop(), ()):
-                if name not in groups:
-                    found.add(name)
-                elif name not in seen:
-                    seen.add(name)
-                    waiting.append(name)
-        return found
+    def _users_of(self, group: str) -> GroupUsers:
+        if group not in self._members:
+            self._members[group] = users_of_group(self.conf, group)
+        return self._members[group]
+
+    def sharers(self, section: UserConfig, users: tuple[str, ...], known: Callable[[], Iterable[str]]) -> Collection[str]:
+        """The users who share a section (of ``of_job``): of one of everybody those that are ``known``."""
+        if "all" not in users:
+            return users
+        named = self._users_of(section.name)
+        return [user for user in known() if user in named]
 
     def has_host_limits(self, spec: Spec) -> bool:
         """Whether any limit on single hosts applies to jobs of this spec."""
