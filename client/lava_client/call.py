@@ -73,7 +73,7 @@ class CallFuture(OfJob, Future[T]):
         place = self.place
         if not place.batch or place.blob is not None:
             return super().tail(lines)
-        return "".join(folder.log_of(place.batch, place.number).splitlines(keepends=True)[-lines:])
+        return folder.last_lines(place.batch, place.number, lines)
 
     def begin(self) -> None:
         """The job runs."""

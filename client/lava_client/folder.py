@@ -88,16 +88,36 @@ def _content(path: str) -> bytes | None:
     return None
 
 
-def log_of(batch: str, number: int) -> str:
-    """What a call has printed so far."""
-    with contextlib.suppress(OSError), open(worker.log_name(batch, number), encoding="utf-8", errors="replace") as file:
-        return file.read()
-    return ""
+def has_begun(batch: str, number: int) -> bool:
+    """Whether a host that sees the batch has begun the call."""
+    path = worker.log_name(batch, number)
+    with contextlib.suppress(OSError):
+        os.listdir(os.path.dirname(path))
+    return os.path.exists(path)
+
+
+def last_lines(batch: str, number: int, lines: int) -> str:
+    """The last lines of what a call has printed so far."""
+    size = SHOWN
+    while True:
+        data, is_all = _end(batch, number, size)
+        if is_all or data.count(b"\n") > lines:
+            return "".join(data.decode(errors="replace").splitlines(keepends=True)[-lines:])
+        size *= 8
 
 
 def end_of_log(batch: str, number: int) -> str:
     """The end of what a call has printed, for a message."""
-    return log_of(batch, number)[-SHOWN:].strip()
+    return _end(batch, number, SHOWN)[0].decode(errors="replace").strip()
+
+
+def _end(batch: str, number: int, size: int) -> tuple[bytes, bool]:
+    """The last bytes of a log, which may be of any size, and whether they are all of it."""
+    with contextlib.suppress(OSError), open(worker.log_name(batch, number), "rb") as file:
+        begin = max(0, file.seek(0, os.SEEK_END) - size)
+        file.seek(begin)
+        return file.read(size), not begin
+    return b"", True
 
 
 def forget(batch: str, number: int, ranks: int) -> None:

@@ -71,7 +71,7 @@ def read_result(data: bytes) -> Result:
     if kind == worker.RESULT:
         try:
             return Result(pickle.loads(memoryview(data)[1:]), None)
-        except Exception as error:
+        except BaseException as error:  # its own code runs, which may be to end the interpreter
             failed = RemoteError(f"the result cannot be read here: {type(error).__name__}: {error}")
             failed.__cause__ = error
             return Result(None, failed)
@@ -79,7 +79,7 @@ def read_result(data: bytes) -> Result:
     raised: BaseException
     try:
         raised = pickle.loads(pickled) if pickled else RemoteError(words)
-    except Exception:
+    except BaseException:
         raised = RemoteError(words)
     if kind == worker.NOT_STARTED:
         raised = InitializerFailed(f"the initializer raised {words}")

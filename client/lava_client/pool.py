@@ -298,7 +298,7 @@ class Pool:
         if future.cancelled():
             self._over(future)
             return
-        if seen.code == worker.NO_FOLDER and place.batch:
+        if seen.code == worker.NO_FOLDER and place.batch and not self._has_begun(place):
             self._move(future)
             return
         value: Any = None
@@ -320,6 +320,10 @@ class Pool:
         if isinstance(error, InitializerFailed):
             self._break(error)
         future.end(value, error)
+
+    def _has_begun(self, place: Place) -> bool:
+        """Whether a call that ended with the code for a host without the folder did so by itself: it is not run again then."""
+        return not self.settings.ranks and folder.has_begun(place.batch, place.number)
 
     def _found(self, future: CallFuture[Any]) -> list[bytes] | None:
         place = future.place

@@ -115,7 +115,7 @@ def _pickled(error: BaseException) -> bytes:
     try:
         data = _dumps(error)
         pickle.loads(data)
-    except Exception:
+    except BaseException:  # its own code runs, which may end the interpreter
         data = b""
     return pickle.dumps((data, words, "".join(lines)), pickle.HIGHEST_PROTOCOL)
 
@@ -124,6 +124,14 @@ def _write(path: str, data: bytes) -> None:
     with open(path + ".new", "wb") as file:
         file.write(data)
     os.replace(path + ".new", path)
+
+
+def _flush() -> None:
+    """The call may have closed the standard output, or put something else in its place: its result counts all the same."""
+    try:
+        sys.stdout.flush()
+    except Exception:
+        pass
 
 
 def _in_folder(batch: str, number: int) -> int:
@@ -139,7 +147,7 @@ def _in_folder(batch: str, number: int) -> int:
     os.dup2(log, 2)
     setting = pickle.loads(shared)
     data = carried_out(setting, call)
-    sys.stdout.flush()
+    _flush()
     _write(result_name(batch, number, os.environ.get("PMI_RANK", "") if setting["ranks"] else ""), data)
     return 0 if data[:1] == RESULT else 1
 
@@ -149,11 +157,12 @@ def _through_lava(number: int) -> int:
     import io
 
     shared, call = read_call(io.BytesIO(sys.stdin.buffer.read()), number)
+    output = os.dup(1)
     data = carried_out(pickle.loads(shared), call)
-    sys.stdout.flush()
+    _flush()
     text = base64.b64encode(data).decode("ascii")
-    sys.stdout.write(f"\n{MARK.format(len(text))}\n{text}\n")
-    sys.stdout.flush()
+    with open(output, "w", encoding="ascii") as file:
+        file.write(f"\n{MARK.format(len(text))}\n{text}\n")
     return 0 if data[:1] == RESULT else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -46,6 +47,34 @@ def raise_unpicklable() -> None:
 
 def raise_stubborn() -> None:
     raise Stubborn("one", "two")
+
+
+class Final:
+    """Can be pickled; who reads it again ends."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (sys.exit, (5,))
+
+
+class FinalError(Exception):
+    """Can be pickled; who reads it again ends."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (sys.exit, (5,))
+
+
+def give_final() -> object:
+    return Final()
+
+
+def raise_final() -> None:
+    raise FinalError("of all")
+
+
+def close_output() -> str:
+    print("printed")  # noqa: T201
+    sys.stdout.close()
+    return "value"
 
 
 def give_a_lock() -> object:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lava_client import Cluster, Executor, LavaError, worker
+from lava_client import CallLost, Cluster, Executor, LavaError, worker
 from lava_client.call import CallFuture
 from tests.support.wait import SLOW, wait_until
 from tests.unit.cli.scripted_master import Frame, ScriptedMaster
@@ -57,3 +57,27 @@ def test_a_late_result_is_waited_for_while_other_calls_fail(tmp_path: Path, answ
         assert not late.done()
         arrives(late, 5)
         assert late.result(LONG) == 5
+
+
+def test_a_call_that_ends_with_the_code_of_a_missing_folder_is_not_run_twice(tmp_path: Path) -> None:
+    """It has begun, as its log shows."""
+    submitted: list[Frame] = []
+
+    def plan(frame: Frame) -> list[Frame]:
+        if frame["ask"] == "submit":
+            submitted.append(frame)
+            batch, number = frame["command"].split()[-2:]
+            Path(worker.log_name(batch, int(number))).write_text("last words")
+            return [{"ok": {"job": len(submitted), "queue": "normal"}}]
+        row = {"job": "1", "state": "EXIT", "status": worker.NO_FOLDER << 8}
+        return [{"ok": {"after": f"c.{len(submitted)}", "lost": False, "changes": [row] if submitted else []}}]
+
+    environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    with (
+        ScriptedMaster(tmp_path / "s", plan, at_once=True),
+        Cluster(environ=environ) as cluster,
+        Executor(cluster=cluster, folder=str(tmp_path)) as executor,
+        pytest.raises(CallLost, match="last words"),
+    ):
+        executor.submit(abs, -5).result(LONG)
+    assert len(submitted) == 1

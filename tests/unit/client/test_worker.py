@@ -73,6 +73,42 @@ def test_what_cannot_be_brought_back_is_told_in_words() -> None:
     assert isinstance(result.error, RemoteError)
 
 
+def test_what_ends_whoever_reads_it_ends_nobody() -> None:
+    """One thread reads the results of all calls."""
+    raised, given = (carried_out(pickling.call(case, (), {}))[0].error for case in (calls.raise_final, calls.give_final))
+    assert isinstance(raised, RemoteError)
+    assert "FinalError: of all" in str(raised)
+    assert isinstance(given, RemoteError)
+    assert "cannot be read here: SystemExit: 5" in str(given)
+    of_another = pickling.read_result(worker.RAISED + pickle.dumps((pickle.dumps(calls.Final()), "words", "lines")))
+    assert str(of_another.error) == "words"
+
+
+@pytest.mark.parametrize("through_lava", [False, True])
+def test_a_call_that_closes_the_standard_output_has_a_result(tmp_path: Path, through_lava: bool) -> None:
+    shared = pickling.setting([], None, None, False)
+    batch = tmp_path / "1"
+    with batch.open("wb") as file:
+        worker.write_batch(file, shared, [pickling.call(calls.close_output, (), {})])
+    words = [sys.executable, worker.__file__, worker.THROUGH_LAVA if through_lava else str(batch), "1"]
+    with batch.open("rb") as file:
+        done = subprocess.run(words, stdin=file, capture_output=True, timeout=60 * SLOW, check=True)
+    data = folder.from_output(done.stdout.decode()) if through_lava else folder.read(str(batch), 1, 0)[0]  # type: ignore[index]
+    assert data is not None
+    assert pickling.read_result(data).value == "value"
+    assert (done.stdout if through_lava else Path(worker.log_name(str(batch), 1)).read_bytes()).startswith(b"printed\n")
+
+
+def test_the_end_of_a_log_of_any_size_is_shown(tmp_path: Path) -> None:
+    batch = str(tmp_path / "1")
+    assert (folder.last_lines(batch, 1, 3), folder.end_of_log(batch, 1)) == ("", "")
+    lines = [f"{number} {'x' * 1000}\n" for number in range(100)]
+    Path(worker.log_name(batch, 1)).write_text("".join(lines))
+    assert folder.last_lines(batch, 1, 3) == "".join(lines[-3:])
+    assert folder.last_lines(batch, 1, 1000) == "".join(lines)
+    assert folder.end_of_log(batch, 1) == "".join(lines)[-folder.SHOWN :].strip()
+
+
 def test_a_host_that_does_not_see_the_folder_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert worker.main(["worker.py", str(tmp_path / "none" / "1"), "1"]) == worker.NO_FOLDER
     assert f"does not see {tmp_path}/none/1: No such file or directory" in capsys.readouterr().err
