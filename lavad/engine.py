@@ -34,7 +34,7 @@ from lavad.local_time import local_time
 from lavad.requests import Decide, Join, Request, Waiting, key_of
 from lavad.store.batch import Batch, batch_of
 from lavad.store.errors import AnsweredBefore, Fenced, RecordRefused, StoreRefused
-from lavad.store.refusals import Refusals, for_users
+from lavad.store.refusals import Refusals, refused
 from lavad.store.rows import StoredText
 from lavad.store.writer import Store
 from proto.answers import Answer
@@ -191,7 +191,7 @@ class Engine:
 
         ``joined``: where jobs end while others are pending, what starts in their place is decided in the same turn.
         """
-        why, fault = "", False
+        refusal: Refused | None = None
         turn = _Turn()
         failed: Exception | None = None
         try:
@@ -210,18 +210,16 @@ class Engine:
             batch.texts, batch.envs, batch.answers = turn.texts, [*turn.envs.items()], [*turn.answers.items()]
             begun = time.perf_counter()
             try:
-                why, texts = await self._commit(batch, turn.told)
+                refusal, texts = await self._commit(batch, turn.told)
             except AnsweredBefore as error:
                 self._undo()
                 return await self._turn(requests, {**known, **error.answers})
             except RecordRefused as error:
                 self._undo()
-                why = for_users(error)
                 if len(requests) > 1:
                     return await self._by_halves(requests, known)
-                fault = True
-            if why:
-                refusal = Faulty(why) if fault else Refused(why)
+                refusal = refused(error)
+            if refusal is not None:
                 answers = [(request, answer if isinstance(answer, Refused) else refusal) for request, answer in answers]
             else:
                 took = time.perf_counter() - begun
@@ -233,7 +231,7 @@ class Engine:
                 self._waiting.add(request)
             else:
                 request.end(answer)
-        return not why
+        return refusal is None
 
     def _decide_all(self, requests: list[Request], turn: _Turn, known: Mapping[str, bytes]) -> None:
         """Decide requests, of the master, each user and all users as many as their slices have time for; the others wait on."""
@@ -342,8 +340,8 @@ class Engine:
         turn.attached += decided.attached
         turn.cycles += decided.cycles
 
-    async def _commit(self, batch: Batch, told: int) -> tuple[str, Sequence[StoredText]]:
-        """Commit the batch; returns why nothing was written, or "" after success, and the texts that were.
+    async def _commit(self, batch: Batch, told: int) -> tuple[Refused | None, Sequence[StoredText]]:
+        """Commit the batch; returns why nothing was written, None after success, and the texts that were.
 
         ``told``: number of its first events that who works ahead has heard of.
         """
@@ -362,10 +360,10 @@ class Engine:
         except StoreRefused as error:
             self._refusals.failed(error)
             self._undo()
-            return for_users(error), ()
+            return refused(error), ()
         self._refusals.worked()
         self.cluster.forget_changes()
-        return "", texts
+        return None, texts
 
     def _undo(self) -> None:
         """The batch was not committed."""

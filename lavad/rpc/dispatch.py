@@ -44,8 +44,8 @@ from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
 from lavad.services.waits import Waits, answer_for
-from lavad.store.errors import StoreRefused
-from lavad.store.refusals import for_users
+from lavad.store.errors import StoreAway, StoreRefused
+from lavad.store.refusals import Away, for_users
 from proto.answers import Answer
 from proto.daemon.callers import LATER
 from proto.version import PROTOCOL, why_not_protocol
@@ -159,9 +159,13 @@ class Dispatch:
                         return
                     async for piece in self._pieces(ask, caller):
                         yield piece
+        except Away:
+            yield LATER
         except Refused as refusal:
             self.audit.refused(ask, caller, refusal.text)
             yield _refusal(refusal)
+        except StoreAway:
+            yield LATER
         except StoreRefused as error:
             log.warning("an ask could not be answered: %s", error)
             why = for_users(error)

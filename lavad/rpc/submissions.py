@@ -30,6 +30,7 @@ from lavad.local_time import local_time
 from lavad.requests import Decide
 from lavad.rpc.store_growth import StoreGrowth
 from lavad.services.lookups import Lookups
+from lavad.store.refusals import Away
 from proto.answers import Answer, Result
 from proto.options import ESUBS
 
@@ -106,6 +107,8 @@ class Submissions:
                 else:
                     # one of them is at fault: the fewer they are, the fewer others have to be tried again
                     most = max(1, most // 4)
+            except Away:
+                raise  # they are all asked again; those that are stored have their answers
             except Refused as refusal:
                 # the store takes nothing now, or nothing more of this user
                 rows += [_refusal(refusal)] * (len(ask.jobs) - len(rows))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from lavad.core.lang.asks import Faulty, Refused
 from lavad.store.errors import RecordRefused, StoreAway, StoreFull, StoreRefused
 
 
@@ -17,6 +18,21 @@ def for_users(error: StoreRefused) -> str:
         case StoreAway():
             return "The master's store cannot be reached"
     return "The master's store refused the request; lavad's log says why"
+
+
+class Away(Refused):
+    """The store cannot be reached, and nothing was done: who asks comes again by itself, as where there is no master."""
+
+
+def refused(error: StoreRefused) -> Refused:
+    """Why a request that the store has refused is refused."""
+    why = for_users(error)
+    match error:
+        case RecordRefused():
+            return Faulty(why)
+        case StoreAway():
+            return Away(why)
+    return Refused(why)
 
 
 class Refusals:

@@ -5,15 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from cli.client.client import STILL_TRYING
 from tests.support.live.cluster import Cluster
 from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.cluster(slots=4, options=("--database", "postgres"), reached_by_all=True)
+
+PROGRAM = """
+import sys
+import lava_client
+cluster = lava_client.Cluster()
+killed = cluster.link.kill([sys.argv[1] + "[1]", sys.argv[1] + "[2]"])
+jobs = cluster.submit_many(["echo once >> of_python"], output="/dev/null")
+print(len(killed) == 2, len(jobs) == 1, jobs[0].result(100))
+"""
 
 
 def postmaster(cluster: Cluster) -> int:
@@ -22,9 +33,10 @@ def postmaster(cluster: Cluster) -> int:
 
 
 def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, tmp_path: Path) -> None:
-    """A job ends meanwhile; what is submitted meanwhile runs once when the database is back, or its user is told."""
+    """A job ends meanwhile; what is submitted or killed meanwhile is so, once, when the database is back."""
     lavad, agent = cluster.pid("lavad"), cluster.pid("agent-host1")
     job = cluster.submit("-o /dev/null 'touch began; while [ ! -e go ]; do sleep 0.1; done; echo once >> ended'", cwd=tmp_path)
+    others = cluster.submit("-J 'others[1-2]' -o /dev/null sleep 1000", cwd=tmp_path)
     wait_until((tmp_path / "began").exists, 30, cluster.logs)
     server = postmaster(cluster)
     os.kill(server, signal.SIGINT)
@@ -32,18 +44,22 @@ def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, 
     with (tmp_path / "said").open("w") as said:
         words = ["bsub", "-o", "/dev/null", "echo once >> late"]
         asked = subprocess.Popen(words, cwd=tmp_path, env=cluster.environ, stderr=said)
+    program = [sys.executable, "-c", PROGRAM, str(others)]
+    of_python = subprocess.Popen(program, cwd=tmp_path, env=cluster.environ, stdout=subprocess.PIPE, text=True)
+    wait_until(lambda: STILL_TRYING.strip() in (tmp_path / "said").read_text(), 30, "bsub to wait")
     (tmp_path / "go").touch()
     wait_until((tmp_path / "ended").exists, 30, "the job to end")
     shown = cluster.run("bjobs -a", ok=False, timeout=100)
     assert "internal error" not in shown.stdout + shown.stderr
     cluster.up()
     cluster.wait_for(job, "DONE", timeout=90)
-    if asked.wait(120) == 0:
-        wait_until((tmp_path / "late").exists, 60, "the job that was submitted meanwhile")
+    assert asked.wait(120) == 0
+    assert of_python.communicate(timeout=120)[0] == "True True 0\n"
+    wait_until((tmp_path / "late").exists, 60, "the job that was submitted meanwhile")
     assert "postgres" not in (tmp_path / "said").read_text()
     assert "Traceback" not in (cluster.folder.log / "lavad.log").read_text()
     after = cluster.submit("-o /dev/null 'echo once >> after'", cwd=tmp_path)
     cluster.wait_for(after, "DONE", timeout=60)
-    told = [(tmp_path / name).read_text() for name in ("ended", "late", "after") if (tmp_path / name).exists()]
-    assert told == ["once\n"] * (3 if asked.returncode == 0 else 2)
+    names = ("ended", "late", "of_python", "after")
+    assert {name: (tmp_path / name).read_text() for name in names} == dict.fromkeys(names, "once\n")
     assert (cluster.pid("lavad"), cluster.pid("agent-host1")) == (lavad, agent)

@@ -20,6 +20,7 @@ from lavad.core.site.conf import Conf, Params
 from lavad.engine import Engine
 from lavad.store.errors import OutcomeUnknown, StoreAway, StoreFull, StoreRefused
 from lavad.store.load import load
+from lavad.store.refusals import Away
 from lavad.store.writer import Store
 from proto.answers import Answer
 from tests.support.worlds.office import Office, bsub, fail, gather, nothing, refuse, unwritable
@@ -67,14 +68,16 @@ def test_asks_that_change_nothing_are_no_commit(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "text"),
+    ("failure", "kind", "text"),
     [
-        (StoreFull("store full"), "The master's store is full"),
-        (StoreAway("postgresql://ann:***@db/lava: x"), "The master's store cannot be reached"),
-        (StoreRefused("store: x"), "The master's store refused the request; lavad's log says why"),
+        (StoreFull("store full"), Refused, "The master's store is full"),
+        (StoreAway("postgresql://ann:***@db/lava: x"), Away, "The master's store cannot be reached"),
+        (StoreRefused("store: x"), Refused, "The master's store refused the request; lavad's log says why"),
     ],
 )
-def test_a_commit_that_fails_leaves_nothing_and_tells_all(office: Office, failure: Exception, text: str) -> None:
+def test_a_commit_that_fails_leaves_nothing_and_tells_all(
+    office: Office, failure: Exception, kind: type[Refused], text: str
+) -> None:
     async def work(engine: Engine) -> list[Any]:
         await engine.ask(bsub)
         before = snapshot(office.cluster)
@@ -86,6 +89,7 @@ def test_a_commit_that_fails_leaves_nothing_and_tells_all(office: Office, failur
 
     one, two, refused, seen, again = office.serve(work)
     assert one.text == two.text == text
+    assert type(one) is type(two) is kind
     assert refused.text == "No such queue"
     assert isinstance(seen, Refused)
     assert again == {"job": 2}
