@@ -13,7 +13,8 @@ from lava_client import pickling
 from lava_client.call import Place
 from lava_client.cluster import Cluster
 from lava_client.options import options_of
-from lava_client.pool import JobSettings, Pool
+from lava_client.pool import Pool
+from lava_client.settings import JobSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -10,43 +10,28 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from lava_client import atexit, folder, pickling, worker
 from lava_client.call import CallFuture, Place
-from lava_client.errors import CallLost, InitializerFailed, JobKilled, LavaError, Refused, Unavailable
+from lava_client.errors import CallLost, InitializerFailed, JobKilled, LavaError, Refused
 from lava_client.follow import DONE, Seen
 from lava_client.job import failure
+from lava_client.kills import Kills
 from lava_client.late import PATIENCE, Late
 from lava_client.link import Closed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from lava_client.session import Session
+    from lava_client.settings import JobSettings
 
 MOST_ELEMENTS = 1_000
 """Of an array: LSF's own default of MAX_JOB_ARRAY_SIZE."""
 MOST_BYTES = 64 << 20
 """Of a batch of several calls."""
 MOST_IDS = 5_000
-
-
-class JobSettings(NamedTuple):
-    """What the jobs of an executor ask for."""
-
-    options: Mapping[str, object]
-    env: Mapping[str, str]
-    cwd: str | None
-    python: str
-    ranks: int
-    retries: int
-    initializer: bytes | None
-    main: tuple[str, str] | None
-    """Where the main module is."""
-    folder: str | None
-    most: int | None
-    """Jobs at a time."""
 
 
 class Pool:
@@ -65,7 +50,7 @@ class Pool:
         """Job and element to its call, until that has ended."""
         self._submitting: list[CallFuture[Any]] = []
         """Those that are being submitted now."""
-        self._to_kill: list[str] = []
+        self._kills = Kills()
         self._late = Late()
         self._left: dict[str, int] = {}
         """Batch to the number of its calls that have not ended."""
@@ -102,7 +87,7 @@ class Pool:
         """A call was cancelled: its job, if there is one, is killed."""
         with self._changed:
             if future.id is not None and self._submitted.get(future.place.key or (0, 0)) is future:
-                self._to_kill.append(future.id)
+                self._kills.add([future.id])
             else:
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(future)
@@ -151,8 +136,8 @@ class Pool:
                     while not self._due():
                         if self._shut and not (self._waiting or self._submitted or self._late):
                             return
-                        self._changed.wait(self._late.pause())
-                    kill, self._to_kill = self._to_kill, []
+                        self._changed.wait(self._pause())
+                    kill = self._kills.take()
                     late = self._late.take()
                     calls = self._submitting = self._taken()
                 try:
@@ -172,7 +157,12 @@ class Pool:
 
     def _due(self) -> bool:
         room = self.settings.most is None or len(self._submitted) < self.settings.most
-        return bool(self._to_kill) or (bool(self._waiting) and room) or self._late.pause() == 0.0
+        return (bool(self._waiting) and room) or self._pause() == 0.0
+
+    def _pause(self) -> float | None:
+        """Seconds until something is to be killed or looked for; None: nothing is."""
+        pauses = [pause for pause in (self._kills.pause(), self._late.pause()) if pause is not None]
+        return min(pauses, default=None)
 
     def _taken(self) -> list[CallFuture[Any]]:
         """The calls of the next batch."""
@@ -196,9 +186,17 @@ class Pool:
             self.cluster.close()
 
     def _kill(self, ids: list[str]) -> None:
+        """Kill jobs; those that are left where the master is away, or does not take it, later. Raises Closed."""
         for at in range(0, len(ids), MOST_IDS):
-            with contextlib.suppress(Refused, Unavailable):
+            try:
                 self.cluster.link.kill(ids[at : at + MOST_IDS])
+            except Closed:
+                raise
+            except LavaError:
+                with self._changed:
+                    live = {future.id for future in self._submitted.values()}
+                    self._kills.again(id for id in ids[at:] if id in live)
+                return
 
     # -- submission ----------------------------------------------------------------------------------------------------
 
@@ -270,7 +268,7 @@ class Pool:
                 future.place.key = key
                 self._submitted[key] = future
                 if future.cancelled():
-                    self._to_kill.append(str(future.id))
+                    self._kills.add([str(future.id)])
             self.cluster.follower.follow(key, self._teller(future))
 
     def _teller(self, future: CallFuture[Any]) -> Callable[[Seen], None]:
@@ -388,7 +386,7 @@ class Pool:
             self.broken = str(error)
             others = [*self._waiting, *self._submitting, *self._submitted.values()]
             self._waiting.clear()
-            self._to_kill += [one.id for one in self._submitted.values() if one.id is not None]
+            self._kills.add(one.id for one in self._submitted.values() if one.id is not None)
             self._changed.notify_all()
         for other in others:
             other.end(None, InitializerFailed(self.broken))

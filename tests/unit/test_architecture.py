@@ -33,7 +33,7 @@ CLIENT = (
     ("__init__", "joblib"),
     ("executor",),
     ("pool",),
-    ("late",),
+    ("kills", "late", "settings"),
     ("cluster", "call"),
     ("job",),
     ("session", "card"),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lava_client import CallLost, Cluster, Executor, LavaError, worker
+from lava_client import CallLost, Cluster, Executor, JobKilled, LavaError, worker
 from lava_client.call import CallFuture
 from tests.support.wait import SLOW, wait_until
 from tests.unit.cli.scripted_master import Frame, ScriptedMaster
@@ -81,3 +81,37 @@ def test_a_call_that_ends_with_the_code_of_a_missing_folder_is_not_run_twice(tmp
     ):
         executor.submit(abs, -5).result(LONG)
     assert len(submitted) == 1
+
+
+@pytest.mark.parametrize("of_first", [{"standby": True}, {"refused": "The master's store is full"}, {"ok": "what?"}])
+def test_the_job_of_a_cancelled_call_is_killed_once_the_master_takes_it(tmp_path: Path, of_first: Frame) -> None:
+    """Whatever it says to the first kill; a call that comes meanwhile is not affected."""
+    kills: list[Frame] = []
+    jobs = 0
+
+    def plan(frame: Frame) -> list[Frame]:
+        nonlocal jobs
+        if frame["ask"] == "submit":
+            jobs += 1
+            return [{"ok": {"job": jobs, "queue": "normal"}}]
+        if frame["ask"] == "kill":
+            kills.append(frame)
+            return [of_first] if len(kills) == 1 else [{"ok": {"results": [{"id": "1", "ok": True}]}}]
+        over = [{"job": "1", "state": "EXIT", "status": 9, "reason": "TERM_OWNER"}] if len(kills) > 1 else []
+        over += [{"job": "2", "state": "EXIT", "status": 9, "reason": "TERM_OWNER"}] if jobs > 1 else []
+        return [{"ok": {"after": f"c.{len(over)}", "lost": False, "changes": over}}]
+
+    environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    with (
+        ScriptedMaster(tmp_path / "s", plan, at_once=True),
+        Cluster(environ=environ, timeout=0.0) as cluster,
+        Executor(cluster=cluster, folder=str(tmp_path)) as executor,
+    ):
+        first: CallFuture[int] = executor.submit(abs, -5)
+        wait_until(lambda: first.id is not None, LONG)
+        first.cancel()
+        wait_until(lambda: bool(kills), LONG)
+        with pytest.raises(JobKilled):
+            executor.submit(abs, -6).result(LONG)
+    assert [frame["jobs"]["ids"] for frame in kills[:2]] == [["1"], ["1"]]
+    assert first.cancelled()
