@@ -85,6 +85,8 @@ class Answer(TypedDict, total=False):
     state: str
     status: int
     why: str
+    reason: str
+    """Of a job that has ended: LSF's name of the reason (TERM_OWNER)."""
     attempt: int
     host: str
     door: str

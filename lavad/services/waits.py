@@ -9,7 +9,7 @@ from lavad.committed import Committed
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events import JobFinished, PartPrepared, PartStarted
 from lavad.core.job.job import Job
-from lavad.core.lang.states import JobState
+from lavad.core.lang.states import JobState, TermReason
 from proto.answers import Answer
 
 K = TypeVar("K")
@@ -21,7 +21,10 @@ def answer_for(job: Job) -> Answer:
     status = job.outcome.status if job.outcome is not None else 0
     host = job.run.parts[0].host if job.run is not None else ""
     why = job.outcome.why if job.outcome is not None and (job.run is None or not job.run.started) else ""
-    return {"state": job.state.name, "status": status, "host": host, "why": why}
+    answer: Answer = {"state": job.state.name, "status": status, "host": host, "why": why}
+    if job.outcome is not None and job.outcome.reason is not TermReason.NONE:
+        answer["reason"] = job.outcome.reason.name
+    return answer
 
 
 class Waits:

@@ -49,6 +49,8 @@ class End(msgspec.Struct, frozen=True):
     host: str = ""
     """The first that it ran on."""
     why: str = ""
+    reason: str = ""
+    """LSF's name of the reason: TERM_MEMLIMIT …"""
 
 
 class JobChange(msgspec.Struct, frozen=True):

@@ -75,6 +75,10 @@ def test_jobs_end_as_their_commands_do(cluster: Cluster, tmp_path: Path, monkeyp
         with pytest.raises(JobKilled) as killed:
             held.result(LONG)
         assert (killed.value.code, killed.value.reason, held.cancel()) == (126, "TERM_OWNER", False)
+        elements = client.submit("sleep 1000", name="b[1-3]")
+        assert elements.cancel()
+        with pytest.raises(JobKilled):
+            elements.result(LONG)
         cluster.run(f"bkill {gone.id}")
         assert isinstance(asyncio.run(_caught(gone)), futures.CancelledError)
         found = client.job(bad.id)

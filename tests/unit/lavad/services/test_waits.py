@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
-from lavad.services.waits import Waits
+from msgspec.structs import replace
+
+from lavad.core.job.job import Job, Outcome
+from lavad.core.lang.states import JobState, TermReason
+from lavad.services.waits import Waits, answer_for
 from tests.support.worlds.world import World
 
 
@@ -15,6 +19,19 @@ async def gone(waiting: Awaitable[object]) -> None:
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+def test_who_waited_is_told_how_and_why_it_ended() -> None:
+    outcome = Outcome(at=1.0, status=9, reason=TermReason.TERM_OWNER)
+    job = Job(key=1, spec=1, name="a", submitted=0.0, state=JobState.EXIT, outcome=outcome)
+    assert answer_for(job) == {
+        "state": "EXIT",
+        "status": 9,
+        "host": "",
+        "why": "",
+        "reason": "TERM_OWNER",
+    }
+    assert "reason" not in answer_for(replace(job, state=JobState.DONE, outcome=Outcome(at=1.0)))
 
 
 def test_who_no_longer_waits_is_forgotten() -> None:
