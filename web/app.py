@@ -293,12 +293,8 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     async def described(_: Request) -> Response:
         return JSONResponse(description)
 
-    async def no_such(_: Request) -> Response:
-        raise HTTPException(404)
-
     routes += [
         Route("/api/openapi.json", described),
-        Route("/api/{rest:path}", no_such),
         Route("/healthz", page.healthy),
         Route("/login", page.login),
         Route("/", page.index),
@@ -318,4 +314,6 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
 
     handlers = {Problem: problem, HTTPException: _not_found, Exception: failed}
     middleware = [Middleware(Guard, settings=settings), Middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)]
-    return Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)
+    app = Starlette(routes=routes, exception_handlers=handlers, middleware=middleware)
+    app.router.redirect_slashes = False  # an address with one more is none of ours
+    return app

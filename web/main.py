@@ -38,11 +38,15 @@ SILENT = 20.0
 class Patient(H11Protocol):
     """A connection; one that brings no request takes no place from others for long.
 
-    What is no request of HTTP is told as REST tells any problem.
+    What is no request of HTTP is told as REST tells any problem, as is one of a connection too many. Those that were there before
+    it are served.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        most, self.limit_concurrency = self.limit_concurrency, None
+        if most is not None and len(self.connections) > most:
+            self.app = problems.answer(problems.Problem(503, "Too many connections; try again", 5), {"Connection": "close"})
         self.loop.call_later(SILENT, self._look, (True, None))
 
     def _look(self, before: tuple[bool, RequestResponseCycle | None]) -> None:

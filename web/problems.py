@@ -23,7 +23,7 @@ TITLES = {
     422: "Refused",
     429: "Too many requests",
     500: "Internal error",
-    503: "The master does not answer",
+    503: "Not available now",
 }
 
 

@@ -42,6 +42,8 @@ async def changed(name: str, request: Request, master: Master, who: Who) -> Done
     """What a route of this name does. Raises Problem."""
     ident = request.path_params["id"]
     frame = await _frame(name, ident, request)
+    if "hosts" in frame:
+        await master.record(["host", ident], {}, who.token)  # badmin takes groups of hosts by their names, too
     try:
         return _done(ident, await master.ask({**frame, **done_once(request, who)}, who.token))
     except Problem as problem:

@@ -86,6 +86,39 @@ def test_what_is_no_request_is_told_as_any_problem(bad: bytes) -> None:
     }
 
 
+def test_a_connection_too_many_is_told_as_any_problem_and_the_others_are_served() -> None:
+    async def tried() -> tuple[bytes, bytes, bytes]:
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"ok"})
+
+        config = uvicorn.Config(app, log_config=None, lifespan="off", limit_concurrency=1)
+        config.load()
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(lambda: Patient(config, state, {}), "127.0.0.1", 0)
+        place = server.sockets[0].getsockname()[:2]
+        first, to_first = await asyncio.open_connection(*place)
+        to_first.write(ASKED)
+        before = await _told(first)
+        second, to_second = await asyncio.open_connection(*place)
+        to_second.write(ASKED)
+        told = await asyncio.wait_for(second.read(), 60)
+        to_first.write(ASKED)
+        after = await _told(first)
+        for writer in (to_first, to_second):
+            writer.close()
+        server.close()
+        return before, told, after
+
+    before, told, after = asyncio.run(tried())
+    assert before == after == b"HTTP/1.1 200 OK"
+    head, _, body = told.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"content-type: application/problem+json" in head.lower()
+    assert b"retry-after: 5" in head.lower()
+    assert json.loads(body)["detail"] == "Too many connections; try again"
+
+
 def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_beginning() -> None:
     with main._listen(Settings("", "127.0.0.1", 0, "")) as listening, socket.create_connection(listening.getsockname()):
         connection, _ = listening.accept()

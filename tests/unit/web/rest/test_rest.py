@@ -8,12 +8,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from starlette.types import Message
 
+from lavad.core import events as ev
+from lavad.core.site.host import Facts
 from proto.answers import Answer
 from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 from web import app as pages
@@ -172,6 +175,10 @@ def test_an_array_is_one_row_and_its_elements_are_below_it(world: PageWorld) -> 
         ("GET", "/hosts/nowhere", None, 404, "Bad host name"),
         ("GET", "/queues/nowhere", None, 404, "No such queue"),
         ("GET", "/nowhere", None, 404, ""),
+        ("POST", "/nowhere", {}, 404, "There is no such address"),
+        ("POST", "/jobs/", {}, 404, "There is no such address"),
+        ("GET", "/queues/", None, 404, "There is no such address"),
+        ("DELETE", "/jobs/a%2fb", None, 404, "There is no such address"),
         ("PUT", "/jobs", None, 405, ""),
         ("POST", "/jobs", {"command": ""}, 400, "empty"),
         ("POST", "/jobs", {"comand": "true"}, 400, "comand"),
@@ -202,6 +209,21 @@ def test_what_goes_wrong_is_a_problem(
     assert answer.headers["content-type"] == "application/problem+json"
     assert words in answer.json()["detail"]
     assert answer.json()["title"]
+
+
+def test_a_group_of_hosts_is_no_host(world: PageWorld) -> None:
+    def close(name: str) -> tuple[int, str]:
+        answer = world.client.post(f"{ROOT}/hosts/{name}/close", json={}, headers=world.bearer(BOSS))
+        return answer.status_code, answer.text
+
+    facts = Facts(ncpus=1)
+    world.feed(lambda _, now: [ev.HostJoined(at=now, host="one", facts=facts), ev.HostUp(at=now, host="one")])
+    world.feed(lambda cluster, now: [ev.Configured(at=now, conf=replace(cluster.conf, host_groups=(("big", ("one",)),)))])
+    status, told = close("big")
+    assert status == 404
+    assert "big: Bad host name" in told
+    assert get(world, "/hosts/one")["row"]["status"] == "ok"
+    assert close("one")[0] == 200
 
 
 def test_a_method_that_an_address_has_not_is_told_which_it_has(world: PageWorld) -> None:
