@@ -201,21 +201,24 @@ class LocalLink:
             return None
         link.settimeout(SILENCE + wait)
         pieces = []
+        whole = False
         try:
             link.sendall(data)
             while True:
                 answer = _receive(link)
                 if "standby" in answer or "later" in answer:
-                    self._drop()
                     return None
                 pieces.append(answer)
+                whole = "refused" in answer or "ok" in answer or "exit" in answer
                 if "refused" in answer:
                     raise Refused(str(answer["refused"]).strip(), retry=float(answer.get("retry") or 0))
-                if "ok" in answer or "exit" in answer:
+                if whole:
                     return pieces
         except (OSError, EOFError):
-            self._drop()
             return None
+        finally:
+            if not whole:  # what comes yet, of an ask that was interrupted, would be taken for the answer to the next
+                self._drop()
 
     def _drop(self) -> None:
         link, self._socket = self._socket, None

@@ -62,7 +62,7 @@ class ScriptedMaster:
                 self._link = None
 
     def _serve_one(self, link: socket.socket) -> None:
-        with link:
+        with link, contextlib.suppress(ConnectionResetError):  # of who has gone, and has not read all
             self._talk(link)
 
     def _talk(self, link: socket.socket) -> None:

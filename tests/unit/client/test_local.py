@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from lava_client import local
+from lava_client import LavaError, local
 from lava_client.link import Closed
 from lava_client.local import LocalLink
 from tests.support.full_socket import Connecting, FullSocket
+from tests.support.wait import SLOW
+from tests.unit.cli.scripted_master import Frame, ScriptedMaster
 
 ANSWER = b'{"ok":{"job":7}}'
 
@@ -54,3 +60,43 @@ def test_who_closes_a_link_while_it_connects_does_not_wait_for_an_answer(tmp_pat
                 asked.result(30)
     closing.join(30)
     assert not closing.is_alive()
+
+
+INTERRUPTED = """
+import os, signal, time
+from lava_client.local import LocalLink
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who started the tests may ignore it
+link = LocalLink(os.environ)
+print(link.ask({"ask": "before", "pid": os.getpid()})["of"])
+try:
+    link.ask({"ask": "first", "pid": os.getpid()})
+    time.sleep(30)
+except KeyboardInterrupt:
+    print(link.ask({"ask": "second"})["of"])
+"""
+
+
+def test_what_comes_of_an_ask_that_was_interrupted_answers_no_other(tmp_path: Path) -> None:
+    """As by Ctrl-C in a notebook, whose process lives on."""
+
+    def answered(frame: Frame) -> list[Frame]:
+        if frame["ask"] == "first":
+            os.kill(frame["pid"], signal.SIGINT)
+        return [{"ok": {"of": frame["ask"]}}]
+
+    environ = {**os.environ, "LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    words = [sys.executable, "-c", INTERRUPTED]
+    with ScriptedMaster(tmp_path / "s", answered, at_once=True):
+        done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60 * SLOW, check=False)
+    assert (done.stdout, done.stderr) == ("before\nsecond\n", "")
+
+
+def test_an_answer_that_is_too_large_answers_no_other_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "LARGEST_ANSWER", 1_000)
+    plans: list[list[Frame]] = [[{"out": "x" * 2_000}, {"ok": {"of": "first"}}], [{"ok": {"of": "second"}}]]
+    with ScriptedMaster(tmp_path / "s", *plans):
+        link = LocalLink({"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)})
+        with pytest.raises(LavaError):
+            link.ask({"ask": "first"})
+        assert link.ask({"ask": "second"}) == {"of": "second"}
+        link.close()
