@@ -91,14 +91,15 @@ class Admission:
         return not is_member(self._cluster, host) and not has_jobs(self._cluster, host)
 
     def vouched_host(self, context: Call) -> tuple[str, str]:
-        """(the host whose users the peer may speak for, why none)."""
+        """(the host whose users the peer may speak for, why not now); why none, without a host."""
         host, why = self._auth.identify(context)
         if why:
             return "", f"only an agent may vouch for users: {why}"
+        if not is_member(self._cluster, host):
+            return "", self._not_listed(host)
         session = self._sessions.rows.get(host)
-        if session is None or session.peer != context.peer():
-            return "", f"host {host} has no stream on this connection"
-        return (host, "") if is_member(self._cluster, host) else ("", self._not_listed(host))
+        has_stream = session is not None and session.peer == context.peer()
+        return host, "" if has_stream else f"host {host} has no stream on this connection"
 
     def may_administer(self, host: str) -> bool:
         """Whether administrators have their rights on the host; all hosts of a cluster on one machine are the master's own."""

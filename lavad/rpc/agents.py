@@ -252,7 +252,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         host, why = self._admission.vouched_host(context)
         if why:
             self._dispatch.audit.host_refused(host, context.peer(), why)
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+            # an agent that has not noticed yet that this master let it go has the command come again
+            await context.abort(grpc.StatusCode.UNAVAILABLE if host else grpc.StatusCode.PERMISSION_DENIED, why)
         caller = decode.caller(request, host, self._admission.may_administer(host))
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):

@@ -103,14 +103,14 @@ def test_a_refusal_that_repeats_is_logged_once(caplog: pytest.LogCaptureFixture)
 
 def test_commands_are_taken_on_the_connection_of_the_hosts_stream_alone() -> None:
     door = Door()
-    assert door.vouched("agent:h1") == ("", "host h1 has no stream on this connection")
+    assert door.vouched("agent:h1") == ("h1", "host h1 has no stream on this connection")
     door.connect("h1", HERE)
     assert door.vouched("agent:h1", HERE) == ("h1", "")
-    assert door.vouched("agent:h1", THERE) == ("", "host h1 has no stream on this connection")
-    assert door.vouched("agent:h2", HERE) == ("", "host h2 has no stream on this connection")
+    assert door.vouched("agent:h1", THERE) == ("h1", "host h1 has no stream on this connection")
+    assert door.vouched("agent:h2", HERE) == ("h2", "host h2 has no stream on this connection")
     assert door.vouched("master", HERE) == ("", "only an agent may vouch for users: no certificate of an agent")
     door.sessions.hang_up("h1")
-    assert door.vouched("agent:h1", HERE) == ("", "host h1 has no stream on this connection")
+    assert door.vouched("agent:h1", HERE) == ("h1", "host h1 has no stream on this connection")
 
 
 def test_administrators_have_their_rights_on_the_masters_host_and_on_one_machine() -> None:
