@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lava_client import atexit
 from lava_client.errors import LavaError, Refused
 from lava_client.job import Job
-from lava_client.options import command_line, options_of
+from lava_client.options import command_line, options_of, refuse_bytes
 from lava_client.session import Session
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class Cluster(Session):
         """
         found = options_of(options)
         lines = [command_line(command) for command in commands]
+        for line in lines:
+            refuse_bytes("The command", line)
         common = self.frame("", found, cwd, env)
         self.follower.begin(self.link)
         rows: list[dict[str, Any]] = [{} for _ in lines]

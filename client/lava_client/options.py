@@ -110,10 +110,18 @@ def _defaults(options: Mapping[str, object], environ: Mapping[str, str]) -> dict
     return {option: environ[name] for name, option in DEFAULTS if environ.get(name) and option not in options}
 
 
-def _refuse_bytes(frame: Mapping[str, object]) -> None:
+def _refuse_bytes(frame: Mapping[str, Any]) -> None:
     for what in ("command", "cwd"):
-        if not is_text(str(frame[what])):
-            raise Refused(f"The {what} holds bytes that are not UTF-8")
+        refuse_bytes(f"The {what}", str(frame[what]))
+    for name, value in frame["options"].items():
+        for one in value if isinstance(value, list) else [value]:
+            refuse_bytes(f"-{name}", str(one))
+
+
+def refuse_bytes(what: str, text: str) -> None:
+    """Raises Refused where the text cannot be sent."""
+    if not is_text(text):
+        raise Refused(f"{what} holds bytes that are not UTF-8")
 
 
 def is_text(value: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,27 @@ def test_an_error_has_the_jobs_that_were_submitted_before_it(
         with pytest.raises(error, match=text) as raised:
             cluster.submit_many(["a", "b", "c", "d"])
         assert [str(job) for job in raised.value.jobs] == ["<Job 11 submitted>", "<Job 12 submitted>"]
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "what"),
+    [
+        (["echo", "\udc80"], {}, "The command"),
+        (["true"], {"name": "\udc80"}, "-J"),
+        (["true"], {"resreq": ["a", "\udc80"]}, "-R"),
+    ],
+)
+def test_bytes_that_are_no_text_are_refused_as_bsub_does(
+    tmp_path: Path, words: list[str], options: dict[str, Any], what: str
+) -> None:
+    environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    with (
+        ScriptedMaster(tmp_path / "s", BEGIN) as master,
+        Cluster(environ=environ, timeout=0.0) as cluster,
+        pytest.raises(Refused, match=f"^{what} holds bytes that are not UTF-8$"),
+    ):
+        cluster.submit(words, **options)
+    assert master.asks == []
 
 
 def test_0_is_no_job(tmp_path: Path) -> None:
