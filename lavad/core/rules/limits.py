@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from config.model.cluster import Limit
 from config.model.queue import QueueConfig
 from lavad.core.cluster.gpu_book import gpu_amounts
+from lavad.core.cluster.limit_sums import Sum, amounts_of, why_not_sum
 from lavad.core.job.job import Part, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.rules.gpu_counts import slots_with_gpus
@@ -27,19 +28,6 @@ from lavad.core.site.pend_reason import LIMIT_JOBS, LIMIT_RESOURCE, LIMIT_SLOTS,
 Room = tuple[int, int]
 """(slots left, the pend reason if they are too few)."""
 _NONE: Room = (UNLIMITED, 0)
-
-
-class Sum:
-    """What counts against one limit of lsb.resources."""
-
-    __slots__ = ("amounts", "jobs", "preempted", "slots")
-
-    def __init__(self) -> None:
-        self.slots = 0
-        self.jobs = 0
-        self.preempted = 0
-        """Those of ``jobs`` that are suspended by preemption."""
-        self.amounts: defaultdict[str, float] = defaultdict(float)
 
 
 class Limits:
@@ -233,7 +221,7 @@ class Limits:
             caps = self.caps(limit, host)
             starts = not self._has_job(at, limit, host, self._own)
             sum_ = self._sum(at, spec, host)
-            reason = _why_not_sum(at, limit, caps, sum_, spec, mine, self._jobs(sum_) + 1 if starts else 0)
+            reason = why_not_sum(at, limit, caps, sum_, spec, mine, self._jobs(sum_) + 1 if starts else 0)
             if reason:
                 return reason
         return 0
@@ -372,28 +360,8 @@ class Limits:
                 if where not in seen and not self._has_job(at, limit, where, own):
                     sum_.jobs += sign * jobs
                 seen.add(where)
-                for name, amount in _amounts(spec, part):
+                for name, amount in amounts_of(spec, part):
                     sum_.amounts[name] += sign * amount
-
-
-def _amounts(spec: Spec, part: Placed | Part) -> Iterable[tuple[str, float]]:
-    """What a part counts against limits on resources: what it reserves, and its GPUs."""
-    return (*part.reserved, *gpu_amounts(spec, len(part.gpus))) if part.gpus else part.reserved
-
-
-def _why_not_sum(at: int, limit: Limit, caps: dict[str, float], sum_: Sum, spec: Spec, parts: list[Placed], jobs: int) -> int:
-    """``jobs``: how many there would be."""
-    if not parts:
-        return 0
-    if limit.slots is not None and sum_.slots + sum(part.slots for part in parts) > limit.slots:
-        return LIMIT_SLOTS + at
-    if limit.jobs is not None and jobs > limit.jobs:
-        return LIMIT_JOBS + at
-    for name, cap in caps.items():
-        asked = sum(amount for part in parts for own, amount in _amounts(spec, part) if own == name)
-        if asked and sum_.amounts[name] + asked > cap + 1e-6:
-            return LIMIT_RESOURCE + at
-    return 0
 
 
 def _user_reason(is_group: bool, left: int) -> int:

@@ -185,7 +185,7 @@ class LimitBook:
         by_queue = queue is not None and (queue.hjob_limit is not None or queue.pjob_limit is not None)
         by_user = self.host_users or any(section.slots_per_processor is not None for section, _ in self.of_job(spec))
         each = tuple((at, whose) for at, limit, whose in self.applying(spec) if limit.hosts or limit.per_host)
-        return spec.queue if by_queue else "", (spec.user, self._own_group(spec)) if by_user else (), each
+        return spec.queue if by_queue else "", (spec.user, self._chosen(spec)) if by_user else (), each
 
     def applies(self, at: int, spec: Spec) -> bool:
         """Whether the ``at``-th limit of lsb.resources applies to jobs of this spec."""

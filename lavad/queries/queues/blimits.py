@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from config.model.cluster import Limit
+from lavad.core.cluster.limit_sums import Sum
 from lavad.core.lang.asks import Refused
 from lavad.core.rules.ledger import UNLIMITED, Ledger
-from lavad.core.rules.limits import Limits, Sum
+from lavad.core.rules.limits import Limits
 from lavad.core.site.limit_book import Consumer, LimitBook
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 from lavad.queries.queues import guarantees
