@@ -212,9 +212,14 @@ def find_reason(code: int) -> PendReason | None:
     return PendReason._value2member_map_.get(code)  # type: ignore[return-value]
 
 
+def is_of_pool(code: int) -> bool:
+    """Whether what keeps a job waiting is a guaranteed resource pool."""
+    return POOL <= code < POOL + _PER_LIMIT
+
+
 def text(code: int, conf: Conf) -> str:
     """What ``bjobs -p`` says of a reason, without host counts; "": the code is unknown."""
-    if POOL <= code < POOL + _PER_LIMIT:
+    if is_of_pool(code):
         named = f" (Pool Name: {conf.pools[code - POOL].name})" if code - POOL < len(conf.pools) else ""
         return f"The resources that are left are guaranteed to service classes{named}"
     if code >= LIMIT_SLOTS:

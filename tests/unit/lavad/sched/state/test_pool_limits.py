@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from config.model.cluster import HostConfig
@@ -362,6 +362,18 @@ POOLS = st.builds(
 )
 
 
+TIGHT = Pool(
+    name="pool",
+    type="slots",
+    slots=1,
+    mem=0.0,
+    distribution=(("gold", Amount(4)), ("silver", Amount(34, True))),
+    loan=Loan(("short",), None, Amount(0), True),
+    slots_per_host=2,
+)
+
+
+@example(TIGHT, [(("gold", ""), 1, "", None), (("gold", ""), 4, "", None), (("short", ""), 3, "span[hosts=1]", None)])
 @settings(max_examples=80, deadline=None)
 @given(POOLS, st.lists(st.one_of(JOBS, st.integers(0, 9)), min_size=1, max_size=16))
 def test_no_job_takes_what_is_guaranteed_to_others_and_nobody_waits_within_a_guarantee(pool: Pool, doings: list[Any]) -> None:
