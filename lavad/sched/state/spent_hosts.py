@@ -148,6 +148,8 @@ class SpentHosts:
 
     def mask(self, need: Need) -> Mask | None:
         """Hosts that may have room for a class; None: all, as far as it is noted. Shape: (hosts,)."""
+        if self._state.columns is None:
+            return None
         found = [] if (pausing := self.pausing(need)) is None else [pausing]
         found += [short for short, _ in self.short(need)]
         slots = self.slots(need) if need.least_on_host > 1 else None
