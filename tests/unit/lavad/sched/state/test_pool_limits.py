@@ -362,15 +362,8 @@ POOLS = st.builds(
 )
 
 
-TIGHT = Pool(
-    name="pool",
-    type="slots",
-    slots=1,
-    mem=0.0,
-    distribution=(("gold", Amount(4)), ("silver", Amount(34, True))),
-    loan=Loan(("short",), None, Amount(0), True),
-    slots_per_host=2,
-)
+SHARES = (("gold", Amount(4)), ("silver", Amount(34, True)))
+TIGHT = Pool(name="pool", type="slots", distribution=SHARES, loan=Loan(("short",), None, Amount(0), True), slots_per_host=2)
 
 
 @example(TIGHT, [(("gold", ""), 1, "", None), (("gold", ""), 4, "", None), (("short", ""), 3, "span[hosts=1]", None)])
