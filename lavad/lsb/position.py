@@ -18,11 +18,11 @@ def folder_of(shared: str, cluster: str) -> Path:
 def read(folder: Path) -> dict[str, int]:
     """``seq``: the number of the newest event written; the name of each file: its size then; ``writer``: who has written.
 
-    Empty where there is none.
+    Empty where there is none. OSError where it is there and cannot be read: the files would be begun anew.
     """
     try:
         found: dict[str, int] = json.loads((folder / NAME).read_text())
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
     return found
 

@@ -98,7 +98,10 @@ class Pruning:
     def _written(self) -> float:
         """The time up to which lsb.events and lsb.acct are surely on disk."""
         cluster = self._engine.cluster
-        seq = position.read(position.folder_of(self._shared, cluster.conf.cluster)).get("seq", 0)
+        try:
+            seq = position.read(position.folder_of(self._shared, cluster.conf.cluster)).get("seq", 0)
+        except OSError:
+            seq = 0
         if seq >= cluster.version:
             return self._clock()
         return self._reader.event_time(seq) - MARGIN

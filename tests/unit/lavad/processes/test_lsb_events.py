@@ -13,6 +13,7 @@ import pytest
 from lavad.core import events as ev
 from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.ranges import Ranges
+from lavad.lsb import position
 from lavad.lsb.write import MOST_TEXT
 from lavad.processes.lsb_events import Log, Replaced
 from lavad.store.read import Reader
@@ -118,6 +119,22 @@ def test_the_one_that_was_started_last_writes(tmp_path: Path, reader: Reader) ->
     write_all(other)
     with pytest.raises(Replaced):
         hung.advance()
+    check_each_line_is_there_once(folder)
+
+
+def test_a_position_that_cannot_be_read_leaves_the_files_as_they_are(tmp_path: Path, reader: Reader) -> None:
+    """They were begun anew, without the jobs that the store has no more."""
+    folder = tmp_path / "logdir"
+    write_all(Log(folder, reader))
+    written = {path: path.read_text() for path in folder.glob("lsb.*")}
+    kept = (folder / position.NAME).rename(tmp_path / "kept")
+    (folder / position.NAME).symlink_to(position.NAME)  # ELOOP, for root too
+    log = Log(folder, reader)
+    with pytest.raises(OSError, match="symbolic links"):
+        log.advance()
+    assert {path: path.read_text() for path in written} == written
+    kept.rename(folder / position.NAME)
+    write_all(log)
     check_each_line_is_there_once(folder)
 
 
