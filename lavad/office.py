@@ -195,7 +195,8 @@ async def _wait_for_lease(
         if held is not None:
             return held
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), STANDBY_PAUSE)
+            async with asyncio.timeout(STANDBY_PAUSE):
+                await ended.wait()
     return None
 
 

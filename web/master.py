@@ -224,10 +224,12 @@ async def _socket_to(path: str) -> socket.socket:
 
 async def _received(reader: asyncio.StreamReader) -> Reply:
     """Raises EOFError, TimeoutError (an OSError)."""
-    size = int.from_bytes(await asyncio.wait_for(reader.readexactly(4), PATIENCE), "big")
+    async with asyncio.timeout(PATIENCE):
+        size = int.from_bytes(await reader.readexactly(4), "big")
     if size > MOST_ANSWER:
         raise EOFError
-    return _reply.decode(await asyncio.wait_for(reader.readexactly(size), PATIENCE))
+    async with asyncio.timeout(PATIENCE):
+        return _reply.decode(await reader.readexactly(size))
 
 
 def sockets(run: str) -> list[str]:

@@ -58,7 +58,8 @@ class News:
             yield "retry: 3000\n\n" + (AWAY if stream.is_away else "")
             while not opened.is_over:
                 try:
-                    piece = await asyncio.wait_for(page.get(), QUIET)
+                    async with asyncio.timeout(QUIET):
+                        piece = await page.get()
                 except TimeoutError:
                     yield ": alive\n\n"
                     continue

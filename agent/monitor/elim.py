@@ -144,7 +144,8 @@ class Elims:
             why = await self._listen(path, process.stdout)
             if why:
                 return why, -1
-            status = await asyncio.wait_for(process.wait(), _LAST)
+            async with asyncio.timeout(_LAST):
+                status = await process.wait()
         except TimeoutError:
             return "closed its output", -1
         finally:

@@ -80,7 +80,8 @@ class Program:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), LAST)
+                async with asyncio.timeout(LAST):
+                    await process.wait()
         if status < 0:
             raise NoVerdictError(f"{self.path} ended with {status}")
         text = said.decode("utf-8", "replace") if status else ""

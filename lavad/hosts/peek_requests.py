@@ -44,7 +44,8 @@ class PeekRequests:
         self._open[number] = (session, future)
         session.send(encode.peek(replace(question, id=number, limit=PIECE)))
         try:
-            data = await asyncio.wait_for(future, PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                data = await future
         except TimeoutError:
             raise NoOutput(f"host {session.host} does not answer") from None
         finally:

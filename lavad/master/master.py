@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
@@ -71,8 +70,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOG_PAUSE = 30.0
-"""Seconds that the start of lava-eventlog waits for the query process."""
 READS, READS_EACH = 6, 2
 """Reads of finished jobs at a time, and of them one user's."""
 
@@ -299,7 +296,7 @@ class Master:
             group.create_task(self.plans.run())
             group.create_task(self.queries.run())
             if self.site.lsf.get("LSB_SHAREDIR"):
-                group.create_task(self._write_event_log())
+                group.create_task(self.event_log.run(self._facts, self.queries.answers))
             if self.traces is not None:
                 group.create_task(self.traces.run())
             if self.watch is not None:
@@ -351,12 +348,3 @@ class Master:
         # referenced, as a gRPC server that is garbage-collected stops serving
         certificates = self.site.certificates
         self.server = await serve(agents, self.site.address, certificates.credentials() if certificates is not None else None)
-
-    async def _write_event_log(self) -> None:
-        """Keep the process that writes lsb.events running.
-
-        It begins once queries are answered, which its own start would delay: it reads what it has missed from the store.
-        """
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.queries.answers.wait(), LOG_PAUSE)
-        await self.event_log.run(self._facts)

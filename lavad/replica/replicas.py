@@ -278,7 +278,8 @@ class QueryProcess:
         try:
             while not answered:
                 try:
-                    answer = await asyncio.wait_for(opened.pieces.get(), ALIVE)
+                    async with asyncio.timeout(ALIVE):
+                        answer = await opened.pieces.get()
                 except TimeoutError:
                     yield {"out": ""}
                     continue

@@ -17,6 +17,8 @@ from proto.daemon.workers import Workers
 PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 """Seconds: the first and the longest pause before it is started again."""
+QUERIES_WAIT = 30.0
+"""Seconds that the first start waits for the query process."""
 log = logging.getLogger(__name__)
 
 
@@ -31,8 +33,14 @@ class EventLog:
         """Why lsb.events is not written."""
         return [self._why] if self._why else []
 
-    async def run(self, settings: feed.ReplicaSettings) -> None:
-        """Start it again whenever it ends, ever later while it ends soon."""
+    async def run(self, settings: feed.ReplicaSettings, queries: asyncio.Event) -> None:
+        """Start it again whenever it ends, ever later while it ends soon.
+
+        It begins once ``queries`` are answered, which its own start would delay: it reads what it has missed from the store.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(QUERIES_WAIT):
+                await queries.wait()
         pause = PAUSE
         while True:
             process, link, _ = await started("lavad.processes.lsb_events", self._output)

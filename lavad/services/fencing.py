@@ -79,7 +79,8 @@ async def _result(words: list[str]) -> tuple[str, str]:
     except OSError as error:
         return f"cannot be run: {error.strerror}", ""
     try:
-        written, _ = await asyncio.wait_for(process.communicate(), TIMEOUT)
+        async with asyncio.timeout(TIMEOUT):
+            written, _ = await process.communicate()
     except TimeoutError:
         return f"did not end within {TIMEOUT:.0f} s", ""
     finally:

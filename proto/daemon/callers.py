@@ -201,7 +201,8 @@ class Callers:
             asking = self._asked[uid] = loop.create_task(self._ask(uid))
             asking.add_done_callback(partial(self._asked_for, uid))
         try:
-            return await asyncio.wait_for(asyncio.shield(asking), 0.0 if name and until < 0 else self._wait)
+            async with asyncio.timeout(0.0 if name and until < 0 else self._wait):
+                return await asyncio.shield(asking)
         except (NoAnswer, TimeoutError) as error:
             if not name:
                 raise NameUnknown(f"cannot look up user {uid} now: {error or 'the directory of users does not answer'}") from None

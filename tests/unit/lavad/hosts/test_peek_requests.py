@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.sessions import Session
 from lavad.wire.records import Peek, PeekData
@@ -26,3 +28,17 @@ def test_another_hosts_answer_is_not_taken() -> None:
         return (await reading).data
 
     assert asyncio.run(asked()) == b"true"
+
+
+def test_a_reader_that_is_ended_as_its_answer_comes_has_ended() -> None:
+    async def asked() -> None:
+        peeks, session = PeekRequests(), Session("h1", 0)
+        reading = asyncio.ensure_future(peeks.read(session, Peek(key=1, uid="u", user="alice", path="", offset=0)))
+        sent = await session.outgoing.get()
+        assert sent is not None
+        peeks.answered(session, PeekData(pb.ToAgent.FromString(sent.message).peek.id, b"text", 4, ""))
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+
+    asyncio.run(asked())
