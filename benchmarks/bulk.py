@@ -30,11 +30,11 @@ def lines(wanted: set[str]) -> Iterator[Line]:
             yield _pack(cluster)
 
 
-def bulk(jobs: int) -> dict[str, Any]:
-    """The ask for as many jobs with names, commands and output files of their own."""
+def bulk(jobs: int, **options: Any) -> dict[str, Any]:
+    """The ask for as many jobs with names, commands and output files of their own, and these options (LSF names)."""
     alone = submission()
     common = {key: alone[key] for key in ("uuid", "env", "cwd", "home", "umask", "shell")}
-    made = [{"command": f"./step {at}", "options": {"J": f"step{at}", "o": f"step.{at}"}} for at in range(jobs)]
+    made = [{"command": f"./step {at}", "options": {"J": f"step{at}", "o": f"step.{at}", **options}} for at in range(jobs)]
     return {"ask": "bulk", **common, "jobs": made}
 
 

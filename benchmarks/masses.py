@@ -10,18 +10,23 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from benchmarks.bulk import bulk
 from benchmarks.cluster import Cluster, submission
 from benchmarks.line import Line, line, seconds
 
+JOBS, WAITING = 100_000, 1_000
+NAME = "mass"
 ALL = {"ids": ["0"]}
 ASKS: dict[str, dict[str, Any]] = {
-    "stop": {"ask": "stop"},
-    "resume": {"ask": "resume"},
-    "switch": {"ask": "switch", "queue": "short"},
-    "kill": {"ask": "kill"},
+    "wait": bulk(WAITING, w=f"ended({NAME}*)"),
+    "stop": {"ask": "stop", "jobs": ALL},
+    "resume": {"ask": "resume", "jobs": ALL},
+    "switch": {"ask": "switch", "queue": "short", "jobs": ALL},
+    "kill": {"ask": "kill", "jobs": ALL},
 }
+NOTES = {what: f"b{what} of {JOBS} pending jobs until it is answered" for what in ASKS}
+NOTES["wait"] = f"bsub -pack of {WAITING} jobs that wait for {JOBS} until it is answered"
 METRICS = tuple(f"mass_{what}{of}" for what in ASKS for of in ("", "_others", "_next"))
-JOBS = 100_000
 QUIET = 1.0
 """Seconds of submits for the floor."""
 
@@ -52,7 +57,8 @@ def lines(wanted: set[str]) -> Iterator[Line]:
     """One after the other, on the same jobs."""
     with Cluster() as cluster:
         cluster.command("badmin", "hclose", "host1")
-        cluster.submit_many(JOBS)
+        cluster.allow_many()
+        cluster.submit_many(JOBS, J=NAME)
         wire = cluster.wire()
         wire.query("bqueues")
         for what, ask in ASKS.items():
@@ -61,11 +67,11 @@ def lines(wanted: set[str]) -> Iterator[Line]:
             threading.Event().wait(QUIET)
             floor = other.longest()
             other = Other(cluster)
-            took = seconds(partial(wire.ask, jobs=ALL, **ask))
+            took = seconds(partial(wire.ask, **ask))
             next_query = 1000 * seconds(lambda: wire.query("bqueues"))
             waited = other.longest()
             found = (
-                line(f"mass_{what}", "s", [took], (), f"b{what} of {JOBS} pending jobs until it is answered"),
+                line(f"mass_{what}", "s", [took], (), NOTES[what]),
                 line(f"mass_{what}_others", "ms", [waited], [floor], "the longest submit of another user meanwhile"),
                 line(f"mass_{what}_next", "ms", [next_query], (), "the query that comes right after it"),
             )

@@ -14,13 +14,14 @@ from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
-from lavad.core.cluster.conditions import Conditions, Names
+from lavad.core.cluster.conditions import Conditions
 from lavad.core.cluster.job_rows import JobRows, place_of_submitted
 from lavad.core.cluster.key_set import KeySet
+from lavad.core.cluster.named_jobs import Names
 from lavad.core.cluster.records import add_to, is_as_large, units_of, units_of_spec
 from lavad.core.cluster.usage_index import UsageIndex, changed_parts, only_elements
 from lavad.core.cluster.versioned_table import Pending, Table, submission_order
-from lavad.core.job.depend import NEVER, Ended
+from lavad.core.job.depend import NEVER, Ended, Jobs
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
@@ -221,14 +222,15 @@ class Cluster:
             if job in self.ended.rows:
                 self.ended.drop(job)
 
-    def named(self) -> dict[str, dict[int, None]]:
-        """Name to live jobs and arrays."""
-        return self.names.of(
+    def find_named(self, name: str, prefix: bool, user: str | None) -> Jobs:
+        """Live jobs and arrays of a name, or of all names that begin so; of a user, or of all (None)."""
+        self.names.of(
             lambda: [
                 *((job.name, job.key) for job in self.jobs.rows.values() if not job.key >> 32),
                 *((array.name, array.job) for array in self.arrays.rows.values()),
             ]
         )
+        return self.names.find(name, prefix, user, lambda key: self.spec_of(key).user)
 
     def _account(self, old: Job | None, new: Job | None) -> None:
         was = None if old is None else old.run

@@ -6,37 +6,10 @@ names has changed, so that a chain or fan of 100,000 jobs costs only what change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from lavad.core.cluster.named_jobs import JobSet, NamedJobs
 from lavad.core.job.depend import Depend
-
-
-class Names:
-    """Name to the keys of live jobs and arrays; built when a condition first names a job by name."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[int, None]] | None = None
-
-    def of(self, everything: Callable[[], Iterable[tuple[str, int]]]) -> dict[str, dict[int, None]]:
-        """The index; ``everything`` gives name and key of each live job and array."""
-        if self.rows is None:
-            self.rows = {}
-            for name, key in everything():
-                self.rows.setdefault(name, {})[key] = None
-        return self.rows
-
-    def moved(self, key: int, old: str | None, new: str | None) -> None:
-        """A job was added (``old`` None), removed (``new`` None) or renamed."""
-        if self.rows is None or old == new or key >> 32:
-            return
-        if old is not None:
-            keys = self.rows[old]
-            del keys[key]
-            if not keys:
-                del self.rows[old]
-        if new is not None:
-            self.rows.setdefault(new, {})[key] = None
 
 
 class Condition:
@@ -59,11 +32,11 @@ class Watcher(Protocol):
     def left(self, condition: Condition, key: int) -> None:
         """A job no longer waits for the condition."""
 
-    def dropped(self, condition: Condition) -> None:
-        """No job waits for the condition any more."""
+    def dropped(self, condition: Condition, sets: list[JobSet]) -> None:
+        """No job waits for the condition any more, and no other condition names these jobs together."""
 
-    def changed(self, condition: Condition, job: int) -> None:
-        """A job that it names has changed."""
+    def changed(self, job: int) -> None:
+        """A job that conditions name has changed."""
 
     def undone(self) -> None:
         """The last batch was undone: what was concluded from it no longer holds."""
@@ -74,8 +47,7 @@ class Conditions:
 
     def __init__(self) -> None:
         self.rows: dict[Depend, Condition] = {}
-        self.named: dict[int, dict[Condition, None]] = {}
-        """Job id to the conditions that name it."""
+        self.named = NamedJobs()
         self.timed: dict[Condition, None] = {}
         """Conditions that the clock alone may change."""
         self.orphans: dict[int, None] = {}
@@ -97,9 +69,9 @@ class Conditions:
         condition = self.rows.get(depend)
         if condition is None:
             condition = self.rows[depend] = Condition(depend)
-            for ids in depend.ids:
-                for job in ids:
-                    self.named.setdefault(job, {})[condition] = None
+            for jobs in set(depend.ids):
+                if jobs:
+                    self.named.add(jobs, condition)
             if "time" in depend.text:
                 self.timed[condition] = None
         condition.waiters[key] = None
@@ -118,25 +90,21 @@ class Conditions:
             return []
         del self.rows[depend]
         self.timed.pop(condition, None)
+        gone, forgotten = [], list[int]()
+        for jobs in set(depend.ids):
+            if jobs:
+                one, unnamed = self.named.discard(jobs, condition)
+                forgotten += unnamed
+                if one is not None:
+                    gone.append(one)
         if self.watcher is not None:
-            self.watcher.dropped(condition)
-        return self._unname(condition)
-
-    def _unname(self, condition: Condition) -> list[int]:
-        forgotten: list[int] = []
-        for job in {job for ids in condition.depend.ids for job in ids}:
-            namers = self.named[job]
-            del namers[condition]
-            if not namers:
-                del self.named[job]
-                forgotten.append(job)
+            self.watcher.dropped(condition, gone)
         return forgotten
 
     def job_changed(self, job: int) -> None:
         """Something that conditions may ask about has changed in a job."""
-        if self.watcher is not None:
-            for condition in self.named.get(job, ()):
-                self.watcher.changed(condition, job)
+        if self.watcher is not None and job in self.named:
+            self.watcher.changed(job)
 
     def undone(self) -> None:
         """The last batch was undone."""

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+from lavad.core.job.depend import Jobs
 from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import Spec
+from lavad.core.lang.ranges import Ranges
 
 CHARS = 512
 """Characters of names and messages in a unit."""
@@ -30,10 +32,14 @@ def units_of(record: Job | Array) -> int:
         chars += MESSAGE + len(message.text) + len(message.body)
     units = 1 + chars // CHARS
     if record.depend is not None:
-        units += (len(record.depend.text) + sum(map(len, record.depend.ids))) // READ_CHARS
+        units += (len(record.depend.text) + sum(map(_numbers, record.depend.ids))) // READ_CHARS
     if isinstance(record, Array):
         units += (len(record.spec_text) // CHARS) + (len(record.indices.parts) + len(record.pending.parts)) // PER_RANGE
     return units
+
+
+def _numbers(jobs: Jobs) -> int:
+    return len(jobs.parts) if isinstance(jobs, Ranges) else len(jobs)
 
 
 def is_as_large(old: Job | Array, new: Job | Array) -> bool:

@@ -6,6 +6,8 @@ condition needs to know of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from lavad.core.lang.ranges import EMPTY, Ranges
@@ -14,11 +16,29 @@ MET, BLOCKED, NEVER = 0, 1, 2
 """State of a job's condition: there is none or it is met, it is not met yet, it can never be met."""
 
 
+FEW = 8
+"""More jobs than these are kept as spans: a name with ``*`` names jobs that were submitted one after the other, and each of
+thousands of jobs may wait for all of them."""
+Jobs = tuple[int, ...] | Ranges
+"""Ids of jobs, ascending."""
+
+
+def jobs_of(ids: Iterable[int]) -> Jobs:
+    """These jobs, as a condition keeps them."""
+    ascending = sorted(set(ids))
+    return tuple(ascending) if len(ascending) <= FEW else Ranges.from_indices(ascending)
+
+
+def are_many(jobs: Jobs) -> bool:
+    """Whether these are more than FEW."""
+    return isinstance(jobs, Ranges) or len(jobs) > FEW
+
+
 class Depend(msgspec.Struct, frozen=True, omit_defaults=True):
     """A condition: its text, and for each of its questions (in the order of ``questions_of``) the job ids that it is about."""
 
     text: str
-    ids: tuple[tuple[int, ...], ...] = ()
+    ids: tuple[Jobs, ...] = ()
     orphan: bool = False
     """``-ti``: end the job as soon as the condition can never be met."""
 

@@ -129,6 +129,14 @@ class Ranges(msgspec.Struct, frozen=True):
     def max(self) -> int:
         return self.parts[-1][1]
 
+    def below(self, index: int) -> int:
+        """The largest that is smaller; 0: there is none."""
+        at = bisect_left(self.parts, index, key=lambda part: part[0]) - 1
+        if at < 0:
+            return 0
+        first, last, step = self.parts[at]
+        return min(last, first + (index - 1 - first) // step * step)
+
     def first(self, count: int) -> tuple[Ranges, Ranges]:
         """(the `count` smallest indices, the rest)."""
         left = max(count, 0)

@@ -2,41 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.depend import Depend, Ended
+from lavad.core.job.depend import Depend, Ended, Jobs, are_many
 from lavad.core.job.job import Array, Job
 from lavad.core.lang import dependency
-from lavad.core.lang.dependency import Answer, JobCounts, Question, Tree
+from lavad.core.lang.dependency import Answer, JobCounts, JobRef, Question, Tree
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState
 from lavad.core.lang.text_cache import text_cache
 from lavad.core.lang.windows import Local, is_open, parse_windows
 
-MANY = 8
-"""A question about more jobs than this remembers which of them do not satisfy it yet."""
-LASTING = frozenset({"done", "ended", "exit", "post_done", "post_err"})
-"""Tests that stay true once they are true."""
+FAILING = frozenset({"done", "exit", "post_done", "post_err", *dependency.COUNTERS})
+"""Questions that a job may come to be unable to answer with yes."""
+AskMany = Callable[[Question, Jobs], Answer]
 
 
-class Memo:
-    """What is known of a condition from earlier evaluations, so that each of many jobs is looked at once, not every time.
+class Look:
+    """Answers of single jobs to questions, each worked out once while nothing changes."""
 
-    Its keys are the numbers of the questions about many jobs.
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._known: dict[Question, dict[int, Answer]] = {}
+
+    def of(self, question: Question) -> Callable[[int], Answer]:
+        """What single jobs answer."""
+        cluster = self._cluster
+        # whatever name the jobs were found by
+        known = self._known.setdefault(replace(question, ref=JobRef(indices=question.ref.indices)), {})
+
+        def one(job: int) -> Answer:
+            if job not in known:
+                known[job] = dependency.judge(question, [counts_of(cluster, question, job)])
+            return known[job]
+
+        return one
+
+
+class SetAnswer:
+    """The answer to one question about many jobs, as kept up to date from one change to the next.
+
+    Two jobs stand for all, so that it costs the same for any number of jobs, and nothing where no job changes.
     """
 
-    __slots__ = ("asked", "failed", "left")
+    __slots__ = ("failed", "jobs", "open", "question")
 
-    def __init__(self) -> None:
-        self.left: dict[int, list[int]] = {}
-        """Jobs that do not satisfy the test yet."""
-        self.asked: dict[int, frozenset[int]] = {}
-        """All jobs that the question is about."""
-        self.failed: dict[int, set[int]] = {}
-        """Jobs that can never satisfy it."""
+    def __init__(self, look: Look, question: Question, jobs: Ranges) -> None:
+        self.question = question
+        self.jobs = jobs
+        self.failed = 0
+        """One of the jobs that can never satisfy the question; 0: there is none."""
+        self.open = jobs.max()
+        """A job above which all satisfy it; 0: all of them do."""
+        one = look.of(question)
+        self._find_failed(one)
+        self._close(one)
+
+    @property
+    def answer(self) -> Answer:
+        """As ``judge`` of all jobs."""
+        return None if self.failed else not self.open
+
+    def update(self, look: Look, changed: Iterable[int]) -> bool:
+        """These of the jobs have changed; whether the answer has."""
+        before, again, one = self.answer, False, look.of(self.question)
+        for job in changed:
+            now = one(job)
+            if now is None:
+                self.failed = job
+            elif job == self.failed:
+                again = True
+            if now is not True and job > self.open:
+                self.open = job
+        if again:
+            self._find_failed(one)
+        self._close(one)
+        return self.answer is not before
+
+    def _find_failed(self, one: Callable[[int], Answer]) -> None:
+        jobs = self.jobs if self.question.function in FAILING else ()
+        self.failed = next((job for job in jobs if one(job) is None), 0)
+
+    def _close(self, one: Callable[[int], Answer]) -> None:
+        while self.open and one(self.open) is True:
+            self.open = self.jobs.below(self.open)
 
 
 @text_cache
@@ -54,44 +106,17 @@ def by_element(depend: Depend) -> bool:
     return "*" in depend.text and any(question.ref.same_index for question in read(depend.text)[1])
 
 
-def evaluate(cluster: Cluster, depend: Depend, local: Local, memo: Memo | None = None, changed: set[int] | None = None) -> Answer:
-    """Whether a condition is met now; None: it never can be. ``memo`` keeps what need not be worked out twice."""
+def evaluate(cluster: Cluster, depend: Depend, local: Local, ask_many: AskMany | None = None) -> Answer:
+    """Whether a condition is met now; None: it never can be. ``ask_many`` answers questions about many jobs (``are_many``)."""
     tree, numbers = read(depend.text)
 
     def lookup(question: Question) -> Answer:
-        if question.function == "time":
-            return is_open(parse_windows(question.text), local)
-        number = numbers[question]
-        jobs = depend.ids[number]
-        if memo is None or len(jobs) <= MANY or question.function not in LASTING:
-            return dependency.judge(question, [counts_of(cluster, question, job) for job in jobs])
-        return _ask_many(cluster, question, jobs, memo, number, changed)
+        jobs = () if question.function == "time" else depend.ids[numbers[question]]
+        if ask_many is not None and are_many(jobs):
+            return ask_many(question, jobs)
+        return answer_of(cluster, question, jobs, local)
 
     return dependency.evaluate(tree, lookup)
-
-
-def _ask_many(
-    cluster: Cluster, question: Question, jobs: tuple[int, ...], memo: Memo, number: int, changed: set[int] | None
-) -> Answer:
-    """As ``judge``, but each job is looked at only until it satisfies the test."""
-
-    def one(job: int) -> Answer:
-        return dependency.judge(question, [counts_of(cluster, question, job)])
-
-    left = memo.left.get(number)
-    if left is None or changed is None:
-        answers = {job: one(job) for job in jobs}
-        left = memo.left[number] = [job for job, answer in answers.items() if answer is not True]
-        memo.failed[number] = {job for job, answer in answers.items() if answer is None}
-        memo.asked[number] = frozenset(jobs)
-    failed = memo.failed[number]
-    for job in memo.asked[number].intersection(changed or ()):
-        (failed.add if one(job) is None else failed.discard)(job)
-    if failed:
-        return None
-    while left and one(left[-1]) is True:
-        left.pop()
-    return not left
 
 
 def counts_of(cluster: Cluster, question: Question, job: int) -> JobCounts:
@@ -184,11 +209,14 @@ def elements_met(cluster: Cluster, depend: Depend, wanted: Ranges, local: Local)
     return _fold(tree, ask, wanted)
 
 
-def answer_of(cluster: Cluster, question: Question, jobs: tuple[int, ...], local: Local) -> Answer:
+def answer_of(cluster: Cluster, question: Question, jobs: Jobs, local: Local) -> Answer:
     """One question about these jobs."""
     if question.function == "time":
         return is_open(parse_windows(question.text), local)
-    return dependency.judge(question, [counts_of(cluster, question, job) for job in jobs])
+    counts = (counts_of(cluster, question, job) for job in jobs)
+    if jobs and question.function not in FAILING:
+        return all(dependency.judge(question, [one]) for one in counts)
+    return dependency.judge(question, list(counts))
 
 
 def _fold(tree: Tree | Question, ask: Callable[[Question], tuple[Ranges, Ranges]], wanted: Ranges) -> tuple[Ranges, Ranges]:

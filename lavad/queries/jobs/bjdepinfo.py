@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lavad.core.events.records import stands
-from lavad.core.job.depend import Depend
+from lavad.core.job.depend import Depend, Jobs
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.dependency import Question, parse, questions_of
@@ -121,8 +121,8 @@ class Relations:
         return sorted({one for question, jobs in _questions(depend) for job in jobs for one in _named(question, job, key)})
 
     def _children(self, key: int) -> list[int]:
-        named = self.cluster.conditions.named.get(job_of(key), ())
-        return sorted({waiter for condition in named for waiter in condition.waiters})
+        sets = self.cluster.conditions.named.sets_of(job_of(key))
+        return sorted({waiter for jobs in sets for condition in jobs.conditions for waiter in condition.waiters})
 
     def depend(self, key: int) -> Depend | None:
         row = self.row(key)
@@ -161,7 +161,7 @@ def show_conditions(request: Request) -> Iterator[Shown]:
                 yield out(f"{question.function:<11} {show_key(one):<7} {state:<12} {'true' if met else 'false'}\n")
 
 
-def _questions(depend: Depend) -> Iterator[tuple[Question, tuple[int, ...]]]:
+def _questions(depend: Depend) -> Iterator[tuple[Question, Jobs]]:
     """Each question of a condition, with the jobs that it is about."""
     return zip(questions_of(parse(depend.text)), depend.ids, strict=False)
 

@@ -33,7 +33,7 @@ def everything(cluster: Cluster) -> dict[str, Any]:
         "suspended": set(cluster.suspended),
         "promised": set(cluster.promised),
         "conditions": {depend: list(condition.waiters) for depend, condition in conditions.rows.items()},
-        "named": {job: list(namers) for job, namers in conditions.named.items()},
+        "named": {jobs: list(one.conditions) for jobs, one in conditions.named.sets.items()},
         "timed": list(conditions.timed),
     }
 

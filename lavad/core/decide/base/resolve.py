@@ -5,17 +5,14 @@ Rule: jobs that are not live are looked up in the store before the decision; ``N
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import UNKNOWN
-from lavad.core.job.depend import Depend, Ended
+from lavad.core.job.depend import Depend, Ended, Jobs, jobs_of
 from lavad.core.job.job import Array
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.dependency import DependencyError, JobRef, Question, parse, questions_of
-from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.site.rights import is_admin
 
@@ -74,50 +71,42 @@ class _Reading:
         self.missing_jobs: list[int] = []
         self.missing_elements: list[int] = []
         self.missing_names: list[str] = []
-        self._named: dict[tuple[str, bool], tuple[int, ...]] = {}
         self._read: set[Question] = set()
         self._count = 0
 
-    def question(self, question: Question, indices: Ranges | None) -> tuple[int, ...]:
+    def question(self, question: Question, indices: Ranges | None) -> Jobs:
         """The job ids that the question is about."""
         if question.function == "time":
             return ()
         ref = question.ref
         if ref.same_index and indices is None:
             raise Refused(f"{shown(ref)}: The job is no array, so that [*] has no meaning")
-        jobs = (ref.id,) if ref.id else self._by_name(ref)
+        jobs, are_live = ((ref.id,), False) if ref.id else self._by_name(ref)
         self._count += len(jobs)
         if self._count > MAX_NAMED:
             raise Refused(f"{shown(ref)}: Dependency condition names more than {MAX_NAMED} jobs")
-        if question not in self._read:
+        plain = ref.indices is None and not ref.same_index and not question.op
+        if question not in self._read and not (are_live and plain):
             self._read.add(question)
             for job in jobs:
                 self._job(job, question, indices)
         return jobs
 
-    def _by_name(self, ref: JobRef) -> tuple[int, ...]:
-        """The ids of the jobs of a name, which is looked for once."""
-        key = ref.name, ref.prefix
-        if key not in self._named:
-            self._named[key] = tuple(self._find(ref))
-        return self._named[key]
-
-    def _find(self, ref: JobRef) -> Iterator[int]:
-        names = self.cluster.named()
-        wanted = ref.name + ("*" if ref.prefix else "")
-        matching = [name for name in names if name.startswith(ref.name)] if ref.prefix else [ref.name]
-        keys = sorted({job_of(key) for name in matching for key in names.get(name, ()) if self._may(key)})
-        if not keys and wanted not in self.known.names:
-            self.missing_names.append(wanted)
-        elif not keys:
-            keys = list(self.known.names[wanted])
-            if not keys:
+    def _by_name(self, ref: JobRef) -> tuple[Jobs, bool]:
+        """(the ids of the jobs of a name, whether these are live)."""
+        caller, cluster = self.caller, self.cluster
+        # a name matches the caller's own jobs; for an administrator, everybody's
+        jobs = cluster.find_named(ref.name, ref.prefix, None if is_admin(cluster.conf, caller) else caller.user)
+        are_live = bool(jobs)
+        if not jobs:
+            wanted = ref.name + ("*" if ref.prefix else "")
+            if wanted not in self.known.names:
+                self.missing_names.append(wanted)
+            elif not (jobs := jobs_of(self.known.names[wanted])):
                 raise Refused(f"{shown(ref)}: {UNKNOWN}")
-        yield from keys[-1:] if self.cluster.conf.params.job_dep_last_sub else keys
-
-    def _may(self, key: int) -> bool:
-        """A name matches the caller's own jobs; for an administrator, everybody's."""
-        return self.cluster.spec_of(key).user == self.caller.user or is_admin(self.cluster.conf, self.caller)
+        return (
+            (jobs.max() if isinstance(jobs, Ranges) else jobs[-1],) if jobs and cluster.conf.params.job_dep_last_sub else jobs
+        ), are_live
 
     def _job(self, job: int, question: Question, indices: Ranges | None) -> None:
         ref, cluster = question.ref, self.cluster

@@ -6,34 +6,47 @@ Rule: a condition is judged again only after a relevant change; the events of on
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from functools import partial
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.conditions import Condition, Conditions
+from lavad.core.cluster.named_jobs import JobSet
 from lavad.core.cluster.versioned_table import Table
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.resolve import StoredJobs, resolve
-from lavad.core.job.depend import BLOCKED, MET, NEVER, Depend
+from lavad.core.job.depend import BLOCKED, MET, NEVER, Depend, Jobs, are_many
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Judge
-from lavad.core.lang.dependency import Answer
+from lavad.core.lang.dependency import Answer, Question
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.lang.windows import Local
-from lavad.core.rules.dependency_eval import Memo, by_element, elements_met, evaluate
+from lavad.core.rules.dependency_eval import Look, SetAnswer, by_element, elements_met, evaluate
 
 
 class _Judged:
     """The result of the last judgement of a condition."""
 
-    __slots__ = ("memo", "reported", "unreported")
+    __slots__ = ("reported", "unreported")
 
     def __init__(self) -> None:
-        self.memo = Memo()
         self.reported = -1
         """State reported to all waiters except ``unreported`` (MET, BLOCKED, NEVER); -1: all waiters must be examined."""
         self.unreported: dict[int, None] = {}
         """Keys of waiters added since then."""
+
+
+class _Set:
+    """What is known of many jobs that conditions name together."""
+
+    __slots__ = ("answers", "by_element")
+
+    def __init__(self) -> None:
+        self.answers: dict[Question, SetAnswer] = {}
+        self.by_element: dict[Condition, None] = {}
+        """Conditions that are judged for each element of an array."""
 
 
 class ConditionQueue:
@@ -45,63 +58,112 @@ class ConditionQueue:
     def __init__(self, conditions: Conditions) -> None:
         self._conditions = conditions
         self._known: dict[Condition, _Judged] = {}
-        self._due: dict[Condition, set[int] | None] = {}
-        """Conditions to judge, with the named jobs that changed (None: judge as a whole)."""
+        self._due: dict[Condition, None] = {}
+        self._sets: dict[JobSet, _Set] = {}
+        """Those of many jobs; their conditions are due only when an answer about them changes."""
+        self._changed: set[int] = set()
+        """Named jobs that have changed since the sets were last looked at."""
         conditions.watcher = self
         self.undone()
 
     def __bool__(self) -> bool:
-        return bool(self._due)
+        return bool(self._due or self._changed)
 
     def added(self, condition: Condition, key: int) -> None:
         """See ``Watcher``."""
-        known = self._known.setdefault(condition, _Judged())
+        known = self._known.get(condition)
+        if known is None:
+            known = self._begin(condition)
         known.unreported[key] = None
-        self._due.setdefault(condition, set() if known.memo.left else None)
+        self._due[condition] = None
 
     def left(self, condition: Condition, key: int) -> None:
         """See ``Watcher``."""
         self._known[condition].unreported.pop(key, None)
 
-    def dropped(self, condition: Condition) -> None:
+    def dropped(self, condition: Condition, sets: list[JobSet]) -> None:
         """See ``Watcher``."""
         del self._known[condition]
         self._due.pop(condition, None)
+        for one in sets:
+            self._sets.pop(one, None)
+        if by_element(condition.depend):
+            for known in self._sets_of(condition):
+                known.by_element.pop(condition, None)
 
-    def changed(self, condition: Condition, job: int) -> None:
+    def changed(self, job: int) -> None:
         """See ``Watcher``."""
-        jobs = self._due.setdefault(condition, set())
-        if jobs is not None:
-            jobs.add(job)
+        self._changed.add(job)
 
     def undone(self) -> None:
         """Judge all conditions again."""
-        conditions = self._conditions.rows.values()
-        self._known = {condition: _Judged() for condition in conditions}
-        self._due = dict.fromkeys(conditions)
+        self._known, self._due, self._sets, self._changed = {}, {}, {}, set()
+        for condition in self._conditions.rows.values():
+            self._begin(condition)
+            self._due[condition] = None
+
+    def _begin(self, condition: Condition) -> _Judged:
+        for jobs in condition.depend.ids:
+            if are_many(jobs):
+                known = self._sets.setdefault(self._conditions.named.sets[jobs], _Set())
+                if by_element(condition.depend):
+                    known.by_element[condition] = None
+        known_of = self._known[condition] = _Judged()
+        return known_of
+
+    def _sets_of(self, condition: Condition) -> Iterator[_Set]:
+        """Those that are left of a condition's."""
+        sets = self._conditions.named.sets
+        for jobs in condition.depend.ids:
+            if jobs in sets and (known := self._sets.get(sets[jobs])) is not None:
+                yield known
 
     def time_passed(self) -> None:
         """Judge conditions with a time window again."""
-        for condition in self._conditions.timed:
-            self._due.setdefault(condition, set())
+        self._due.update(self._conditions.timed)
+
+    def _ask_many(self, look: Look, question: Question, jobs: Jobs) -> Answer:
+        """As ``AskMany``, with what is known already."""
+        one = self._conditions.named.sets[jobs]
+        answers = self._sets[one].answers
+        known = answers.get(question)
+        if known is None:
+            assert one.many is not None
+            known = answers[question] = SetAnswer(look, question, one.many)
+        return known.answer
+
+    def _look_at_changed(self, look: Look) -> None:
+        """Make due the conditions that name the jobs that have changed; of many jobs, those about which an answer has changed."""
+        changed, self._changed = self._changed, set()
+        for jobs, those in self._conditions.named.sets_among(changed).items():
+            known = self._sets.get(jobs)
+            if known is None:
+                self._due.update(jobs.conditions)
+            else:
+                answers = [answer.update(look, those) for answer in known.answers.values()]
+                self._due.update(jobs.conditions if any(answers) else known.by_element)
 
     def settle(self, cluster: Cluster, now: float, local: Local, most: int) -> list[ev.Event]:
         """Judge due conditions, up to about ``most`` events; the rest stays due. Apply the events before the next call."""
         events: list[ev.Event] = []
+        look = Look(cluster)
+        if self._changed:
+            self._look_at_changed(look)
+        ask_many = partial(self._ask_many, look)
         while self._due and len(events) < most:
-            condition, changed = self._due.popitem()
+            condition, _ = self._due.popitem()
             if by_element(condition.depend):
                 events += _elements_judged(cluster, condition, now, local)
                 continue
             known = self._known[condition]
-            stands = _stands(evaluate(cluster, condition.depend, local, known.memo, changed))
+            stands = _stands(evaluate(cluster, condition.depend, local, ask_many))
             found, complete = _waiters_judged(cluster, condition, known, stands, now, most - len(events))
             events += found
             if complete:
                 known.reported = stands
                 known.unreported.clear()
             else:
-                self._due[condition] = set()
+                self._due[condition] = None
                 break
         return events
 

@@ -12,7 +12,7 @@ from functools import reduce
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.depend import Depend
+from lavad.core.job.depend import Depend, Jobs
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import JobState, TermReason
@@ -37,15 +37,24 @@ class Orphans:
         self._ended = {job: at for job, at in self._ended.items() if now < at + INHERITED}
         found: dict[int, Spans] = {}
         events: list[ev.Event] = []
+        ended = frozenset(self._ended)
+        inherited: dict[Depend, bool] = {}
         for depend, key, elements in _orphans(cluster):
-            inherited = bool(self._ended) and any(job in self._ended for ids in depend.ids for job in ids)
-            found[key] = spans = _kept(self._since.get(key, []), elements, now - grace if inherited else now)
+            if ended and depend not in inherited:
+                inherited[depend] = any(_meet(jobs, ended) for jobs in depend.ids)
+            since = now - grace if inherited.get(depend) else now
+            found[key] = spans = _kept(self._since.get(key, []), elements, since)
             over = [span for since, span in spans if since + grace <= now]
             if over and len(events) < most:
                 events.append(_end(key, elements, over, now))
                 self._ended[job_of(key)] = now
         self._since = found
         return events
+
+
+def _meet(jobs: Jobs, ended: frozenset[int]) -> bool:
+    """Whether any of the jobs has ended."""
+    return any(job in ended for job in jobs) if len(jobs) < len(ended) else any(job in jobs for job in ended)
 
 
 def _end(key: int, elements: Ranges | None, over: list[Ranges], now: float) -> ev.Event:

@@ -69,7 +69,7 @@ def test_together_as_one_by_one(runs: list[tuple[int, int, float, dict[str, Any]
         key += count + 2
     for world in worlds:
         if named:
-            world.cluster.named()
+            world.cluster.find_named("", True, None)
     apply_all(worlds[0].cluster, events)
     for event in events:
         apply(worlds[1].cluster, event)
