@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig, JobProfile, QueueConfig
 from config.model.values import CHKPNT_DEFAULTS, Chkpnt, Resizable
 from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.submit.files import below
 from lavad.core.decide.submit.limits import check_most, check_size, with_defaults, without
 from lavad.core.decide.submit.slots import check_configured
 from lavad.core.job.groups import read_path
@@ -132,7 +133,7 @@ def apply_site(draft: JobDraft) -> None:
     app = draft.conf.app_conf.get(spec.app)
     folder = (app.job_cwd if app is not None else "") or params.default_job_cwd
     if folder and not text.cwd_given:
-        draft.text = text = replace(text, cwd=folder, cwd_given=True, submit_cwd=text.cwd)
+        draft.text = text = replace(text, cwd=below(text.cwd, folder), cwd_given=True, submit_cwd=text.cwd)
     if params.default_job_outdir and not text.output_dir:
         draft.text = replace(text, output_dir=params.default_job_outdir)
     group = spec.group or (read_path(params.default_jobgroup) if params.default_jobgroup else "")

@@ -52,11 +52,15 @@ def read_output_folder(draft: JobDraft, option: str, value: OptionValue) -> None
 @reads("cwd")
 def read_working_folder(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A relative folder is one below the folder of submission."""
-    folder = text_of(option, value)
-    if not folder.startswith("/"):
-        words = [draft.text.cwd.rstrip("/"), *(word for word in folder.split("/") if word not in ("", "."))]
-        folder = "/".join(words) or "/"
+    folder = below(draft.text.cwd, text_of(option, value))
     draft.set_text(cwd=folder, cwd_given=True, submit_cwd=draft.text.submit_cwd or draft.text.cwd)
+
+
+def below(submitted_in: str, folder: str) -> str:
+    """The working folder that ``folder`` names: a relative one is below that of submission."""
+    if folder.startswith("/"):
+        return folder
+    return "/".join([submitted_in.rstrip("/"), *(word for word in folder.split("/") if word not in ("", "."))]) or "/"
 
 
 @reads("f")

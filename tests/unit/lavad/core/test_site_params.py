@@ -49,6 +49,13 @@ def test_folders_of_a_job_that_names_none(bench: Bench) -> None:
     assert text_of(bench, app="fluid").cwd == "/fluid"
 
 
+def test_a_relative_folder_of_a_job_that_names_none_is_below_that_of_submission(bench: Bench) -> None:
+    site(bench, default_job_cwd="runs/./%J")
+    assert text_of(bench).cwd == "/home/alice/runs/%J"
+    bench.configure(apps=(ApplicationConfig(name="fluid", job_cwd="%U"),))
+    assert (text_of(bench, app="fluid").cwd, text_of(bench, app="fluid").submit_cwd) == ("/home/alice/%U", "/home/alice")
+
+
 def test_a_time_limit_is_given_for_the_default_host(bench: Bench) -> None:
     site(bench, default_host_spec="h2")
     assert (spec(bench, W="5").run_host, spec(bench).run_host) == ("h2", "")
