@@ -94,6 +94,7 @@ class Daemon:
         work = [self._turns(), self._starter(), self._stream.run(), self._samples(), self._checkpoints()]
         work += [self._clean(), self._limit_output(), self._gpus()]
         work += [runner.holding.run(), runner.holding.look(self._stream.pacing.want)]
+        work.append(runner.folders.look(self._stream.pacing.want))
         work.append(self._elims.run())
         work += [self._health.run(), self._judge_gpus()]
         work.append(self._beats())

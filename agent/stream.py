@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -178,6 +179,8 @@ class Stream:
             runner.peeks.answers.clear()
             if (held := runner.holding.take()) is not None:
                 messages.append(pb.FromAgent(copies=held))
+            if (folders := runner.folders.take(time.time())) is not None:
+                messages.append(pb.FromAgent(work_folders=folders))
             for message in messages:
                 if not await session.send(message):
                     return

@@ -17,40 +17,50 @@ class CommandFrame(_message.Message):
     def __init__(self, user: _Optional[str] = ..., uid: _Optional[int] = ..., frame: _Optional[bytes] = ...) -> None: ...
 
 class FromAgent(_message.Message):
-    __slots__ = ("hello", "heartbeat", "reports", "peek", "copies")
+    __slots__ = ("hello", "heartbeat", "reports", "peek", "copies", "work_folders")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
+    WORK_FOLDERS_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     heartbeat: Heartbeat
     reports: Reports
     peek: PeekData
     copies: Copies
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., reports: _Optional[_Union[Reports, _Mapping]] = ..., peek: _Optional[_Union[PeekData, _Mapping]] = ..., copies: _Optional[_Union[Copies, _Mapping]] = ...) -> None: ...
+    work_folders: WorkFolders
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., reports: _Optional[_Union[Reports, _Mapping]] = ..., peek: _Optional[_Union[PeekData, _Mapping]] = ..., copies: _Optional[_Union[Copies, _Mapping]] = ..., work_folders: _Optional[_Union[WorkFolders, _Mapping]] = ...) -> None: ...
 
 class ToAgent(_message.Message):
-    __slots__ = ("welcome", "orders", "acks", "echo", "peek", "copies")
+    __slots__ = ("welcome", "orders", "acks", "echo", "peek", "copies", "work_folders")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     ORDERS_FIELD_NUMBER: _ClassVar[int]
     ACKS_FIELD_NUMBER: _ClassVar[int]
     ECHO_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
+    WORK_FOLDERS_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     orders: Orders
     acks: Acks
     echo: Echo
     peek: Peek
     copies: Copies
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Union[Orders, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., echo: _Optional[_Union[Echo, _Mapping]] = ..., peek: _Optional[_Union[Peek, _Mapping]] = ..., copies: _Optional[_Union[Copies, _Mapping]] = ...) -> None: ...
+    work_folders: WorkFolders
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., orders: _Optional[_Union[Orders, _Mapping]] = ..., acks: _Optional[_Union[Acks, _Mapping]] = ..., echo: _Optional[_Union[Echo, _Mapping]] = ..., peek: _Optional[_Union[Peek, _Mapping]] = ..., copies: _Optional[_Union[Copies, _Mapping]] = ..., work_folders: _Optional[_Union[WorkFolders, _Mapping]] = ...) -> None: ...
 
 class Copies(_message.Message):
     __slots__ = ("jobs",)
     JOBS_FIELD_NUMBER: _ClassVar[int]
     jobs: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, jobs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WorkFolders(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, jobs: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Holder(_message.Message):
     __slots__ = ("host", "address", "port", "print", "token", "generations")
@@ -617,7 +627,7 @@ class Orders(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[_Union[JobText, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[Order, _Mapping]]] = ...) -> None: ...
 
 class JobText(_message.Message):
-    __slots__ = ("id", "job", "user", "command", "script", "env", "djob_disabled", "env_vars", "cwd", "home", "shell", "submit_cwd", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "gpu_mode", "gpus_per_task", "enforce_gpu", "enforce_cpu", "gpu_blocks", "gpu_mps", "checkpoint_moves", "shared_dirs", "checkpoint_stage", "checkpoint_to_hosts", "checkpoint_keep", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_post_exec_user", "pre_timeout", "post_timeout", "include_post", "deadline", "job_controls", "effective_resreq")
+    __slots__ = ("id", "job", "user", "command", "script", "env", "djob_disabled", "env_vars", "cwd", "home", "shell", "submit_cwd", "input", "output", "output_overwrite", "error", "error_overwrite", "output_dir", "pre_exec", "post_exec", "umask", "label", "rank_files", "login_shell", "queue", "project", "name", "from_host", "launch", "resreq", "cluster", "submitted", "array_end", "array_step", "limits", "direct_output", "leased", "checkpoint_folder", "checkpoint_period", "checkpoint_method", "checkpoint_initial", "nice", "job_starter", "description", "gpu_mode", "gpus_per_task", "enforce_gpu", "enforce_cpu", "gpu_blocks", "gpu_mps", "checkpoint_moves", "shared_dirs", "checkpoint_stage", "checkpoint_to_hosts", "checkpoint_keep", "app", "group", "admins", "terminate_interval", "requeue_exit_values", "enforce_memory", "run_warning", "report_mail", "notify_end", "notify_start", "queue_pre_exec", "queue_post_exec", "secrets", "software", "requested_mem", "roles", "framework", "nproc", "launcher_start", "clean", "notify", "input_data", "copies", "tee", "interactive", "resizable", "min_slots", "max_slots", "checkpoint_of", "warn_action", "warn_before", "host_pre_exec", "host_post_exec", "pre_post_exec_user", "pre_timeout", "post_timeout", "cwd_hours", "include_post", "deadline", "job_controls", "effective_resreq")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -730,6 +740,7 @@ class JobText(_message.Message):
     PRE_POST_EXEC_USER_FIELD_NUMBER: _ClassVar[int]
     PRE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     POST_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    CWD_HOURS_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_POST_FIELD_NUMBER: _ClassVar[int]
     DEADLINE_FIELD_NUMBER: _ClassVar[int]
     JOB_CONTROLS_FIELD_NUMBER: _ClassVar[int]
@@ -825,11 +836,12 @@ class JobText(_message.Message):
     pre_post_exec_user: str
     pre_timeout: int
     post_timeout: int
+    cwd_hours: int
     include_post: bool
     deadline: float
     job_controls: _containers.RepeatedCompositeFieldContainer[Control]
     effective_resreq: str
-    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., djob_disabled: _Optional[bool] = ..., env_vars: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., enforce_cpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_moves: _Optional[bool] = ..., shared_dirs: _Optional[_Iterable[str]] = ..., checkpoint_stage: _Optional[str] = ..., checkpoint_to_hosts: _Optional[bool] = ..., checkpoint_keep: _Optional[int] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_post_exec_user: _Optional[str] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
+    def __init__(self, id: _Optional[int] = ..., job: _Optional[int] = ..., user: _Optional[str] = ..., command: _Optional[str] = ..., script: _Optional[str] = ..., env: _Optional[_Mapping[str, str]] = ..., djob_disabled: _Optional[bool] = ..., env_vars: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., home: _Optional[str] = ..., shell: _Optional[str] = ..., submit_cwd: _Optional[str] = ..., input: _Optional[str] = ..., output: _Optional[str] = ..., output_overwrite: _Optional[bool] = ..., error: _Optional[str] = ..., error_overwrite: _Optional[bool] = ..., output_dir: _Optional[str] = ..., pre_exec: _Optional[str] = ..., post_exec: _Optional[str] = ..., umask: _Optional[int] = ..., label: _Optional[bool] = ..., rank_files: _Optional[str] = ..., login_shell: _Optional[str] = ..., queue: _Optional[str] = ..., project: _Optional[str] = ..., name: _Optional[str] = ..., from_host: _Optional[str] = ..., launch: _Optional[str] = ..., resreq: _Optional[str] = ..., cluster: _Optional[str] = ..., submitted: _Optional[float] = ..., array_end: _Optional[int] = ..., array_step: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., direct_output: _Optional[bool] = ..., leased: _Optional[bool] = ..., checkpoint_folder: _Optional[str] = ..., checkpoint_period: _Optional[int] = ..., checkpoint_method: _Optional[str] = ..., checkpoint_initial: _Optional[int] = ..., nice: _Optional[int] = ..., job_starter: _Optional[str] = ..., description: _Optional[str] = ..., gpu_mode: _Optional[str] = ..., gpus_per_task: _Optional[int] = ..., enforce_gpu: _Optional[bool] = ..., enforce_cpu: _Optional[bool] = ..., gpu_blocks: _Optional[bool] = ..., gpu_mps: _Optional[str] = ..., checkpoint_moves: _Optional[bool] = ..., shared_dirs: _Optional[_Iterable[str]] = ..., checkpoint_stage: _Optional[str] = ..., checkpoint_to_hosts: _Optional[bool] = ..., checkpoint_keep: _Optional[int] = ..., app: _Optional[str] = ..., group: _Optional[str] = ..., admins: _Optional[_Iterable[str]] = ..., terminate_interval: _Optional[int] = ..., requeue_exit_values: _Optional[str] = ..., enforce_memory: _Optional[bool] = ..., run_warning: _Optional[int] = ..., report_mail: _Optional[str] = ..., notify_end: _Optional[bool] = ..., notify_start: _Optional[bool] = ..., queue_pre_exec: _Optional[str] = ..., queue_post_exec: _Optional[str] = ..., secrets: _Optional[_Mapping[str, str]] = ..., software: _Optional[_Iterable[_Union[Software, _Mapping]]] = ..., requested_mem: _Optional[float] = ..., roles: _Optional[_Iterable[_Union[Role, _Mapping]]] = ..., framework: _Optional[str] = ..., nproc: _Optional[int] = ..., launcher_start: _Optional[str] = ..., clean: _Optional[str] = ..., notify: _Optional[str] = ..., input_data: _Optional[bytes] = ..., copies: _Optional[_Iterable[str]] = ..., tee: _Optional[bool] = ..., interactive: _Optional[str] = ..., resizable: _Optional[bool] = ..., min_slots: _Optional[int] = ..., max_slots: _Optional[int] = ..., checkpoint_of: _Optional[str] = ..., warn_action: _Optional[str] = ..., warn_before: _Optional[int] = ..., host_pre_exec: _Optional[_Iterable[str]] = ..., host_post_exec: _Optional[_Iterable[str]] = ..., pre_post_exec_user: _Optional[str] = ..., pre_timeout: _Optional[int] = ..., post_timeout: _Optional[int] = ..., cwd_hours: _Optional[int] = ..., include_post: _Optional[bool] = ..., deadline: _Optional[float] = ..., job_controls: _Optional[_Iterable[_Union[Control, _Mapping]]] = ..., effective_resreq: _Optional[str] = ...) -> None: ...
 
 class Control(_message.Message):
     __slots__ = ("action", "what")

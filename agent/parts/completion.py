@@ -16,6 +16,7 @@ from agent.parts.entry import Entry, Writing
 from agent.parts.job_report import JobReports
 from agent.parts.spool import Spool
 from agent.parts.table import PartTable, Reporter
+from agent.parts.work_folders import WorkFolders
 from agent.starter.protocol.orders import Forget
 from agent.starter.protocol.part import PartSpec
 from agent.starter_client.outgoing import Outgoing
@@ -34,6 +35,7 @@ class Completion:
         spool: Spool,
         starter: Outgoing,
         time_left: TimeLeft,
+        folders: WorkFolders,
     ) -> None:
         self._made = made
         self._table = table
@@ -41,6 +43,7 @@ class Completion:
         self._spool = spool
         self._starter = starter
         self._time_left = time_left
+        self._folders = folders
 
     def begun(self, entry: Entry) -> None:
         """It runs: mail those who asked for it (``-B``)."""
@@ -113,6 +116,7 @@ class Completion:
                 told = messages.ended(entry, self._kept(entry))
             self._spool.ends.keep(told, time.time())
         self._table.remove(entry)
+        self._folders.keep(entry)
         self._spool.forget(entry.uid)
         self._time_left.over(entry.uid)
         self._starter.forget(entry.uid)

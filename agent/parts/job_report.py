@@ -22,12 +22,13 @@ CHECKPOINT = ".checkpoint"
 STAGED = ".staged"
 PRE = ".pre"
 POST = ".post"
+FOLDER = ".folder"
 """Suffixes of the uids of parts that the agent adds itself."""
 
 
 def is_own(uid: str) -> bool:
     """Whether the agent added this part itself."""
-    return uid.endswith((MAILER, RESIZED, CHECKPOINT, STAGED, PRE, POST))
+    return uid.endswith((MAILER, RESIZED, CHECKPOINT, STAGED, PRE, POST, FOLDER))
 
 
 def owner_of(uid: str) -> str:

@@ -39,6 +39,7 @@ from agent.parts.prepost import PrePost
 from agent.parts.resizing import Resizing
 from agent.parts.spool import Obeyed, Saved, Spool
 from agent.parts.table import PartTable, Reporter
+from agent.parts.work_folders import WorkFolders
 from agent.starter.protocol import answers, orders, reports
 from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import Hello, Refused, Report
@@ -64,7 +65,8 @@ class Runner:
         self.starts = Starts(site, accounts)
         reporter = Reporter(self.outbox)
         self._time_left = TimeLeft(self.starts.hostfiles)
-        completion = Completion(JobReports(site), self.table, reporter, spool, starter, self._time_left)
+        self.folders = WorkFolders(spool.folder, self.table, starter)
+        completion = Completion(JobReports(site), self.table, reporter, spool, starter, self._time_left, self.folders)
         self._resizing = Resizing(self.table, reporter, starter, self.starts.hostfiles.folder)
         self.control = PartControl(site, self.table, reporter, starter, spool, monitor, completion, self._time_left)
         self.gpu_ends = GpuEnds(site.host, monitor.gpus, self.table)
@@ -213,8 +215,7 @@ class Runner:
         self.outbox.acked(acks.serial)
         self.parts.acked(list(acks.ended))
         if self._retold:
-            for uid in acks.ended:
-                self._retold.pop(uid, None)
+            self._retold = {uid: one for uid, one in self._retold.items() if uid not in acks.ended}
             if not self._retold:
                 self._keep_obeyed(msgspec.structs.replace(self._obeyed, retell=0.0))
 
@@ -222,8 +223,7 @@ class Runner:
         """A message of the master."""
         kind = message.WhichOneof("kind")
         if kind == "orders":
-            for text in message.orders.texts:
-                self._texts[text.id] = alone(text)
+            self._texts |= {text.id: alone(text) for text in message.orders.texts}
             for order in message.orders.orders:
                 self._obey(order)
         elif kind == "acks":
@@ -234,6 +234,8 @@ class Runner:
             self.peeks.look(message.peek)
         elif kind == "copies":
             self.holding.unneeded(message.copies.jobs, now())
+        elif kind == "work_folders":
+            self.folders.answered(message.work_folders.jobs, time.time())
 
     def _echo(self, echo: pb.Echo) -> None:
         self._granted = self._granted.answered(echo.sent, echo.extended)

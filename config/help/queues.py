@@ -121,6 +121,7 @@ CHKPNT_PERIOD                   how often they are made
 CHKPNT_INITPERIOD               when the first is made
 CHKPNT_METHOD                   their method
 JOB_CWD                         the working folder of a job that names none
+JOB_CWD_TTL                     as in lsb.params, for its jobs
 ENV_VARS                        variables of its jobs, where the submission has none of the name
 TERMINATE_CONTROL               as TERMINATE of JOB_CONTROLS
 SUSPEND_CONTROL                 as SUSPEND of JOB_CONTROLS

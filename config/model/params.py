@@ -68,6 +68,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     job_include_postproc: bool = False
     job_postproc_timeout: int | None = None
     job_preproc_timeout: int | None = None
+    job_cwd_ttl: int | None = None
+    """Hours for which the working folder that was made for a job stays after its end; None or NEVER: for good."""
     preexec_exclude_host_exit_values: RequeueExit = RequeueExit()
     """With these a pre-execution command says that its job is not for this host."""
     detect_idle_job_after: int = 1200

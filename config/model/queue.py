@@ -208,6 +208,7 @@ class ApplicationConfig(JobProfile, frozen=True, omit_defaults=True):
     job_include_postproc: bool | None = None
     job_postproc_timeout: int | None = None
     job_preproc_timeout: int | None = None
+    job_cwd_ttl: int | None = None
     resizable_jobs: Resizable = Resizable.NO
     resize_notify_cmd: str = ""
     djob_resize_grace_period: int | None = None

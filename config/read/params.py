@@ -68,6 +68,7 @@ LSB_PARAMS: Table = {
     "JOB_INCLUDE_POSTPROC": v.yes_no,
     "JOB_POSTPROC_TIMEOUT": v.minutes,
     "JOB_PREPROC_TIMEOUT": v.minutes,
+    "JOB_CWD_TTL": v.number(0),
     "MAX_PREEXEC_RETRY": v.number(0),
     "PREEXEC_EXCLUDE_HOST_EXIT_VALUES": v.requeue_exit,
     "LOCAL_MAX_PREEXEC_RETRY": v.number(0),

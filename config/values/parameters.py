@@ -283,6 +283,7 @@ APPLICATION_PARAMETERS = (
     Parameter("CHKPNT_INITPERIOD", v.minutes),
     Parameter("CHKPNT_METHOD", v.text),
     _shown("JOB_CWD", v.text),
+    _shown("JOB_CWD_TTL", v.number(0)),
     _shown("ENV_VARS", env_vars, text=show_env_vars),
     Parameter("TERMINATE_CONTROL", v.text),
     Parameter("SUSPEND_CONTROL", v.text),

@@ -14,6 +14,7 @@ import msgspec
 from lavad.boottime import boottime
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.leases import shortest_lease
+from lavad.core.cluster.over import which_are_over
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.hosts import greeted
 from lavad.core.decide.control.strays import Stray, tell_strays
@@ -37,10 +38,10 @@ from lavad.rpc.gang_reports import GangReports
 from lavad.rpc.report_stream import ReportStream, SetAside
 from lavad.rpc.server import certificate_in
 from lavad.services.host_watch import HostWatch
-from lavad.wire import decode, encode
+from lavad.wire import calls, decode, encode
 from lavad.wire.decode import CommandFrame, FromAgent, Reports
 from lavad.wire.encode import OrderMessage, ToAgent
-from lavad.wire.records import Copies, Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome
+from lavad.wire.records import Copies, Heartbeat, Hello, KillOrder, PartStatus, PeekData, Welcome, WorkFolders
 from proto import agent_pb2_grpc
 from proto.version import PROTOCOL
 
@@ -177,6 +178,8 @@ class Agents(agent_pb2_grpc.AgentsServicer):
                     self._peeks.answered(session, data)
                 case Copies(jobs=held):
                     session.send(encode.copies(unneeded(self._engine.cluster, held)))
+                case WorkFolders(jobs=kept):
+                    session.send(encode.work_folders(which_are_over(self._engine.cluster, kept)))
 
     async def _acknowledge(self, session: HostSession, reports: ReportStream) -> None:
         """Acknowledge settled reports to the host, in their order."""
@@ -257,7 +260,7 @@ class Agents(agent_pb2_grpc.AgentsServicer):
         caller = decode.caller(request, host, self._admission.may_administer(host))
         with contextlib.suppress(asyncio.CancelledError):
             async for frame in self._dispatch.answer(request.frame, caller):
-                yield encode.command_frame(frame)
+                yield calls.command_frame(frame)
 
 
 def _stray(part: PartStatus) -> Stray:

@@ -1,4 +1,4 @@
-"""The calls that agents make, as gRPC has to know them."""
+"""The calls that agents make, as gRPC has to know them, and what answers a command."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import grpc
 
 from proto import agent_pb2 as pb
 from proto import agent_pb2_grpc
+
+
+def command_frame(frame: bytes) -> pb.CommandFrame:
+    """A piece of the answer to a command."""
+    return pb.CommandFrame(frame=frame)
 
 
 def calls_of(servicer: agent_pb2_grpc.AgentsServicer) -> grpc.GenericRpcHandler[pb.FromAgent, bytes]:

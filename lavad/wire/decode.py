@@ -18,7 +18,7 @@ from lavad.core.plan.volatile import GpuState, PartUsage, TaskUsage
 from lavad.core.site.gpu_links import LETTERS
 from lavad.core.site.host import Facts, Gpu, Mount
 from lavad.wire.byname import reader_of, record_of, records_of
-from lavad.wire.records import Copies, Heartbeat, Hello, PartStatus, PeekData
+from lavad.wire.records import Copies, Heartbeat, Hello, PartStatus, PeekData, WorkFolders
 from proto import agent_pb2 as pb
 
 FromAgent: TypeAlias = pb.FromAgent
@@ -38,7 +38,7 @@ def hello(message: FromAgent) -> Hello:
     return record_of(Hello, found, facts=facts(found.facts), parts=records_of(PartStatus, found.parts))
 
 
-def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | Copies | None:
+def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | Copies | WorkFolders | None:
     """A later message of a host's stream."""
     match message.WhichOneof("kind"):
         case "reports":
@@ -58,6 +58,8 @@ def read(message: FromAgent, host: str) -> Reports | Heartbeat | PeekData | Copi
             return record_of(PeekData, message.peek)
         case "copies":
             return record_of(Copies, message.copies)
+        case "work_folders":
+            return record_of(WorkFolders, message.work_folders)
     return None
 
 

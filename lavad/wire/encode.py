@@ -104,9 +104,9 @@ def copies(jobs: Iterable[str]) -> ToAgent:
     return pb.ToAgent(copies=pb.Copies(jobs=jobs)).SerializeToString()
 
 
-def command_frame(frame: bytes) -> CommandFrame:
-    """A piece of the answer to a command."""
-    return pb.CommandFrame(frame=frame)
+def work_folders(jobs: Iterable[int]) -> ToAgent:
+    """Jobs that are over."""
+    return pb.ToAgent(work_folders=pb.WorkFolders(jobs=jobs)).SerializeToString()
 
 
 # -- texts of jobs -------------------------------------------------------------------------------------------------------

@@ -121,6 +121,12 @@ class Copies(msgspec.Struct, frozen=True):
     jobs: tuple[str, ...]
 
 
+class WorkFolders(msgspec.Struct, frozen=True):
+    """Jobs whose working folders a host made and may have to remove."""
+
+    jobs: tuple[int, ...]
+
+
 class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     """An order to start a part, or to prepare it (``two_phase``)."""
 

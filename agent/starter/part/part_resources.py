@@ -5,6 +5,7 @@ Rule: all of it is set up before the part is prepared, and released when the par
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ class PartResources:
 
     def __init__(self, spec: Spec, host: str, watch: Watch, progress: Progress) -> None:
         self.cwd = ""
+        self._made_cwd = False
         self.files = prepare.Files()
         self.limits = rlimits.NO_CHANGE
         self.gang: Gang | None = None
@@ -58,6 +60,7 @@ class PartResources:
         """Set up everything that may fail; Refused says what did."""
         spec, part = self._spec, self._spec.part
         os.umask(part.umask)
+        self._made_cwd = prepare.make_folder(spec)
         self.cwd = prepare.enter_folder(spec)
         spec.env.update(encode_env(prepare.read_secrets(spec)))
         if part.tmpdir:
@@ -193,7 +196,7 @@ class PartResources:
         if not self._progress.killing:
             self._mps.quit()
         end = account.end_of(tasks, status, started, expired, self._hub.used if self._hub else Used())
-        end = end._replace(cwd=self.cwd)
+        end = end._replace(cwd=self.cwd, made_cwd=self._made_cwd)
         if self._notes >= 0:
             end = end._replace(note=self._read_notes())
         if self.gang:
@@ -235,6 +238,9 @@ class PartResources:
         if self._notes >= 0:
             os.close(self._notes)
         self.files.remove_jobfile()
+        if self._made_cwd and not started:
+            with contextlib.suppress(OSError):  # what is in it is of use to somebody
+                os.rmdir(part.cwd)
         for task in self._spec.tasks if part.clean_scratch else ():
             if task.scratch:
                 scratch.remove(task.scratch)

@@ -42,15 +42,26 @@ class Files:
             self.jobfile = None
 
 
+def make_folder(spec: Spec) -> bool:
+    """Make the part's working folder where the part says so; whether it was not there before. What fails shows in entering it."""
+    path = spec.part.cwd.rstrip("/")
+    if not spec.part.make_cwd or not path:
+        return False
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.mkdir(path, 0o700)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def enter_folder(spec: Spec) -> str:
     """Change to the part's working folder, or the first fallback that can be entered, and return it; Refused: none can.
 
     One that this host cannot reach is no reason for a fallback: the folder is there, but not here.
     """
     cwd, why = spec.part.cwd, ""
-    if spec.part.make_cwd:
-        with contextlib.suppress(OSError, ValueError):  # then it cannot be entered, which says why
-            os.makedirs(cwd, 0o755, exist_ok=True)
+    make_folder(spec)
     for folder in (cwd, *spec.part.cwd_else):
         try:
             os.chdir(folder)

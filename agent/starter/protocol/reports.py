@@ -150,6 +150,8 @@ class End(NamedTuple):
     """On the first host: of the other hosts."""
     note: str = ""
     """What its user should know though it ended well; of a part with ``notes`` what its task said."""
+    made_cwd: bool = False
+    """The folder was made for the part."""
 
 
 # -- about parts ---------------------------------------------------------------------------------------------------------

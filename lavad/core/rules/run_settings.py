@@ -78,6 +78,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     pre_timeout: int
     post_timeout: int
     include_post: bool
+    cwd_hours: int | None
+    """How long the working folder that a host made for the job stays after its end; None: for good."""
     job_controls: tuple[JobControl, ...]
     effective_resreq: str
     requested_mem: float
@@ -97,6 +99,14 @@ def text_settings(text: JobText) -> TextSettings:
     """What a text says for the settings."""
     wanted = text.notify_start or text.notify_end or text.notify or not (text.output or text.interactive)
     return TextSettings(text.warn_action, text.warn_before, bool(wanted), text.mail_user)
+
+
+NEVER = 2_147_483_647
+"""JOB_CWD_TTL of folders that are not removed."""
+
+
+def _cwd_hours(hours: int | None) -> int | None:
+    return None if hours == NEVER else hours
 
 
 def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> RunSettings:
@@ -143,6 +153,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         pre_timeout=(params.job_preproc_timeout or 0) if app.job_preproc_timeout is None else app.job_preproc_timeout,
         post_timeout=(params.job_postproc_timeout or 0) if app.job_postproc_timeout is None else app.job_postproc_timeout,
         include_post=params.job_include_postproc if app.job_include_postproc is None else app.job_include_postproc,
+        cwd_hours=_cwd_hours(params.job_cwd_ttl if app.job_cwd_ttl is None else app.job_cwd_ttl),
         job_controls=app.job_controls or queue.job_controls,
         effective_resreq=shown(queue.res_req, spec.resreq),
         requested_mem=requested_mem(spec.resreq),
