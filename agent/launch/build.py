@@ -43,7 +43,7 @@ from agent.launch.outputs import (
     output_paths,
     show,
 )
-from agent.launch.prepost import commands, sudoers
+from agent.launch.prepost import commands, post_mail, sudoers
 from agent.launch.site import Site, User
 from agent.starter.protocol.part import (
     NO_RANK,
@@ -248,7 +248,7 @@ def _template(made: Compiled, site: Site, env: dict[str, str]) -> PartSpec:
         label=text.label,
         stdin=NOWHERE,
         pre_exec=commands.pre_exec(before, copies=commands.site_before(text, site), seconds=text.pre_timeout),
-        post_exec=commands.post_exec(after, commands.site_after(text, site), text.post_timeout),
+        post_exec=post_mail.post_exec(text, after, site),
         post_always=bool(text.host_post_exec) and not made.exec_user,
         cgroup=cgroup(text.limits, text.enforce_memory, site),
         secrets=dict(text.secrets),

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import msgspec
 
-from agent.launch import smtp
+from agent.launch import mailing
 from agent.launch.build import Compiled
 from agent.launch.outputs import DISCARDED, OutputPaths, show
-from agent.launch.site import Site
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, CgroupLimits, PartSpec, TaskSpec
 from proto import advice
@@ -306,24 +304,13 @@ def command_part(
     )
 
 
-def mailer(site: Site) -> str:
-    """The program that sends mail, or ``smtp:SERVER`` (LSB_MAILSERVER) for one; "" when the host has neither."""
-    server = site.conf.get("LSB_MAILSERVER", "")
-    if server and not site.conf.get("LSB_MAILPROG"):
-        return SMTP + (server[len(SMTP) :] if server.lower().startswith(SMTP) else server)
-    found = site.conf.get("LSB_MAILPROG") or "/usr/sbin/sendmail"
-    return found if os.access(found, os.X_OK) else ""
-
-
 def mail(uid: str, order: pb.Order, made: Compiled, program: str, pieces: tuple[str, str, str]) -> PartSpec:
     """The part that mails. ``pieces``: what stands before, the file that comes then ("": none), what stands behind."""
     text = made.text
     before, kept, after = pieces
     admin = text.admins[0] if text.admins else "lsfadmin"
-    head = f"To: {text.report_mail}\nFrom: LSF <{admin}>\n{before}"[:_MAX_ARGUMENT]
-    send = [program, "-oi", "-FLSF", f"-f{admin}", text.report_mail]
-    if program.startswith(SMTP):
-        send = [sys.executable, "-I", smtp.__file__, program[len(SMTP) :], admin, text.report_mail]
+    head = (mailing.head(admin, text.report_mail) + before)[:_MAX_ARGUMENT]
+    send = mailing.words(program, admin, text.report_mail)
     argv = ("/bin/sh", "-c", _MAIL, "sh", head, kept, after, *send)
     return small_part(uid, order, made)._replace(argv=argv, stdout=DISCARDED)
 
@@ -358,7 +345,6 @@ def so_far(text: pb.JobText, summary: Summary, became: str, now: float) -> str:
     )
 
 
-SMTP = "smtp:"
 _MAX_ARGUMENT = 120_000
 _MAIL = """\
 before=$1 kept=$2 after=$3; shift 3

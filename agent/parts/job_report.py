@@ -6,7 +6,7 @@ job runs again leaves no report behind, only a line that says so.
 
 from __future__ import annotations
 
-from agent.launch import environ, outputs, report
+from agent.launch import environ, mailing, outputs, report
 from agent.launch.site import Site
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
@@ -41,7 +41,7 @@ class JobReports:
 
     def __init__(self, site: Site) -> None:
         self._host = site.host
-        self._mail = report.mailer(site)
+        self._mail = mailing.mailer(site)
         self._settings = site.settings
 
     def orders(self, entry: Entry, now: float) -> tuple[Append | Deliver | None, PartSpec | None]:

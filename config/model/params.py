@@ -143,6 +143,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
 
     # --- lsf.conf: places
     lsb_mailto: str = ""
+    lsb_postexec_send_mail: bool = False
 
     # --- lsf.conf: lava's own
     lava_host_timeout: int = 60

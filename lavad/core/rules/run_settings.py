@@ -70,6 +70,8 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
     warn_before: int
     requeue_exit_values: str
     report_mail: str
+    post_mail: str
+    """Who gets mail of its post-execution commands; "": nobody."""
     host_pre_exec: tuple[str, ...]
     host_post_exec: tuple[str, ...]
     queue_pre_exec: str
@@ -145,6 +147,7 @@ def run_settings(cluster: Cluster, spec: Spec, own: TextSettings, host: str) -> 
         warn_before=warn_before,
         requeue_exit_values=spec.requeue or str(queue.requeue_exit_values),
         report_mail=mail_to(spec, own, params.lsb_mailto),
+        post_mail=_address(spec, own, params.lsb_mailto) if params.lsb_postexec_send_mail else "",
         host_pre_exec=tuple(command for command in (queue.host_pre_exec, app.host_pre_exec) if command),
         host_post_exec=tuple(command for command in (app.host_post_exec, queue.host_post_exec) if command),
         queue_pre_exec=queue.pre_exec,
@@ -250,5 +253,9 @@ def mail_to(spec: Spec, own: TextSettings, pattern: str) -> str:
 
     "" where LSF sends none: its report goes to the file of ``-o``.
     """
+    return _address(spec, own, pattern) if own.mail else ""
+
+
+def _address(spec: Spec, own: TextSettings, pattern: str) -> str:
     user = pattern.replace("!H", spec.from_host).replace("!U", spec.user) if pattern else spec.user
-    return (own.mail_user or user) if own.mail else ""
+    return own.mail_user or user

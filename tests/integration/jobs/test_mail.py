@@ -113,6 +113,15 @@ def test_mail_of_the_ends_that_were_asked_for(cluster: Cluster, tmp_path: Path) 
     assert "Successfully completed" in text
 
 
+def test_mail_of_what_runs_after_a_job(cluster: Cluster, tmp_path: Path) -> None:
+    with (cluster.folder.conf / "lsf.conf").open("a") as file:
+        file.write("LSB_POSTEXEC_SEND_MAIL=Y\n")
+    assert cluster.run("badmin reconfig").returncode == 0
+    [(to, text)] = run(cluster, "-u frank -o out6 -Ep 'echo cleaned; exit 4' true", tmp_path)
+    assert to == "frank"
+    assert "ended on host <host1> with 4.\nThe output (if any) follows:\n\ncleaned\n" in text
+
+
 def test_mail_of_each_suspension(cluster: Cluster, tmp_path: Path) -> None:
     job = cluster.submit("-notify suspend -u dan -o out5 'touch began5; sleep 60'", cwd=tmp_path)
     wait_until((tmp_path / "began5").exists, 20, cluster.logs)

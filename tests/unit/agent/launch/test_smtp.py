@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 
-from agent.launch import report, smtp
+from agent.launch import mailing, report, smtp
 from agent.launch.build import Compiled
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
@@ -67,7 +67,7 @@ def test_a_server_that_is_not_there_is_said() -> None:
 
 def test_the_part_that_mails() -> None:
     site = Site("h1", "/run/lava", "/spool", "/etc/lava", {"LSB_MAILSERVER": "SMTP:mail:25"}, root=True, own_user="root")
-    program = report.mailer(site)
+    program = mailing.mailer(site)
     assert program == "smtp:mail:25"
     text = pb.JobText(user="ann", report_mail="ann", admins=["boss"], command="true")
     made = Compiled(text, User("ann", 1000, 1000, (1000,), "/home/ann", "/bin/sh", "staff"), site)

@@ -104,3 +104,18 @@ def test_a_queue_says_as_whom_its_commands_run() -> None:
     world.configure(queues=(QueueConfig(name="night", pre_exec="x", pre_post_exec_user="root"),))
     found = run_settings(world.cluster, replace(SPEC, queue="night"), text_settings(JobText(command="c")), "h1")
     assert (found.queue_pre_exec, found.pre_post_exec_user) == ("x", "root")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "to"),
+    [
+        (False, JobText(command="c"), ""),
+        (True, JobText(command="c", output="out"), "alice@h"),
+        (True, JobText(command="c", output="out", mail_user="bob"), "bob"),
+    ],
+)
+def test_who_gets_mail_of_post_execution_commands(wanted: bool, text: JobText, to: str) -> None:
+    world = World()
+    world.configure(params=Params(lsb_postexec_send_mail=wanted, lsb_mailto="!U@!H"))
+    spec = replace(SPEC, user="alice", from_host="h")
+    assert run_settings(world.cluster, spec, text_settings(text), "h1").post_mail == to
