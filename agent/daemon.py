@@ -16,7 +16,7 @@ from agent.checkpoint import criu
 from agent.launch.accounts import Accounts
 from agent.launch.site import Site
 from agent.master.relay import Relay
-from agent.monitor.elim import Elims, dynamic_names
+from agent.monitor.elim import Elims, asked_of
 from agent.monitor.health import GpuHealth, Health
 from agent.parts import output_retention
 from agent.parts.control import now
@@ -63,7 +63,7 @@ class Daemon:
         self._gpu_health = GpuHealth(site.settings, site.root)
         folder = os.path.join(site.spool, "agent")
         self._monitor = HostMonitor(site.address, slots, None, folder, self._gpu_health, lambda: criu.found(site), _local(site))
-        self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: dynamic_names(site.conf_dir), site.root)
+        self._elims = Elims(site.conf.get("LSF_SERVERDIR", ""), lambda: asked_of(site.conf_dir), site.root)
         accounts = self._accounts = Accounts()
         self._spool = Spool(os.path.join(site.spool, "agent"))
         self._runner = Runner(site, self._spool, self._monitor, accounts, Outgoing())

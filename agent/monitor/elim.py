@@ -1,21 +1,25 @@
 """A site's own load indices: programs ``elim`` and ``elim.NAME`` of LSF_SERVERDIR, which keep printing ``n name value …``.
 
 Rule: each is a process of its own, and nothing waits for it; one that dies is started again, later each time; one that ends with
-ELIM_ABORT_VALUE is not wanted on this host. What a program does not say any more is forgotten after ``STALE`` seconds.
+ELIM_ABORT_VALUE is not wanted on this host, and one that was started again as often as LSF_ELIM_RESTARTS says stays away. What a
+program does not say any more is forgotten after ``STALE`` seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import math
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+from config.model.cluster import ElimRules
 from config.programs.owner import only_root_writes
 from proto.daemon.workers import Workers
 
@@ -53,11 +57,19 @@ def programs(folder: str, as_root: bool) -> list[str]:
     return found
 
 
-def dynamic_names(confdir: str) -> list[str]:
-    """The resources of lsf.shared whose values programs are to say."""
+class Asked(NamedTuple):
+    """What the site's files say: the resources whose values programs are to say, and how the programs are run."""
+
+    names: Sequence[str]
+    rules: ElimRules = ElimRules()
+
+
+def asked_of(confdir: str) -> Asked:
+    """What the files of this folder say."""
     from config.read.load import load
 
-    return [resource.name for resource in load(confdir).config.resources if resource.interval]
+    found = load(confdir).config
+    return Asked([resource.name for resource in found.resources if resource.interval], found.elim)
 
 
 def parse(line: str) -> dict[str, float]:
@@ -79,9 +91,9 @@ def parse(line: str) -> dict[str, float]:
 class Elims:
     """All of this host; ``values`` at any time."""
 
-    def __init__(self, folder: str, names: Callable[[], list[str]], as_root: bool, pauses: tuple[float, ...] = PAUSES) -> None:
+    def __init__(self, folder: str, asked: Callable[[], Asked], as_root: bool, pauses: tuple[float, ...] = PAUSES) -> None:
         self._folder = folder
-        self._names = names
+        self._asked = asked
         self._as_root = as_root
         self._pauses = pauses
         self._looking = Workers("elim programs")
@@ -103,22 +115,25 @@ class Elims:
             while True:
                 for path in await self._looking.run(programs, self._folder, self._as_root):
                     if path not in self._kept:
-                        names = await self._looking.run(self._names)
-                        self._kept[path] = asyncio.create_task(self._keep(path, names))
+                        asked = await self._looking.run(self._asked)
+                        self._kept[path] = asyncio.create_task(self._keep(path, asked))
                 await asyncio.sleep(_LOOK_AGAIN)
         finally:
             for task in self._kept.values():
                 task.cancel()
 
-    async def _keep(self, path: str, names: list[str]) -> None:
-        environ = {**os.environ, "LSF_RESOURCES": " ".join(names), "LSF_MASTER": "N", "ELIM_ABORT_VALUE": str(ABORT)}
+    async def _keep(self, path: str, asked: Asked) -> None:
+        environ = {**os.environ, "LSF_RESOURCES": " ".join(asked.names), "LSF_MASTER": "N", "ELIM_ABORT_VALUE": str(ABORT)}
         fails = 0
-        while True:
+        for restarts in itertools.count():
             began = time.monotonic()
-            why, status = await self._work(path, environ)
+            why, status = await self._work(path, environ, asked.rules)
             self._said.pop(path, None)
             if status == ABORT:
                 log.info("elim %s: is not wanted on this host", path)
+                return
+            if asked.rules.restarts is not None and restarts >= asked.rules.restarts:
+                log.error("elim %s: %s; it was started again %d times, as often as LSF_ELIM_RESTARTS says", path, why, restarts)
                 return
             fails = 0 if time.monotonic() - began > 60 else fails
             pause = self._pauses[min(fails, len(self._pauses) - 1)]
@@ -126,11 +141,12 @@ class Elims:
             log.warning("elim %s: %s; it is started again in %g s", path, why, pause)
             await asyncio.sleep(pause)
 
-    async def _work(self, path: str, environ: Mapping[str, str]) -> tuple[str, int]:
+    async def _work(self, path: str, environ: Mapping[str, str], rules: ElimRules) -> tuple[str, int]:
         """One life of a program: why it ended, and its exit status (-1: unknown)."""
         try:
             process = await asyncio.create_subprocess_exec(
                 path,
+                *rules.args,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 env=environ,
@@ -141,7 +157,7 @@ class Elims:
             return f"cannot be run: {error.strerror}", -1
         try:
             assert process.stdout is not None
-            why = await self._listen(path, process.stdout)
+            why = await self._listen(path, process.stdout, rules)
             if why:
                 return why, -1
             async with asyncio.timeout(_LAST):
@@ -154,11 +170,13 @@ class Elims:
                 os.killpg(process.pid, signal.SIGKILL)
         return f"ended with {status}", status
 
-    async def _listen(self, path: str, lines: asyncio.StreamReader) -> str:
+    async def _listen(self, path: str, lines: asyncio.StreamReader, rules: ElimRules) -> str:
         """Read its lines; "" at the end of its output, else what is wrong with them."""
         while True:
             try:
-                line = await lines.readline()
+                line = await _line(lines, rules.block_time)
+            except TimeoutError:
+                return f"did not end a line within the {rules.block_time} s of LSF_ELIM_BLOCKTIME"
             except ValueError:
                 return f"said a line of more than {LONGEST} bytes"
             if not line:
@@ -167,4 +185,14 @@ class Elims:
                 values = parse(line.decode("ascii", "replace"))
             except ValueError:
                 return f"said what is not 'n name value …': {line[:80]!r}"
+            if rules.debug:
+                log.info("elim %s: %s", path, line.decode("ascii", "replace").strip())
             self._said[path] = (time.monotonic(), values)
+
+
+async def _line(lines: asyncio.StreamReader, seconds: int) -> bytes:
+    """The next line, which has so many ``seconds`` from its first byte on (TimeoutError); 0: as long as it takes."""
+    if not seconds:
+        return await lines.readline()
+    first = await lines.read(1)
+    return first if first in (b"", b"\n") else first + await asyncio.wait_for(lines.readline(), seconds)

@@ -101,6 +101,10 @@ DESCRIPTION          text                  what lsinfo shows
 """,
     ("lsf.cluster.NAME", "Parameters"): """\
 LSF_HOST_ADDR_RANGE  addresses             where hosts that no file names may join from: 10.1.*.1-20
+ELIMARGS             words                 arguments of elims
+LSF_ELIM_BLOCKTIME   seconds               an elim that has begun a line ends it in this time, or is started again
+LSF_ELIM_DEBUG       Y or N                Y: the agent's log has all that elims say
+LSF_ELIM_RESTARTS    number                how often an elim that ended is started again on a host
 """,
     ("lsf.cluster.NAME", "ClusterAdmins"): """\
 ADMINISTRATORS       users                 administrators of the cluster

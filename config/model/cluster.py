@@ -138,6 +138,15 @@ class Limit(msgspec.Struct, frozen=True, omit_defaults=True):
     """Those of `mem` and `resources` that are a percentage of what each host has."""
 
 
+class ElimRules(msgspec.Struct, frozen=True):
+    """How elims are run: ELIMARGS, LSF_ELIM_BLOCKTIME (s; 0: none), LSF_ELIM_DEBUG and LSF_ELIM_RESTARTS (None: no limit)."""
+
+    args: tuple[str, ...] = ()
+    block_time: int = 0
+    debug: bool = False
+    restarts: int | None = None
+
+
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the files of one folder say.
 
@@ -153,6 +162,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     default_host: HostConfig | None = None
     host_addresses: tuple[str, ...] = ()
     """LSF_HOST_ADDR_RANGE: where a host that no file names may join from; (): from anywhere."""
+    elim: ElimRules = ElimRules()
     host_groups: tuple[GroupConfig, ...] = ()
     units: tuple[UnitConfig, ...] = ()
     users: tuple[UserConfig, ...] = ()

@@ -186,7 +186,7 @@ def _assembled(
         params=params,
         queues=tuple(queues.values()),
         hosts=hosts,
-        default_host=default_host, host_addresses=cluster.addresses,
+        default_host=default_host, host_addresses=cluster.addresses, elim=cluster.elim,
         host_groups=tuple(batch.groups.values()),
         units=units, users=tuple(users.users.values()),
         user_groups=tuple(users.groups.values()), resources=tuple(shared.resources.values()),

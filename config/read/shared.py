@@ -4,8 +4,9 @@ import re
 from collections.abc import Container
 
 import msgspec
+from msgspec.structs import replace
 
-from config.model.cluster import HostConfig, HostModel, ResourceConfig, ResourceInstance
+from config.model.cluster import ElimRules, HostConfig, HostModel, ResourceConfig, ResourceInstance
 from config.model.problems import Place, Problems
 from config.model.values import INDEX_ALIASES, LOAD_INDICES
 from config.read.queues import name_is_good
@@ -43,6 +44,7 @@ class Cluster(msgspec.Struct):
     hosts: dict[str, HostConfig] = {}
     open: bool = True
     addresses: tuple[str, ...] = ()
+    elim: ElimRules = ElimRules()
 
 
 def read_shared(sections: list[Section], scope: v.Scope, problems: Problems) -> Shared:
@@ -94,6 +96,20 @@ def _add_resource(shared: Shared, row: Row, scope: v.Scope, problems: Problems) 
     shared.resources[name] = ResourceConfig(name=name, **fields)
 
 
+ELIM: Table = {
+    "ELIMARGS": v.words,
+    "LSF_ELIM_BLOCKTIME": v.number(0),
+    "LSF_ELIM_DEBUG": v.yes_no,
+    "LSF_ELIM_RESTARTS": v.number(0),
+}
+_ELIM_FIELDS = {
+    "elimargs": "args",
+    "lsf_elim_blocktime": "block_time",
+    "lsf_elim_debug": "debug",
+    "lsf_elim_restarts": "restarts",
+}
+
+
 def read_cluster(sections: list[Section], shared: Shared, problems: Problems) -> Cluster:
     cluster = Cluster()
     for section in sections:
@@ -118,8 +134,11 @@ def _read_parameters(cluster: Cluster, section: Section, problems: Problems) -> 
         for key, cell in row.cells.items():
             if key == "LSF_HOST_ADDR_RANGE":
                 _read_addresses(cluster, cell.value, row.place, problems)
-                continue
-            report_unknown(cell, "section Parameters", problems)
+            elif key not in ELIM:
+                report_unknown(cell, "section Parameters", problems)
+        of_elims = Row(row.place, {key: cell for key, cell in row.cells.items() if key in ELIM})
+        found = fill(of_elims, ELIM, v.Scope(), problems, "section Parameters")
+        cluster.elim = replace(cluster.elim, **{_ELIM_FIELDS[name]: value for name, value in found.items()})
 
 
 def _read_addresses(cluster: Cluster, value: str, place: Place, problems: Problems) -> None:

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.monitor.elim import Elims, parse, programs
+from agent.monitor.elim import Asked, Elims, parse, programs
+from config.model.cluster import ElimRules
 from tests.support.wait import wait_until
+
+PLAIN = ElimRules()
 
 
 def program(folder: Path, name: str, text: str) -> Path:
@@ -22,11 +25,11 @@ def program(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def run(folder: Path, until: Callable[[Elims], bool]) -> dict[str, float]:
+def run(folder: Path, until: Callable[[Elims], bool], rules: ElimRules = PLAIN) -> dict[str, float]:
     """Keep the programs of a folder until a condition holds; what they say then."""
 
     async def keep() -> dict[str, float]:
-        elims = Elims(str(folder), lambda: ["scratch", "nio"], os.geteuid() == 0, (0.05,))
+        elims = Elims(str(folder), lambda: Asked(["scratch", "nio"], rules), os.geteuid() == 0, (0.05,))
         task = asyncio.create_task(elims.run())
         try:
             await asyncio.to_thread(wait_until, lambda: until(elims), 30, "the programs")
@@ -60,6 +63,40 @@ def test_one_that_is_not_wanted_here_is_not_started_again(tmp_path: Path) -> Non
     program(tmp_path, "elim.other", f"echo x >> {again}\n")
     run(tmp_path, lambda _: again.exists() and again.read_text().count("x") >= 4)
     assert count.read_text() == "x\n"
+
+
+def test_one_that_ends_again_and_again_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    count = tmp_path / "count"
+    program(tmp_path, "elim", f"echo x >> {count}; exit 3\n")
+    run(tmp_path, lambda _: "LSF_ELIM_RESTARTS" in caplog.text, ElimRules(restarts=2))
+    assert count.read_text() == "x\n" * 3
+    assert f"elim {tmp_path}/elim: ended with 3; it was started again 2 times, as often as LSF_ELIM_RESTARTS says" in caplog.text
+
+
+def test_one_that_stops_within_a_line_is_started_again(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    program(tmp_path, "elim", f"echo x >> {count}; echo 1 nio $(wc -l < {count}); printf '1 ni'; exec sleep 1000\n")
+    assert run(tmp_path, lambda elims: elims.values().get("nio") == 2.0, ElimRules(block_time=1)) == {"nio": 2.0}
+
+
+def test_one_that_says_nothing_between_its_lines_is_left_alone(tmp_path: Path) -> None:
+    count, go = tmp_path / "count", tmp_path / "go"
+    program(
+        tmp_path,
+        "elim",
+        f"echo x >> {count}; echo 1 nio 1; while [ ! -e {go} ]; do sleep .1; done; echo 1 nio 2; exec sleep 1000\n",
+    )
+    other = "echo 1 scratch 1; printf 1; sleep 1.5; touch " + str(go) + "; exec sleep 1000\n"
+    program(tmp_path, "elim.other", other)
+    run(tmp_path, lambda elims: elims.values().get("nio") == 2.0, ElimRules(block_time=3))
+    assert count.read_text() == "x\n"
+
+
+def test_its_arguments_and_what_it_says_for_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    program(tmp_path, "elim", 'echo "1 nio $#"; exec sleep 1000\n')
+    assert run(tmp_path, lambda elims: bool(elims.values()), ElimRules(args=("-a", "b"), debug=True)) == {"nio": 2.0}
+    assert f"elim {tmp_path}/elim: 1 nio 2" in caplog.text
 
 
 def test_what_others_may_write_is_not_run_by_root(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ IN_A_SECTION = {"lsb.params": "Parameters", "lsf.cluster.c": "Parameters", "lsb.
         ("lsb.params", "GROUP_PEND_JOBS_BY"),
         ("lsf.cluster.c", "ELIM_ABORT_VALUE"),
         ("lsf.cluster.c", "ELIM_POLL_INTERVAL"),
+        ("lsf.cluster.c", "EXINTERVAL"),
         ("lsb.applications", "PERSISTENT_HOST_ORDER"),
         ("lsb.applications", "MAX_PREEXEC_RETRY"),
     ],
