@@ -170,6 +170,8 @@ def _conditions(asked: Asked) -> list[sa.ColumnElement[bool]]:
     user = sa.func.coalesce(_jobs.user, "") if asked.keys else _jobs.user
     pairs = ((user, asked.users), (_jobs.queue, asked.queues), (_jobs.project, asked.projects))
     where += [column.in_(values) for column, values in pairs if values]
+    if asked.but_users:
+        where.append(sa.or_(user.is_(None), user.not_in(asked.but_users)))
     if asked.states:
         where.append(_jobs.state.in_([int(state) for state in asked.states]))
     if asked.hosts:

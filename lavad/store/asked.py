@@ -47,6 +47,8 @@ class Asked(msgspec.Struct, frozen=True):
     """Filters on finished jobs; empty ones do not apply."""
 
     users: tuple[str, ...] = ()
+    but_users: tuple[str, ...] = ()
+    """None of these."""
     queues: tuple[str, ...] = ()
     projects: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()

@@ -32,10 +32,10 @@ class GroupUsers:
     def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
         self.users = users - out
         self.has_all = "all" in users
-        self._out = out
+        self.out = out
 
     def __contains__(self, user: object) -> bool:
-        return user not in self._out and (self.has_all or user in self.users)
+        return user not in self.out and (self.has_all or user in self.users)
 
 
 def users_of_group(conf: Conf, group: str) -> GroupUsers:
@@ -79,6 +79,11 @@ class NamedUsers:
         if any(one.has_all for one in self._in):
             return None
         return frozenset(user for one in self._in for user in one.users if user in self)
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Those whom ``everybody but some`` leaves out."""
+        return frozenset(user for one in self._in for user in one.out if user not in self)
 
 
 def is_admin(conf: Conf, caller: Caller) -> bool:

@@ -218,6 +218,7 @@ class FileLog:
         times = ((asked.completed, job.since), (asked.submitted, job.submitted), (asked.dispatched, dispatched))
         return (
             all(not names or value in names for names, value in named)
+            and spec.user not in asked.but_users
             and (not asked.states or job.state in asked.states)
             and (not asked.keys or job.key in asked.keys or job_of(job.key) in asked.keys)
             and (not asked.hosts or not hosts.isdisjoint(asked.hosts))

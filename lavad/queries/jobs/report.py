@@ -107,10 +107,12 @@ def _asked(request: Request, options: Options) -> Asked:
     begin, end = options.text("from"), options.text("to")
     period = read_period(request, f"{begin or '2000/1/1'},{end or '.'}") if begin or end else None
     users = tuple(options.words("user"))
+    but: tuple[str, ...] = ()
     if group := options.text("group"):
         if group not in dict(request.cluster.conf.user_groups):
             raise Refused(f"{group}: No such user group")
-        users = tuple(sorted(NamedUsers(request.cluster.conf, [*users, group]).listed or ()))
+        named = NamedUsers(request.cluster.conf, [*users, group])
+        users, but = tuple(sorted(named.listed or ())), tuple(sorted(named.left_out)) if named.listed is None else ()
     if visibility.history_is_restricted(request):
         if users and users != (request.caller.user,):
             raise Refused("User permission denied")
@@ -119,7 +121,7 @@ def _asked(request: Request, options: Options) -> Asked:
     for queue in queues:
         if queue not in request.cluster.queue_conf:
             raise Refused(f"{queue}: No such queue")
-    return Asked(users=users, projects=tuple(options.words("project")), queues=queues, completed=period)
+    return Asked(users=users, but_users=but, projects=tuple(options.words("project")), queues=queues, completed=period)
 
 
 def _table(group: str, found: list[Row], shares: list[Share]) -> str:

@@ -112,6 +112,7 @@ def test_what_is_counted_of_finished_jobs(reader: Reader) -> None:
     [
         (Asked(), ["Job_1", "Job_2", "Job_3", "Job_4", "arr[1]", "arr[3]"]),
         (Asked(users=("bob",)), ["Job_2", "Job_4"]),
+        (Asked(but_users=("bob",), names=("Job_*",)), ["Job_1", "Job_3"]),
         (Asked(keys=(6, 1, 1, 5, 99)), ["Job_1", "arr[1]", "arr[3]"]),
         (Asked(keys=(6, key_of(6, 3), 2), users=("ann",)), ["arr[1]", "arr[3]"]),
         (Asked(keys=(key_of(6, 3), 2)), ["Job_2", "arr[3]"]),

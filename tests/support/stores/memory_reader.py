@@ -163,7 +163,9 @@ class MemoryReader:
         return [
             (job, spec)
             for job, spec in rows
-            if spec.user in (asked.users or (spec.user,)) and spec.project in (asked.projects or (spec.project,))
+            if spec.user in (asked.users or (spec.user,))
+            and spec.user not in asked.but_users
+            and spec.project in (asked.projects or (spec.project,))
         ]
 
     def pages(self, asked: Asked) -> Iterator[list[Job]]:

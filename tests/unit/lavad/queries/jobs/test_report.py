@@ -76,6 +76,11 @@ def test_groups_have_the_jobs_of_their_members_and_the_site_has_all() -> None:
     assert lines == [["ugA", "2", "1.00"], ["ugB", "1", "0.50"], ["TOTAL", "2", "1.00"]]
     assert c.ask("report", by="site")[0].splitlines()[3].split()[:3] == ["openlava", "2", "1.00"]
     assert c.ask("report", group="ugB", by="user")[0].splitlines()[-1].split()[:2] == ["TOTAL", "1"]
+    groups = (("most", ("all", "~bob")), ("every", ("all",)))
+    c.feed(ev.Configured(at=at("11:32:00"), conf=replace(c.cluster.conf, user_groups=groups)))
+    totals = {group: c.ask("report", group=group, by="user")[0].splitlines()[-1].split()[:2] for group, _ in groups}
+    assert totals == {"most": ["TOTAL", "1"], "every": ["TOTAL", "2"]}
+    assert c.ask("report", group="most", user="bob", by="user")[0].splitlines()[-1].split()[:2] == ["TOTAL", "2"]
     assert c.ask("report", group="ugX")[1:] == ("ugX: No such user group\n", 255)
 
 
