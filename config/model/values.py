@@ -110,6 +110,8 @@ class FairShare(msgspec.Struct, frozen=True, omit_defaults=True):
     """The priority is by the dominant share of these (slots, mem, gpus)."""
     round_robin: bool = False
     """ROUND_ROBIN_POLICY: users take turns."""
+    of_group_alone: bool = False
+    """QUEUE_GROUP without FAIRSHARE: the queues are one line, and no user has shares of their own."""
 
 
 class Aps(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -121,8 +121,10 @@ def _share(queue: QueueConfig, params: SiteParams) -> FairShare | None:
         turns = FairShare(shares=(("default", 1),), round_robin=True)
         return replace(turns, cpu_time_factor=0.0, run_time_factor=0.0, run_job_factor=1.0)
     others = queue.fairshare_queues or queue.queue_group
+    has_shares = bool(queue.fairshare or queue.dominant_resources)
     return FairShare(
-        shares=queue.fairshare if queue.fairshare or queue.dominant_resources else (("others", 1),),
+        shares=queue.fairshare if has_shares else (("others", 1),),
+        of_group_alone=not has_shares,
         queues=tuple(name for name in others if name != queue.name),
         by_queue=bool(queue.dispatch_order),
         dominant_resources=queue.dominant_resources,

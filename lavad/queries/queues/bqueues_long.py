@@ -146,7 +146,7 @@ def _share_policies(conf: QueueConfig) -> list[str]:
         found.append("APS_PRIORITY")
     if conf.share is not None and conf.share.round_robin:
         found.append("ROUND_ROBIN_POLICY")
-    elif conf.share is not None and conf.share.shares != (("others", 1),):
+    elif conf.share is not None and not conf.share.of_group_alone:
         found.append("FAIRSHARE")
     return found
 

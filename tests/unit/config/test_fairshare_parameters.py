@@ -60,6 +60,21 @@ def test_a_queue_with_fair_share_reaches_the_core(tmp_path: Path) -> None:
     assert conf.params.job_priority_over_time == (3, 1200)
 
 
+@pytest.mark.parametrize(
+    ("lines", "alone"),
+    [
+        (("FAIRSHARE = USER_SHARES[[others, 1]]",), False),
+        (("FAIRSHARE = USER_SHARES[[others, 1]]", "QUEUE_GROUP = low"), False),
+        (("QUEUE_GROUP = low",), True),
+    ],
+)
+def test_shares_that_a_queue_names_are_told_from_those_of_its_group(tmp_path: Path, lines: tuple[str, ...], alone: bool) -> None:
+    conf = resolve(read(tmp_path, queue(*lines, name="top") + queue(name="low")).config)
+    share = next(one.share for one in conf.queues if one.name == "top")
+    assert share is not None
+    assert (share.shares, share.of_group_alone) == ((("others", 1),), alone)
+
+
 def test_turns_dominant_resources_and_partitions(tmp_path: Path) -> None:
     text = queue("ROUND_ROBIN_POLICY = Y") + queue("DOMINANT_RESOURCES = slots mem ngpus", name="drf")
     hosts = "Begin HostPartition\nHPART_NAME = part1\nHOSTS = all\nUSER_SHARES = [ann, 3] [others, 1]\nEnd HostPartition\n"

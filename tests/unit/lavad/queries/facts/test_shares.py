@@ -40,6 +40,13 @@ def with_fair_share() -> QueryCluster:
     return shown
 
 
+def test_one_share_for_all_is_a_policy_and_a_queue_group_alone_is_none() -> None:
+    shares = FairShare(shares=(("others", 1),))
+    shown = reconfigured(QueueConfig("own", share=shares), QueueConfig("group", share=replace(shares, of_group_alone=True)))
+    assert "SCHEDULING POLICIES:  FAIRSHARE\nUSER_SHARES:  [others, 1] \n" in ask(shown, "bqueues", "own", l=True)
+    assert "FAIRSHARE" not in ask(shown, "bqueues", "group", l=True)
+
+
 def test_bqueues_r_shows_the_share_tree_in_lsfs_columns() -> None:
     text = ask(with_fair_share(), "bqueues", "fair", r=True)
     start = text.index("USER_SHARES:")
