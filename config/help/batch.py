@@ -37,7 +37,7 @@ LSB_MEMLIMIT_ENFORCE            the same
 LSB_USE_SEQUENTIAL_SIGNAL       bkill sends INT, TERM and KILL in turn to parallel jobs, too
 LSB_SIGSTOP                     the signal that suspends jobs, instead of STOP (TSTP: parallel, interactive ones); KILL ends them
 LSF_ROOT_USER                   root may submit jobs
-LSF_MASTER_LIST                 hosts that may be master, the first one first; LSF_MGMT_LIST is the same
+LSF_MASTER_LIST                 hosts that may be master, the first one first; LSF_MGMT_LIST is the same, and counts beside it
 LSB_SHAREDIR                    where lsb.events and lsb.acct are written; without it they are not
 LSF_CONFDIR                     where lsf.shared, lsf.cluster and lsf.task are
 LSB_CONFDIR                     where the lsb.* files are: NAME/configdir below it

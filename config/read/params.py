@@ -242,7 +242,8 @@ LSF_CONF: Table = {
     "LAVA_GPUS": v.number(0, 1024),
 }
 
-OTHER_LSF_NAMES = {"LSF_MASTER_LIST": ("LSF_MGMT_LIST",)}
+NEWER_LSF_NAMES = {"LSF_MASTER_LIST": "LSF_MGMT_LIST"}
+"""What LSF calls some parameters now; where a file has both, the newer name counts."""
 
 
 def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, str], Fields, Places]:
@@ -250,7 +251,8 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
     entries, bad = parse_lsf_conf(text)
     for number in bad:
         problems.error(Place(file, number), "not NAME=value")
-    synonyms = {other: name for name, others in OTHER_LSF_NAMES.items() for other in others}
+    older = {newer: name for name, newer in NEWER_LSF_NAMES.items()}
+    are_set = {name for name, value, _ in entries if value}
     conf: dict[str, str] = {}
     fields: Fields = {}
     places: Places = {}
@@ -259,7 +261,10 @@ def read_lsf_text(text: str, file: str, problems: Problems) -> tuple[dict[str, s
         if name in conf:
             problems.warn(place, f"{name} is set twice; this one holds")
         conf[name] = value
-        key = synonyms.get(name, name)
+        if (newer := NEWER_LSF_NAMES.get(name, "")) in are_set:
+            problems.warn(place, f"{name} has no effect, as {newer} is set: the same by its newer name")
+            continue
+        key = older.get(name, name)
         places[key] = place
         if key in LSF_CONF:
             if value:
@@ -276,7 +281,7 @@ def settings_of(conf: Mapping[str, str]) -> SiteParams:
     """What lsf.conf alone says; for what cannot be read, which ``badmin ckconfig`` tells of, the default."""
     fields: Fields = {}
     for key, parse in LSF_CONF.items():
-        value = next((conf[name] for name in (key, *OTHER_LSF_NAMES.get(key, ())) if conf.get(name)), "")
+        value = next((conf[name] for name in (NEWER_LSF_NAMES.get(key, ""), key) if conf.get(name)), "")
         with contextlib.suppress(ValueError):
             if value:
                 fields[field_of(key)] = parse(value, v.Scope())

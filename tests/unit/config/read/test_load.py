@@ -354,6 +354,25 @@ def test_agents_act_on_what_ckconfig_has_read(tmp_path: Path) -> None:
     assert (found.lava_job_pids, found.lsb_set_tmpdir, found.lsf_master_list) == (100, True, ("m1", "m2"))
 
 
+@pytest.mark.parametrize("lines", [("LSF_MGMT_LIST=m1 m2", "LSF_MASTER_LIST=m3"), ("LSF_MASTER_LIST=m3", "LSF_MGMT_LIST=m1 m2")])
+def test_the_newer_name_of_a_parameter_counts(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    (tmp_path / "lsf.conf").write_text("\n".join(lines))
+    loaded = load(str(tmp_path))
+    assert settings_of(read_lsf_conf(str(tmp_path / "lsf.conf"))).lsf_master_list == ("m1", "m2")
+    assert loaded.config.params.lsf_master_list == ("m1", "m2")
+    [said] = [problem for problem in loaded.problems if "LSF_MASTER_LIST" in problem.text]
+    assert (said.text, said.line) == (
+        "LSF_MASTER_LIST has no effect, as LSF_MGMT_LIST is set: the same by its newer name",
+        lines.index("LSF_MASTER_LIST=m3") + 1,
+    )
+
+
+def test_an_empty_newer_name_leaves_the_older_one(tmp_path: Path) -> None:
+    (tmp_path / "lsf.conf").write_text("LSF_MGMT_LIST=\nLSF_MASTER_LIST=m3\n")
+    assert load(str(tmp_path)).config.params.lsf_master_list == ("m3",)
+    assert settings_of(read_lsf_conf(str(tmp_path / "lsf.conf"))).lsf_master_list == ("m3",)
+
+
 def test_what_commands_take_for_yes_is_what_the_configuration_does() -> None:
     assert [is_yes(word) for word in ("Y", "Yes", "true", " 1 ", "n", "", "on")] == [True] * 4 + [False] * 3
     assert SiteParams().lava_rundir == RUNDIR

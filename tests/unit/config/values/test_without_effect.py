@@ -18,6 +18,8 @@ IN_A_SECTION = {"lsb.params": "Parameters", "lsf.cluster.c": "Parameters", "lsb.
         ("lsf.conf", "LSB_KEEP_SYSDEF_RLIMIT"),
         ("lsf.conf", "LSB_MAX_PACK_JOBS"),
         ("lsf.conf", "LSB_MIG2PEND"),
+        ("lsf.conf", "LSB_BSUB_ERR_RETRY"),
+        ("lsf.conf", "LSB_STOP_IGNORE_IT"),
         ("lsf.conf", "LSB_SUB_COMMANDNAME"),
         ("lsf.conf", "LSF_SHELL_AT_USERS"),
         ("lsf.conf", "LSF_ULDB_DOMAIN"),
