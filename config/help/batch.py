@@ -105,6 +105,7 @@ LOCAL_MAX_PREEXEC_RETRY         failures in a row of its pre-execution command a
 LOCAL_MAX_PREEXEC_RETRY_ACTION  or ended
 JOB_CWD_TTL                     hours for which a working folder that was made for a job (-cwd run.%J) stays; 2147483647: for good
 PREEXEC_EXCLUDE_HOST_EXIT_VALUES  with these a pre-execution command bars its job from the host: all [~n …], or n …
+BSWITCH_MODIFY_RUSAGE           Y: a job that runs reserves what its new queue says, once it is switched
 MAX_JOB_REQUEUE                 how often an exit value may make a job wait again
 GLOBAL_EXIT_RATE                jobs that may end badly on a host within JOB_EXIT_RATE_DURATION until it is closed
 JOB_EXIT_RATE_DURATION          the time in which they are counted

@@ -38,6 +38,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     """Live jobs, arrays and elements with a record of their own that a user may have (``lavad.core.cluster.records``)."""
     sub_try_interval: int = 60
     max_job_msg_num: int = 128
+    bswitch_modify_rusage: bool = False
     job_dep_last_sub: bool = False
     orphan_job_term_grace_period: int | None = None
     """Seconds; None: jobs whose condition can never be met wait until somebody ends them."""

@@ -74,6 +74,7 @@ LSB_PARAMS: Table = {
     "LOCAL_MAX_PREEXEC_RETRY": v.number(0),
     "LOCAL_MAX_PREEXEC_RETRY_ACTION": v.choice("SUSPEND", "EXIT"),
     "MAX_JOB_REQUEUE": v.number(0),
+    "BSWITCH_MODIFY_RUSAGE": v.yes_no,
     "GLOBAL_EXIT_RATE": v.number(0),
     "JOB_EXIT_RATE_DURATION": v.minutes,
     "EGROUP_UPDATE_INTERVAL": v.host_hours,

@@ -14,6 +14,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
+from lavad.core.decide.modify.change import describe
 from lavad.core.decide.submit.defaults import apply_host_spec, apply_queue
 from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
 from lavad.core.decide.submit.memory import settle_memory
@@ -24,9 +25,11 @@ from lavad.core.job.resize import slots_of
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller, Refused, Switch
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import JobState
+from lavad.core.lang.resreq.shown import shown
+from lavad.core.lang.states import OVER, JobState
 from lavad.core.rules.checkpoint_folder import for_other_hosts
 from lavad.core.rules.ledger import Ledger
+from lavad.core.rules.per_slot import reserved
 
 _ANY_TIME = datetime(1970, 1, 1)  # noqa: DTZ001 - nothing that a switch checks has a time
 
@@ -50,9 +53,7 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
             return spec
         number = spec_number(cluster, spec, events, now)
         switched = ev.JobSwitched(at=now, key=key, spec=number, queue=ask.queue, by=caller.user)
-        if isinstance(record, Job) and record.state is JobState.WAIT:
-            return [switched, leave_chunk(record, caller.user, now, JobState.PEND)]
-        return [switched]
+        return [switched, *(_started(cluster, record, spec, number, caller, now) if isinstance(record, Job) else ())]
 
     room = _Room(cluster, ask.queue)
 
@@ -102,6 +103,24 @@ class _Room:
         if not isinstance(moved, str):
             self._taken[spec.user] += slots
         return moved
+
+
+def _started(cluster: Cluster, job: Job, spec: Spec, number: int, caller: Caller, now: float) -> list[ev.Event]:
+    """What follows for a started job: one that waits in a chunk leaves it.
+
+    With BSWITCH_MODIFY_RUSAGE others reserve from now on what they and the new queue ask for together.
+    """
+    if job.state is JobState.WAIT:
+        return [leave_chunk(job, caller.user, now, JobState.PEND)]
+    if job.run is None or not cluster.conf.params.bswitch_modify_rusage:
+        return []
+    old, conf = cluster.specs.rows[job.spec], cluster.conf
+    parts = [part for part in job.run.parts if part.state not in OVER and part.slots]
+    amounts = tuple((part.host, reserved(part, spec, old, conf)) for part in parts)
+    if amounts == tuple((part.host, reserved(part, old, old, conf)) for part in parts):
+        return []
+    changes = (describe("R", shown(cluster.queue_conf[spec.queue].res_req, spec.resreq)),)
+    return [ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=changes, reserved=amounts)]
 
 
 def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: bool) -> Spec | str:

@@ -58,3 +58,39 @@ def test_the_owner_has_to_have_the_right_and_the_share(
     site: Bench, owner: Caller, queue: str, mover: Caller, wanted: str, by_bmod: bool
 ) -> None:
     assert moved(site, owner, queue, mover, by_bmod) == wanted
+
+
+BIG = QueueConfig(name="big", res_req="rusage[mem=40,swp=5]")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "own", "queue", "found"),
+    [
+        (False, "", "big", (("mem", 10.0),)),
+        (True, "", "big", (("mem", 40.0), ("swp", 5.0))),
+        (True, "rusage[mem=7]", "big", (("mem", 7.0), ("swp", 5.0))),
+        (True, "", "plain", ()),
+    ],
+)
+def test_what_a_job_that_runs_reserves_in_its_new_queue(
+    bench: Bench, wanted: bool, own: str, queue: str, found: tuple[tuple[str, float], ...]
+) -> None:
+    bench.queues(QueueConfig(name="normal", res_req="rusage[mem=10]"), BIG, QueueConfig(name="plain"))
+    bench.configure(params=Params(bswitch_modify_rusage=wanted))
+    key = bench.started(q="normal", **({"R": own} if own else {}))
+    [(_, refusal)] = bench.asked(switch, Switch(queue=queue, jobs=Select(ids=[str(key)])), ADMIN)
+    run = bench.job(key).run
+    assert run is not None
+    assert (refusal, bench.cluster.spec_of(key).queue, run.parts[0].reserved) == ("", queue, found)
+    assert bench.cluster.use.hosts[run.parts[0].host].reserved == dict(found)
+
+
+def test_a_queue_that_asks_for_the_same_changes_nothing(bench: Bench) -> None:
+    bench.queues(QueueConfig(name="normal", res_req="rusage[mem=10]"), QueueConfig(name="like", res_req="rusage[mem=10]"))
+    bench.configure(params=Params(bswitch_modify_rusage=True))
+    key = bench.started(q="normal")
+    asked = Switch(queue="like", jobs=Select(ids=[str(key)]))
+    assert [type(event).__name__ for event in switch(bench.cluster, asked, ADMIN, bench.now).events] == [
+        "SpecAdded",
+        "JobSwitched",
+    ]
