@@ -38,12 +38,21 @@ NEEDLESS = {
 }
 """They tune daemons, or name files, that lava does not have."""
 
+_BIND = "affinity[] in RES_REQ, or LSF_CGROUP_CORE_AUTO_CREATE, gives jobs processors of their own"
+_EXCEPTIONS = "no mail tells of job exceptions; bjobs -x, bqueues -l and bacct -x show them"
+
 BECAUSE = {
     "ELIM_ABORT_VALUE": "elims find the value in the variable of this name",
     "ELIM_POLL_INTERVAL": "what an elim prints counts at once",
     "EXINTERVAL": "hosts report their load with every heartbeat",
     "GROUP_PEND_JOBS_BY": "jobs that are alike are always looked at together",
+    "BIND_JOB": _BIND,
+    "LSF_BIND_JOB": _BIND,
+    "EADMIN_TRIGGER_DURATION": _EXCEPTIONS,
+    "EXTEND_JOB_EXCEPTION_NOTIFICATION": _EXCEPTIONS,
+    "USE_SUSP_SLOTS": "a suspended job keeps its slots for all but those who preempted it, as with N",
     "FAIRSHARE_ADJUSTMENT_FACTOR": "there is no plug-in that adjusts the priority of users",
+    "LSB_BSUBI_OLD": "an interactive job starts as any other, once the master has noted it",
     "LSB_BSUB_ERR_RETRY": "bsub waits while the master is away, and a submission that is sent again is one job",
     "LSB_KEEP_SYSDEF_RLIMIT": "it is of IRIX",
     "LSB_MAX_PACK_JOBS": "a pack may have any number of jobs",
