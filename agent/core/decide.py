@@ -71,6 +71,8 @@ def asked(part: Part, request: Request, now: float) -> Decided:
     if part.stage in _OVER:
         ok = request.kind in _ENDS
         return part, [Answer(part.uid, request.number, ok, "" if ok else "Job has already finished")]
+    if request.kind in _ENDS:
+        part = replace(part, again=request.kind is not RequestKind.KILL)
     if request.kind in (RequestKind.MIGRATE, RequestKind.KILL):
         part = replace(part, migrating=request.number if request.kind is RequestKind.MIGRATE else 0)
     answered: list[Effect] = [Save(part.uid), Answer(part.uid, request.number)]
@@ -97,7 +99,7 @@ def given_up(part: Part, request: int) -> Part:
     """A request was answered with a failure: a part that was to end with a checkpoint runs on."""
     if part.killing or part.stage in _OVER:
         return part
-    return replace(part, reason="", migrating=0 if part.migrating == request else part.migrating)
+    return replace(part, reason="", again=False, migrating=0 if part.migrating == request else part.migrating)
 
 
 def _has_to_save(part: Part) -> bool:

@@ -131,6 +131,8 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why it was ended on request (the name of a TermReason), "" if it was not."""
     waiting: tuple[Request, ...] = ()
     """Requests for checkpoints that came before its command runs."""
+    again: bool = False
+    """It is to end and the job to run again, or wait: its last request of that kind was no kill."""
     migrating: int = 0
     """Number of the request by which it is to end and the job to start elsewhere; 0: none."""
 

@@ -102,7 +102,7 @@ class PartControl:
             if isinstance(effect, eff.Send):
                 self._starter.put(messages.signal(effect))
             elif isinstance(effect, eff.KillAll):
-                self._starter.put(orders.Kill(prepost.to_kill(entry), posts=True))
+                self._starter.put(orders.Kill(prepost.to_kill(entry), posts=not prepost.runs_again(entry, self._site)))
             elif isinstance(effect, eff.Answer):
                 if not effect.ok:
                     entry.part = decide.given_up(entry.part, effect.request)

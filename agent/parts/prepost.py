@@ -8,11 +8,12 @@ the host is handled before they have ended.
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Collection, Mapping
 
 from agent.launch.outputs import show
-from agent.launch.prepost import apart
+from agent.launch.prepost import apart, rerun
 from agent.launch.site import Site
 from agent.parts.entry import Entry, PrePostPhase, PrePostWork
 from agent.parts.job_report import POST, PRE, owner_of
@@ -56,7 +57,8 @@ class PrePost:
             return report
         status = report.end.status if isinstance(report, Ended) else entry.end.status if entry.end is not None else 0
         if work.phase is not PrePostPhase.AFTER:
-            part = apart.after(entry.uid + POST, entry.order, entry.made, self._site, status)
+            only = runs_again(entry, self._site, status)
+            part = apart.after(entry.uid + POST, entry.order, entry.made, self._site, status, hosts_only=only)
             if part is None:
                 work.phase = PrePostPhase.OVER
                 return report
@@ -122,6 +124,17 @@ class PrePost:
                 work.phase = PrePostPhase.BEFORE
             elif work.phase is not PrePostPhase.OVER:
                 work.phase = PrePostPhase.DURING
+
+
+def runs_again(entry: Entry, site: Site, status: int = 0) -> bool:
+    """Whether the job's and the queue's commands are left out, as the job runs again (LSB_DISABLE_RERUN_POST_EXEC).
+
+    ``status``: the wait status of the part, 0 where it has none.
+    """
+    text = entry.text
+    if text is None or not text.leased or not site.settings.lsb_disable_rerun_post_exec:
+        return False
+    return entry.part.again or rerun.requeue_of(text).wants(os.waitstatus_to_exitcode(status))
 
 
 def to_kill(entry: Entry) -> tuple[str, ...]:

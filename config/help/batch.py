@@ -50,6 +50,7 @@ LSF_DYNAMIC_HOST_TIMEOUT        so long silent, and a host that no file names le
 LSF_LOCAL_RESOURCES             in the file of a host: [resource NAME] [resourcemap VALUE*NAME] [type NAME]
 LSB_MAILSIZE_LIMIT              KB of output that a mail brings at most; what is larger stays where the job left it (bpeek)
 LSB_JOB_REPORT_MAIL             N: no mail tells of the end of a job
+LSB_DISABLE_RERUN_POST_EXEC     Y: no POST_EXEC of the job, its profile or queue where a rerunnable job runs again
 LSB_POSTEXEC_SEND_MAIL          Y: a mail tells the user how post-execution commands ended, with their output
 LSB_MAILTO                      where a user's mail goes: !U is the user, !H the host of submission
 LSB_MAILPROG                    the mailer, called as sendmail is

@@ -100,6 +100,7 @@ class SiteParams(Params, frozen=True):
     lsb_mailsize_limit: int | None = None
     """KB of output that a mail brings."""
     lsb_job_report_mail: bool = True
+    lsb_disable_rerun_post_exec: bool = False
     lsf_cgroup_core_auto_create: bool = False
     """Jobs of queues that say nothing of affinity[] have a core for each slot."""
 

@@ -176,6 +176,7 @@ LSF_CONF: Table = {
     "LSB_MAILSIZE_LIMIT": v.number(0),
     "LSB_JOB_REPORT_MAIL": v.yes_no,
     "LSB_POSTEXEC_SEND_MAIL": v.yes_no,
+    "LSB_DISABLE_RERUN_POST_EXEC": v.yes_no,
     "LAVA_RUNDIR": v.text,
     "LAVA_SPOOLDIR": v.text,
     "LAVA_DATABASE_URL": v.text,

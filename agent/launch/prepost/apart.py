@@ -31,9 +31,13 @@ def before(uid: str, order: pb.Order, made: Compiled, site: Site) -> PartSpec | 
     return _part(uid, order, made, site, line, "pre-execution", {}) if line else None
 
 
-def after(uid: str, order: pb.Order, made: Compiled, site: Site, status: int) -> PartSpec | None:
-    """The same for what is to run after it. ``status``: the wait status of the job's part, 0 where it has none."""
-    line = commands.post_exec(_lines(order, made).after, seconds=made.text.post_timeout)
+def after(uid: str, order: pb.Order, made: Compiled, site: Site, status: int, *, hosts_only: bool = False) -> PartSpec | None:
+    """The same for what is to run after it. ``status``: the wait status of the job's part, 0 where it has none.
+
+    ``hosts_only``: without what the queue runs.
+    """
+    lines = tuple(made.text.host_post_exec) if hosts_only else _lines(order, made).after
+    line = commands.post_exec(lines, seconds=made.text.post_timeout)
     return _part(uid, order, made, site, line, "post-execution", {"LSB_JOBEXIT_STAT": str(status)}) if line else None
 
 

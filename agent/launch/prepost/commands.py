@@ -89,13 +89,13 @@ def pre_exec(
     return _within(" && ".join(parts), seconds, LATE) or None
 
 
-def post_exec(commands: Sequence[str], copies: str = "", seconds: int = 0) -> str | None:
-    """One shell command for everything that runs after the job, ``copies`` first; None: there is nothing to run.
+def post_exec(commands: Sequence[str], seconds: int = 0) -> str | None:
+    """One shell command for everything that runs after the job, in this order; None: there is nothing to run.
 
     Every command runs, whether the others failed or not; the exit code is that of the last one that failed.
     ``seconds``: time limit, 0: none.
     """
-    given = [command for command in (copies, *commands) if command]
+    given = [command for command in commands if command]
     if len(given) < 2:
         return _within(given[0], seconds, 0) if given else None
     text = "\n".join([*(f"(\n{command}\n) || lava_failed=$?" for command in given), "exit ${lava_failed:-0}"])

@@ -280,9 +280,9 @@ class PartRun:
             self._or_refuse(self._ready)
 
     def _start_post(self) -> None:
+        more = {"LSB_JOBEXIT_STAT": str(self._tasks.status())} | task_start.only_hosts(self.killing and not self._posts)
         self._progress.phase, self._progress.killing = Phase.POST, False
         self._timers.pop(Timer.SWEEP, None)
-        more = {"LSB_JOBEXIT_STAT": str(self._tasks.status())}
         try:
             prepare.enter_folder(self.spec)
             with task_start.behind_output(self.spec) as say:

@@ -27,6 +27,8 @@ MOST_SAID = 2000
 """Bytes."""
 LATE = 98
 """Exit code of a pre-execution command that took too long (LSF's)."""
+HOSTS_ONLY = "LAVA_HOST_POST_ONLY"
+"""Set where of what follows a job only that of its hosts is to run: the attempt was lost, is stale, or runs again."""
 ABORT = 99
 """LSB_EXIT_PRE_ABORT: a pre-execution command that exits with this code ends the job, which else goes back to PEND."""
 
@@ -168,6 +170,11 @@ def as_refused(e: Exception, spec: Spec) -> Refused:
     if isinstance(e, OSError):
         return Refused("nomem", f"part {spec.title}: {e.strerror or e}")
     return Refused("bad", f"part {spec.uid}: {type(e).__name__}: {e}")
+
+
+def only_hosts(wanted: bool) -> dict[str, str]:
+    """The variable that says whether this is ``wanted``, whatever the job's user has set."""
+    return {HOSTS_ONLY: "1" if wanted else ""}
 
 
 def begin_setup(spec: Spec, command: str, more: dict[str, str], say: int = -1) -> int:

@@ -161,6 +161,28 @@ def test_a_job_is_warned_before_its_deadline() -> None:
     assert sent(decide.tick(late, 100.0)[1]) == [23]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "again"),
+    [
+        ((RequestKind.REQUEUE,), True),
+        ((RequestKind.MIGRATE,), True),
+        ((RequestKind.KILL,), False),
+        ((RequestKind.REQUEUE, RequestKind.KILL), False),
+        ((RequestKind.KILL, RequestKind.REQUEUE), True),
+    ],
+)
+def test_a_part_knows_whether_its_job_is_to_run_again(kinds: tuple[RequestKind, ...], again: bool) -> None:
+    part = running()
+    for number, kind in enumerate(kinds, 1):
+        part, _ = decide.asked(part, Request(number, kind), 200.0)
+    assert part.again is again
+
+
+def test_a_part_that_was_to_migrate_and_runs_on_is_not_to_run_again() -> None:
+    part = replace(running(), again=True, migrating=3)
+    assert not decide.given_up(part, 3).again
+
+
 REQUEUED = Request(4, RequestKind.REQUEUE, reason="TERM_PREEMPT", notice=30)
 
 

@@ -62,7 +62,7 @@ def test_an_element_has_its_index(tmp_path: Path, site: Site) -> None:
 )
 def test_there_is_none_where_nothing_ran_or_none_is_wanted(site: Site, after: tuple[str, ...], more: dict[str, Any]) -> None:
     one = text(**more)
-    assert post_mail.post_exec(one, after, site) == commands.post_exec(after, commands.site_after(one, site), 0)
+    assert post_mail.post_exec(one, after, site) == commands.post_exec((commands.site_after(one, site), *after))
 
 
 def test_a_host_without_a_mailer_sends_none(tmp_path: Path) -> None:
