@@ -147,7 +147,9 @@ def _private(path: str, flags: int) -> int:
 
 
 def _made_by(entry: Entry, made: Compiled) -> Kept:
-    return Kept(entry.uid, entry.key, entry.part.attempt, entry.where.cwd, made.user, made.text.cwd_hours)
+    # a folder without %I in its name is that of all elements: it stays until all are over
+    key = entry.key if "%I" in made.text.cwd else entry.key & 0xFFFFFFFF
+    return Kept(entry.uid, key, entry.part.attempt, entry.where.cwd, made.user, made.text.cwd_hours)
 
 
 def _removal(one: Kept) -> PartSpec:

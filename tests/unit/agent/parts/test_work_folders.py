@@ -38,12 +38,13 @@ class Line(Outgoing):
 
 class Host:
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder, self.table, self.line = folder, PartTable(), Line()
         self.folders = WorkFolders(str(folder), self.table, self.line)
         self.poked = 0
 
-    def entry(self, key: int, folder: str, *, hours: int | None = 0, made: bool = True) -> Entry:
-        text = pb.JobText(user="alice", cwd=folder, cwd_hours=hours)
+    def entry(self, key: int, folder: str, *, hours: int | None = 0, made: bool = True, pattern: str = "") -> Entry:
+        text = pb.JobText(user="alice", cwd=pattern or folder, cwd_hours=hours)
         order = pb.Order(key=key, attempt=1, uid=f"u{key}", start=pb.Start(hosts=[pb.HostSlots(host="h", slots=1)]))
         entry = Entry(Part(f"u{key}", key, 1), order, Compiled(text, ALICE, SITE), OutputPaths(cwd=folder), 1.0)
         entry.end = End(0, 1.0, 1.0, 0.0, 0.0, 0, (), None, False, made_cwd=made)
@@ -106,6 +107,16 @@ def test_a_folder_in_which_another_job_works_stays_meanwhile(tmp_path: Path) -> 
     assert host.look(100.0, 7) == []
     host.table.remove(other)
     assert host.look(160.0, 7) == ["/s/p"]
+
+
+def test_a_folder_that_all_elements_share_stays_until_all_are_over(tmp_path: Path) -> None:
+    host = Host(tmp_path)
+    element = 2 << 32 | 7
+    host.folders.keep(host.entry(element, "/s/run.7", pattern="/s/run.%J"))
+    assert host.asked(10.0) == [7]
+    other = Host(tmp_path / "other")
+    other.folders.keep(other.entry(element, "/s/run.7_2", pattern="/s/run.%J_%I"))
+    assert other.asked(10.0) == [element]
 
 
 def test_the_list_outlives_the_agent(tmp_path: Path) -> None:

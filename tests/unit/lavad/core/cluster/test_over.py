@@ -19,3 +19,15 @@ def test_an_element_that_waits_is_not_over() -> None:
     array = bench.bsub(J="a[1-3]")["job"]
     first, other = (index << 32 | array for index in (1, 9))
     assert which_are_over(bench.cluster, [first, other]) == [other]
+
+
+def test_an_array_is_over_with_its_last_element() -> None:
+    bench = Bench()
+    array = bench.bsub(J="a[1-2]")["job"]
+    bench.step()
+    for index in (1, 2):
+        assert which_are_over(bench.cluster, [array]) == []
+        key = index << 32 | array
+        bench.start(key)
+        bench.ended(key, "h1")
+    assert which_are_over(bench.cluster, [array]) == [array]
