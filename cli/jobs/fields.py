@@ -23,6 +23,7 @@ class Fields:
         self.where = where
         self._value: dict[str, Json] = {str(name): one for name, one in value.items()}
         self._asked: set[str] = set()
+        self._parts: dict[str, Fields] = {}
 
     def __contains__(self, name: str) -> bool:
         return self._value.get(name) is not None
@@ -66,8 +67,10 @@ class Fields:
         raise self.fail(name, "this is neither true nor false")
 
     def part(self, name: str) -> Fields:
-        """A mapping inside, empty where it is not given."""
-        return Fields(self.any(name), f"{self.where}.{name}")
+        """A mapping inside, empty where it is not given; the same each time, so that it knows all that has been asked for."""
+        if name not in self._parts:
+            self._parts[name] = Fields(self.any(name), f"{self.where}.{name}")
+        return self._parts[name]
 
     def rows(self, name: str) -> list[Json]:
         """A list."""

@@ -115,5 +115,3 @@ def _topology(annotations: Fields, job: JobFile) -> None:
     """The exclusive topology of a group: it is in one compute unit of this type; others may be there too."""
     if key := annotations.text(f"{_LABEL}exclusive-topology"):
         pods.keep_in_units(key, True, job)
-    if annotations.others():
-        job.ignore("metadata.annotations")

@@ -40,10 +40,23 @@ REFUSED = {
 KINDS = (*_VERSIONS, "TrainJob", jobset.KIND, leader_worker.KIND, ray.JOB, ray.CLUSTER, spark.KIND, flow.KIND, "Job")
 KNOWN = f"{', '.join(KINDS[:-1])} and Job (of Volcano, or batch/v1)"
 _QUEUE, _PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+_VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+"""An annotation of jobs of other kinds that Volcano schedules."""
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
 _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 """What `kubectl get -o yaml` adds to what was asked for."""
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
+
+
+def unfolded(documents: list[Json]) -> list[Json]:
+    """Documents with what each List (``kubectl get -o yaml`` of several) has in its place. Raises Fail where that is no list."""
+    found: list[Json] = []
+    for one in documents:
+        if isinstance(one, dict) and one.get("kind") == "List":
+            found += unfolded(Fields(one, "List").rows("items"))
+        else:
+            found.append(one)
+    return found
 
 
 def named_of(documents: list[Json]) -> dict[str, Json]:
@@ -97,7 +110,7 @@ def _versions(kind: str) -> list[tuple[str, str]]:
         case "TrainJob":
             return [("trainer.kubeflow.org", "v1alpha1")]
         case jobset.KIND:
-            return [(jobset.GROUP, "v1alpha2")]
+            return [(jobset.GROUP, "v1"), (jobset.GROUP, "v1alpha2")]
         case leader_worker.KIND:
             return [(leader_worker.GROUP, "v1")]
         case flow.KIND:
@@ -110,13 +123,22 @@ def _versions(kind: str) -> list[tuple[str, str]]:
 
 
 def _labels(meta: Fields, job: JobFile) -> None:
-    """Kueue's labels: the queue and the priority class; other labels mean nothing here."""
+    """Kueue's labels: the queue and the priority class, and Volcano's annotation; other labels mean nothing here.
+
+    What names a queue of Kueue is suspended until Kueue admits it, which is for the queue here: it is not held.
+    """
     labels = meta.part("labels")
     if queue := labels.text(_QUEUE):
         job.options.setdefault("q", queue)
+        job.options.pop("H", None)
     job.priority_class = job.priority_class or labels.text(_PRIORITY)
     if labels.others():
         job.ignore("metadata.labels")
+    annotations = meta.part("annotations")
+    if queue := annotations.text(_VOLCANO_QUEUE):
+        job.options.setdefault("q", queue)
+    if annotations.others():
+        job.ignore("metadata.annotations")
 
 
 # -- kubeflow.org ----------------------------------------------------------------------------------------------------------

@@ -66,8 +66,6 @@ def read_cluster(spec: Fields, meta: Fields, job: JobFile, name: str, namespace:
         job.options["H"] = True
     nodes = _Nodes(spec, meta.part("annotations").text(_OWN_COMMAND) == "true", job, name, namespace)
     nodes.read()
-    if meta.part("annotations").names() not in ([], [_OWN_COMMAND]):
-        job.ignore("metadata.annotations")
     for role in job.roles:
         role.restart = "Never" if role.name == HEAD else "Always"
 

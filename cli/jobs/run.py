@@ -42,9 +42,13 @@ def read_jobs(context: Context, names: list[str], variables: Variables) -> list[
 
     A runtime or template in one of the files is there for the jobs of all.
     """
-    files = [(name, read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name))) for name in names]
+    files = [(name, _documents(context, name, variables)) for name in names]
     named = manifests.named_of([one for _, documents in files for one in documents])
     return [(name, job) for name, documents in files for job in jobs_of(documents, name, named, alone=len(files) == 1)]
+
+
+def _documents(context: Context, name: str, variables: Variables) -> list[Json]:
+    return manifests.unfolded(read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name)))
 
 
 def jobs_of(documents: list[Json], name: str, named: Mapping[str, Json] | None = None, alone: bool = True) -> list[JobFile]:

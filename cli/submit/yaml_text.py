@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGEST = 1 << 18
 MOST_NODES = 50_000
 DEEPEST = 40
-MOST_DOCUMENTS = 16
+MOST_DOCUMENTS = 1_000
 _OWN = ("timestamp", "int", "float", "bool")
 
 

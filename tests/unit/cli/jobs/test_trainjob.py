@@ -45,7 +45,7 @@ def steps(name: str, trainer: str, runtime: str = "", more: str = "") -> list[Jo
     text = f"""
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
-metadata: {{name: x, labels: {{kueue.x-k8s.io/queue-name: night}}}}
+metadata: {{name: x, annotations: {{scheduling.volcano.sh/queue-name: night}}}}
 spec: {{runtimeRef: {{name: {name}, kind: TrainingRuntime}}, managedBy: x, {more} trainer: {{{trainer}}}}}
 """
     return jobs_of(read_yaml("job.yaml", f"{runtime}\n---\n{text}" if runtime else text), "job.yaml")
