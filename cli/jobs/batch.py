@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from cli.jobs import pods
 from cli.jobs.fields import Fields
+from cli.jobs.identity import Identity, of_pod, plain
 from cli.jobs.model import JobFile, Policy, Role
 
-_INDEX = "export JOB_COMPLETION_INDEX=$((LSB_JOBINDEX - 1)); exec "
+_INDEX = "$((LSB_JOBINDEX - 1))"
 """Kubernetes counts completions from 0, LSF the elements of an array from 1."""
 
 
@@ -25,16 +26,27 @@ def read_batch(spec: Fields, job: JobFile) -> None:
     job.policy = Policy(success="all", backoff=backoff, actions=[("TaskFailed", "AbortJob", code) for code in final])
     pods.read_deadline(spec, job)
     role = Role("pod")
+    is_array = count > 1 or mode == "Indexed"
+    job.identities[role.name] = _identity(job, role.name, is_array, mode)
     template = spec.part("template")
     pods.read_template(template, role, job)
     role.restart = template.part("spec").text("restartPolicy", "Never")
     if role.restart == "Never":
         job.policy.actions.append(("TaskFailed", "RestartJob", -1))  # a new pod takes the place of one that failed
     job.roles.append(role)
-    if count > 1 or mode == "Indexed":
+    if is_array:
         job.options["J"] = f"{job.options.get('J', 'job')}[1-{count}]" + (f"%{together}" if together < count else "")
-    if mode == "Indexed" and role.command:
-        role.command = _INDEX + role.command
+
+
+def _identity(job: JobFile, role: str, is_array: bool, mode: str) -> Identity:
+    """What a pod of it finds: the number of its completion, where they have numbers."""
+    name = str(job.options.get("J", "job"))
+    one = of_pod(name, str(job.options.get("P", "")), role, f"{plain(name)}-{_INDEX if is_array else '$LAVA_INDEX'}")
+    one.fields |= {"batch.kubernetes.io/job-name": plain(name), "job-name": plain(name)}
+    if mode == "Indexed":
+        one.env = {"JOB_COMPLETION_INDEX": _INDEX}
+        one.fields["batch.kubernetes.io/job-completion-index"] = _INDEX
+    return one
 
 
 def final_codes(policy: Fields, job: JobFile) -> list[int]:

@@ -54,6 +54,8 @@ def _why_not(job: JobFile) -> str:
         return "of two roles the first is one task"
     if not _command(first.command):
         return f"role {last.name} does not run torchrun"
+    if job.bare.get(first.name, first.command) != first.command:
+        return "its tasks ask who they are, and torchrun has the tasks of a host as one"
     extra = [word for word in ("kind", "scratch", "actions", "after") if getattr(first, word)] + sorted(set(first.limits) - {"M"})
     if policy.actions or policy.success.startswith("any"):
         extra.append("on" if policy.actions else "success any")

@@ -94,6 +94,24 @@ class Identity:
         }
 
 
+def of_pod(name: str, namespace: str, role: str, pod: str = "") -> Identity:
+    """What any pod of a job knows of itself, with the labels that its operators give it.
+
+    ``name``, ``namespace``: the job's own, as they stand. ``pod``: its name, in double quotes; by itself that of the role and the
+    index, as most operators have it.
+    """
+    one = Identity(role)
+    one.fields = one.common(pod or f"{plain(name)}-{role}-$LAVA_INDEX", namespace) | {
+        "training.kubeflow.org/job-name": plain(name),
+        "training.kubeflow.org/replica-type": role,
+        "training.kubeflow.org/replica-index": "$LAVA_INDEX",
+        "volcano.sh/job-name": plain(name),
+        "volcano.sh/task-spec": role,
+        "volcano.sh/task-index": "$LAVA_INDEX",
+    }
+    return one
+
+
 def pieces(text: str, known: set[str], hosts: Hosts) -> Iterator[tuple[int, int, str]]:
     """(start, end, what a shell reads in its place) of what stands for something else: ``$(NAME)``, ``$$``, names of hosts."""
     found = [(start, end, f'"{word}"') for start, end, word in hosts.within(text)]

@@ -225,7 +225,7 @@ def _mpi(spec: Fields, job: JobFile) -> None:
         if role.name == "launcher":
             role.kind = kind
         else:
-            pods.hold(role)
+            pods.hold(role, job)
         if role.kind != "launcher":
             role.slots = max(role.slots, slots)
     job.policy.success = "launcher"

@@ -94,6 +94,8 @@ class JobFile:
     """Whether a manifest asks for a job that grows and shrinks while it runs."""
     identities: dict[str, Identity] = field(default_factory=dict, compare=False)
     """Role to what its tasks know of themselves, of a manifest."""
+    bare: dict[str, str] = field(default_factory=dict, compare=False)
+    """Role to the command of its container, without what sets variables for it."""
     levels: list[list[str]] = field(default_factory=list, compare=False)
     """Names of roles that run together, those of each item once all of the item before have ended well; none: all together."""
     before: list[tuple[str, JobFile]] = field(default_factory=list, compare=False)

@@ -8,7 +8,7 @@ import shlex
 
 from cli.client.context import Fail
 from cli.jobs.fields import Fields
-from cli.jobs.identity import Hosts, Identity, literal, pieces
+from cli.jobs.identity import Hosts, Identity, literal, of_pod, pieces
 from cli.jobs.model import JobFile, Role, minutes_of
 
 _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)")
@@ -51,7 +51,7 @@ def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | 
     row = next((named[name] for name in _MAIN if name in named), rows[0])
     if len(rows) > 1:
         job.ignore("further containers")
-    _container(_with_fields(row, instead) if instead else row, role, job)
+    _container(_with_fields(row, instead) if instead else row, meta, role, job)
     _choose_nodes(spec.texts("nodeSelector"), role, job)
     job.ignore(*spec.others(), *(f"template.metadata.{name}" for name in meta.others()), *template.others())
 
@@ -106,15 +106,17 @@ def _choose_nodes(labels: dict[str, str], role: Role, job: JobFile) -> None:
         role.resreq = f"select[{' && '.join(tests)}] {role.resreq}".rstrip()
 
 
-def _container(row: Fields, role: Role, job: JobFile) -> None:
+def _container(row: Fields, meta: Fields, role: Role, job: JobFile) -> None:
     _resources(row.part("resources"), role, job)
-    identity = job.identities.get(role.name) or Identity()
-    role.env, late = _env(row, identity, job)
+    name, namespace = (str(job.options.get(option) or "") for option in "JP")
+    identity = job.identities.get(role.name) or of_pod(name or "job", namespace, role.name)
+    role.env, late = _env(row, meta, identity, job)
     program, args = row.words("command"), row.words("args")
     if args and not program:
         job.ignore("the image's own entry point")
     known = {*role.env, *late, *identity.env}
     role.command = " ".join(_word(word, known, identity.hosts) for word in (*program, *args))
+    job.bare[role.name] = role.command
     late = {name: f'"{value}"' for name, value in identity.env.items() if name not in role.env and name not in late} | late
     if identity.run is not None:
         role.command = f"{''.join(f'export {name}={value}; ' for name, value in late.items())}{identity.run(role, role.command)}"
@@ -145,7 +147,7 @@ def _word(word: str, known: set[str], hosts: Hosts) -> str:
     return "".join(parts) or "''"
 
 
-def _env(row: Fields, identity: Identity, job: JobFile) -> tuple[dict[str, str], dict[str, str]]:
+def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[dict[str, str], dict[str, str]]:
     """Variables and their values, and those that are known when the task starts, as words of a shell."""
     found: dict[str, str] = {}
     late: dict[str, str] = {}
@@ -156,9 +158,14 @@ def _env(row: Fields, identity: Identity, job: JobFile) -> tuple[dict[str, str],
             raise one.fail("name", "no name of a variable")
         if "valueFrom" in one:
             source = one.part("valueFrom")
-            value = identity.field_of(source.part("fieldRef").text("fieldPath"))
+            path = source.part("fieldRef").text("fieldPath")
+            value = identity.field_of(path)
+            amount = _amount(row, source.part("resourceFieldRef"))
+            said = _said_of(meta, path) if amount is None else amount
             if value is not None:
                 late[name] = f'"{value}"'
+            elif said is not None:
+                found[name] = said
             elif "secretKeyRef" in source and name not in job.secrets:
                 job.secrets.append(name)
             elif name not in job.secrets:
@@ -170,6 +177,24 @@ def _env(row: Fields, identity: Identity, job: JobFile) -> tuple[dict[str, str],
         else:
             found[name] = literal(value, found)
     return found, late
+
+
+def _said_of(meta: Fields, path: str) -> str | None:
+    """What the metadata of a pod template say of a label or annotation that a fieldRef names; None: nothing."""
+    match = re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", path)
+    if match is None or match[2] not in meta.part(match[1]):
+        return None
+    return meta.part(match[1]).text(match[2])
+
+
+def _amount(row: Fields, reference: Fields) -> str | None:
+    """What a resourceFieldRef names of the container's CPUs and memory, in units of its divisor, rounded up; None: neither."""
+    kind, _, name = reference.text("resource").partition(".")
+    if kind not in ("limits", "requests") or name not in ("cpu", "memory"):
+        return None
+    read = cpus if name == "cpu" else memory
+    value, unit = read(row.part("resources").part(kind), name), read(reference, "divisor") or 1.0
+    return str(math.ceil(value / unit - 1e-9)) if value else None
 
 
 def _resources(resources: Fields, role: Role, job: JobFile) -> None:
@@ -187,7 +212,9 @@ def _resources(resources: Fields, role: Role, job: JobFile) -> None:
             raise resources.fail(
                 "limits", f"{name[:64]} cannot be had: GPUs are asked for as {_GPU}, MIG instances with -gpu mig="
             )
-    job.ignore(*dict.fromkeys((*limits.others(), *requests.others(), *resources.others())))
+    for kind, amounts in (("limits", limits), ("requests", requests)):
+        job.ignore(*(f"{kind}.{name[:64]}" for name in amounts.others()))
+    job.ignore(*(f"resources.{name}" for name in resources.others()))
 
 
 def _gpus(limits: Fields, requests: Fields, role: Role, job: JobFile) -> None:
@@ -211,14 +238,14 @@ def cpus(fields: Fields, name: str) -> float:
     return float(match[1]) / (1000 if match[2] else 1)
 
 
-def memory(fields: Fields) -> float:
+def memory(fields: Fields, name: str = "memory") -> float:
     """Bytes; 0: there is no size."""
-    text = fields.text("memory")
+    text = fields.text(name)
     if not text:
         return 0.0
     match = _MEMORY.fullmatch(text)
     if match is None or len(text) > 20:
-        raise fields.fail("memory", f"{text[:40]} is no size")
+        raise fields.fail(name, f"{text[:40]} is no size")
     unit = match[2] or ""
     return float(match[1]) * (_BINARY[unit[0]] if unit.endswith("i") else _UNITS[unit])
 
@@ -229,16 +256,17 @@ _BEFORE = frozenset(("exec", "sudo", "nohup", "env", "dumb-init", "tini", "then"
 """Words that may stand before the program of a step, as may options and variables."""
 
 
-def hold(role: Role, only_sshd: bool = False) -> None:
+def hold(role: Role, job: JobFile, only_sshd: bool = False) -> None:
     """A worker that runs nothing (but an sshd, or sleep) only holds its slots: a launcher starts tasks there.
 
     One that goes on after it has started its sshd runs: Volcano's own MPI example does so in its master.
     """
+    command = job.bare[role.name]
     try:
-        words = shlex.split(role.command)
+        words = shlex.split(command)
     except ValueError:
         raise Fail(f"role {role.name}: a quote in its command is not closed") from None
-    script = words[2] if len(words) == 3 and re.fullmatch("-[a-z]*c", words[1]) else role.command
+    script = words[2] if len(words) == 3 and re.fullmatch("-[a-z]*c", words[1]) else command
     programs = [_program(step) for step in _STEP_END.split(script)]
     serves = next((at for at, name in enumerate(programs) if "sshd" in name), None)
     if serves is not None:

@@ -203,7 +203,7 @@ class _Nodes:
         count = self.count - 1 if inside else self.count
         if count:
             node = self._role("node", count, rows.get("node"), runs=False)
-            pods.hold(node)
+            pods.hold(node, job)
         slots = self.trainer.number("numProcPerNode", mpi.number("numProcPerNode", 1))
         if slots == 1 and "numProcPerNode" not in self.trainer:
             slots = max(1, *(role.gpus for role in job.roles))  # a process for each GPU, as in Kubeflow

@@ -97,7 +97,7 @@ def _task(task: Fields, job: JobFile) -> None:
     pods.read_template(template, role, job)
     role.restart = template.part("spec").text("restartPolicy", "Never")
     role.actions = _policies(task, job)
-    pods.hold(role, only_sshd=True)
+    pods.hold(role, job, only_sshd=True)
     if task.part("dependsOn").names():
         task.any("dependsOn")
         role.kind = role.kind or "launcher"
