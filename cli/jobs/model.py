@@ -100,6 +100,8 @@ class JobFile:
     """Names of roles that run together, those of each item once all of the item before have ended well; none: all together."""
     before: list[tuple[str, JobFile]] = field(default_factory=list, compare=False)
     """(condition, job): what this one waits for, such as the end of another (done)."""
+    enough: int = 0
+    """How many elements of an array have to be done for whoever waits for it; 0: all."""
     secrets: list[str] = field(default_factory=list, compare=False)
     """Variables whose values a manifest takes from a Secret."""
     settings: dict[str, str] = field(default_factory=dict, compare=False)

@@ -117,14 +117,21 @@ def shown(job: JobFile) -> str:
 
 def condition(options: Mapping[str, object], job: JobFile, called: Callable[[JobFile], object]) -> str:
     """What a job waits for: its own condition, and those on jobs before it, which are ``called`` by number or by name."""
-    words = [f"{kind}({called(one)})" for kind, one in job.before]
+    words = [_phase(kind, one, called(one)) for kind, one in job.before]
     if own := options.get("w"):
         words.insert(0, f"({own})")
     return " && ".join(words)
 
 
+def _phase(kind: str, job: JobFile, name: object) -> str:
+    """The condition on one job before it. An array of which some elements are enough has ended well with these."""
+    if job.enough and kind in ("done", "exit"):
+        return f"numended({name},*) && numdone({name},{'>=' if kind == 'done' else '<'} {job.enough})"
+    return f"{kind}({name})"
+
+
 def _quoted_name(job: JobFile) -> str:
-    return f'"{job.options.get("J", "")}"'
+    return f'"{str(job.options.get("J", "")).partition("[")[0]}"'
 
 
 def run(context: Context) -> int:

@@ -1,4 +1,8 @@
-"""Volcano's Job: tasks with policies, minAvailable, plugins."""
+"""Volcano's Job: tasks with policies, minAvailable, plugins.
+
+Rule: tasks that know nothing of each other, of which some may start before there is room for all, are elements of an array:
+those of one job that find no room when it starts would never run.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import re
 from cli.client.context import Fail
 from cli.jobs import pods, ray
 from cli.jobs.fields import Fields
+from cli.jobs.identity import of_pod, plain
 from cli.jobs.model import Action, JobFile, Policy, Role
 from proto.roles import PLUGINS
 
@@ -39,29 +44,71 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if minutes := _minutes(spec, "runningEstimate"):
         job.options["We"] = str(minutes)
     job.policy.actions = _policies(spec, job)
-    for at, row in enumerate(spec.rows("tasks")):
-        _task(Fields(row, f"{spec.where}.tasks[{at}]"), job)
+    tasks = [Fields(row, f"{spec.where}.tasks[{at}]") for at, row in enumerate(spec.rows("tasks"))]
+    apart = _are_apart(spec, tasks)
+    if apart:
+        _number_elements(tasks[0], job)
+    for task in tasks:
+        _task(task, job)
     if not job.roles:
         raise spec.fail("tasks", "there is none")
     _plugins(spec.part("plugins"), job)
+    if apart:
+        (role,) = job.roles
+        job.options["J"] = f"{job.options.get('J', 'job')}[1-{role.count}]"
+        job.enough = max(1, spec.number("minAvailable", role.least))
+        role.count, role.least = 1, 0
+        _topology(spec.part("networkTopology"), job)
+        return
     if any(role.kind == "hold" for role in job.roles):
         for role in job.roles:
             role.kind = role.kind or "launcher"
     _topology(spec.part("networkTopology"), job)
-    _min_success(spec, job)
     together = spec.number("minAvailable", sum(role.least or role.count for role in job.roles))
-    job.start_together(together, f"{spec.where}.minAvailable")
+    needed = _success(spec, together, job)
+    job.start_together(max(together, needed) if together >= 0 else together, f"{spec.where}.minAvailable")
+    if any(role.least for role in job.roles):
+        job.ignore("minAvailable once the job runs (tasks that find no room when it starts do not run)")
 
 
-def _min_success(spec: Fields, job: JobFile) -> None:
-    """minSuccess: the job is done once so many of its tasks are, and fails once that cannot be any more."""
-    if "minSuccess" not in spec:
-        return
-    number, most = spec.number("minSuccess", 1), sum(role.count for role in job.roles)
-    if not 1 <= number <= most:
-        raise spec.fail("minSuccess", f"{number} is not between 1 and {most}, the tasks of the job")
-    if number < most:
-        job.policy.success = f"any({number})"
+def _are_apart(spec: Fields, tasks: list[Fields]) -> bool:
+    """Whether its tasks are alike, know nothing of each other (plugin svc), and need not start together, nor end so."""
+    if len(tasks) != 1 or "minSuccess" in spec or not set(spec.part("plugins").names()) <= {"env"}:
+        return False
+    count = tasks[0].number("replicas", 1)
+    together = spec.number("minAvailable", tasks[0].number("minAvailable", count))
+    actions = {one[:2] for where in (spec, tasks[0]) for one in _policies(where, JobFile())}
+    return 0 <= together < count and actions <= {("TaskFailed", "RestartTask"), ("TaskCompleted", "CompleteJob")}
+
+
+def _number_elements(task: Fields, job: JobFile) -> None:
+    """Who the tasks are, by the number of their element."""
+    index, name, role = "$((LSB_JOBINDEX - 1))", str(job.options.get("J", "job")), _name_of(task)
+    one = of_pod(name, str(job.options.get("P", "")), role, f"{plain(name)}-{role}-{index}")
+    one.env = {"VC_TASK_INDEX": index, "VK_TASK_INDEX": index}
+    one.fields["volcano.sh/task-index"] = index
+    job.identities[role] = one
+
+
+def _success(spec: Fields, together: int, job: JobFile) -> int:
+    """When the job is done: with minSuccess once so many of its tasks are, and it fails once that cannot be any more.
+
+    Without, once all have ended, and as many of them well as had to start together. A failure ends nothing by itself.
+    Gives how many have to start for it.
+    """
+    job.policy.actions.append(("TaskFailed", "Ignore", -1))
+    most = sum(role.count for role in job.roles)
+    held = sum(role.count for role in job.roles if role.kind == "hold")
+    if "minSuccess" in spec:
+        number = spec.number("minSuccess", 1)
+        if not 1 <= number <= most:
+            raise spec.fail("minSuccess", f"{number} is not between 1 and {most}, the tasks of the job")
+        if number < most:
+            job.policy.success = f"any({number})"
+        return number
+    if max(1, together - held) < most - held:
+        job.policy.success = f"least({max(1, together - held)})"
+    return 0
 
 
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})(?:\.\d+)?s)?")
@@ -90,8 +137,12 @@ def _topology(topology: Fields, job: JobFile) -> None:
     job.ignore(*(f"networkTopology.{one}" for one in topology.others()))
 
 
+def _name_of(task: Fields) -> str:
+    return task.text("name") or "task"
+
+
 def _task(task: Fields, job: JobFile) -> None:
-    role = Role(task.text("name") or "task", count=task.number("replicas", 1))
+    role = Role(_name_of(task), count=task.number("replicas", 1))
     role.least = task.number("minAvailable", 0)
     template = task.part("template")
     pods.read_template(template, role, job)
@@ -168,6 +219,7 @@ def _ray(head: Role, worker: Role | None, words: dict[str, str]) -> None:
 
 def _policies(fields: Fields, job: JobFile) -> list[Action]:
     found: list[Action] = []
+    seen: set[str] = set()
     for at, row in enumerate(fields.rows("policies")):
         one = Fields(row, f"{fields.where}.policies[{at}]")
         action = one.text("action")
@@ -177,6 +229,10 @@ def _policies(fields: Fields, job: JobFile) -> list[Action]:
             raise one.fail("exitCode", f"{code} is not between 1 and 255")
         if not action or not (events or code >= 0):
             raise Fail(f"{one.where}: a policy is an action and an event or exit code")
+        for word in [f"{event} {code}" if code >= 0 else event for event in events or [""]]:
+            if word in seen:
+                raise Fail(f"{one.where}: {word.strip()[:64]} is given twice")
+            seen.add(word)
         if "PodEvicted" in events and action == "RestartJob":
             job.options["r"] = True  # whoever loses its host runs again
             events.remove("PodEvicted")

@@ -208,7 +208,7 @@ def find_action(spec: Spec, role: Role, code: int, completed: bool, spent: bool 
         for one in actions:
             if one.code in (-1, code) and one.event in events and not (spent and one.action == "RestartTask"):
                 return one.action
-    if code == 0 or is_any(spec.policy.success) or role.kind == "hold":
+    if code == 0 or is_some(spec.policy.success) or role.kind == "hold":
         return "Ignore"
     return "AbortJob"
 
@@ -234,27 +234,27 @@ def _end(task: TaskRun, rank: int, limit: TermReason, what: str, now: float) -> 
 
 def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
     """Whether the tasks that have ended decide the job by its success rule."""
-    asked = deciding(spec, run)
-    states = [task.state for task in asked]
-    if is_any(spec.policy.success):
-        if states.count(TaskState.SUCCEEDED) >= read_any(spec.policy.success)[0]:
-            return Judgement(End(at=now))
-    elif all(state is TaskState.SUCCEEDED for state in states):
+    asked, rule = deciding(spec, run), spec.policy.success
+    well = sum(task.state is TaskState.SUCCEEDED for task in asked)
+    over = all(task.state in TASK_OVER for task in asked)
+    if well >= (read_some(rule)[0] if is_some(rule) else len(asked)) and (over or not rule.startswith("least(")):
         return Judgement(End(at=now))
-    if not all(task.state in TASK_OVER for task in asked):
+    if not over:
         return None
     rank, task = next((rank, task) for rank, task in enumerate(run.tasks) if task.state is TaskState.FAILED)
     return Judgement(_end(task, rank, TermReason.NONE, how_ended(spec, run, rank, TermReason.NONE), now))
 
 
-def is_any(rule: str) -> bool:
-    """Whether some tasks decide by their success, whichever: ``any``, ``any(ROLES)``, ``any(NUMBER,ROLES)``."""
-    return rule == "any" or rule.startswith("any(")
+def is_some(rule: str) -> bool:
+    """Whether some tasks decide by their success, whichever: ``any``, ``any(ROLES)``, ``any(NUMBER,ROLES)``, and once all have
+    ended ``least(…)``.
+    """
+    return rule == "any" or rule.startswith(("any(", "least("))
 
 
-def read_any(rule: str) -> tuple[int, str]:
+def read_some(rule: str) -> tuple[int, str]:
     """(how many decide, of which roles or "" for all) of such a rule."""
-    inside = rule.removeprefix("any").removeprefix("(").removesuffix(")")
+    inside = rule.removeprefix("any").removeprefix("least").removeprefix("(").removesuffix(")")
     number, _, roles = inside.partition(",")
     return (int(number), roles) if number.isdecimal() else (1, inside)
 
@@ -262,7 +262,7 @@ def read_any(rule: str) -> tuple[int, str]:
 def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:
     """The tasks whose ends decide the job."""
     rule = spec.policy.success
-    named = read_any(rule)[1] if is_any(rule) else rule
+    named = read_some(rule)[1] if is_some(rule) else rule
     if named in ("all", ""):
         return [task for task in run.tasks if spec.roles[task.role].kind != "hold"]
     wanted = set()

@@ -86,7 +86,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     ``volcano``, ``volcano(PLUGIN,WORD=ROLE)``; "": only lava's own."""
     success: str = "all"
     """Roles, each perhaps with an index (``chief,worker[0]``), ``all``, ``any``, ``any(ROLES)`` or ``any(NUMBER,ROLES)``: the
-    job is done once these, or any one task of these or so many, have ended successfully."""
+    job is done once these, or any one task of these or so many, have ended successfully; ``least(NUMBER,ROLES)``: once all have
+    ended, so many of them well."""
     clean: str = "running"
     """What happens then to tasks that still run: ``running`` and ``all`` end them (``all`` also removes scratch folders)."""
     launcher_start: str = "when_ready"

@@ -125,3 +125,27 @@ def test_jobs_of_a_jobflow_run_behind_each_other(cluster: Cluster, tmp_path: Pat
     assert len(jobs) == 4
     assert lines(tmp_path, jobs[3]) == ["1", "1"]
     assert [cluster.wait_end(job, timeout=60) for job in jobs] == [["DONE"]] * 4
+
+
+VOLCANO = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {{name: x}}
+spec:
+  minAvailable: 2
+  plugins: {{{plugins}}}
+  tasks:
+  - name: a
+    replicas: {replicas}
+    template: {{spec: {{containers: [{{command: [sh, -c, "echo task $VC_TASK_INDEX $POD_NAME; exit {code}"],
+      env: [{{name: POD_NAME, valueFrom: {{fieldRef: {{fieldPath: metadata.name}}}}}}]}}]}}}}
+"""
+
+
+def test_all_tasks_of_volcano_run_and_a_failure_ends_none_but_itself(cluster: Cluster, tmp_path: Path) -> None:
+    """More tasks than slots, apart from each other; and tasks that know each other, of which half fail."""
+    (apart,) = run(cluster, tmp_path, VOLCANO.format(plugins="env: []", replicas=8, code="0"))
+    assert cluster.wait_end(apart, timeout=60) == ["DONE"] * 8
+    (job,) = run(cluster, tmp_path, VOLCANO.format(plugins="svc: []", replicas=4, code="$((VC_TASK_INDEX % 2))"))
+    assert cluster.wait_end(job, timeout=60) == ["DONE"]
+    assert lines(tmp_path, job) == [f"task {number} x-a-{number}" for number in range(4)]

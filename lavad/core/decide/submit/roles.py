@@ -13,7 +13,17 @@ from msgspec.structs import replace
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.submit.options import read_options
-from lavad.core.job.roles import ACTIONS, CLEAN, EVENTS, FRAMEWORKS, LAUNCHER_START, RESTARTS, is_any, is_launched_last, read_any
+from lavad.core.job.roles import (
+    ACTIONS,
+    CLEAN,
+    EVENTS,
+    FRAMEWORKS,
+    LAUNCHER_START,
+    RESTARTS,
+    is_launched_last,
+    is_some,
+    read_some,
+)
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
 from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
@@ -266,7 +276,7 @@ def _success(rule: str, roles: tuple[Role, ...]) -> str:
         raise Refused("no role has a command: nothing would ever end")
     if rule in ("all", "any"):
         return rule
-    number, named = read_any(rule) if is_any(rule) and rule.endswith(")") else (1, rule)
+    number, named = read_some(rule) if is_some(rule) and rule.endswith(")") else (1, rule)
     for word in named.split(",") if named or number == 1 else ():
         _decides(rule, word, roles)
     some = [word.partition("[")[0] for word in named.split(",")]
@@ -282,7 +292,7 @@ def _decides(rule: str, word: str, roles: tuple[Role, ...]) -> None:
     role = next((role for role in roles if match is not None and role.name == match[1]), None)
     if match is None or role is None:
         raise Refused(
-            f"success {rule[:64]}: it is a role, role[index], several with commas, all, any, any(ROLES), any(NUMBER,ROLES)"
+            f"success {rule[:64]}: it is a role, role[index], several with commas, all, any, any(NUMBER,ROLES), least(…)"
         )
     if role.kind == "hold":
         raise Refused(f"success {rule[:64]}: the tasks of role {role.name} run nothing that could succeed")

@@ -8,7 +8,7 @@ import pytest
 
 from cli.client.context import Fail
 from cli.jobs.model import JobFile
-from cli.jobs.run import jobs_of, shown
+from cli.jobs.run import condition, jobs_of, shown
 from cli.submit.yaml_text import read_yaml
 
 pytest.importorskip("yaml")
@@ -18,7 +18,7 @@ TEMPLATE = """
 apiVersion: flow.volcano.sh/v1alpha1
 kind: JobTemplate
 metadata: {name: NAME}
-spec: {minAvailable: 1, tasks: [{name: t, replicas: 2, template: {spec: {containers: [{command: [run, NAME]}]}}}]}
+spec: {minAvailable: 2, tasks: [{name: t, replicas: 2, template: {spec: {containers: [{command: [run, NAME]}]}}}]}
 """
 
 
@@ -52,6 +52,17 @@ def test_each_flow_is_a_job_of_its_template() -> None:
 def test_a_flow_may_wait_for_another_end_or_a_start(phase: str, kind: str) -> None:
     jobs = read(f"{{name: a}}, {{name: b, dependsOn: {{targetsWithStatus: [{{name: a, {phase}}}]}}}}")
     assert waits(jobs[1]) == [f"{kind}(f-a)"]
+
+
+@pytest.mark.parametrize(("phase", "sign"), [("Completed", ">="), ("Failed", "<")])
+def test_a_flow_of_tasks_that_are_apart_has_ended_well_with_some_of_them(phase: str, sign: str) -> None:
+    template = TEMPLATE.replace("NAME", "a").replace("minAvailable: 2", "minAvailable: 3").replace("replicas: 2", "replicas: 9")
+    flows = f"{{name: a}}, {{name: b, dependsOn: {{targetsWithStatus: [{{name: a, phase: {phase}}}]}}}}"
+    text = FLOW.replace("MORE", "").replace("FLOWS", flows) + template + TEMPLATE.replace("NAME", "b")
+    first, last = jobs_of(read_yaml("j", text), "j")
+    assert first.options["J"] == "f-a[1-9]"
+    assert condition(last.options, last, lambda job: 12) == f"numended(12,*) && numdone(12,{sign} 3)"
+    assert f'dependency: numended("f-a",*) && numdone("f-a",{sign} 3)' in shown(last)
 
 
 def test_the_example_is_four_jobs() -> None:
@@ -89,7 +100,7 @@ def test_what_cannot_be_followed_is_refused_by_its_name(flows: str, why: str) ->
 def test_what_is_wrong_in_a_template_names_it() -> None:
     text = FLOW.replace("MORE", "").replace("FLOWS", "{name: a}") + TEMPLATE.replace("NAME", "a")
     with pytest.raises(Fail, match=r"JobTemplate a\.spec\.minSuccess: 9 is not between 1 and 2"):
-        jobs_of(read_yaml("j", text.replace("minAvailable: 1", "minSuccess: 9")), "j")
+        jobs_of(read_yaml("j", text.replace("minAvailable: 2", "minSuccess: 9")), "j")
 
 
 def test_a_template_alone_is_no_job() -> None:

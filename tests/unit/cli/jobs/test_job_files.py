@@ -269,7 +269,7 @@ spec:
   - {name: b, replicas: 4, template: {spec: {restartPolicy: OnFailure, containers: [{command: [b]}]}}}
 """)
     assert [(role.least, role.count, role.restart) for role in fewer.roles] == [(0, 2, "Never"), (1, 4, "OnFailure")]
-    assert fewer.policy.actions == [("TaskFailed", "RestartJob", -1), ("TaskFailed", "AbortJob", 3)]
+    assert fewer.policy.actions == [("TaskFailed", "RestartJob", -1), ("TaskFailed", "AbortJob", 3), ("TaskFailed", "Ignore", -1)]
     assert fewer.options == {"J": "x", "q": "night", "r": True}
 
 

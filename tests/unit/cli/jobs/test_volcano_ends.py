@@ -1,0 +1,126 @@
+"""When a Volcano job has ended, which of its tasks start together, and those that are jobs of their own."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from cli.client.context import Fail
+from cli.jobs.model import JobFile
+from cli.jobs.run import jobs_of
+from cli.submit.yaml_text import read_yaml
+
+pytest.importorskip("yaml")
+
+
+def task(name: str, replicas: int = 1, command: str = "[a]", more: str = "") -> str:
+    return f"{{name: {name}, replicas: {replicas}, {more} template: {{spec: {{containers: [{{command: {command}}}]}}}}}}"
+
+
+def read(spec: str, *tasks: str) -> JobFile:
+    text = (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x, namespace: team}\n"
+        f"spec: {{{spec} tasks: [{', '.join(tasks)}]}}\n"
+    )
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    return job
+
+
+SPARE = "minAvailable once the job runs (tasks that find no room when it starts do not run)"
+
+
+@pytest.mark.parametrize(
+    ("spec", "success", "least", "ignored"),
+    [
+        ("", "all", [0, 0], []),
+        ("minAvailable: 5,", "all", [0, 0], []),
+        ("minAvailable: 3,", "least(3)", [0, 2], [SPARE]),
+        ("minAvailable: 0,", "least(1)", [0, 1], [SPARE]),
+        ("minAvailable: 2, minSuccess: 4,", "any(4)", [0, 3], [SPARE]),
+    ],
+)
+def test_as_many_have_to_end_well_as_start_together(spec: str, success: str, least: list[int], ignored: list[str]) -> None:
+    """Once all have ended: a failure alone ends nothing."""
+    job = read(spec, task("a"), task("b", 4))
+    assert (job.policy.success, [role.least for role in job.roles], job.ignored) == (success, least, ignored)
+    assert job.policy.actions == [("TaskFailed", "Ignore", -1)]
+
+
+def test_tasks_that_hold_slots_do_not_count() -> None:
+    sshd = "[/usr/sbin/sshd, -D]"
+    assert read("minAvailable: 3,", task("a"), task("b", 2, sshd)).policy.success == "all"
+    job = read("minAvailable: 2,", task("a", 3), task("b", 2, sshd))
+    assert job.policy.success == "least(1)"
+
+
+def test_policies_stand_before_what_is_so_without_any() -> None:
+    job = read("policies: [{event: PodFailed, action: AbortJob}],", task("a", 2))
+    assert job.policy.actions == [("TaskFailed", "AbortJob", -1), ("TaskFailed", "Ignore", -1)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ("{event: PodFailed, action: RestartJob}, {event: PodFailed, action: AbortJob}", "policies[1]: PodFailed"),
+        (
+            "{events: [PodFailed, PodEvicted], action: RestartJob}, {event: PodEvicted, action: AbortJob}",
+            "policies[1]: PodEvicted",
+        ),
+        ("{exitCode: 3, action: RestartJob}, {exitCode: 3, action: AbortJob}", "policies[1]: 3"),
+    ],
+)
+def test_an_event_has_one_action(rows: str, why: str) -> None:
+    """As Volcano has it."""
+    with pytest.raises(Fail) as failed:
+        read(f"policies: [{rows}],", task("a"))
+    assert failed.value.text == f"job.yaml.spec.{why} is given twice"
+
+
+# -- tasks that know nothing of each other ---------------------------------------------------------------------------------
+
+
+def test_tasks_that_are_apart_are_elements_of_an_array() -> None:
+    """All of them run, whatever there is room for when the first start, each with its number."""
+    job = read("minAvailable: 2, maxRetry: 7,", task("sweep", 9, "[sh, -c, 'echo $VC_TASK_INDEX $VK_TASK_INDEX']"))
+    assert (job.options["J"], job.enough, job.policy.backoff, job.ignored) == ("x[1-9]", 2, 7, [])
+    (role,) = job.roles
+    assert (role.count, role.least) == (1, 0)
+    given = {"PATH": "/usr/bin:/bin", "LSB_JOBINDEX": "4", "LAVA_INDEX": "0"}
+    done = subprocess.run(["/bin/sh", "-c", role.command], env=given, capture_output=True, text=True, check=True)
+    assert done.stdout == "3 3\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "more"),
+    [
+        ("", ""),
+        ("minAvailable: 9,", ""),
+        ("minAvailable: 1, minSuccess: 2,", ""),
+        ("minAvailable: 1, plugins: {svc: []},", ""),
+        ("minAvailable: 1, plugins: {env: [], pytorch: []},", ""),
+        ("minAvailable: 1, policies: [{event: PodFailed, action: RestartJob}],", ""),
+        ("minAvailable: 1,", "policies: [{event: TaskCompleted, action: RestartJob}],"),
+    ],
+)
+def test_tasks_that_start_end_or_talk_together_are_one_job(spec: str, more: str) -> None:
+    assert read(spec, task("a", 9, more=more)).options["J"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("spec", "more"),
+    [
+        ("minAvailable: 1, plugins: {env: []},", ""),
+        ("minAvailable: 1, policies: [{event: PodEvicted, action: RestartJob}],", ""),
+        ("minAvailable: 1,", "policies: [{event: PodFailed, action: RestartPod}, {event: TaskCompleted, action: CompleteJob}],"),
+        ("", "minAvailable: 3,"),
+    ],
+)
+def test_what_keeps_them_apart(spec: str, more: str) -> None:
+    assert read(spec, task("a", 9, more=more)).options["J"] == "x[1-9]"
+
+
+@pytest.mark.parametrize("number", [-1, 10])
+def test_no_more_start_together_than_there_are(number: int) -> None:
+    with pytest.raises(Fail, match=rf"spec\.minAvailable: {number} is not between 0 and 9, the tasks of the job"):
+        read(f"minAvailable: {number},", task("a", 9))
