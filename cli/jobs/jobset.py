@@ -253,7 +253,7 @@ def _rule(rule: Fields, names: list[str]) -> tuple[list[str], list[str], str, Fi
 
 def _deadlines(parts: list[_Replicated], job: JobFile) -> None:
     """activeDeadlineSeconds of all replicated jobs is a run limit of the whole; lava has none for some of the tasks."""
-    seconds = [part.spec.number("activeDeadlineSeconds", 0) for part in parts]
+    seconds = [pods.deadline_of(part.spec) for part in parts]
     if all(seconds):
         job.options["W"] = minutes_of(max(seconds))
     elif any(seconds):

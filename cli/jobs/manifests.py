@@ -48,12 +48,12 @@ _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generatio
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
-def unfolded(documents: list[Json]) -> list[Json]:
+def unfolded(documents: list[Json], name: str) -> list[Json]:
     """Documents with what each List (``kubectl get -o yaml`` of several) has in its place. Raises Fail where that is no list."""
     found: list[Json] = []
     for one in documents:
         if isinstance(one, dict) and one.get("kind") == "List":
-            found += unfolded(Fields(one, "List").rows("items"))
+            found += unfolded(Fields(one, f"{name}: List").rows("items"), name)
         else:
             found.append(one)
     return found
@@ -95,6 +95,7 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
     else:
         _SETS[kind](spec, meta, job, title, namespace)
     job.check_names(spec.where)
+    pods.refuse_images_own(spec, job)
     _labels(meta, job)
     job.share_gpus(spec.where)
     top.any("status")

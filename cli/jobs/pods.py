@@ -15,6 +15,7 @@ _CPU = re.compile(r"(\d+(?:\.\d+)?)(m?)")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)(m|[kKMGTPE]i?)?")
 _UNITS = {"": 1, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"K": 2**10, "k": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
+_MOST_CPUS = 100_000
 _GPU = "nvidia.com/gpu"
 _SHARED_GPUS = ("volcano.sh/vgpu-number", "volcano.sh/gpu-number")
 _SHARES = ("volcano.sh/vgpu-memory", "volcano.sh/gpu-memory", "nvidia.com/gpumem")
@@ -26,11 +27,18 @@ _OF_THE_JOB = ("name", "namespace", "creationTimestamp")
 """Metadata that a pod has from its job."""
 
 
+def deadline_of(spec: Fields) -> int:
+    """activeDeadlineSeconds; 0: there are none."""
+    seconds = spec.number("activeDeadlineSeconds", 0)
+    if "activeDeadlineSeconds" in spec and seconds < 1:
+        raise spec.fail("activeDeadlineSeconds", f"{seconds} seconds end the job before it runs")
+    return seconds
+
+
 def read_deadline(spec: Fields, job: JobFile) -> None:
     """activeDeadlineSeconds, the run limit of the whole job, and suspend: it is held until it is resumed."""
-    if "activeDeadlineSeconds" in spec:
-        job.options["W"] = minutes_of(spec.number("activeDeadlineSeconds", 0))
-    spec.any("activeDeadlineSeconds")
+    if seconds := deadline_of(spec):
+        job.options["W"] = minutes_of(seconds)
     if spec.flag("suspend"):
         job.options["H"] = True
 
@@ -54,6 +62,15 @@ def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | 
     _container(_with_fields(row, instead) if instead else row, meta, role, job)
     _choose_nodes(spec.texts("nodeSelector"), role, job)
     job.ignore(*spec.others(), *(f"template.metadata.{name}" for name in meta.others()), *template.others())
+
+
+def refuse_images_own(spec: Fields, job: JobFile) -> None:
+    """Raises Fail for a role whose program only its image names: lava does not know it."""
+    for role in job.roles:
+        bare = job.bare.get(role.name, "")
+        if role.kind != "hold" and (not role.command or (bare.startswith("-") and role.command.endswith(bare))):
+            what = "args are those of its image's own program" if bare else "its image's own program is meant"
+            raise Fail(f"{spec.where}: role {role.name}: there is no command, and {what}, which lava does not know: give command")
 
 
 def _keep_near(annotations: Fields, job: JobFile) -> None:
@@ -117,6 +134,8 @@ def _container(row: Fields, meta: Fields, role: Role, job: JobFile) -> None:
     known = {*role.env, *late, *identity.env}
     role.command = " ".join(_word(word, known, identity.hosts) for word in (*program, *args))
     job.bare[role.name] = role.command
+    if any("\0" in word for word in (*program, *args)):
+        raise row.fail("command", "a word has no NUL characters")
     late = {name: f'"{value}"' for name, value in identity.env.items() if name not in role.env and name not in late} | late
     if identity.run is not None:
         role.command = f"{''.join(f'export {name}={value}; ' for name, value in late.items())}{identity.run(role, role.command)}"
@@ -156,6 +175,8 @@ def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[d
         name = one.text("name")
         if not name or "=" in name:
             raise one.fail("name", "no name of a variable")
+        if "\0" in name or "\0" in one.text("value"):
+            raise one.fail("value", "a variable has no NUL characters")
         if "valueFrom" in one:
             source = one.part("valueFrom")
             path = source.part("fieldRef").text("fieldPath")
@@ -163,7 +184,7 @@ def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[d
             amount = _amount(row, source.part("resourceFieldRef"))
             said = _said_of(meta, path) if amount is None else amount
             if value is not None:
-                late[name] = f'"{value}"'
+                late[_settable(one, name)] = f'"{value}"'
             elif said is not None:
                 found[name] = said
             elif "secretKeyRef" in source and name not in job.secrets:
@@ -173,10 +194,17 @@ def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[d
             continue
         value = one.text("value")
         if any(True for _ in identity.hosts.within(value)) or any(f"$({other})" in value for other in (*late, *identity.env)):
-            late[name] = _word(value, {*found, *late, *identity.env}, identity.hosts)
+            late[_settable(one, name)] = _word(value, {*found, *late, *identity.env}, identity.hosts)
         else:
             found[name] = literal(value, found)
     return found, late
+
+
+def _settable(one: Fields, name: str) -> str:
+    """The name of a variable that a shell sets when the task starts."""
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise one.fail("name", f"{name[:64]}: what is known when the task starts has a name of letters, digits and _")
+    return name
 
 
 def _said_of(meta: Fields, path: str) -> str | None:
@@ -200,6 +228,8 @@ def _amount(row: Fields, reference: Fields) -> str | None:
 def _resources(resources: Fields, role: Role, job: JobFile) -> None:
     limits, requests = resources.part("limits"), resources.part("requests")
     cpu = cpus(requests, "cpu") or cpus(limits, "cpu")
+    if cpu > _MOST_CPUS:
+        raise resources.fail("requests.cpu", f"{cpu:.0f}: a task has at most {_MOST_CPUS} slots")
     role.slots = max(1, math.ceil(cpu - 1e-9))
     wanted, most = memory(requests), memory(limits)
     if wanted or most:
@@ -219,6 +249,9 @@ def _resources(resources: Fields, role: Role, job: JobFile) -> None:
 
 def _gpus(limits: Fields, requests: Fields, role: Role, job: JobFile) -> None:
     def most(names: tuple[str, ...]) -> int:
+        for name, where in ((name, where) for name in names for where in (limits, requests)):
+            if (number := where.number(name, 0)) < 0:
+                raise where.fail(name, f"{number} is less than none")
         return max(where.number(name, 0) for name in names for where in (limits, requests))
 
     share = most(_SHARES)

@@ -29,6 +29,7 @@ from cli.submit.prepare import Prepared
 from cli.submit.script import Work
 from cli.submit.submission import home_of, not_done, passed_environment, site_of, submission, tell, wait_for
 from cli.submit.submit_options import bsub_table, last_rival, merged, refuse_left_out, with_defaults
+from cli.submit.texts import one_line
 from cli.submit.yaml_text import read_yaml
 from proto.options import SECRETS_FOLDER
 
@@ -48,7 +49,7 @@ def read_jobs(context: Context, names: list[str], variables: Variables) -> list[
 
 
 def _documents(context: Context, name: str, variables: Variables) -> list[Json]:
-    return manifests.unfolded(read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name)))
+    return manifests.unfolded(read_yaml(name, read_text(context, name, stdin=name == "-"), variables.of_file(name)), name)
 
 
 def jobs_of(documents: list[Json], name: str, named: Mapping[str, Json] | None = None, alone: bool = True) -> list[JobFile]:
@@ -147,19 +148,30 @@ def run(context: Context) -> int:
             raise Fail("lava run: give a job file, or - for standard input")
         if names.count("-") > 1:
             raise Fail("lava run: standard input can be read once")
-        jobs = [(name, _complete(context, name, job, given)) for name, job in read_jobs(context, names, variables)]
-        variables.refuse_unknown(names)
+        jobs = _read_all(context, names, variables, given)
     except Fail as fail:
         raise not_done(context, fail, "lava run", "Job not submitted.") from None
     for name, job in jobs:
         if job.ignored:
-            context.err(f"lava run: {name}: ignored here: {', '.join(job.ignored)}\n")
+            context.err(one_line(f"lava run: {name}: ignored here: {', '.join(job.ignored)}") + "\n")
         if secrets := written_secrets(job):
-            context.err(f"lava run: {name}: stored as it stands: env {', '.join(secrets)}; lava secret keeps secrets apart\n")
+            told = f"lava run: {name}: stored as it stands: env {', '.join(secrets)}; lava secret keeps secrets apart"
+            context.err(one_line(told) + "\n")
     if dry:
         context.out("---\n".join(shown(job) for _, job in jobs))
         return 0
     return _submit_all(context, jobs)
+
+
+def _read_all(context: Context, names: list[str], variables: Variables, given: Options) -> list[tuple[str, JobFile]]:
+    """The jobs of all files, ready to be submitted. An error is one line, whatever control characters are in the files."""
+    try:
+        jobs = [(name, _complete(context, name, job, given)) for name, job in read_jobs(context, names, variables)]
+        variables.refuse_unknown(names)
+    except Fail as fail:
+        fail.text = one_line(fail.text)
+        raise
+    return jobs
 
 
 def _complete(context: Context, name: str, job: JobFile, given: Options) -> JobFile:

@@ -49,9 +49,10 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if apart:
         _number_elements(tasks[0], job)
     for task in tasks:
-        _task(task, job)
+        if task.number("replicas", 1):
+            _task(task, job)
     if not job.roles:
-        raise spec.fail("tasks", "there is none")
+        raise spec.fail("tasks", "there is none" if not tasks else "none has a replica")
     _plugins(spec.part("plugins"), job)
     if apart:
         (role,) = job.roles

@@ -20,3 +20,10 @@ def printable(value: str) -> str:
         return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:
         return value.encode("utf-8", "backslashreplace").decode()
+
+
+def one_line(text: str) -> str:
+    """A text of strangers as a terminal may have it: control characters, which it would obey, are escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

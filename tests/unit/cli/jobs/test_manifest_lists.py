@@ -21,7 +21,7 @@ JOB = """
 
 def listed(*rows: str) -> list[JobFile]:
     text = f"apiVersion: v1\nkind: List\nmetadata: {{resourceVersion: ''}}\nitems:\n{''.join(rows)}"
-    return jobs_of(unfolded(read_yaml("all.yaml", text)), "all.yaml")
+    return jobs_of(unfolded(read_yaml("all.yaml", text), "all.yaml"), "all.yaml")
 
 
 def job(name: str = "x", meta: str = "", spec: str = "") -> str:
@@ -38,8 +38,8 @@ def test_an_item_that_is_wrong_is_named_and_nothing_is_read() -> None:
     with pytest.raises(Fail) as failed:
         listed(job("a"), job("b", spec="completions: x,"))
     assert failed.value.text == "all.yaml: document 2.spec.completions: x is no whole number"
-    with pytest.raises(Fail, match=r"List\.items: this is no list"):
-        unfolded([{"kind": "List", "items": {"a": 1}}])
+    with pytest.raises(Fail, match=r"all\.yaml: List\.items: this is no list"):
+        unfolded([{"kind": "List", "items": {"a": 1}}], "all.yaml")
 
 
 def test_a_file_has_room_for_many_documents() -> None:
