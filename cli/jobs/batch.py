@@ -25,6 +25,8 @@ def read_batch(spec: Fields, job: JobFile) -> None:
     final = final_codes(spec.part("podFailurePolicy"), job)
     job.policy = Policy(success="all", backoff=backoff, actions=[("TaskFailed", "AbortJob", code) for code in final])
     pods.read_deadline(spec, job)
+    if backoff > 0:
+        job.options["r"] = True  # a pod that loses its host is replaced
     role = Role("pod")
     is_array = count > 1 or mode == "Indexed"
     job.identities[role.name] = _identity(job, role.name, is_array, mode)

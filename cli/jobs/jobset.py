@@ -21,8 +21,16 @@ KIND = "JobSet"
 GROUP = "jobset.x-k8s.io"
 _LABEL = "jobset.sigs.k8s.io/"
 _REASONS = ("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy")
-_ACTIONS = {"FailJobSet": "AbortJob", "RestartJobSet": "RestartJob", "RestartJob": "RestartTask"}
-_UNCOUNTED = ("RestartJobSetAndIgnoreMaxRestarts", "RestartJobAndIgnoreMaxRestarts")
+_ACTIONS = {
+    "FailJobSet": "AbortJob",
+    "RestartJobSet": "RestartJob",
+    "RestartJobSetAndIgnoreMaxRestarts": "RestartJobUncounted",
+    "RestartJob": "RestartTask",
+    "RestartJobAndIgnoreMaxRestarts": "RestartTask",
+}
+_OF_A_JOB = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+_MOST = 1_000_000
+"""Restarts that are not counted."""
 _STRATEGIES = ("Recreate", "BlockingRecreate", "InPlaceRestart")
 
 
@@ -88,8 +96,8 @@ class _Replicated:
         in_pod = template.part("spec").text("restartPolicy", "OnFailure")
         if in_pod not in ("Never", "OnFailure"):
             raise template.part("spec").fail("restartPolicy", f"{in_pod[:40]}: it is Never or OnFailure")
-        after = action_of(self, "BackoffLimitExceeded")
-        at_once = action_of(self, "PodFailurePolicy")
+        named = action_of(self, "BackoffLimitExceeded")
+        after, at_once = _ACTIONS[named], _ACTIONS[action_of(self, "PodFailurePolicy")]
         codes = final_codes(spec.part("podFailurePolicy"), self.job)
         role.actions = [("TaskFailed", at_once, code) for code in codes]
         limit = spec.number("backoffLimit", 6)
@@ -102,6 +110,8 @@ class _Replicated:
             role.actions.append(("TaskFailed", after, -1))
         elif limit <= 0:
             role.actions += again
+        if named in _OF_A_JOB[1:]:
+            role.backoff = _MOST
         self.job.roles.append(role)
         self.job.ignore(*(f"template.spec.{name}" for name in spec.others(("activeDeadlineSeconds", "successPolicy"))))
 
@@ -221,25 +231,25 @@ class _Failures:
         names = [part.role.name for part in parts]
         for at, row in enumerate(policy.rows("rules")):
             self.rules.append(_rule(Fields(row, f"{policy.where}.rules[{at}]"), names))
+        if job.policy.backoff or any(action != "FailJobSet" for _, _, action, _ in self.rules):
+            job.options["r"] = True  # what loses a host starts again, which counts for nothing
         job.ignore(*(f"failurePolicy.{name}" for name in policy.others()))
 
     def action_of(self, part: _Replicated, reason: str) -> str:
-        """The action of lava when a job has failed for this reason."""
+        """The action of the JobSet when a job has failed for this reason."""
         for targets, reasons, action, where in self.rules:
             if part.role.name in (targets or [part.role.name]) and reason in (reasons or [reason]):
-                if action == "RestartJob" and part.size > 1:
+                if action in _OF_A_JOB and part.size > 1:
                     raise where.fail(
-                        "action", f"RestartJob: {part.role.name} has jobs of several pods; lava restarts a task, or all"
+                        "action", f"{action}: {part.role.name} has jobs of several pods; lava restarts a task, or all"
                     )
-                return _ACTIONS[action]
-        return "RestartJob" if self.given else "AbortJob"
+                return action
+        return "RestartJobSet" if self.given else "FailJobSet"
 
 
 def _rule(rule: Fields, names: list[str]) -> tuple[list[str], list[str], str, Fields]:
     rule.any("name")
     action, targets, reasons = rule.text("action"), rule.words("targetReplicatedJobs"), rule.words("onJobFailureReasons")
-    if action in _UNCOUNTED:
-        raise rule.fail("action", f"{action}: lava counts every restart")
     if action not in _ACTIONS:
         raise rule.fail("action", f"{action[:64]}: it is one of {', '.join(_ACTIONS)}")
     if unknown := next((name for name in targets if name not in names), ""):

@@ -91,13 +91,17 @@ def _again(job: Job, run: Attempt, at: float, why: str, counts: int = 1) -> Job:
 
 
 class JobJudged(JobEvent, frozen=True):
-    """The tasks that have ended decide the verdict of the job, or its restart as a whole (``again``: why)."""
+    """The tasks that have ended decide the verdict of the job, or its restart as a whole.
+
+    ``again``: why it restarts. ``uncounted``: that is none of the restarts that the job may have.
+    """
 
     moves: ClassVar[Moves] = STAY_STARTED
 
     attempt: int
     end: End
     again: str = ""
+    uncounted: bool = False
 
 
 @folds(JobJudged)
@@ -105,5 +109,5 @@ def _job_judged(cluster: Cluster, event: JobJudged) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
     leave = cluster.specs.rows[job.spec].policy.clean == "none" and not event.end.status
     run = replace(run, verdict=event.end, judged=True, leave=leave, again=event.again)
-    job = _again(job, run, event.at, event.again) if event.again else replace(job, run=run)
+    job = _again(job, run, event.at, event.again, 0 if event.uncounted else 1) if event.again else replace(job, run=run)
     cluster.jobs.put(job.key, job)

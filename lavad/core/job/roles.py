@@ -16,7 +16,9 @@ from lavad.core.lang.states import TASK_OVER, TaskState, TermReason
 
 RESTARTS = ("Never", "OnFailure", "Always", "ExitCode")
 EVENTS = ("TaskFailed", "TaskCompleted", "Any")
-ACTIONS = ("RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore")
+UNCOUNTED = "RestartJobUncounted"
+"""RestartJob, as often as it comes to that: it is none of the job's restarts."""
+ACTIONS = ("RestartJob", UNCOUNTED, "RestartTask", "AbortJob", "CompleteJob", "Ignore")
 CLEAN = ("running", "all", "none")
 LAUNCHER_START = ("when_ready", "at_once")
 FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "jax", "xgboost", "paddle", "mxnet", "volcano")
@@ -135,6 +137,8 @@ class Judgement(msgspec.Struct, frozen=True):
 
     end: End
     again: str = ""
+    uncounted: bool = False
+    """It is none of the job's restarts."""
 
 
 def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Judgement | None:
@@ -161,6 +165,8 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
         return Retry(delay_of(task.number - 1), what)
     if action == "RestartJob":
         return Judgement(_end(task, rank, limit, what, now), again=what)
+    if action == UNCOUNTED:
+        return Judgement(_end(task, rank, limit, what, now), again=what, uncounted=True)
     if action == "AbortJob":
         return _failed(task, rank, limit, what, now)
     if action == "CompleteJob":
@@ -189,6 +195,13 @@ def wants_retry(restart: str, code: int) -> bool:
         case "ExitCode":
             return code >= 128
     return False
+
+
+def starts_before(spec: Spec, run: Attempt, retries: int) -> int:
+    """Restarts by which the next one of the whole job waits; those that do not count are known by the attempts."""
+    actions = (spec.policy.actions, *(role.actions for role in spec.roles))
+    uncounted = any(one.action == UNCOUNTED for some in actions for one in some)
+    return (max(run.number, retries) if uncounted else retries) - 1
 
 
 def delay_of(before: int) -> float:

@@ -49,7 +49,7 @@ class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     event: str
     action: str
-    """``RestartJob``, ``RestartTask``, ``AbortJob``, ``CompleteJob`` or ``Ignore``."""
+    """``RestartJob``, ``RestartJobUncounted``, ``RestartTask``, ``AbortJob``, ``CompleteJob`` or ``Ignore``."""
     code: int = -1
 
 

@@ -15,7 +15,7 @@ from lavad.core.decide.report.crashes import after_crash, why_given_up
 from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.reports import UNSENDABLE
-from lavad.core.job.roles import delay_of
+from lavad.core.job.roles import delay_of, starts_before
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, WAITING, HangState, HostState, JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import said_by, told_apart
@@ -97,7 +97,7 @@ def _again(
     if (asked := _asked(job, run, spec, now, end)) is not None:
         return asked
     if run.again:
-        return _requeued(job, now, end, run.again, not_before=now + delay_of(job.retries - 1))
+        return _requeued(job, now, end, run.again, not_before=now + delay_of(starts_before(spec, run, job.retries)))
     if run.refused:
         return None if _is_users_fault(cluster, job, run) else _start_again(cluster, job, run, spec, now, end)
     if run.verdict is None:

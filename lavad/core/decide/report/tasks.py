@@ -69,6 +69,6 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
                 event,
                 ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=report.number + 1, delay=delay, why=why),
             ]
-        case Judgement(end=verdict, again=again):
-            return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again)]
+        case Judgement(end=verdict, again=again, uncounted=free):
+            return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again, uncounted=free)]
     return [event]

@@ -55,6 +55,11 @@ def test_failures_start_a_new_pod_or_the_container_again() -> None:
     assert bad.ignored == ["podFailurePolicy.rules[2]"]
 
 
+def test_a_pod_that_loses_its_host_is_replaced() -> None:
+    assert read().options["r"] is True
+    assert "r" not in read("backoffLimit: 0,").options
+
+
 def test_an_index_counts_from_0() -> None:
     """In the environment, and where the manifest's own arguments name it."""
     role = read("completionMode: Indexed, completions: 3,").roles[0]

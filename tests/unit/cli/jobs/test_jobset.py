@@ -174,6 +174,30 @@ def test_a_run_limit_is_that_of_all() -> None:
     )
 
 
+def test_restarts_that_do_not_count() -> None:
+    """Of all jobs, or of one; only for the reason that the rule names."""
+    of_all = one(part("a", spec="backoffLimit: 0,"), more=RULE.format("RestartJobSetAndIgnoreMaxRestarts", ""))
+    assert of_all.roles[0].actions == [("TaskFailed", "RestartJobUncounted", -1)]
+    reason = RULE.format("RestartJobSetAndIgnoreMaxRestarts", "onJobFailureReasons: [PodFailurePolicy]")
+    by_code = one(part("a", spec=f"backoffLimit: 0, {CODES}"), more=reason)
+    assert by_code.roles[0].actions == [("TaskFailed", "RestartJobUncounted", 42), RESTART]
+    alone = one(part("a", spec="backoffLimit: 0,"), more=RULE.format("RestartJobAndIgnoreMaxRestarts", ""))
+    assert (alone.roles[0].actions, alone.roles[0].backoff, alone.policy.backoff) == ([AGAIN], 1_000_000, 3)
+
+
+@pytest.mark.parametrize(
+    ("more", "again"),
+    [
+        ("", False),
+        ("failurePolicy: {maxRestarts: 2},", True),
+        ("failurePolicy: {rules: [{action: FailJobSet}]},", False),
+        ("failurePolicy: {rules: [{action: RestartJobSetAndIgnoreMaxRestarts}]},", True),
+    ],
+)
+def test_a_jobset_that_loses_a_host_starts_again_where_it_may(more: str, again: bool) -> None:
+    assert one(part("a"), more=more).options.get("r", False) is again
+
+
 def on(name: str, status: str, more: str = "") -> str:
     return f"dependsOn: [{{name: {name}, status: {status}}}{more}],"
 
@@ -220,7 +244,6 @@ def test_a_step_without_gpus_shares_none() -> None:
         ([part("a")], "failurePolicy: {restartStrategy: InPlaceRestart},", ".failurePolicy.restartStrategy: InPlaceRestart need"),
         ([part("a")], "failurePolicy: {restartStrategy: X},", ".failurePolicy.restartStrategy: X: it is one of Recreate, "),
         ([part("a")], RULE.format("Wait", ""), ".failurePolicy.rules[0].action: Wait: it is one of FailJobSet, RestartJobSet, "),
-        ([part("a")], RULE.format("RestartJobSetAndIgnoreMaxRestarts", ""), ".failurePolicy.rules[0].action: RestartJobSetAndIg"),
         ([part("a", spec=WIDE)], RULE.format("RestartJob", ""), ".failurePolicy.rules[0].action: RestartJob: a has jobs of seve"),
         ([part("a")], RULE.format("FailJobSet", "targetReplicatedJobs: [z]"), ".failurePolicy.rules[0].targetReplicatedJobs: z:"),
         ([part("a")], RULE.format("FailJobSet", "onJobFailureReasons: [z]"), ".failurePolicy.rules[0].onJobFailureReasons: z: i"),

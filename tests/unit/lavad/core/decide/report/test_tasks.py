@@ -211,6 +211,23 @@ def test_the_whole_job_starts_again_a_number_of_times(bench: Bench) -> None:
     assert bench.finished(job.key).retries == 2
 
 
+def test_restarts_of_the_job_that_do_not_count(bench: Bench) -> None:
+    """As many as it comes to, each later than the one before; those that count are none the fewer."""
+    rules = [("TaskFailed", "RestartJobUncounted", 7), ("TaskFailed", "RestartJob", -1)]
+    job = Roles(bench, role(count=2, actions=rules), backoff=1)
+    waits = []
+    for status in (7, 7, 3, 7):
+        job.run()
+        job.ended(0, code(status))
+        assert job.finish() is JobState.PEND
+        waits.append(bench.job(job.key).not_before - bench.now)
+        bench.now += 60
+    assert (bench.job(job.key).retries, waits) == (1, [delay_of(number) for number in range(4)])
+    job.run()
+    job.ended(0, code(3))
+    assert job.finish() is JobState.EXIT
+
+
 def test_states_of_tasks_are_kept_for_the_last_look(bench: Bench) -> None:
     """A finished job still knows how its tasks ended."""
     job = Roles(bench, *THREE).run()
