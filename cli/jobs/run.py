@@ -2,6 +2,7 @@
 
 ``--set name=value`` gives variables of the files their values.
 ``--dry-run`` prints what it means instead: the bsub line where there is one, else the file in lava's own layout.
+``--dry-run=server`` also asks the master whether it would take them.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ def run(context: Context) -> int:
             context.err(one_line(told) + "\n")
     if dry:
         context.out("---\n".join(shown(job) for _, job in jobs))
-        return 0
+        return _check_all(context, jobs) if dry == "server" else 0
     return _submit_all(context, jobs)
 
 
@@ -183,6 +184,24 @@ def _complete(context: Context, name: str, job: JobFile, given: Options) -> JobF
     use_priority_class(job, lambda: read_conf(context).get("LAVA_PRIORITY_CLASSES", ""))
     make_resizable(job, name)
     return job
+
+
+def _check_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
+    """Ask the master whether it would take each, but for what it says of jobs before it; 255 where it would not."""
+    conf = read_conf(context)
+    client = Client(context, conf)
+    status = 0
+    for name, job in jobs:
+        try:
+            ok = client.ask(_prepared(context, conf, job).frame | {"check": True})
+        except Refused as refusal:
+            told = not_done(context, refusal, "lava run", "Job would not be submitted.")
+            context.err(f"{name}: {told.text.rstrip()}\n")
+            status = told.status
+        else:
+            for notice in ok.get("notices") or ():
+                context.err(f"{name}: {notice}\n")
+    return status
 
 
 def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
@@ -231,15 +250,17 @@ def _waves(jobs: list[tuple[str, JobFile, Prepared]]) -> Iterator[list[tuple[str
         jobs = [row for row in jobs if not left.isdisjoint(id(one) for _, one in row[1].before)]
 
 
-def _words(context: Context, table: Table) -> tuple[Options, list[str], bool, Variables]:
-    """(options, files, whether only to show, what --set says): options may stand before, between and behind the files."""
-    left, settings, dry = [], [], False
+def _words(context: Context, table: Table) -> tuple[Options, list[str], str, Variables]:
+    """(options, files, who looks at them only: "", client or server, what --set says): options may stand anywhere."""
+    left, settings, dry = [], [], ""
     words = iter(context.argv)
     for word in words:
         if word == "--set":
             settings.append(next(words, ""))
-        elif word == "--dry-run":
-            dry = True
+        elif word.partition("=")[0] == "--dry-run":
+            dry = word.partition("=")[2] or "client"
+            if dry not in ("client", "server"):
+                raise Fail(f"--dry-run={dry[:40]}: it is one of client, server")
         else:
             left.append(word)
     given: Options = {}

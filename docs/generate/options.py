@@ -89,8 +89,8 @@ def _lava() -> Iterator[str]:
         if name in OF_LAVA:
             yield _table(name, "--")
         elif name == "run":
-            yield "\n`lava run [OPTION ...] FILE ... [OPTION ...]`: bsub's options, `--dry-run` to see what the files mean, "
-            yield "`--set NAME=VALUE` for their variables.\n"
+            yield "\n`lava run [OPTION ...] FILE ... [OPTION ...]`: bsub's options, `--dry-run` to see what the files mean and "
+            yield "`--dry-run=server` also whether the master would take them, `--set NAME=VALUE` for their variables.\n"
         elif name == "jupyter":
             yield "\n`lava jupyter [OPTION ...] [-- WORDS]`: bsub's options, and words for `jupyter lab`.\n"
         elif name in _PLAIN:

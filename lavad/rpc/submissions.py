@@ -60,14 +60,29 @@ class Submissions:
         self._lately = Lately()
 
     async def submit(self, ask: asks.Submit, caller: Caller) -> Answer:
-        """One job or array; raises Refused."""
+        """One job or array, or whether it would be taken (``check``); raises Refused."""
         esub = _esubs(ask.env)
         env = self._kept(ask.env, ask.options.get("secret"))
         ask = replace(ask, env={}, env_hash=env[0], esub=esub)
         await self._probes.look_for((ask,), caller.user, caller.host)
+        if ask.check:
+            return await self._check(ask, caller)
         if ask.restart_of:
             return await self._lookups.held(self._restart(ask, caller, env))
         return await self._submit(ask, caller, env)
+
+    async def _check(self, ask: asks.Submit, caller: Caller) -> Answer:
+        seen = self._probes.seen(caller.user) if ask.checkpoint_folder else None
+
+        async def decided(known: StoredJobs) -> Answer:
+            def decide(cluster: Cluster, now: float) -> Decided:
+                given = submit.Given(ask, caller, now, local_time(now), known, None, None, seen)
+                made = submit.submit(cluster, given).answer
+                return Decided(answer={"queue": made["queue"], "default": made["default"], "notices": made["notices"]})
+
+            return await self._engine.ask(decide, user=caller.user)
+
+        return await self._lookups.tried(decided, caller)
 
     async def _restart(self, ask: asks.Submit, caller: Caller, env: Environment) -> Answer:
         return await self._submit(ask, caller, env, await self._restart_source(ask, caller))

@@ -95,6 +95,6 @@ We+ [HOUR:]MINUTE         of a job that runs: so much longer than it has run by 
 """
 
 LAVA_RUN = """\
--dry-run                  say what the files mean, and submit nothing
+-dry-run                  say what the files mean, and submit nothing; --dry-run=server: also whether the master would take it
 -set NAME=VALUE           the value of a variable of the files, ${{NAME}} there; may be given again
 """

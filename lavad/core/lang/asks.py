@@ -23,14 +23,13 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """A request is refused; the text is what the user reads (LSF's words)."""
+    """A request is refused, in LSF's words; ``retry``: seconds after which the command tries again by itself, 0: it does not."""
 
     def __init__(self, text: str, exit_code: int = 255, retry: int = 0) -> None:
         super().__init__(text)
         self.text = text
         self.exit_code = exit_code
         self.retry = retry
-        """Seconds after which the command tries again by itself; 0: it does not."""
 
 
 class Faulty(Refused):
@@ -82,6 +81,7 @@ class Submit(Ask, frozen=True):
     """A file that the caller has written there, for hosts to look for ("": there could be none), and where its file system is."""
     roles: Annotated[list[RoleAsk], msgspec.Meta(max_length=1_000)] = []
     policy: PolicyAsk = PolicyAsk()
+    check: bool = False  # say whether it would be taken, and submit nothing
 
 
 class Bulk(Ask, frozen=True):

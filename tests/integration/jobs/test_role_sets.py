@@ -149,3 +149,20 @@ def test_all_tasks_of_volcano_run_and_a_failure_ends_none_but_itself(cluster: Cl
     (job,) = run(cluster, tmp_path, VOLCANO.format(plugins="svc: []", replicas=4, code="$((VC_TASK_INDEX % 2))"))
     assert cluster.wait_end(job, timeout=60) == ["DONE"]
     assert lines(tmp_path, job) == [f"task {number} x-a-{number}" for number in range(4)]
+
+
+def test_the_master_says_whether_it_would_take_the_jobs_of_a_file(cluster: Cluster, tmp_path: Path) -> None:
+    """Each of them, by its file; nothing is submitted, and what waits for another is asked about without it."""
+    path = tmp_path / "job.yaml"
+    job = "---\n{name: %s, queue: %s, roles: {a: {command: 'true', resreq: '%s'}}}\n"
+    path.write_text(job % ("x", "normal", "") + job % ("y", "nosuch", "") + job % ("z", "normal", "select[nosuch]"))
+    done = cluster.run(f"lava run --dry-run=server {path}", cwd=tmp_path, ok=False)
+    assert done.returncode == 255
+    assert [line.split(": ", 1)[1] for line in done.stderr.splitlines()] == [
+        "nosuch: No such queue. Job would not be submitted.",
+        "role a: resreq: unknown resource <nosuch>: Bad resource requirement syntax. Job would not be submitted.",
+    ]
+    assert done.stdout.count("roles:") == 3
+    example = cluster.run(f"lava run --dry-run=server {EXAMPLES / 'jobset.yaml'}", cwd=tmp_path)
+    assert "would not" not in example.stderr
+    assert cluster.run("bjobs -J x", ok=False).stderr == "Job <x> is not found\n"

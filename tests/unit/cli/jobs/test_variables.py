@@ -129,7 +129,8 @@ def test_the_command_reads_them_anywhere(tmp_path: Path) -> None:
             out.seek(0)
             return status, out.read()
 
-    for words in ("--set n=7 job.yaml --set q=high --dry-run", "--dry-run --set q=high --set n=7 job.yaml"):
+    for words in ("--set n=7 job.yaml --set q=high --dry-run", "--dry-run=client --set q=high --set n=7 job.yaml"):
         assert call(words) == (0, "bsub -q high sleep 7\n")
+    assert call("--dry-run=all job.yaml") == (255, "--dry-run=all: it is one of client, server. Job not submitted.\n")
     status, said = call("--dry-run job.yaml --set")
     assert (status, said.startswith("--set : it is name=value")) == (255, True)
