@@ -11,6 +11,7 @@ from copy import deepcopy
 from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
+from cli.jobs.patches import patched
 from cli.jobs.pytorch import read_elastic, read_processes
 
 TYPE_CHECKING = False
@@ -32,6 +33,8 @@ _SHIPPED: dict[str, Json] = {
     "mlx-distributed": _MPI,
 }
 """What the runtimes that Kubeflow ships say, without their images. None has a command that trains: that is the job's."""
+_OF_SHIPPED = ("node", "launcher")
+"""Replicated jobs of these."""
 MPI_LIBRARIES = {"OpenMPI": "mpi", "Intel": "intelmpi", "MPICH": "mpich"}
 """mpiImplementation to the framework of a job."""
 
@@ -55,7 +58,9 @@ def read_trainjob(spec: Fields, job: JobFile, runtimes: Mapping[str, Json]) -> N
     if name not in runtimes and name not in _SHIPPED:
         known = ", ".join(_SHIPPED)
         raise asked.fail("name", f"{name[:64]}: give its ClusterTrainingRuntime as a document too; without one there are {known}")
-    runtime = Fields(runtimes[name] if name in runtimes else deepcopy(_SHIPPED[name]), f"{name}.spec")
+    where, shipped = f"{name}.spec", name not in runtimes
+    said = deepcopy(_SHIPPED[name]) if shipped else runtimes[name]
+    runtime = Fields(patched(said, where, spec, job, _OF_SHIPPED if shipped else ()), where)
     pods.read_deadline(spec, job)
     spec.any("managedBy")
     _pod_group(runtime.part("podGroupPolicy"), job)
