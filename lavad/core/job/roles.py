@@ -5,6 +5,7 @@ Rule: pure. Ranks number the tasks in order of (role, index); a task keeps its r
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 
@@ -100,14 +101,20 @@ class Count(msgspec.Struct, frozen=True):
     succeeded: int
     failed: int
     restarts: int
+    terminated: int
+    """Those that have ended since the job was asked to: they are none of the failed ones."""
 
 
 def counts(spec: Spec, run: Attempt | None) -> list[Count]:
     """One for each role."""
     found = []
+    asked = (
+        min((pending.at for pending in run.pending_signals if pending.ends), default=math.inf) if run is not None else math.inf
+    )
     for number, role in enumerate(spec.roles):
         tasks = [task for task in run.tasks if task.role == number] if run is not None else []
         states = [task.state for task in tasks]
+        terminated = sum(task.state is TaskState.FAILED and task.at >= asked for task in tasks)
         found.append(
             Count(
                 name=role.name,
@@ -115,8 +122,9 @@ def counts(spec: Spec, run: Attempt | None) -> list[Count]:
                 waiting=states.count(TaskState.WAITING) if run is not None else role.count,
                 active=states.count(TaskState.RUNNING),
                 succeeded=states.count(TaskState.SUCCEEDED),
-                failed=states.count(TaskState.FAILED),
+                failed=states.count(TaskState.FAILED) - terminated,
                 restarts=sum(task.number - 1 for task in tasks),
+                terminated=terminated,
             )
         )
     return found

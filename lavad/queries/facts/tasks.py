@@ -104,7 +104,7 @@ def role_tables(job: Job, spec: Spec) -> str:
     over = job.outcome is not None  # what still ran or waited then was ended
     for one in counts(spec, job.run):
         rest = one.waiting + one.active
-        waiting, active, terminated = (0, 0, rest) if over else (one.waiting, one.active, 0)
+        waiting, active, terminated = (0, 0, rest + one.terminated) if over else (one.waiting, one.active, one.terminated)
         lines.append(
             f" {one.name:<16} {one.wanted:>5} {waiting:>8} {active:>7} {one.succeeded:>10} {one.failed:>7} {one.restarts:>9}"
             f" {terminated:>11}\n"

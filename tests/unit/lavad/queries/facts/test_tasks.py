@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lavad.core.job.job import Attempt, Job, Outcome, Part, TaskRun
+from lavad.core.job.job import Attempt, Job, Outcome, Part, PendingSignal, TaskRun
 from lavad.core.job.spec import Policy, Role, Spec
-from lavad.core.lang.states import JobState, TaskState
+from lavad.core.lang.states import JobState, SignalKind, TaskState
 from lavad.queries.facts import tasks
 
 SPEC = Spec(
@@ -68,5 +68,15 @@ def test_each_role_is_counted() -> None:
     ]
     over = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))
     assert tasks.role_tables(over, SPEC).splitlines()[-1].split() == ["worker", "2", "0", "0", "0", "0", "3", "2"]
+    killed = PendingSignal(kind=SignalKind.KILL, at=40.0)
+    ends = [
+        replace(RUN.tasks[0], state=TaskState.FAILED, at=30.0),
+        *(replace(t, state=TaskState.FAILED, at=41.0) for t in RUN.tasks[1:]),
+    ]
+    ended = replace(over, state=JobState.EXIT, run=replace(RUN, tasks=tuple(ends), pending_signals=(killed,)))
+    assert [line.split()[4:] for line in tasks.role_tables(ended, SPEC).splitlines()[-2:]] == [
+        ["0", "1", "0", "0"],
+        ["0", "0", "3", "2"],
+    ]
     waits = replace(JOB, run=None, state=JobState.PEND)
     assert tasks.role_tables(waits, SPEC).splitlines()[-1].split() == ["worker", "2", "2", "0", "0", "0", "0", "0"]
