@@ -45,6 +45,8 @@ _VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 _CLEAN = {"Running": "running", "All": "all", "None": "none"}
 _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 """What `kubectl get -o yaml` adds to what was asked for."""
+_UNBUFFERED = ("PyTorchJob", "JAXJob", "XGBoostJob")
+"""Kinds whose operator has Python write each line at once, so that it can be followed."""
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
@@ -90,6 +92,8 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
         read_trainjob(spec, job, named)
     elif kind in _READERS:
         _READERS[kind](spec, job)
+        for role in job.roles if kind in _UNBUFFERED else ():
+            role.env.setdefault("PYTHONUNBUFFERED", "1")
         if job.together:
             job.start_together(job.together, f"{spec.where}: minAvailable")
     else:

@@ -40,7 +40,7 @@ def test_a_replica_is_a_host_with_one_torchrun() -> None:
     """With all that a replica has there: its slots, processes, GPUs, memory."""
     limits = "nvidia.com/gpu: 4, cpu: 8, memory: 1Gi"
     job = manifest(replicas("Worker", "[torchrun, train.py]", limits), policy="minReplicas: 2, maxReplicas: 3, nProcPerNode: 4")
-    assert (job.roles, job.command, job.env, job.ignored) == ([], "torchrun train.py", {"A": "b c"}, [])
+    assert (job.roles, job.command, job.env, job.ignored) == ([], "torchrun train.py", {"A": "b c", "PYTHONUNBUFFERED": "1"}, [])
     assert job.options == {
         "ar": True,
         "n": "16,24",

@@ -304,7 +304,7 @@ spec:
     assert job.secrets == ["S"]
     assert job.options == {"J": "x", "P": "y", "W": "2", "H": True}
     assert job.roles[0].command == "p \"${X}\"'$(NOPE)''$''(X)'"
-    assert (job.roles[0].cwd, job.roles[0].env) == ("/w", {"X": "1 2"})
+    assert (job.roles[0].cwd, job.roles[0].env) == ("/w", {"X": "1 2", "PYTHONUNBUFFERED": "1"})
 
 
 def test_a_file_of_several_documents_is_several_jobs() -> None:

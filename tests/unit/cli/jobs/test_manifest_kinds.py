@@ -33,6 +33,16 @@ def test_a_jaxjob() -> None:
     assert job.ignored == ["further containers"]
 
 
+@pytest.mark.parametrize(("given", "found"), [("", "1"), ("env: [{name: PYTHONUNBUFFERED, value: ''}],", "")])
+def test_python_writes_each_line_at_once_as_their_operators_have_it(given: str, found: str) -> None:
+    pod = f"template: {{spec: {{containers: [{{{given} command: [a]}}]}}}}"
+    for kind, field in (("JAXJob", "jax"), ("PyTorchJob", "pytorch"), ("XGBoostJob", "xgb")):
+        rows = f"Master: {{{pod}}}" if kind != "JAXJob" else f"Worker: {{{pod}}}"
+        text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nspec: {{{field}ReplicaSpecs: {{{rows}}}}}\n"
+        (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+        assert job.roles[0].env["PYTHONUNBUFFERED"] == found
+
+
 def test_an_xgboostjob() -> None:
     job = manifest("XGBoostJob", "xgboost", {"Worker": 2, "Master": 1}, "runPolicy: {cleanPodPolicy: All},")
     assert (job.policy.framework, job.policy.success, job.policy.clean) == ("xgboost", "master", "all")
