@@ -231,7 +231,7 @@ def _submit_all(context: Context, jobs: list[tuple[str, JobFile]]) -> int:
                 context.err(f"{name}: {told.text.rstrip()}\n")
                 status = told.status
                 continue
-            tell(context, ok)
+            tell(context, ok, one.frame)
             if one.site is not None:
                 one.site.submitted(ok)
             numbers[id(job)] = int(ok["job"])

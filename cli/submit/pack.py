@@ -75,7 +75,8 @@ def _send(context: Context, conf: dict[str, str], waiting: list[Line]) -> int:
             context.err(f"{line}: {readable(told.text)}\n")
             status = told.status
             continue
-        tell(context, ok)
-        if isinstance(made, Prepared) and made.site is not None:
-            made.site.submitted(ok)
+        if isinstance(made, Prepared):
+            tell(context, ok, made.frame)
+            if made.site is not None:
+                made.site.submitted(ok)
     return status

@@ -11,7 +11,7 @@ from cli.client.options import HELP
 from cli.submit.submit_options import propagated
 from cli.submit.texts import is_text, printable
 from config.lsfconf import is_yes
-from proto.options import OPTIONS
+from proto.options import OPTIONS, SECRETS_FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +87,17 @@ def submission(context: Context, work: Work, options: Options, env: dict[str, st
     return frame
 
 
+def missing_secrets(given: object, home: str) -> list[tuple[str, str]]:
+    """(variable, file) of what ``-secret`` names and is not here. Other hosts may have it, where homes are not shared."""
+    found = []
+    for word in str(given or "").split():
+        name, named, path = word.partition("=")
+        path = os.path.join(home, path.removeprefix("~/")) if named else os.path.join(home, SECRETS_FOLDER, name)
+        if not os.path.exists(path):
+            found.append((name, path))
+    return found
+
+
 def checkpoint_folder(given: object, context: Context) -> str:
     """The folder of ``-k`` that all hosts must see, without links, so that the master can tell where it is; "" for none.
 
@@ -160,14 +171,18 @@ def send(context: Context, client: Client, frame: Frame) -> Answer:
             ok = _accepted(context, client, tried)
     else:
         ok = _accepted(context, client, frame)
-    tell(context, ok)
+    tell(context, ok, frame)
     return ok
 
 
-def tell(context: Context, ok: Answer) -> None:
-    """Print what LSF prints of a job that is submitted."""
+def tell(context: Context, ok: Answer, frame: Frame) -> None:
+    """Print what LSF prints of a job that is submitted, by this ask."""
     for notice in ok.get("notices") or ():
         context.err(f"{notice}\n")
+    options = frame["options"]
+    given = options.get("secret") if isinstance(options, dict) else None
+    for name, path in missing_secrets(given, home_of(context)) if given else ():
+        context.err(f"secret {printable(name)}: {printable(path)} is not on this host: the job fails where its host has none\n")
     if "BSUB_QUIET" not in context.environ:
         kind = "default queue" if ok.get("default") else "queue"
         told = f"Job <{ok['job']}> is submitted to {kind} <{ok['queue']}>.\n"
