@@ -47,6 +47,8 @@ _KEPT_BY_KUBERNETES = ("uid", "resourceVersion", "creationTimestamp", "generatio
 """What `kubectl get -o yaml` adds to what was asked for."""
 _UNBUFFERED = ("PyTorchJob", "JAXJob", "XGBoostJob")
 """Kinds whose operator has Python write each line at once, so that it can be followed."""
+_DISCOVERY, _HOSTFILE = "/etc/mpi/discover_hosts.sh", "/etc/mpi/hostfile"
+"""Files of the operator. The first is a program that Horovod asks again and again."""
 _ORDER = ("Launcher", "Chief", "Master", "Scheduler", "PS", "Server", "Worker", "Evaluator")
 
 
@@ -96,6 +98,8 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
             role.env.setdefault("PYTHONUNBUFFERED", "1")
         if job.together:
             job.start_together(job.together, f"{spec.where}: minAvailable")
+            if not job.elastic:
+                job.say_spare()
     else:
         _SETS[kind](spec, meta, job, title, namespace)
     job.check_names(spec.where)
@@ -233,6 +237,8 @@ def _mpi(spec: Fields, job: JobFile) -> None:
             pods.hold(role, job)
         if role.kind != "launcher":
             role.slots = max(role.slots, slots)
+        if _DISCOVERY in job.bare[role.name]:
+            raise spec.fail("mpiReplicaSpecs", f"{role.name}: {_DISCOVERY}: the workers of a job do not change: give {_HOSTFILE}")
     job.policy.success = "launcher"
 
 

@@ -120,6 +120,11 @@ class JobFile:
         if share := shares.pop() if shares else 0:
             self.options["gpu"] = f"num=1:gmem={share}MB:j_exclusive=no"
 
+    def say_spare(self) -> None:
+        """Name what becomes of tasks that need not start with the others."""
+        if any(role.least for role in self.roles):
+            self.ignore("minAvailable once the job runs (tasks that find no room when it starts do not run)")
+
     def start_together(self, together: int, where: str) -> None:
         """How many tasks start together at least (minAvailable): what may be missing, is missing of the last tasks first.
 

@@ -68,8 +68,7 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     together = spec.number("minAvailable", sum(role.least or role.count for role in job.roles))
     needed = _success(spec, together, job)
     job.start_together(max(together, needed) if together >= 0 else together, f"{spec.where}.minAvailable")
-    if any(role.least for role in job.roles):
-        job.ignore("minAvailable once the job runs (tasks that find no room when it starts do not run)")
+    job.say_spare()
 
 
 def _are_apart(spec: Fields, tasks: list[Fields]) -> bool:

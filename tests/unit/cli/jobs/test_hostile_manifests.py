@@ -52,6 +52,16 @@ def test_a_container_that_cannot_run(container: str, told: str) -> None:
     assert why(container) == told
 
 
+def test_hosts_that_are_asked_for_again_and_again() -> None:
+    """Elastic Horovod does so, by a program of the operator."""
+    script = "/etc/mpi/discover_hosts.sh"
+    roles = f"Launcher: {{template: {{spec: {{containers: [{{command: [horovodrun, --host-discovery-script, {script}]}}]}}}}}}"
+    told = why("command: [a]", f"mpiReplicaSpecs: {{{roles}}},", "kubeflow.org/v1\nkind: MPIJob")
+    assert told == (
+        f"job.yaml.spec.mpiReplicaSpecs: launcher: {script}: the workers of a job do not change: give /etc/mpi/hostfile"
+    )
+
+
 @pytest.mark.parametrize("seconds", [0, -5])
 def test_a_job_has_time_to_run(seconds: int) -> None:
     told = why("command: [a]", f"activeDeadlineSeconds: {seconds},")

@@ -52,7 +52,10 @@ def test_a_scheduling_policy_is_queue_priority_and_gang() -> None:
     job = manifest(scheduling=text)
     assert (job.options["q"], job.options["ptl"]) == ("night", "2")
     assert [(role.least, role.count) for role in job.roles] == [(3, 4)]
-    assert "schedulingPolicy.minResources" in job.ignored
+    assert job.ignored[:2] == [
+        "schedulingPolicy.minResources",
+        "minAvailable once the job runs (tasks that find no room when it starts do not run)",
+    ]
     use_priority_class(job, lambda: "low=10 high=80")
     assert job.options["sp"] == "80"
     job = manifest(scheduling="priorityClass: high")
