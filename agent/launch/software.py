@@ -85,8 +85,28 @@ exec "$@"
 """
 )
 
+_PODMAN = """
+lava_option() { case $1 in --net|--net=*|--network|--network=*) network= ;; esac; }
+lava_nproc() {
+    n=$(ulimit "${1}u" 2>/dev/null) || n=$(ulimit "${1}p")
+    most=$(cat /proc/sys/kernel/pid_max)
+    if [ "$n" = unlimited ] || [ "$n" -gt "$most" ]; then n=$most; fi
+    echo "$n"
+}
+lava_stale() {
+    # of tasks that ended with SIGKILL, and podman with them; it says of them that they run until it is told to end them
+    podman ps --all --filter label=lava --format '{{.ID}} {{index .Labels "lava"}}' | while read -r id owner; do
+        comm=
+        case $owner in "$LAVA_HOST":*) read -r comm <"/proc/${owner##*:}/comm" || : ;; *) continue ;; esac
+        case $comm in podman|sh) ;; *) podman rm --force --time 0 "$id" || podman rm --force --time 0 "$id" ;; esac
+    done
+}
+"""
+"""For podman: whether an option names a network (ours is refused beside it); the limit of processes; ending what was left."""
+
 _CONTAINER = (
     _NO
+    + _PODMAN
     + """
 image=$1 runner=$2 pull=$3 rootfs=$4 options=$5; shift 5
 case $image in
@@ -122,7 +142,7 @@ jobs=${LSB_JOBFILENAME-}; jobs=${jobs%/*}
 lists=${LSB_DJOB_HOSTFILE-}; lists=${lists%/*}
 if [ "$runner" != unshare ]; then
     # what follows are the options, then the command: the image comes between them, which takes one round through all
-    left=$#
+    left=$# network=--network=host
     set -f
     while [ "$left" -gt 0 ]; do
         word=$1 left=$((left - 1)); shift
@@ -132,8 +152,9 @@ if [ "$runner" != unshare ]; then
         -*) set -- "$@" "$word" ;;
         "$options":@/*)
             more=$("${word#@}") || lava_no "container $image: ${word#@} failed"
+            for one in $more; do lava_option "$one"; done
             set -- "$@" $more ;;
-        *) set -- "$@" "$word" ;;
+        *) lava_option "$word"; set -- "$@" "$word" ;;
         esac
     done
     set +f
@@ -148,18 +169,34 @@ apptainer|singularity)
         if [ -n "$d" ] && [ -d "$d" ]; then set -- --bind "$d" "$@"; fi
     done
     if [ -n "${CUDA_VISIBLE_DEVICES-}" ]; then set -- --nv "$@"; fi
-    exec "$runner" --silent exec --bind "$cwd" --pwd "$cwd" "$@" ;;
+    set -- --pwd "$cwd" "$@"
+    if [ "$cwd" != / ]; then set -- --bind "$cwd" "$@"; fi
+    exec "$runner" --silent exec "$@" ;;
 podman)
+    case $image in /*) lava_no "container $image: there is no such folder, and podman takes names" ;; esac
     [ -z "${PMI_FD-}" ] || lava_no "container $image: podman hands no PMI connection on; use apptainer or a folder"
-    for d in "$jobs" "$lists" "$HOME"; do
-        if [ -n "$d" ] && [ -d "$d" ] && [ "$d" != / ]; then set -- --volume "$d:$d" "$@"; fi
+    for d in "$jobs" "$lists" "$HOME" "$cwd"; do
+        case $d in
+        ''|/) continue ;;
+        *:*) lava_no "container $image: podman takes no folder with a colon: $d" ;;
+        esac
+        if [ -d "$d" ]; then set -- --volume "$d:$d" "$@"; fi
     done
     if [ "$(id -u)" != 0 ]; then set -- --userns=keep-id "$@"; fi
     IFS=,
     for gpu in ${CUDA_VISIBLE_DEVICES-}; do set -- --device "nvidia.com/gpu=$gpu" "$@"; done
     unset IFS
-    exec podman run --rm --pull="$pull" --network=host --ipc=host --cgroups=disabled --env-host --volume /tmp:/tmp \\
-        --volume "$cwd:$cwd" --workdir "$cwd" "$@" ;;
+    # as process 1 of the container a program without handlers would take no signal but KILL
+    for one in /usr/libexec/podman/catatonit /usr/libexec/catatonit/catatonit "$(command -v catatonit)"; do
+        if [ -x "$one" ]; then set -- --init "--init-path=$one" "$@"; break; fi
+    done
+    if [ -t 0 ] && [ -t 1 ]; then set -- --tty "$@"; fi
+    # podman sets limits of its own, which may be more than those of the job, and than may be set
+    set -- --ulimit "nofile=$(ulimit -Sn):$(ulimit -Hn)" --ulimit "nproc=$(lava_nproc -S):$(lava_nproc -H)" "$@"
+    mine=$LAVA_HOST:$$
+    if [ "${MPI_LOCALRANKID:-0}" = 0 ]; then lava_stale </dev/null >/dev/null 2>&1 & fi
+    exec podman run --rm --interactive --label "lava=$mine" --pull="$pull" $network --ipc=host --cgroups=disabled --env-host \\
+        --volume /tmp:/tmp --workdir "$cwd" "$@" ;;
 unshare)
     [ -d "$image" ] || lava_no "container $image: not a folder with a root file system"
     own="--mount --propagation private"

@@ -11,8 +11,14 @@ from config.values.values import Scope
 
 _WHOLE = re.compile(r"([a-z][a-z-]*)\s*\[(.*)\]", re.DOTALL)
 _KEYS = ("image", "options", "container_io", "job_pre_post")
-_OURS_WITH_VALUE = ("--cgroup-parent", "--cgroups", "--name", "--restart", "--user", "-u")
+_WHERE = "--cgroup-parent --cgroups --name --pid --restart --user -u --shm-size"
+_LIMITS = (
+    "--memory -m --memory-reservation --memory-swap --cpus --cpu-period --cpu-quota --cpu-shares -c --cpuset-cpus --pids-limit"
+)
+_OURS_WITH_VALUE = frozenset(f"{_WHERE} {_LIMITS}".split())
 _OURS = re.compile(r"--detach(=.*)?|-[itP]*d[itP]*")
+_AS_IT_IS = re.compile(r"-[it]+|--(interactive|tty|rm)(=true)?")
+"""Given by lava where it holds; podman warns in each job of a terminal that is none."""
 _LONGEST = 4096
 
 
@@ -63,12 +69,17 @@ def _closing(text: str, start: int) -> int:
 
 
 def _without_ours(words: list[str]) -> tuple[list[str], list[str]]:
-    """(The others, those of podman that say what is lava's to say: whose a container is, and that it is in its job)."""
+    """(The others, those of podman that say what is lava's to say: whose a container is, that it is in its job, what it may use).
+
+    It has no control group of its own, in which podman could limit it; it shares the host's memory in /dev/shm.
+    """
     kept: list[str] = []
     left_out: list[str] = []
     rest = iter(words)
     for word in rest:
         name, equals, _ = word.partition("=")
+        if _AS_IT_IS.fullmatch(word):
+            continue
         if _OURS.fullmatch(word):
             left_out.append(word)
         elif name in _OURS_WITH_VALUE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from agent.launch.software import wrap
 from proto import agent_pb2 as pb
 from tests.support.live.image import make_image
+from tests.support.wait import wait_until
 
 NOBODY = 65534
 
@@ -111,6 +113,90 @@ def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> N
     assert done.stdout.endswith("|x:1|prog|a b|")
     done = run(tmp_path, ["container\tx:1\tpodman\talways"], "prog", PATH=path, PMI_FD="7")
     assert (done.returncode, "podman hands no PMI connection on" in done.stderr) == (127, True)
+
+
+def test_podman_has_the_input_the_limits_and_one_network(tmp_path: Path) -> None:
+    """The job's limits, not those of podman; the site's network in place of the host's; no folder / over the image's."""
+    script(tmp_path / "bin" / "podman", '#!/bin/sh\n[ "$1" = ps ] || printf "%s|" "$@"\n')
+    script(tmp_path / "bin" / "catatonit", "#!/bin/sh\n")
+    script(tmp_path / "options.sh", "#!/bin/sh\necho -e A=1 --net=none\n")
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    limited = ("sh", "-c", 'ulimit -n 300; exec "$@"', "sh")
+
+    def words(folder: Path, *options: str) -> str:
+        steps = [pb.Software(name="container_with_options", values=["x:1", "podman", "missing", *options])]
+        argv = [*limited, *wrap(steps, ["prog", "--network=a"])]
+        env = {"PATH": path, "HOME": "/", "LAVA_HOST": "host7"}
+        return subprocess.run(argv, env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=True).stdout
+
+    plain = words(tmp_path)
+    assert "|--interactive|" in plain
+    assert "|--tty|" not in plain, "no terminal"
+    assert "|--ulimit|nofile=300:300|--ulimit|nproc=" in plain
+    assert "|--init|--init-path=/" in plain
+    assert plain.endswith("|x:1|prog|--network=a|")
+    for options in (("--network=none",), ("--net", "bridge"), (f"@{tmp_path}/options.sh",)):
+        found = words(tmp_path, *options)
+        assert ("--network=host|" in plain, "--network=host|" in found) == (True, False), found
+    assert "|--volume|/:/|" not in words(Path("/"))
+    (tmp_path / "a:b").mkdir()
+    done = run(tmp_path / "a:b", ["container\tx\tpodman\tmissing"], "prog", PATH=path)
+    assert (done.returncode, "podman takes no folder with a colon" in done.stderr) == (127, True)
+    done = run(tmp_path, ["container\t/no/such\tpodman\tmissing"], "prog", PATH=path)
+    assert (done.returncode, "container /no/such: there is no such folder" in done.stderr) == (127, True)
+
+
+def test_containers_that_were_left_are_removed(tmp_path: Path) -> None:
+    """Those of this host whose podman was killed: it says of them that they run."""
+    listed = f"one host7:{2**22 + 1}\ntwo host8:{2**22 + 1}\nthree host7:$PPID\nfour \n"
+    text = f'case $1 in ps) printf "%s" "{listed}" ;; rm) echo "$*" >>{tmp_path}/removed; exit 1 ;; esac'
+    script(tmp_path / "bin" / "podman", f"#!/bin/sh\n{text}\n")
+    run(tmp_path, ["container\tx\tpodman\tmissing"], "prog", PATH=f"{tmp_path}/bin:/usr/bin:/bin")
+    removed = tmp_path / "removed"
+    wait_until(lambda: removed.exists() and len(removed.read_text().splitlines()) == 2, 20, "both attempts")
+    assert removed.read_text() == "rm --force --time 0 one\n" * 2
+
+
+@pytest.fixture
+def busy_image(tmp_path: Path) -> Iterator[str]:
+    """An image in podman's own store, where podman can run it."""
+    if shutil.which("podman") is None:
+        pytest.skip("needs podman")
+    name = f"lava-test-{os.getpid()}:1"
+    with subprocess.Popen(["tar", "-C", str(make_image(tmp_path / "image")), "-c", "."], stdout=subprocess.PIPE) as tar:
+        made = subprocess.run(["podman", "import", "-", name], stdin=tar.stdout, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"podman takes no image here: {made.stderr}")
+    try:
+        probe = [
+            "podman",
+            "run",
+            "--rm",
+            "--network=host",
+            "--cgroups=disabled",
+            "--ulimit=nofile=99:99",
+            "--ulimit=nproc=999:999",
+        ]
+        works = subprocess.run([*probe, name, "sh", "-c", ":"], capture_output=True, text=True, timeout=60, check=False)
+        if works.returncode:
+            pytest.skip(f"podman runs nothing here: {works.stderr}")
+        yield name
+    finally:
+        subprocess.run(["podman", "rmi", "--force", name], capture_output=True, check=False)
+
+
+def test_a_real_podman(tmp_path: Path, busy_image: str) -> None:
+    """Input, environment, user, folder, exit code; what it takes from the site."""
+    argv = wrap(
+        [step("container", busy_image, "podman", "never")], ["sh", "-c", "cat; cat /etc/lava-release; pwd; echo $A; exit 7"]
+    )
+    env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "LAVA_HOST": "host7", "A": "a  b"}
+    done = subprocess.run(argv, env=env, cwd=tmp_path, input="in\n", capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (7, f"in\ninside\n{tmp_path}\na b\n"), done.stderr
+    steps = [step("container_with_options", busy_image, "podman", "never", "--net=host", "--ulimit", "nofile=90:90")]
+    argv = wrap(steps, ["sh", "-c", "ulimit -n"])
+    done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "90\n"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["here.sh", "{}/here.sh"])
