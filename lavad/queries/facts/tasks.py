@@ -16,14 +16,29 @@ _HEADER = " RANK HOST             PID   CPU_TIME        RSS        PSS THREADS S
 
 def usage_table(usage: Usage) -> str:
     """The table of tasks with their sum; "" if no host has reported tasks."""
-    rows = [(host, part, task) for host, part in usage.parts.items() for task in part.tasks]
+    rows = [(host, task) for host, part in usage.parts.items() for task in part.tasks]
     if not rows:
         return ""
-    rows.sort(key=lambda row: (row[2].rank < 0, row[2].rank, row[0]))
+    rows.sort(key=lambda row: (row[1].rank < 0, row[1].rank, row[0]))
+    rows += [(host, _started_from_afar(part)) for host, part in usage.parts.items() if part.pids and not part.tasks]
     lines = [" TASK USAGE:\n", _HEADER]
-    lines += [_usage_row(host, task) for host, _, task in rows]
-    lines.append(_usage_sum(list(usage.parts.values()), [task for _, _, task in rows]))
+    lines += [_usage_row(host, task) for host, task in rows]
+    lines.append(_usage_sum(list(usage.parts.values()), [task for _, task in rows]))
     return "".join(lines)
+
+
+def _started_from_afar(part: PartUsage) -> TaskUsage:
+    """All processes of a host where blaunch alone starts some: it has no task of its own."""
+    return TaskUsage(
+        rank=-1,
+        pid=part.pids[0],
+        cpu=part.cpu,
+        rss=part.rss,
+        pss=part.pss,
+        threads=part.threads,
+        processes=len(part.pids),
+        state="-",
+    )
 
 
 def _size(kb: float) -> str:

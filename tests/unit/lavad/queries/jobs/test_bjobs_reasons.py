@@ -130,6 +130,25 @@ def test_a_long_record_shows_every_rank_and_the_sums() -> None:
     assert "GPU-b" in out.partition(" GPU ALLOCATION:")[2]
 
 
+def test_the_sums_are_of_all_hosts_also_of_those_where_blaunch_alone_starts_processes() -> None:
+    """What mpirun has on the other hosts is a row of each host."""
+    c = QueryCluster()
+    c.submit(1, slots=2, max_slots=2)
+    c.start(1, hosts="ol2:1 ol1:1")
+    task = TaskUsage(-1, 201, 10.0, 2048, 1024, 5, 2, "S")
+    first = PartUsage(
+        key=1, attempt=1, at=at("11:39:00"), cpu=10.0, rss=2048, pss=1024, threads=5, pids=(201, 202), tasks=(task,)
+    )
+    other = PartUsage(key=1, attempt=1, at=at("11:39:00"), cpu=3.0, rss=4096, pss=3072, threads=4, pids=(301, 302, 303))
+    c.soft.usage[1] = {"ol2": first, "ol1": other}
+    table = c.ask("bjobs", l=True)[0].partition(" TASK USAGE:\n")[2].partition("\n\n")[0].splitlines()
+    assert [row.split() for row in table[1:]] == [
+        ["-", "ol2", "201", "10.0s", "2.0M", "1.0M", "5", "S", "-", "-"],
+        ["-", "ol1", "301", "3.0s", "4.0M", "3.0M", "4", "-", "-", "-"],
+        ["SUM", "2", "hosts", "5", "13.0s", "6.0M", "4.0M", "9", "-", "-"],
+    ]
+
+
 def test_usage_of_an_attempt_that_is_over_is_not_shown() -> None:
     c = QueryCluster()
     c.submit(1)
