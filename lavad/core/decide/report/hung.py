@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.job.job import Attempt, Suspect
+from lavad.core.job.job import Attempt, Job, Suspect
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, HangState, JobState
 from lavad.core.rules import hang
@@ -27,14 +27,15 @@ def name_suspects(cluster: Cluster, watched: Watched, now: float, seconds: float
         run = job.run if job is not None else None
         if job is None or run is None or run.number != attempt or job.state is not JobState.RUN:
             continue
-        suspects = _find_suspects(run, cluster.specs.rows[job.spec], ranks, now, seconds, fresh)
-        if suspects is not None and _names(suspects) != _names(run.suspects):
+        if (suspects := _find_suspects(job, run, cluster.specs.rows[job.spec], ranks, now, seconds, fresh)) is None:
+            continue
+        if _names(suspects) != _names(run.suspects):
             events.append(ev.RanksSuspected(at=now, key=key, attempt=attempt, suspects=suspects))
     return Decided(events=events)
 
 
 def _find_suspects(
-    run: Attempt, spec: Spec, ranks: hang.Ranks, now: float, seconds: float, fresh: float
+    job: Job, run: Attempt, spec: Spec, ranks: hang.Ranks, now: float, seconds: float, fresh: float
 ) -> tuple[Suspect, ...] | None:
     """The hanging ranks; None: the samples do not tell."""
     if run.tasks:
@@ -46,7 +47,8 @@ def _find_suspects(
         return None
     if min(rank.heard for rank in ranks.values()) < now - fresh:
         return None
-    suspects = hang.judge(ranks, now, seconds)
+    # of a job that was resumed the samples may be older: its ranks did nothing for as long as it was suspended
+    suspects = hang.judge(ranks, now, seconds) if now - job.since >= seconds else ()
     if not suspects and run.suspects and hang.is_consistent(ranks, run.suspects):
         suspects = run.suspects
     if spec.roles:

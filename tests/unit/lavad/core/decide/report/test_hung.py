@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from lavad.core import events as ev
 from lavad.core.decide.report.hung import name_suspects
 from lavad.core.job.job import Suspect
+from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import PartUsage, TaskUsage
 from lavad.core.rules import hang
 from tests.support.worlds.bench import Bench
@@ -46,6 +48,16 @@ def test_a_stopped_rank_is_named_once(bench: Bench) -> None:
 def test_a_job_that_does_not_run_is_not_judged(bench: Bench, state: str) -> None:
     key = bench.placed(state)
     assert named(bench, key, sampled(bench)) == []
+
+
+def test_the_time_for_which_a_job_was_suspended_is_none_of_its_ranks(bench: Bench) -> None:
+    """It goes on before its hosts take the next sample, which shows that nothing is stopped any more."""
+    key = bench.placed("USUSP")
+    ranks = sampled(bench)
+    bench.take([ev.JobResumed(at=bench.now, key=key)])
+    assert bench.cluster.jobs.rows[key].state is JobState.RUN
+    assert named(bench, key, ranks) == []
+    assert named(bench, key, sampled(bench)) != [], "what is stopped for as long after that"
 
 
 def test_a_later_attempt_is_another(bench: Bench) -> None:
