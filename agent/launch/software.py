@@ -174,7 +174,6 @@ apptainer|singularity)
     exec "$runner" --silent exec "$@" ;;
 podman)
     case $image in /*) lava_no "container $image: there is no such folder, and podman takes names" ;; esac
-    [ -z "${PMI_FD-}" ] || lava_no "container $image: podman hands no PMI connection on; use apptainer or a folder"
     for d in "$jobs" "$lists" "$HOME" "$cwd"; do
         case $d in
         ''|/) continue ;;
@@ -195,8 +194,13 @@ podman)
     set -- --ulimit "nofile=$(ulimit -Sn):$(ulimit -Hn)" --ulimit "nproc=$(lava_nproc -S):$(lava_nproc -H)" "$@"
     mine=$LAVA_HOST:$$
     if [ "${MPI_LOCALRANKID:-0}" = 0 ]; then lava_stale </dev/null >/dev/null 2>&1 & fi
-    exec podman run --rm --interactive --label "lava=$mine" --pull="$pull" $network --ipc=host --cgroups=disabled --env-host \\
-        --volume /tmp:/tmp --workdir "$cwd" "$@" ;;
+    set -- run --rm --interactive --label "lava=$mine" --pull="$pull" $network --ipc=host --cgroups=disabled --env-host \\
+        --volume /tmp:/tmp --workdir "$cwd" "$@"
+    [ -n "${PMI_FD-}" ] || exec podman "$@"
+    # podman hands on what is number 3; sh need not know numbers of two digits
+    lava_has bash || lava_no "container $image: there is no bash here, which podman needs for MPI"
+    shift
+    exec bash -c '[ "$PMI_FD" = 3 ] || exec 3<&"$PMI_FD"- && PMI_FD=3 exec podman run --preserve-fds=1 "$@"' lava "$@" ;;
 unshare)
     [ -d "$image" ] || lava_no "container $image: not a folder with a root file system"
     own="--mount --propagation private"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,8 +113,6 @@ def test_a_runner_is_given_the_image_and_what_the_job_needs(tmp_path: Path) -> N
     done = run(tmp_path, ["container\tx:1\tpodman\talways"], "prog", "a b", PATH=path)
     assert "--pull=always|" in done.stdout
     assert done.stdout.endswith("|x:1|prog|a b|")
-    done = run(tmp_path, ["container\tx:1\tpodman\talways"], "prog", PATH=path, PMI_FD="7")
-    assert (done.returncode, "podman hands no PMI connection on" in done.stderr) == (127, True)
 
 
 def test_podman_has_the_input_the_limits_and_one_network(tmp_path: Path) -> None:
@@ -144,6 +144,27 @@ def test_podman_has_the_input_the_limits_and_one_network(tmp_path: Path) -> None
     assert (done.returncode, "podman takes no folder with a colon" in done.stderr) == (127, True)
     done = run(tmp_path, ["container\t/no/such\tpodman\tmissing"], "prog", PATH=path)
     assert (done.returncode, "container /no/such: there is no such folder" in done.stderr) == (127, True)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_podman_hands_the_connection_of_mpi_on(tmp_path: Path) -> None:
+    """As number 3, whatever it was; the other end is not held open by anything else."""
+    script(
+        tmp_path / "bin" / "podman", '#!/bin/sh\n[ "$1" != run ] || { echo "$2 $PMI_FD" >&3; ls /proc/self/fd | grep -x $WAS; }\n'
+    )
+    for number in (3, 23):
+        ours, theirs = socket.socketpair()
+        ours.settimeout(60)
+        given = fcntl.fcntl(theirs, fcntl.F_DUPFD, 100)
+        theirs.close()
+        env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": "/", "LAVA_HOST": "host7", "PMI_FD": str(number), "WAS": "23"}
+        argv = ["bash", "-c", f'exec {number}<&{given}- && exec "$@"', "bash"]
+        argv += wrap([step("container", "x:1", "podman", "missing")], ["prog"])
+        with subprocess.Popen(argv, env=env, cwd=tmp_path, pass_fds=[given], stdout=subprocess.PIPE, text=True) as started:
+            os.close(given)
+            with ours, ours.makefile() as lines:
+                assert lines.readlines() == ["--preserve-fds=1 3\n"]
+            assert started.communicate(timeout=60)[0] == ""
 
 
 def test_containers_that_were_left_are_removed(tmp_path: Path) -> None:
