@@ -19,6 +19,7 @@ from typing import Protocol
 from agent.monitor.cputime import CpuPeak, CpuTime
 from agent.monitor.gpu.records import Processes
 from agent.monitor.gpu_meter import NO_LOOK, GpuLook, GpuMeter, GpuReading, GpuShare, Held
+from agent.monitor.left_ranks import LeftRanks
 from agent.monitor.procscan import TICKS, Proc, list_pids, read_procs, read_pss
 from agent.monitor.tree import REST, Id, Owner, PartRoots, assign
 from agent.monitor.waiting import Stillness, by_rank
@@ -62,6 +63,7 @@ class UsageSampler:
         self._known: dict[Id, Owner] = {}
         self._foreign: set[int] = set()
         self._kernel: set[int] = set()
+        self._left_ranks = LeftRanks()
         self._samples = 0
 
     def sample(self, parts: Mapping[str, PartRoots]) -> dict[str, pb.Usage]:
@@ -71,6 +73,7 @@ class UsageSampler:
         owners = assign(procs, parts, self._known, skipped)
         self._foreign |= owners.foreign
         self._kernel |= {pid for pid in owners.foreign if procs[pid].kernel}
+        self._left_ranks.name(owners.members, procs, parts)
         gpu_use, shares = self._gpu_use(owners.members)
         held = {uid: Held(roots.gpus, roots.since) for uid, roots in parts.items() if roots.gpus}
         look = GpuLook(self._gpus.readings(), shares) if held and self._gpus is not None else NO_LOOK
