@@ -195,4 +195,7 @@ async def _line(lines: asyncio.StreamReader, seconds: int) -> bytes:
     if not seconds:
         return await lines.readline()
     first = await lines.read(1)
-    return first if first in (b"", b"\n") else first + await asyncio.wait_for(lines.readline(), seconds)
+    if first in (b"", b"\n"):
+        return first
+    async with asyncio.timeout(seconds):
+        return first + await lines.readline()
