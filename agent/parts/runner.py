@@ -214,8 +214,8 @@ class Runner:
     def _acked(self, acks: pb.Acks) -> None:
         self.outbox.acked(acks.serial)
         self.parts.acked(list(acks.ended))
-        if self._retold:
-            self._retold = {uid: one for uid, one in self._retold.items() if uid not in acks.ended}
+        if self._retold and (ended := frozenset(acks.ended)):
+            self._retold = {uid: one for uid, one in self._retold.items() if uid not in ended}
             if not self._retold:
                 self._keep_obeyed(msgspec.structs.replace(self._obeyed, retell=0.0))
 
