@@ -15,7 +15,8 @@ from lavad.replica import protocol as feed
 from lavad.replica import watch as module
 from lavad.replica.watch import watch
 
-SLEEPS, WORKS = "import time; time.sleep(1000)", "while True: pass"
+READY = "import time; print(flush=True)\n"
+SLEEPS, WORKS = READY + "time.sleep(1000)", READY + "while True: pass"
 ROUNDS = 4
 
 
@@ -48,8 +49,10 @@ class Process:
 
 @pytest.fixture
 def pid(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Of a process that runs the program which the test names."""
-    with subprocess.Popen([sys.executable, "-ISc", request.param]) as process:
+    """Of a process that runs the program which the test names, once its start costs no CPU any more."""
+    with subprocess.Popen([sys.executable, "-ISc", request.param], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         yield process.pid
         process.kill()
 
