@@ -64,9 +64,12 @@ def test_a_job_is_warned_before_its_run_limit(cluster: Cluster, action: str) -> 
     script.write_text(f"#!/bin/sh\necho $LSB_JOBID > {seen}\n")
     script.chmod(0o755)
     what, caught = (str(script), "URG") if action == "command" else (action, {"CHKPNT": "USR1"}.get(action, action[-5:]))
-    program = f'trap "echo \\$LSB_JOBID > {seen}" {caught}; while :; do sleep 0.1; done'
+    ready = cluster.folder.path / f"ready.{action}"
+    program = f'trap "echo \\$LSB_JOBID > {seen}" {caught}; touch {ready}; while :; do sleep 0.1; done'
     folder = f"-k {cluster.folder.path}/warned.ck" if action == "CHKPNT" else ""
-    job = cluster.submit(f"-W 1 -wt 1 -wa {what} {folder} -o out2 '{program}'")
+    job = cluster.submit(f"-W 10 -wt 1 -wa {what} {folder} -o out2 '{program}'")
+    wait_until(ready.exists, 20, "the job to listen")
+    cluster.run(f"bmod -W 1 {job}")
     wait_until(lambda: seen.exists() and seen.read_text() == f"{job}\n", 20, lambda: f"the warning\n{cluster.logs()}")
     cluster.run(f"bkill {job}")
     cluster.wait_end(job)

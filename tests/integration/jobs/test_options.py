@@ -115,7 +115,7 @@ def test_the_sites_eexec(cluster: Cluster, tmp_path: Path) -> None:
 def test_a_folder_with_a_pattern_is_made_and_where_a_job_was_submitted_is_known(cluster: Cluster, tmp_path: Path) -> None:
     job = cluster.submit("-cwd below/%J -o out -K 'pwd; echo $PWD $LS_SUBCWD'", cwd=tmp_path)
     made = tmp_path / "below" / str(job)
-    assert made.stat().st_mode & 0o777 == 0o755
+    assert made.stat().st_mode & 0o777 == 0o700
     assert (made / "out").read_text().splitlines()[:2] == [str(made), f"{made} {tmp_path}"]
     cluster.submit(f"-cwd /proc/none%J -o {tmp_path}/other -K pwd", cwd=tmp_path)
     text = (tmp_path / "other").read_text()
