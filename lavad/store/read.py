@@ -33,6 +33,8 @@ from lavad.store.listing import finished_page
 from lavad.store.upgrade import find_version
 
 _CHUNK = 500
+_PAGE = 2000
+"""Events that are read at once of a history that can be long."""
 _jobs = schema.jobs.c
 _events = schema.events.c
 
@@ -147,9 +149,13 @@ class Reader:
 
     def finished_array(self, job: int) -> Array | None:
         """The last record of an array whose elements have all finished."""
+        return self.finished_arrays([job]).get(job)
+
+    def finished_arrays(self, jobs: Iterable[int]) -> dict[int, Array]:
+        """As ``finished_array``, of many by job id; those that are none are left out."""
         table = schema.arrays.c
-        data = self._one(sa.select(table.data).where(table.job == job, table.finished_at.is_not(None)))
-        return None if data is None else codec.decode_array(data)
+        query = sa.select(table.job, table.data).where(table.finished_at.is_not(None))
+        return {job: codec.decode_array(data) for job, data in self._by_key(table.job, query, jobs)}
 
     def ended_of(self, jobs: Iterable[int]) -> dict[int, Ended | None]:
         """Job id to the summary of its finished elements, for conditions; None: no such job."""
@@ -191,9 +197,17 @@ class Reader:
         submitted = sa.select(sa.func.max(_events.seq)).where(_events.job == job, _events.kind == "JobSubmitted")
         return self._history(_events.job == job, _events.seq >= sa.func.coalesce(submitted.scalar_subquery(), 0))
 
-    def events_between(self, start: float, end: float, limit: int | None = None) -> list[tuple[int, Event]]:
-        """Events with start <= at < end, in order; of more than ``limit`` at least as many."""
-        return self._history(_events.at >= start, _events.at < end, limit=limit)
+    def events_between(self, start: float, end: float) -> Iterator[list[tuple[int, Event]]]:
+        """Events with start <= at < end, in order, page by page."""
+        bounds = sa.select(sa.func.min(_events.seq), sa.func.max(_events.seq)).where(_events.at >= start, _events.at < end)
+        first, last = self._rows(bounds)[0]
+        if first is None:
+            return
+        seq = self._one(sa.select(sa.func.max(_events.seq)).where(_events.seq < first)) or 0  # a row has the number of its last
+        # by number: by time a database would sort all that is left for each page
+        while seq < last and (page := self.events_after(seq, _PAGE)):
+            seq = page[-1][0]
+            yield [row for row in page if start <= row[1].at < end]
 
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
         """Events of these kinds that are about no job, in order."""
@@ -252,8 +266,8 @@ class Reader:
         """Number of the newest event."""
         return int(self._one(sa.select(sa.func.max(_events.seq))) or 0)
 
-    def _history(self, *where: sa.ColumnElement[bool], limit: int | None = None) -> list[tuple[int, Event]]:
-        query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq).limit(limit)
+    def _history(self, *where: sa.ColumnElement[bool]) -> list[tuple[int, Event]]:
+        query = sa.select(_events.seq, _events.data).where(*where).order_by(_events.seq)
         return codec.decode_events(self._rows(query))
 
     def _by_key(self, key: sa.Column[int], query: Query, wanted: Iterable[int]) -> Found:

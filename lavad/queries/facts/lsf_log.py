@@ -188,6 +188,10 @@ class FileLog:
     def finished_array(self, job: int) -> Array | None:
         """None: a file has elements only."""
 
+    def finished_arrays(self, jobs: Iterable[int]) -> dict[int, Array]:
+        """As ``finished_array``."""
+        return {}
+
     def events_of(self, job: int) -> list[tuple[int, ev.Event]]:
         return self._of_job.get(job, [])
 
@@ -229,8 +233,8 @@ class FileLog:
         """All that the file has is there."""
         return 0.0
 
-    def events_between(self, begin: float, end: float) -> list[tuple[int, ev.Event]]:
-        return [row for row in self._events if begin <= row[1].at <= end]
+    def events_between(self, begin: float, end: float) -> Iterator[list[tuple[int, ev.Event]]]:
+        yield [row for row in self._events if begin <= row[1].at <= end]
 
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, ev.Event]]:
         wanted = set(kinds)

@@ -56,6 +56,9 @@ class Reader(Protocol):
     def finished_array(self, job: int) -> Array | None:
         """The last record of an array that has left memory."""
 
+    def finished_arrays(self, jobs: Iterable[int]) -> dict[int, Array]:
+        """As ``finished_array``, of many by job id."""
+
     def events_of(self, job: int) -> list[tuple[int, Event]]:
         """All events of a job, or of an array and its elements, in order."""
 
@@ -77,8 +80,8 @@ class Reader(Protocol):
     def pages(self, asked: Asked) -> Iterator[list[Job]]:
         """Finished jobs by id, page by page."""
 
-    def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
-        """All events of a time, in order."""
+    def events_between(self, begin: float, end: float) -> Iterator[list[tuple[int, Event]]]:
+        """All events of a time, in order, page by page."""
 
     def site_events(self, kinds: Iterable[str], start: float, end: float) -> list[tuple[int, Event]]:
         """Events of these kinds (names of classes) that are about no job, in order."""

@@ -9,11 +9,10 @@ from itertools import groupby, islice
 from lavad.core import events as ev
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.ids import index_of, job_of, key_of
+from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import FINAL, JobState
-from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, resources, visibility
-from lavad.queries.facts.cluster_sentences import cluster_sentence
+from lavad.queries.facts import gpu_usage, jobfacts, lsf_log, paragraphs, resources
 from lavad.queries.facts.history import COLUMNS, History, Times, gone_since, time_of
 from lavad.queries.facts.jobset import UNFINISHED, JobSet, Wanted
 from lavad.queries.facts.sentences import HistoryFormatter
@@ -21,8 +20,7 @@ from lavad.queries.frame import formats
 from lavad.queries.frame.formats import RULE, wrap
 from lavad.queries.frame.request import Options, Request, Shown, leave, out, read_period
 from lavad.queries.frame.view import View
-from lavad.queries.jobs import bjobs_filters, bjobs_long
-from lavad.store.asked import Find
+from lavad.queries.jobs import bhist_by_time, bjobs_filters, bjobs_long
 
 _STATES = {**bjobs_filters.STATES, "e": frozenset({JobState.EXIT})}
 Window = tuple[float, float]
@@ -187,58 +185,12 @@ def _state_times(view: View, spent: Times) -> str:
     )
 
 
-def _show_by_time(request: Request, window: tuple[float, float]) -> Iterator[Shown]:
-    """-t: a paragraph an event of jobs, hosts and queues, in order."""
-    formatters: dict[int, HistoryFormatter] = {}
+def _show_by_time(request: Request, window: Window) -> Iterator[Shown]:
+    """-t."""
     found = False
-    restricted = visibility.history_is_restricted(request)
-    for _, event in request.view.reader.events_between(*window):
-        if restricted and isinstance(event, ev.JobEvent) and not _may_see(request, event, formatters):
-            continue
-        for sentence in _sentences(request, event, formatters):
-            found = True
-            yield out(_told(request.view, event, sentence))
+    for event, sentence in bhist_by_time.told(request, window):
+        found = True
+        yield out(_told(request.view, event, sentence))
     if not found:
         yield out("No matching event found\n")
         yield leave(255)
-
-
-def _may_see(request: Request, event: ev.JobEvent, formatters: dict[int, HistoryFormatter]) -> bool:
-    if event.key not in formatters:
-        formatters[event.key] = _formatter(request, event)
-    return visibility.sees(request, request.view.spec(formatters[event.key].job), detail=True)
-
-
-def _sentences(request: Request, event: ev.Event, formatters: dict[int, HistoryFormatter]) -> Iterator[str]:
-    if not isinstance(event, ev.JobEvent):
-        sentence = cluster_sentence(event)
-        if sentence:
-            yield sentence
-        return
-    formatter = formatters.get(event.key)
-    if formatter is None:
-        formatter = formatters[event.key] = _formatter(request, event)
-    for key in _keys(event):
-        for sentence in formatter.sentences(event):
-            yield f"Job <{show_key(key)}> {sentence[0].lower()}{sentence[1:]}"
-
-
-def _keys(event: ev.JobEvent) -> Iterator[int]:
-    """The jobs or elements that an event is about."""
-    if isinstance(event, (ev.ElementsHeld, ev.ElementsReleased, ev.ElementsKilled)):
-        yield from (key_of(job_of(event.key), index) for index in event.elements)
-    else:
-        yield event.key
-
-
-def _formatter(request: Request, event: ev.JobEvent) -> HistoryFormatter:
-    view, cluster = request.view, request.cluster
-    job_id = job_of(event.key)
-    live = cluster.jobs.rows.get(event.key)
-    found = [live] if live is not None else view.reader.finished_jobs(Find(keys=(event.key,)))
-    spec = event.spec if isinstance(event, ev.JobSubmitted) else 0
-    array = cluster.arrays.rows.get(job_id) or view.reader.finished_array(job_id)
-    if not spec and array is not None:
-        spec = array.spec
-    job = found[0] if found else Job(key=event.key, spec=spec, name="", submitted=event.at)
-    return HistoryFormatter(view, job, view.texts([job])[job.key], True)

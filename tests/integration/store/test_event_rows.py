@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlalchemy as sa
 
 from lavad.core import events as ev
@@ -12,6 +13,7 @@ from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from lavad.database.check import check
+from lavad.store import read
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.support.stores.stores import commit, rows_of, store, store_url  # noqa: F401
@@ -60,7 +62,19 @@ def test_each_event_is_found_by_its_job_and_time(store: Store, store_url: str) -
         mine = [(seq, event) for seq, event in events if isinstance(event, ev.JobEvent) and event.key & 0xFFFFFFFF == job]
         assert reader.events_of(job) == mine
         assert reader.events_of_many([job]) == {job: mine}
-    assert reader.events_between(4.0, 5.0) == [(seq, event) for seq, event in events if event.at == 4.0]
+    reader.close()
+
+
+def test_those_of_a_time_come_page_by_page(store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    events = list(enumerate(array_that_runs(store), 1))
+    reader = Reader.open(store_url)
+    for page_size, at_least in ((2000, 1), (40, 3)):
+        monkeypatch.setattr(read, "_PAGE", page_size)
+        for begin, end in ((4.0, 5.0), (0.0, 99.0), (2.0, 4.0), (6.0, 9.0)):
+            pages = [page for page in reader.events_between(begin, end) if page]
+            wanted = [(seq, event) for seq, event in events if begin <= event.at < end]
+            assert [row for page in pages for row in page] == wanted
+            assert not wanted or len(pages) >= at_least or len(wanted) < 150
     reader.close()
 
 

@@ -123,6 +123,9 @@ class MemoryReader:
     def finished_array(self, job: int) -> Array | None:
         return self.arrays.get(job)
 
+    def finished_arrays(self, jobs: Iterable[int]) -> dict[int, Array]:
+        return {job: self.arrays[job] for job in jobs if job in self.arrays}
+
     def events_of(self, job: int) -> list[tuple[int, Event]]:
         return self.by_job.get(job, [])
 
@@ -175,5 +178,6 @@ class MemoryReader:
         wanted = set(kinds)
         return [row for row in self.events if kind_of(type(row[1])) in wanted and start <= row[1].at < end]
 
-    def events_between(self, begin: float, end: float) -> list[tuple[int, Event]]:
-        return [row for row in self.events if begin <= row[1].at <= end]
+    def events_between(self, begin: float, end: float) -> Iterator[list[tuple[int, Event]]]:
+        """As of the real one, an event a page."""
+        yield from ([row] for row in self.events if begin <= row[1].at <= end)

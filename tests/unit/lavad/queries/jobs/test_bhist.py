@@ -22,6 +22,25 @@ def test_elements_that_were_killed_while_they_waited_are_named() -> None:
     assert [line.split("Job <")[1].split(">")[0] for line in told] == ["1[4]", "1[2]", "1[2]", "1[3]", "1[3]"]
 
 
+def test_it_tells_of_each_job_what_its_own_history_does() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.submit(2, indices="1-3")
+    for key, clock in ((1, "11:33:55"), (element(2, 1), "11:33:56"), (element(2, 2), "11:33:57")):
+        c.start(key, clock)
+    c.feed(ev.JobSuspended(at=at("11:34:10"), key=1, state=JobState.USUSP, by="alice"))
+    c.feed(ev.JobResumed(at=at("11:34:20"), key=1, by="alice"))
+    c.finish(element(2, 1), "11:35:00")
+    c.finish(1, "11:36:00")
+    everything = c.ask("bhist", t=True, T=HOUR)[0].splitlines()
+    for shown in ("1", "2[1]", "2[2]"):
+        lead = f" Job <{shown}> "
+        told = [line.replace(lead, " ")[:45].lower() for line in everything if lead in line]
+        own = [line[:45].lower() for line in c.ask("bhist", shown, b=True)[0].splitlines() if line.startswith("Fri Nov 20 11:")]
+        assert len(told) >= 3
+        assert told == own[shown != "1" :]  # an array is submitted as a whole
+
+
 def test_what_was_changed_is_not_wrapped_in_the_middle_of_a_word() -> None:
     c = QueryCluster()
     c.submit(1)
