@@ -1,17 +1,21 @@
 """The pure scheduling cycle: classes of one job, and arrays, on many hosts. One JSON object a line; milliseconds.
 
 ``first`` is a cycle with an empty memory (it reads every requirement), ``warm`` one that knows the classes, ``after``
-the one after the plan, ``idle`` one in which nothing changed, ``accept`` the master's re-check of the plan.
+the one after the plan, ``idle`` one in which nothing changed, ``accept`` the master's re-check of the plan. Where jobs end while
+others wait (``ends``), ``warm`` is the cycle after such an end.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from config.model.cluster import Limit
 from config.model.queue import QueueConfig
@@ -22,7 +26,9 @@ from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events.apply import apply
 from lavad.core.job.spec import Spec
 from lavad.core.lang.gpureq import GpuReq, merge, parse
+from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
+from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import Soft
 from lavad.core.site.conf import Conf, Params
 from lavad.core.site.host import Facts, Gpu
@@ -100,6 +106,40 @@ def full_cluster(count: int, hosts: int) -> None:
     for number in range(2, count + 2):
         submit(cluster, number, Spec(user="u", queue="normal", resreq=f"rusage[mem={100 + number}]"))
     run("full", cluster, soft, classes=count, hosts=hosts)
+
+
+WAITING = {
+    "never": (8, "select[maxmem>{}]"),
+    "load": (8, "select[mem>{}]"),
+    "compound": (8, "1*{{select[mem>{}]}}+7*{{span[ptile=2]}}"),
+    "slots": (0, "select[maxmem<{}]"),
+    "same": (0, "select[maxmem<{}] same[type]"),
+}
+"""What jobs wait for: (slots, 0 for as many as there are in all; a requirement that is another for each)."""
+ENDS = 5
+
+
+def jobs_that_end(what: str, count: int, hosts: int) -> None:
+    """``count`` classes of WAITING wait, of which the end of another job makes room for none."""
+    cluster, soft = make(hosts, 8)
+    submit(cluster, 1, Spec(user="u", queue="normal", resreq="span[ptile=1]", slots=hosts, max_slots=hosts))
+    submit(cluster, 2, Spec(user="u", queue="normal"), elements=ENDS)
+    for event in accept_all(cluster, soft):
+        apply(cluster, event)
+    slots, resreq = WAITING[what]
+    for number in range(3, count + 3):
+        spec = Spec(user="u", queue="normal", resreq=resreq.format(100_000 + number), slots=slots or 8 * hosts)
+        submit(cluster, number, msgspec.structs.replace(spec, max_slots=spec.slots))
+    cache = SchedulerCache()
+    first, _ = timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache))
+    times = []
+    for index in range(1, ENDS + 1):
+        apply(cluster, ev.JobFinished(at=NOW, key=key_of(2, index), state=JobState.DONE))
+        host = f"host{index:05d}"
+        soft.load[host] = dict(soft.load[host])
+        times.append(timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache))[0])
+    line = {"benchmark": f"cycle_ends_{what}", "classes": count, "hosts": hosts, "first_ms": round(first, 3)}
+    print(json.dumps(line | {"warm_ms": round(statistics.median(times), 3)}), flush=True)
 
 
 def limited(count: int, elements: int, hosts: int) -> None:
@@ -196,6 +236,8 @@ def main() -> int:
         blocked_classes(1_000, hosts)
         full_cluster(1_000 if quick else 10_000, hosts)
         arrays(100, 10_000, hosts)
+    for what in WAITING:
+        jobs_that_end(what, 200 if quick else 2_000, 300)
     hosts, count = (100, 200) if quick else (500, 2_000)
     limited(count, 50, hosts)
     preempting(count, hosts)

@@ -19,7 +19,8 @@ The table of contents of the scheduler, in the order in which a cycle goes:
    slots one by one (``policy.incremental_alloc``).
 
 Rule: the first job that does not fit blocks its class, and the next class may pass it (LSF without reservations). A blocked
-class is looked at again when hosts have more, or limits, time or its jobs have changed.
+class is looked at again when hosts that it may use have more (``cycle.still_blocked``), or limits, time or its jobs have
+changed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from lavad.sched.cycle.full_hosts import find_why_no_room
 from lavad.sched.cycle.place_class import ClassPlacer
 from lavad.sched.cycle.plan_builder import PlanBuilder
 from lavad.sched.cycle.same_kind import SameKind
+from lavad.sched.cycle.still_blocked import StillBlocked
 from lavad.sched.hosts.gates import reads_load, why_not_class, why_not_limits
 from lavad.sched.line.line import renew_line
 from lavad.sched.line.queue_iterator import QueueIterator
@@ -68,6 +70,7 @@ class _Cycle:
         self.state = state
         self.builder = PlanBuilder(state)
         self.same_kind = SameKind(self.builder)
+        self.still_blocked = StillBlocked(self.builder)
 
     def run(self) -> None:
         """Place the classes in turn; one that has jobs left after its turn stands in line again with its next job."""
@@ -122,7 +125,12 @@ class _Cycle:
         self.builder.begin_class(need)
         if self._is_kept(need, entry):
             return None
-        if entry.blocked >= cache.improved and (entry.blocked >= cache.load_changed or not reads_load(need)):
+        unchanged = entry.blocked >= cache.changed.improved and (
+            entry.blocked >= cache.changed.load_changed or not reads_load(need)
+        )
+        if unchanged and not entry.stale:
+            return None
+        if self.still_blocked.passes(need, entry):
             return None
         why = find_why_no_room(state, need, entry)
         if why is None:

@@ -63,6 +63,11 @@ def host_reasons(state: CycleState, need: Need, eligible: Eligibility) -> WhyCla
     return known
 
 
+def is_never(why: WhyClass) -> bool:
+    """Whether reasons of hosts (``host_reasons``) say that no host can ever take the job."""
+    return bool(why.reasons) and not why.reasons[0][1]
+
+
 def _buckets(state: CycleState, need: Need, eligible: Eligibility) -> tuple[Reason, ...]:
     if need.terms:
         return _count(state, _codes_of_terms(state, need, eligible))
@@ -125,7 +130,7 @@ def _short(state: CycleState, columns: Columns, need: Need) -> Iterator[tuple[Ma
         yield pausing, PendReason.HOST_ACCPT_ONE
     for name, amount in (*need.per_slot, *need.per_host, *need.shared):
         yield rooms(state, columns, name) + 1e-6 < amount, need.rusage_reason(name, state.ledger.names)
-    if need.gpu is None:
+    if need.gpu is None and need.affinity is None:  # else these come first, as in ``units``
         yield from state.spent.short(need)
 
 
@@ -166,16 +171,19 @@ def _full(columns: Columns) -> Ints:
 def _codes_of_terms(state: CycleState, need: Need, eligible: Eligibility) -> Codes:
     """Of a compound requirement: a host's reason is that of the first term, unless it has room for another term."""
     codes = eligible.array.copy()
-    eligibilities = [get_eligible(state, term) for term in need.terms]
-    if state.columns is not None and not need.spec.exclusive:
-        full, first = (codes == 0) & (state.columns.free == 0), eligibilities[0].array
-        codes[full] = np.where(first == 0, _full(state.columns), first)[full]
-    for at in np.flatnonzero(codes == 0).tolist():
-        found = [
+    owns = [get_eligible(state, term) for term in need.terms]
+    some = codes == 0
+    if state.columns is not None:
+        found = np.array([_codes(state, state.columns, term, own) for term, own in zip(need.terms, owns, strict=True)])
+        any_room = (found == PendReason.HOST_LESS_SLOTS).any(axis=0)
+        codes[some] = np.where(any_room, PendReason.HOST_LESS_SLOTS, found[0])[some]
+        return codes
+    for at in np.flatnonzero(some).tolist():
+        reasons = [
             int(own.codes[at]) or why_not_more(term, units(state, term, state.rows[at]))
-            for term, own in zip(need.terms, eligibilities, strict=True)
+            for term, own in zip(need.terms, owns, strict=True)
         ]
-        codes[at] = PendReason.HOST_LESS_SLOTS if PendReason.HOST_LESS_SLOTS in found else found[0]
+        codes[at] = PendReason.HOST_LESS_SLOTS if PendReason.HOST_LESS_SLOTS in reasons else reasons[0]
     return codes
 
 

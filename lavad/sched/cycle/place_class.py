@@ -18,7 +18,7 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.cycle.chunking import most_in_chunk, place_in_chunks, place_in_turn, start_on
-from lavad.sched.cycle.explain import host_reasons, role_reasons
+from lavad.sched.cycle.explain import host_reasons, is_never, role_reasons
 from lavad.sched.cycle.plan_builder import MAX_PLACEMENTS, PlanBuilder
 from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer, whole_units, why_too_many_hosts
@@ -389,5 +389,7 @@ class ClassPlacer:
             return False
         self.entry.blocked = state.cache.cycle
         short = self.short
-        self.builder.why[need.number] = role_reasons(state, need, short) if short else host_reasons(state, need, self.eligible)
+        why = role_reasons(state, need, short) if short else host_reasons(state, need, self.eligible)
+        self.builder.why[need.number] = why
+        self.entry.never = is_never(why)
         return False

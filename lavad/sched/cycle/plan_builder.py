@@ -94,7 +94,7 @@ class PlanBuilder:
 
     def block(self, number: int, entry: PendingClass, why: WhyClass) -> None:
         """No host has room for the one job of a class."""
-        entry.blocked = self.state.cache.cycle
+        entry.blocked, entry.never, entry.stale = self.state.cache.cycle, False, False
         self.state.cache.forget_job_reasons(entry)
         self._set_why(number, why)
 

@@ -81,6 +81,6 @@ class SameKind:
         why = answer.far if amount > answer.top else answer.near
         if why is None or amount <= answer.most or not entry.alone:
             return False
-        if entry.blocked < cache.improved or (answer.reads_load and entry.blocked < cache.load_changed):
+        if entry.blocked < cache.changed.improved or (answer.reads_load and entry.blocked < cache.changed.load_changed):
             self._builder.block(number, entry, why)
         return True

@@ -114,6 +114,12 @@ def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility
     return mask
 
 
+def may_fit(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> bool:
+    """Whether hosts may have room for a job of the class; False: they have too few slots for sure."""
+    mask = _mask(state, columns, need, eligible, None)
+    return bool(mask.any()) and _has_enough(state, columns, need, mask)
+
+
 def _by_mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> list[int]:
     mask = _mask(state, columns, need, eligible, None)
     if not _has_enough(state, columns, need, mask):
@@ -130,6 +136,8 @@ def _has_enough(state: CycleState, columns: Columns, need: Need, mask: Mask) -> 
         offered = np.minimum(offered, columns.ncpus[mask])
     if limits := state.spent.slots(need):
         offered = np.minimum(offered, limits.left[mask])
+    for name, amount in need.per_slot:
+        offered = np.minimum(offered, (rooms(state, columns, name)[mask] + 1e-6) // amount)
     if not need.ptile:
         return bool(offered.sum() >= need.slots)
     tiles = offered >= need.ptile  # beside those, one host may have the rest (``choose``)

@@ -31,7 +31,8 @@ class FullHosts:
 class Eligibility:
     """The reasons of all hosts for the classes of one ``eligible_key``.
 
-    ``made_from``: (``state_seen``, ``rows_seen``) of the cache when it was worked out.
+    ``made_from``: (``state_seen``, ``rows_seen``) of the cache when it was worked out last; ``since``: the cycle since which it
+    is so.
     """
 
     __slots__ = (
@@ -45,14 +46,16 @@ class Eligibility:
         "most",
         "no_gpus",
         "ok",
+        "since",
         "totals",
     )
 
-    def __init__(self, codes: list[int] | Codes, depends_on_load: bool, made_from: tuple[int, int]) -> None:
+    def __init__(self, codes: list[int] | Codes, depends_on_load: bool, made_from: tuple[int, int], since: int) -> None:
         self.codes = codes
         """A plain list for few hosts, else a numpy array."""
         self.depends_on_load = depends_on_load
         self.made_from = made_from
+        self.since = since
         self.array: Codes = np.asarray(codes, dtype=np.int32)
         self.ok: Mask = self.array == 0
         self.full_hosts = FullHosts((-1, -1))

@@ -123,7 +123,7 @@ class QueueShares:
         cache, deserved = self.state.cache, tuple(share.deserved for share in self.shares)
         if deserved != cache.deserved:
             cache.deserved = deserved
-            cache.improved = cache.cycle
+            cache.changed.note_all()
             cache.retry_blocked = True
 
     def left(self, spec: Spec) -> tuple[int, int]:

@@ -44,7 +44,7 @@ class SoftLimits:
             state.cache.soft_due = self._look(state.now + state.run_times.least(shortest))
         state.wake(state.cache.soft_due)
         if self.due:
-            state.cache.improved = state.cache.cycle
+            state.cache.changed.note_all()
             state.retry_blocked = state.free_may_grow = True
 
     def _look(self, latest: float) -> float:

@@ -50,7 +50,7 @@ class AdvanceReservations:
         if activity != cache.reservations:
             cache.reservations = activity
             cache.state_seen += 1
-            cache.improved = cache.cycle
+            cache.changed.note_all()
             cache.retry_blocked = True
         known = cache.ends
         for host in [host for host in known if host not in self.reserved.by_host]:

@@ -44,7 +44,10 @@ def _get_lasting(state: CycleState, need: Need) -> Eligibility:
         codes: list[int] | Codes = [next((code for check in checks if (code := check(row))), 0) for row in state.rows]
     else:
         codes = _make_codes(state, state.columns, need)
-    eligible = cache.eligibilities[need.eligible_key] = Eligibility(codes, need.depends_on_load, made_from)
+    if known is not None and known.made_from[0] == made_from[0] and np.array_equal(known.array, codes):
+        known.made_from = made_from
+        return known
+    eligible = cache.eligibilities[need.eligible_key] = Eligibility(codes, need.depends_on_load, made_from, cache.cycle)
     return eligible
 
 
@@ -71,17 +74,8 @@ def _checks(state: CycleState, need: Need) -> Iterator[Check]:
 
 def _make_codes(state: CycleState, columns: Columns, need: Need) -> Codes:
     """The same checks in the same order over all hosts at once."""
-    codes = np.zeros(columns.count, dtype=np.int32)
-    _deny(codes, ~_members(state, _usable(state, need)), PendReason.HOST_QUE_MEMB)
-    if need.spec.hosts:
-        _deny(codes, ~_members(state, _asked(state, need)), PendReason.HOST_USR_SPEC)
-    if need.spec.reservation:
-        _deny(codes, ~_members(state, _reserved(state, need)), PendReason.HOST_RSV)
-    codes = np.where(codes == 0, columns.codes, codes)
     local = local_type(state, need)
-    if not need.type_free and local:
-        same: Expr = ("==", ("name", "type"), ("str", local))
-        _deny(codes, ~select_mask(state, columns, same, local), PendReason.HOST_SCHED_TYPE)
+    codes = _codes_by_host(state, columns, need, local).copy()
     for select, reason in _selects(need):
         _deny(codes, ~select_mask(state, columns, select, local), reason)
     for name, most in need.queue.thresholds.sched:
@@ -92,6 +86,30 @@ def _make_codes(state: CycleState, columns: Columns, need: Need) -> Codes:
         row = state.cache.by_name.get(host)
         if row is not None and not codes[row.index]:
             codes[row.index] = why_not_load(state, row, levels)
+    return codes
+
+
+def _codes_by_host(state: CycleState, columns: Columns, need: Need, local: str) -> Codes:
+    """The checks that ask what a host is: the same for many classes, whatever the load."""
+    cache = state.cache
+    by_type = local if not need.type_free else ""
+    key = need.queue.name, need.spec.hosts, need.spec.reservation, by_type
+    kept = cache.codes_by_host.get(key)
+    if kept is not None and kept[0] == cache.state_seen:
+        return kept[1]
+    codes = np.zeros(columns.count, dtype=np.int32)
+    _deny(codes, ~_members(state, _usable(state, need)), PendReason.HOST_QUE_MEMB)
+    if need.spec.hosts:
+        _deny(codes, ~_members(state, _asked(state, need)), PendReason.HOST_USR_SPEC)
+    if need.spec.reservation:
+        _deny(codes, ~_members(state, _reserved(state, need)), PendReason.HOST_RSV)
+    codes = np.where(codes == 0, columns.codes, codes)
+    if by_type:
+        same: Expr = ("==", ("name", "type"), ("str", local))
+        _deny(codes, ~select_mask(state, columns, same, local), PendReason.HOST_SCHED_TYPE)
+    if len(cache.codes_by_host) >= _KEPT:
+        cache.codes_by_host.clear()
+    cache.codes_by_host[key] = (cache.state_seen, codes)
     return codes
 
 

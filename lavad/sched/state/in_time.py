@@ -40,7 +40,7 @@ def without_slow_hosts(state: CycleState, need: Need, eligible: Eligibility) -> 
             int(code) or _why_late(state, need, run_times.on(spec, limit, row.name))
             for row, code in zip(state.rows, eligible.codes, strict=True)
         ]
-        new = Eligibility(codes, eligible.depends_on_load, eligible.made_from)
+        new = Eligibility(codes, eligible.depends_on_load, eligible.made_from, state.cache.cycle)
         if state.columns is not None:
             new.codes = new.array
         found = state.in_time[key] = new

@@ -61,7 +61,7 @@ class PoolLimits(Limits):
         )
         if seen != cache.pools.seen:
             cache.pools.seen = seen
-            cache.improved = cache.cycle
+            cache.changed.note_all()
             cache.retry_blocked = True
             self._state.retry_blocked = True  # why a new class waits, which counts, is known in the next cycle
 

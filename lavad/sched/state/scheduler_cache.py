@@ -5,7 +5,10 @@ Rule: all that is kept here names what it was made from, and is made again when 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.cluster.usage_index import HostUse
 from lavad.core.cluster.versioned_table import Pending
 from lavad.core.lang.resreq.text import Expr
 from lavad.core.lang.states import HostState
@@ -22,12 +25,13 @@ from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.needs.arrays import Mask
 from lavad.sched.needs.columns import FEW, Columns
-from lavad.sched.needs.eligibility import Eligibility
+from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.kinds import Kind, Needs
 from lavad.sched.needs.needs import Need, dynamic_names, increasing_names
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
 from lavad.sched.order.ranking import Ranking, Scorer, Stream
+from lavad.sched.state.changed_hosts import ChangedHosts
 from lavad.sched.state.pool_cache import PoolCache
 
 Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
@@ -57,7 +61,22 @@ _NO_REASONS: dict[int, int] = {}
 class PendingClass:
     """A class with pending jobs: its kind and amount, its place in line, and what blocks it."""
 
-    __slots__ = ("alone", "amount", "blocked", "head", "jobs", "kind", "pending", "placed", "places", "stream", "touched")
+    __slots__ = (
+        "alone",
+        "amount",
+        "blocked",
+        "head",
+        "jobs",
+        "kind",
+        "never",
+        "pending",
+        "placed",
+        "places",
+        "stale",
+        "stream",
+        "touched",
+        "tried",
+    )
 
     def __init__(self, of: tuple[Kind, float] | None = None) -> None:
         self.kind: Kind | None = None
@@ -77,8 +96,24 @@ class PendingClass:
         """``Pending.touched`` up to which jobs have been put into ``places``."""
         self.blocked = -1
         """Last cycle in which hosts had no room for its next job; -1: it must be looked at."""
+        self.never = False
+        """Whether not even empty hosts had room for it then."""
+        self.tried = -1
+        """Last cycle in which all hosts were asked why they have no room for it."""
+        self.stale = False
+        """Whether hosts may have other reasons by now."""
         self.jobs = _NO_REASONS
         """Single jobs to their own pend reasons."""
+
+
+class Turns:
+    """Which blocked classes are tried again to learn why they wait now (``cycle.still_blocked``)."""
+
+    def __init__(self) -> None:
+        self.due = 0
+        """Those that were tried last up to this cycle."""
+        self.left_over = False
+        """Whether the cycle before had not the time for all of them."""
 
 
 class SchedulerCache:
@@ -115,6 +150,8 @@ class SchedulerCache:
         """Class with roles to its need, and the needs of one task of each role."""
         self.eligibilities: dict[tuple[object, ...], Eligibility] = {}
         self.masks: dict[tuple[Expr, str], tuple[tuple[int, int], Mask]] = {}
+        self.codes_by_host: dict[tuple[object, ...], tuple[int, Codes]] = {}
+        """What of an ``eligible_key`` asks what hosts are to (``state_seen``, reason of each host) (``state.eligible``)."""
         self.units: dict[str, dict[str, int]] = {}
         """Type of compute units to each host's number of its unit."""
         self.texts: set[str] = set()
@@ -128,10 +165,8 @@ class SchedulerCache:
         """Grows when a host's record, window or membership changes."""
         self.rows_seen = 0
         """Grows when any row was renewed."""
-        self.improved = 0
-        """Last cycle in which a host had more free, or another state, than before."""
-        self.load_changed = 0
-        """Last cycle in which a load was other than before."""
+        self.changed = ChangedHosts()
+        self.turns = Turns()
         self.mixed = False
         """Hosts that are up have starters of different protocols."""
         self.retry_blocked = False
@@ -157,6 +192,7 @@ class SchedulerCache:
         """Bring everything up to the cluster as it is, at the start of a cycle."""
         cluster = ledger.cluster
         self.cycle += 1
+        self.changed.cycle = self.cycle
         if cluster.conf is not self.conf:
             self._configure(cluster.conf)
         if self._hosts != (cluster.hosts, cluster.hosts.moves):
@@ -170,7 +206,7 @@ class SchedulerCache:
             self.eligibilities.clear()
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
         if self.retry_blocked:
-            self.improved = self.cycle
+            self.changed.note_all()
 
     def _renew_run_times(self, cluster: Cluster) -> None:
         self.run_times, self._factors_seen = RunTimes(cluster), True
@@ -187,7 +223,8 @@ class SchedulerCache:
         self.rows, self.by_name = [], {}
         self._hosts = None
         self.role_needs.clear()
-        for kept in (self.needs, self.eligibilities, self.masks, self.classes, self.line, self.streams, self.why, self.why_job):
+        made = (self.eligibilities, self.masks, self.codes_by_host)
+        for kept in (*made, self.needs, self.classes, self.line, self.streams, self.why, self.why_job):
             kept.clear()
         self.units.clear()
         self.pools = PoolCache(conf)
@@ -208,9 +245,8 @@ class SchedulerCache:
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
         self.codes = [-1] * len(self.rows)
         self._factors_seen = False
-        self.eligibilities.clear()
-        self.masks.clear()
-        self.texts.clear()
+        for made in (self.eligibilities, self.masks, self.codes_by_host, self.texts):
+            made.clear()
 
     def _renew_rows(self, ledger: Ledger, soft: Soft, local: Local) -> None:
         hosts = ledger.cluster.hosts.rows
@@ -227,19 +263,8 @@ class SchedulerCache:
             if row.host is host and row.load is load and row.use is use and row.touched == (-1 if use is None else use.touched):
                 continue
             renewed = True
-            if row.load is not load:
-                self.load_changed = self.cycle
-            if row.host is not host:
-                self.state_seen += 1
-                others = True
-                if _speed(row.host) != _speed(host):
-                    self._factors_seen = False
-                if _goes_with(row.host) != _goes_with(host):
-                    self.improved = self.cycle  # it may go together with others now, or have GPUs that it had not
-            if row.renew(ledger, host, use, load):
-                self.improved = self.cycle
-            if self.columns is not None:
-                self.columns.renew(row)
+            others = others or row.host is not host
+            self._renew_row(row, ledger, host, use, load)
             self._renew_code(row, local)
         for name in self.host_windows:
             if name in self.by_name:
@@ -247,6 +272,21 @@ class SchedulerCache:
         if others:
             self.mixed = len({row.host.facts.starter for row in self.rows if row.host.state is HostState.OK}) > 1
         self.rows_seen += renewed
+        self.changed.keep()
+
+    def _renew_row(self, row: Row, ledger: Ledger, host: Host, use: HostUse | None, load: Mapping[str, float] | None) -> None:
+        if row.load is not load:
+            self.changed.note_load(row.index)
+        if row.host is not host:
+            self.state_seen += 1
+            if _speed(row.host) != _speed(host):
+                self._factors_seen = False
+            if _goes_with(row.host) != _goes_with(host):
+                self.changed.note_all()  # it may go together with others now, or have GPUs that it had not
+        if row.renew(ledger, host, use, load):
+            self.changed.note_room(row.index)
+        if self.columns is not None:
+            self.columns.renew(row)
 
     def _renew_code(self, row: Row, local: Local) -> None:
         code = self._code_of(row, local)
@@ -255,7 +295,7 @@ class SchedulerCache:
             if self.columns is not None:
                 self.columns.codes[row.index] = code
             self.state_seen += 1
-            self.improved = self.cycle
+            self.changed.note_all()
 
     def _code_of(self, row: Row, local: Local) -> int:
         host = row.host

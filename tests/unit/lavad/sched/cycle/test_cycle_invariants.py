@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
+from lavad.sched.cycle import still_blocked
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.topologies import regular
 from tests.support.worlds.world import World
@@ -229,7 +231,7 @@ def same_why(plan: Plan, fresh: Plan) -> None:
 @given(confs, st.lists(actions, min_size=3, max_size=30))
 def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
     world = make_world(conf)
-    columns = SchedulerCache(few=1)
+    columns, hurried = SchedulerCache(few=1), SchedulerCache(few=1)
     for action in [*story, ("step",)]:
         if action[0] not in ("step", "drop"):
             act(world, action)
@@ -239,6 +241,8 @@ def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
         by_columns = world.schedule(columns)
         fresh_columns = world.schedule(SchedulerCache(few=1))
         assert plan.placements == fresh.placements == by_columns.placements == fresh_columns.placements
+        with patch.object(still_blocked, "LOOKS", 0):
+            assert world.schedule(hurried).placements == fresh.placements
         # a class that is blocked by something else is not asked about pauses that began since
         assert plan.wake_at == fresh.wake_at or conf["pause"]
         assert fresh.placements or fresh.wake_at == fresh_columns.wake_at

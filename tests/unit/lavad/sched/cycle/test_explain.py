@@ -73,7 +73,7 @@ def test_hosts_that_another_class_might_use_before_are_not_taken_for_its_own() -
     spec = world.cluster.spec_of(key)
     need = Need.of(1, spec, world.cluster.queue_conf[spec.queue], world.cluster.conf)
     for reason in (PendReason.HOST_QUE_MEMB, PendReason.HOST_USR_SPEC) * 5:
-        why = host_reasons(state, need, Eligibility(np.array([reason]), False, (0, 0)))
+        why = host_reasons(state, need, Eligibility(np.array([reason]), False, (0, 0), 0))
         assert [code for code, count, _ in why.reasons if count] == [reason]
 
 
