@@ -216,7 +216,7 @@ async def _serve(
         group.create_task(masters_lease.renew(lease, leasing, held, site.lease))
         reading = Workers("reading of the store")
         stored = await _read(store, reading, lease, leasing, held.epoch)
-        master = Master(site, store, stored, held.epoch, held.leases, conf, sys.stderr.buffer)
+        master = Master(site, store, stored, held, conf, sys.stderr.buffer)
         group.create_task(master.serve())
         await master.ready.wait()
         office.append(master)

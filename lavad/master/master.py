@@ -25,7 +25,6 @@ from lavad.core.plan.volatile import Soft, SoftUpdate, all_of, forget, update
 from lavad.core.site.conf import Conf
 from lavad.engine import Engine
 from lavad.hosts.job_text_cache import JobTextCache
-from lavad.hosts.leases import Leases
 from lavad.hosts.outbox import Outbox
 from lavad.hosts.peek_requests import PeekRequests
 from lavad.hosts.peek_service import PeekService
@@ -50,6 +49,7 @@ from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch, gpus_of_running_jobs
 from lavad.services.host_watch import HostWatch
 from lavad.services.loops import Loops
+from lavad.services.masters_lease import Held
 from lavad.services.notices import Notices
 from lavad.services.perfmon import Perfmon
 from lavad.services.plans import Plans
@@ -117,10 +117,10 @@ class Master:
     """Serves until the lease is lost or the daemon is stopped."""
 
     def __init__(
-        self, site: MasterSettings, store: Store, stored: Stored, epoch: int, leases: Leases, conf: Conf, output: BinaryIO | None
+        self, site: MasterSettings, store: Store, stored: Stored, held: Held, conf: Conf, output: BinaryIO | None
     ) -> None:
         self.site = site
-        self.epoch, self.leases = epoch, leases
+        self.epoch, self.leases, self._renewals = held.epoch, held.leases, held.refusals
         self.conf = conf
         self.soft = Soft()
         self.ready = asyncio.Event()
@@ -149,7 +149,7 @@ class Master:
         self.audit_file = AuditFile(site.audit) if site.audit else None
         self.audit = Audit(self._write_audit, lambda: cluster.conf, time.time)
         self.reconfiguration = Reconfiguration(self.engine, site.confdir, time.time, self.audit)
-        self.loops = Loops(self.engine, self.sessions, leases, store, time.time)
+        self.loops = Loops(self.engine, self.sessions, self.leases, store, time.time)
         self.dispatch = Dispatch(
             self.engine,
             self.texts,
@@ -163,7 +163,7 @@ class Master:
         self.unknown_users = UnknownUsers(self.engine)
         self.host_watch, self.gpu_watch = HostWatch(self.engine, time.time), GpuWatch(self.engine, time.time)
         self.pruning = Pruning(
-            self.engine, store, reader, self.dispatch.lookups, epoch, site.lsf.get("LSB_SHAREDIR", ""), time.time
+            self.engine, store, reader, self.dispatch.lookups, self.epoch, site.lsf.get("LSB_SHAREDIR", ""), time.time
         )
         self.hangs = Hangs(self.engine, time.time, site.hang, site.sample)
         self.held = HeldWatch((cluster.jobs.rows[key] for key in cluster.promised), time.time)
@@ -194,7 +194,14 @@ class Master:
             self.watch = CertificateWatch(certificates, self.sessions, time.time, reloaded, lambda host: host in known.rows)
         disks = Disks([*sqlite_folder(site.database), site.lsf.get("LSF_LOGDIR", "")])
         self.event_log = EventLog(self._output)
-        sources = [self._ending, self.admission.refused_lately, self.set_aside.notices, disks.notices, self.event_log.notices]
+        sources = [
+            self._renewals.notices,
+            self._ending,
+            self.admission.refused_lately,
+            self.set_aside.notices,
+            disks.notices,
+            self.event_log.notices,
+        ]
         self.notices = Notices(self.publish, sources)
 
     def _listen(self) -> None:

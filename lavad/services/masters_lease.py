@@ -29,6 +29,8 @@ class Held(NamedTuple):
 
     epoch: int
     leases: Leases
+    refusals: Refusals
+    """Of its renewals: a store that does not answer is noticed here first, also while nobody asks for anything."""
 
 
 async def acquire(lease: Lease, leasing: Workers, holder: str, seconds: float) -> Held | None:
@@ -37,7 +39,8 @@ async def acquire(lease: Lease, leasing: Workers, holder: str, seconds: float) -
     epoch = await leasing.run(lease.acquire, holder, seconds)
     if epoch is None:
         return None
-    return Held(epoch, Leases(boottime(), math.inf if lease.alone else asked + seconds))
+    refusals = Refusals(log, "the lease is not renewed", "the lease is renewed again")
+    return Held(epoch, Leases(boottime(), math.inf if lease.alone else asked + seconds), refusals)
 
 
 async def renew(lease: Lease, leasing: Workers, held: Held, seconds: float) -> None:
@@ -46,7 +49,6 @@ async def renew(lease: Lease, leasing: Workers, held: Held, seconds: float) -> N
     A refused renewal, as of a full store, is ignored while the lease lasts; a master with exclusive use of its store
     continues in any case.
     """
-    refusals = Refusals(log, "the lease is not renewed", "the lease is renewed again")
     while True:
         await asyncio.sleep(seconds / 4)
         asked = boottime()
@@ -55,9 +57,9 @@ async def renew(lease: Lease, leasing: Workers, held: Held, seconds: float) -> N
         except StoreRefused as refusal:
             if not held.leases.is_certain(boottime()):
                 raise LeaseLost(f"the lease of epoch {held.epoch} ran out: {refusal}") from refusal
-            refusals.failed(refusal)
+            held.refusals.failed(refusal)
             continue
-        refusals.worked()
+        held.refusals.worked()
         if not renewed:
             raise LeaseLost(f"another master has taken over from epoch {held.epoch}")
         held.leases.held(asked + seconds)

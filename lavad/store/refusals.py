@@ -43,16 +43,26 @@ class Refusals:
         self._refused = refused
         self._again = again
         self._said: set[str] = set()
+        self._last: StoreRefused | None = None
 
     def failed(self, error: StoreRefused) -> None:
         """The store has refused it."""
         why = str(error)
+        self._last = error
         if why not in self._said:
             self._said.add(why)
             self._log.warning("%s: %s", self._refused, why)
 
     def worked(self) -> None:
         """The store has taken it."""
+        self._last = None
         if self._said:
             self._said.clear()
             self._log.warning("%s", self._again)
+
+    def notices(self) -> list[str]:
+        """What users may know of it while it lasts: ``the master's store cannot be reached``."""
+        if self._last is None:
+            return []
+        why = for_users(self._last)
+        return [f"{why[0].lower()}{why[1:]}"]

@@ -30,6 +30,10 @@ _NAMED = 6
 _LEAST_TMP = 0.02
 """The share of /tmp below which a host's disk is full."""
 _NOTICES = (
+    (
+        "master's store",
+        "see to the database: the log of lavad has what it said. Jobs run on; commands that change something wait",
+    ),
     ("lsb.events", "make room in LSB_SHAREDIR, or let lavad write there; what is missing is written then"),
     ("certificate", "lava certs --renew, and copy it to its host: docs/operations.md"),
     ("could not be recorded", "read the log of lavad; tell whoever maintains lava"),

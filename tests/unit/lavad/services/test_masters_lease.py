@@ -11,7 +11,7 @@ import pytest
 
 from lavad.boottime import boottime
 from lavad.services.masters_lease import Held, LeaseLost, acquire, renew
-from lavad.store.errors import StoreRefused
+from lavad.store.errors import StoreAway, StoreRefused
 from lavad.store.lease import Lease
 from proto.daemon.workers import Workers
 
@@ -90,6 +90,25 @@ def test_a_renewal_that_hangs_grants_nothing_and_one_that_comes_does() -> None:
         row.answers.release()  # it was renewed after all: nobody else had taken it
         row.answers.release()
         await until(lambda: held.leases.answer("h", boottime()))
+        renewing.cancel()
+        row.answers.release()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_a_store_that_does_not_answer_is_a_notice_while_that_lasts() -> None:
+    async def story() -> None:
+        row, workers = Row(), Workers("lease")
+        row.alone = True
+        held = await taken(row, workers, 0.02)
+        renewing = asyncio.create_task(renew(cast(Lease, row), workers, held, 0.02))
+        row.says = StoreAway("db: connection refused")
+        row.answers.release()
+        await until(lambda: held.refusals.notices() == ["the master's store cannot be reached"])
+        row.says = 7
+        row.answers.release()
+        await until(lambda: held.refusals.notices() == [])
         renewing.cancel()
         row.answers.release()
         await asyncio.gather(renewing, return_exceptions=True)

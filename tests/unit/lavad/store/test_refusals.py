@@ -14,12 +14,15 @@ from lavad.store.refusals import Refusals, for_users
 def test_an_outage_is_two_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals(logging.getLogger("it"), "the lease cannot be asked for", "the lease can be asked for again")
     refusals.worked()
+    assert refusals.notices() == []
     for _ in range(2):
         for _ in range(100):
             refusals.failed(StoreAway("db: gone"))
             refusals.failed(StoreAway("db: starting up"))
+        assert refusals.notices() == ["the master's store cannot be reached"]
         refusals.worked()
         refusals.worked()
+        assert refusals.notices() == []
     once = [
         "the lease cannot be asked for: db: gone",
         "the lease cannot be asked for: db: starting up",

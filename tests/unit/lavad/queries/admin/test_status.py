@@ -67,6 +67,15 @@ def test_what_the_master_knows_is_told_with_what_to_do() -> None:
     ]
 
 
+def test_a_store_that_does_not_answer_is_told_of_with_what_to_do() -> None:
+    c = QueryCluster()
+    c.soft.notices = ("the master's store cannot be reached",)
+    assert said(c) == [
+        "The master's store cannot be reached",
+        "  What to do: see to the database: the log of lavad has what it said. Jobs run on; commands that change something wait",
+    ]
+
+
 @pytest.mark.parametrize("reason", NEVER_ENOUGH_SLOTS)
 def test_too_few_slots_of_whatever_kind_are_told_of(reason: PendReason) -> None:
     c = QueryCluster()
