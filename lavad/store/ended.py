@@ -81,7 +81,7 @@ def ids_named(ask: Ask, name: str, user: str | None, since: float, most: int) ->
     pattern = name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     pattern = pattern.removesuffix("*") + "%" if name.endswith("*") else pattern
     alike = sa.or_(_jobs.name.like(pattern, escape="\\"), _jobs.name.like(pattern + "[%]", escape="\\"))
-    job = _jobs.id.op(">>")(32).label("job")
+    job = _jobs.id.op(">>")(sa.literal(32, sa.Integer)).label("job")  # PostgreSQL shifts by an integer, not by a bigint
     query = sa.select(job).distinct().where(alike, _jobs.finished_at >= since)
     if user is not None:
         query = query.where(_jobs.user == user)
