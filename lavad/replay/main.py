@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--queue-priority", type=_priority, action="append", default=[], metavar="QUEUE=N", help="another priority of a queue"
     )
-    options.add_argument("--config", default="", metavar="DIR", help="another configuration")
+    options.add_argument("--config", type=_folder, default="", metavar="DIR", help="another configuration")
     options.add_argument("--json", action="store_true", help="one JSON object")
     options.add_argument("--users", action="store_true", help="each user's figures too")
     options.add_argument("--plot", default="", metavar="FILE", help="write a picture (SVG)")
@@ -67,6 +67,12 @@ def _count(text: str) -> int:
 
 def _words(text: str) -> list[str]:
     return [word for word in dict.fromkeys(text.replace(",", " ").split()) if word]
+
+
+def _folder(text: str) -> str:
+    if text and not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a folder")
+    return text
 
 
 def _priority(text: str) -> tuple[str, int]:

@@ -95,6 +95,7 @@ def test_table_and_picture(trace: str, capsys: pytest.CaptureFixture[str], tmp_p
             ["--trace", "x", "--policy", "best"],
             "lava whatif: argument --policy: 'best' is not a policy (fcfs, easy, conservative)\n",
         ),
+        (["--config", "/no/such"], "lava whatif: argument --config: '/no/such' is not a folder\n"),
         (["--trace", "x", "--slots", "0"], "lava whatif: argument --slots: '0' is not a number from 1 to 10000000\n"),
         (["--hosts", "2"], "lava whatif: argument --hosts: only with --trace\n"),
         (["--trace", "x", "--remove-hosts", "h1"], "lava whatif: argument --remove-hosts: not with --trace\n"),
