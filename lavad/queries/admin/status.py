@@ -15,7 +15,7 @@ from lavad.core.job.depend import NEVER
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.states import HostState
-from lavad.core.site.host import Host
+from lavad.core.site.host import LEAVING, Host
 from lavad.core.site.host_names import preferences
 from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, NEVER_GPU, NEVER_RESOURCE, PendReason, text
 from lavad.queries.explain import table
@@ -35,7 +35,9 @@ _NOTICES = (
         "see to the database: the log of lavad has what it said. Jobs run on; commands that change something wait",
     ),
     ("lsb.events", "make room in LSB_SHAREDIR, or let lavad write there; what is missing is written then"),
+    ("is revoked", "lava certs --hosts HOST makes another; copy it to that host: docs/operations.md"),
     ("certificate", "lava certs --renew, and copy it to its host: docs/operations.md"),
+    ("is not in lsf.cluster", "stop lava-agent there, or list the host and run badmin reconfig"),
     ("could not be recorded", "read the log of lavad; tell whoever maintains lava"),
     ("refused", "compare versions and certificates of that host with the master's"),
     (" left", "remove or move files there; LAVA_HISTORY_DAYS and LAVA_OUTPUT_DAYS keep less"),
@@ -101,15 +103,17 @@ def _hosts(request: Request) -> Iterator[Problem]:
             f"{len(never)} of {len(rows)} configured hosts have never joined: {_named(never)}",
             "start lava-agent there, or take them out of lsf.cluster and lsb.hosts",
         )
-    closed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    closed: defaultdict[tuple[str, str, bool], list[str]] = defaultdict(list)
     for row in rows:
         if row.closed:
-            closed[row.closed_by, row.comment].append(row.name)
-    for (by, comment), names in closed.items():
+            closed[row.closed_by, row.comment, row.closed_for == LEAVING].append(row.name)
+    for (by, comment, leaving), names in closed.items():
         why = f": {comment}" if comment else ""
         yield Problem(
             f"{_of(names, rows)} closed by {by or 'an administrator'}: {_named(names)}{why}",
-            f"badmin hopen {names[0] if len(names) == 1 else 'HOST ...'} once that is over",
+            "nothing: it leaves by itself"
+            if leaving
+            else f"badmin hopen {names[0] if len(names) == 1 else 'HOST ...'} once that is over",
         )
 
 

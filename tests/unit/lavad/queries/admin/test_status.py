@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.job.depend import NEVER
 from lavad.core.plan.volatile import WhyClass
+from lavad.core.site.host import LEAVING
 from lavad.core.site.pend_reason import NEVER_ENOUGH_SLOTS, PendReason
 from tests.support.worlds.query_cluster import QueryCluster, at
 
@@ -33,6 +34,27 @@ def test_hosts_that_are_away_or_closed_are_named() -> None:
     for host in ("ol1", "ol2"):
         c.feed(ev.HostDown(at=at("11:36:00"), host=host))
     assert said(c)[0] == "No host is available: nothing can start"
+
+
+def test_a_host_that_leaves_needs_nothing_to_be_done() -> None:
+    c = QueryCluster()
+    why = "it is not in lsf.cluster.lava; it leaves when its jobs have ended"
+    c.feed(ev.HostSwitched(at=at("11:35:00"), host="ol1", closed=True, by="lava", comment=why, cause=LEAVING))
+    assert said(c) == [f"1 of 3 hosts is closed by lava: ol1: {why}", "  What to do: nothing: it leaves by itself"]
+
+
+@pytest.mark.parametrize(
+    ("why", "do"),
+    [
+        ("certificate 6e5c is revoked", "lava certs --hosts HOST makes another; copy it to that host: docs/operations.md"),
+        ("host ol9 is not in lsf.cluster.lava", "stop lava-agent there, or list the host and run badmin reconfig"),
+        ("it speaks protocol 3", "compare versions and certificates of that host with the master's"),
+    ],
+)
+def test_a_host_that_is_refused_is_told_of_with_what_to_do(why: str, do: str) -> None:
+    c = QueryCluster()
+    c.soft.notices = (f"host ol9 refused: {why}",)
+    assert said(c) == [f"Host ol9 refused: {why}", f"  What to do: {do}"]
 
 
 def test_queues_that_start_nothing_are_named() -> None:
