@@ -53,6 +53,8 @@ class Cluster(Session):
 
         Raises Refused if any is refused; its ``jobs`` are those that were submitted, and so are those of any other LavaError.
         """
+        if isinstance(commands, (str, bytes)):
+            raise TypeError("submit_many takes a list of commands; submit takes one")
         found = options_of(options)
         lines = [command_line(command) for command in commands]
         for line in lines:

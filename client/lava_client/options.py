@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 import shlex
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -144,4 +145,7 @@ def _umask() -> int:
 
 def command_line(command: str | Sequence[str]) -> str:
     """A shell command as it is; words as a shell command that runs just these words."""
-    return command if isinstance(command, str) else shlex.join(os.fspath(word) for word in command)
+    try:
+        return command if isinstance(command, str) else shlex.join(os.fspath(word) for word in command)
+    except TypeError:
+        raise TypeError(f"a command is a string, or a list of strings and paths, not {reprlib.repr(command)}") from None

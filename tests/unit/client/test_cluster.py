@@ -69,3 +69,10 @@ def test_0_is_no_job(tmp_path: Path) -> None:
         for zero in (0, "0", "00", " 0", "0\n"):
             with pytest.raises(Refused, match=f"Job <{zero}> is not found"):
                 cluster.job(zero)
+
+
+@pytest.mark.parametrize("commands", ["true", b"true"])
+def test_one_command_is_no_list_of_its_letters(tmp_path: Path, commands: Any) -> None:
+    environ = {"LAVA_SOCKET": str(tmp_path / "s"), "LSF_ENVDIR": str(tmp_path)}
+    with Cluster(environ=environ, timeout=0.0) as cluster, pytest.raises(TypeError, match="submit takes one"):
+        cluster.submit_many(commands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,12 @@ def test_plain_names_stand_for_the_options_of_bsub(given: dict[str, object], ask
 def test_words_are_passed_as_they_are() -> None:
     assert command_line("a | b") == "a | b"
     assert command_line(["echo", "a b", "$HOME;'"]) == """echo 'a b' '$HOME;'"'"''"""
+
+
+@pytest.mark.parametrize("command", [5, None, b"true", ["sleep", 5], [b"true"]])
+def test_what_is_no_command_is_said_so(command: Any) -> None:
+    with pytest.raises(TypeError, match="a command is a string, or a list of strings and paths, not "):
+        command_line(command)
 
 
 def test_a_job_gets_the_environment_as_far_as_it_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
