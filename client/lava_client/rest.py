@@ -177,13 +177,11 @@ class RestLink:
                 raise Closed(CLOSED)
             try:
                 return attempt()
-            except ssl.SSLCertVerificationError as error:
-                raise Unavailable(f"{self._service.url}: {error.verify_message}") from None
             except _Again as again:
                 seconds = again.seconds
             except (OSError, http.client.HTTPException) as error:
-                if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
-                    raise Unavailable(f"{self._service.url}: {error.strerror}") from None
+                if why := _why_never(error):
+                    raise Unavailable(f"{self._service.url}: {why}") from None
                 seconds = 0.0
             if self._timeout is not None and not seconds and time.monotonic() - began >= self._timeout:
                 raise Unavailable("batch system daemon not responding")
@@ -321,6 +319,17 @@ def _detail(body: bytes) -> str:
     """What a problem (RFC 9457) says; "" where it is none."""
     with contextlib.suppress(ValueError, AttributeError):
         return str(json.loads(body).get("detail") or "")
+    return ""
+
+
+def _why_never(error: Exception) -> str:
+    """Why it is of no use to try again; "" where the page may only be away."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return "what listens there does not speak TLS; a page without a certificate has an http address on its own machine"
+    if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME:
+        return str(error.strerror)
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -163,6 +164,14 @@ def test_a_page_that_is_away_is_waited_for_as_long_as_was_said(link_to: Callable
     link.close()
     with pytest.raises(Closed):
         link.slots()
+
+
+def test_a_page_without_tls_is_not_waited_for_over_https() -> None:
+    with Page(NOTHING) as page:
+        link = RestLink(page.service()._replace(context=ssl.create_default_context()), LONG)
+        with pytest.raises(Unavailable, match="does not speak TLS"):
+            link.slots()
+        link.close()
 
 
 def test_who_closes_a_link_while_it_connects_does_not_wait_for_an_answer(
