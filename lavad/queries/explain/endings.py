@@ -163,7 +163,7 @@ _STARTS: dict[str, tuple[str, str, str]] = {
     ),
     "not_allowed": (
         "…",
-        "The host runs no jobs of this user (root, or a user below LSF_ROOT_USER and its kin).",
+        "The host runs no jobs of this user: root without LSF_ROOT_USER=Y in its lsf.conf, or others as its agent is not root's.",
         "submit as another user",
     ),
     "gpu": (

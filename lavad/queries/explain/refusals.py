@@ -229,7 +229,7 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "too long|too many|too large|larger than …|At most …|more than …|nested deeper|threshold reached|No job id is free|"
         "is full|has room|Too many|MAX_",
         "The request, or the cluster's store of jobs, is larger than allowed.",
-        "ask in several pieces; bparams -l shows MAX_JOB_NUM and its kin",
+        "ask in several pieces; bparams -a shows the cluster's limits (MAX_JOB_ARRAY_SIZE …), busers a user's",
     ),
     (
         "command",
