@@ -26,7 +26,7 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.token_ask import ListTokens, RevokeTokens, Token
 from lavad.core.lang.windows import local_of
 from lavad.core.rules.vouching import why_not_vouched
-from lavad.core.site.rights import is_admin
+from lavad.core.site.rights import is_admin, why_denied
 from lavad.engine import Engine
 from lavad.hosts import attach
 from lavad.hosts.job_text_cache import JobTextCache
@@ -233,7 +233,7 @@ class Dispatch:
         if ask.what == "view":
             return {"text": self._perfmon.view(ask.json)}
         if not is_admin(self._engine.cluster.conf, caller):
-            raise Refused("User permission denied")
+            raise Refused(why_denied(self._engine.cluster.conf, caller))
         if not 0 <= ask.period <= LONGEST:
             raise Refused(f"{ask.period}: a sampling period is at most {LONGEST} seconds")
         if ask.what == "start":

@@ -91,6 +91,12 @@ def is_admin(conf: Conf, caller: Caller) -> bool:
     return caller.may_administer and (caller.uid == 0 or caller.user in expand_users(conf, conf.admins))
 
 
+def why_denied(conf: Conf, caller: Caller) -> str:
+    """What is said to somebody who may not administer what they name; to an administrator elsewhere, where they may."""
+    elsewhere = not caller.may_administer and caller.user in expand_users(conf, conf.admins)
+    return f"User permission denied{': administrators have their rights on LAVA_ADMIN_HOSTS only' if elsewhere else ''}"
+
+
 def _administers(conf: Conf, caller: Caller, names: Iterable[str]) -> bool:
     """Whether a caller is one of the administrators named, on a host where they have their rights."""
     return caller.may_administer and caller.user in expand_users(conf, names)

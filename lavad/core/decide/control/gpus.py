@@ -9,7 +9,7 @@ from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.report.gpus import closed_gpu
 from lavad.core.lang.asks import Caller, Gpus, Refused
 from lavad.core.site.host import Gpu, Host
-from lavad.core.site.rights import may_switch_host
+from lavad.core.site.rights import may_switch_host, why_denied
 from proto.answers import Result
 from proto.numbers import find_number
 
@@ -29,7 +29,7 @@ def switch_gpus(cluster: Cluster, ask: Gpus, caller: Caller, now: float) -> Deci
         for word in dict.fromkeys(ids.split(",")):
             if may:
                 decided.events += _switch(cluster, row, word, ask, caller, now)
-            result: Result = {"gpu": f"{host}:{word}", "ok": may, "why": "" if may else "User permission denied"}
+            result: Result = {"gpu": f"{host}:{word}", "ok": may, "why": "" if may else why_denied(cluster.conf, caller)}
             decided.answer["results"].append(result)
     return decided
 

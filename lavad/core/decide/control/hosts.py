@@ -25,7 +25,7 @@ from lavad.core.lang.asks import Caller, Hosts, Refused
 from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState
 from lavad.core.site.host import Facts
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import may_switch_host
+from lavad.core.site.rights import may_switch_host, why_denied
 from proto.answers import Result
 
 
@@ -155,7 +155,7 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
         if not may_switch_host(cluster.conf, name, caller):
-            decided.answer["results"].append({"host": name, "ok": False, "why": "User permission denied"})
+            decided.answer["results"].append({"host": name, "ok": False, "why": why_denied(cluster.conf, caller)})
             continue
         event = ev.HostSwitched(at=now, host=name, closed=ask.close, by=caller.user, comment=ask.comment)
         decided.events.append(event)

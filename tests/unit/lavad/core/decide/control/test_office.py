@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.decide.control.hosts import switch_hosts
 from lavad.core.decide.control.office import (
     MAX_EXTENSION,
     check_reconfig,
@@ -14,7 +15,7 @@ from lavad.core.decide.control.office import (
     note_extension,
     take_office,
 )
-from lavad.core.lang.asks import Lease, Refused
+from lavad.core.lang.asks import Hosts, Lease, Refused
 from tests.support.worlds.bench import ADMIN, ALICE, Bench
 
 
@@ -38,6 +39,15 @@ def test_only_administrators_reconfigure(bench: Bench) -> None:
     check_reconfig(bench.cluster, ADMIN)
     with pytest.raises(Refused, match="User permission denied"):
         check_reconfig(bench.cluster, ALICE)
+
+
+def test_an_administrator_on_another_host_is_told_where_the_rights_are(bench: Bench) -> None:
+    elsewhere = replace(ADMIN, may_administer=False)
+    why = "User permission denied: administrators have their rights on LAVA_ADMIN_HOSTS only"
+    with pytest.raises(Refused, match=f"^{why}$"):
+        check_reconfig(bench.cluster, elsewhere)
+    close = switch_hosts(bench.cluster, Hosts(hosts=["h1"], close=True), elsewhere, bench.now)
+    assert (close.events, close.answer["results"]) == ([], [{"host": "h1", "ok": False, "why": why}])
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, MAX_EXTENSION + 1, float("nan")])
