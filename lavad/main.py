@@ -13,6 +13,7 @@ from config.model.problems import report
 from config.programs.egroup import Egroup
 from config.read.load import load as load_files
 from lavad.collector import look_rarely
+from lavad.configure.requirements import why_not
 from lavad.replica.spawn import AHEAD, end_ahead, set_title, spawn_ahead
 from proto.daemon import logfile
 from proto.daemon.cpu_precedence import precede_jobs
@@ -57,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.log:
             logfile.follow(options.log, inherited=True)
         log_to(sys.stderr, "%(asctime)s %(levelname)s %(name)s: %(message)s")
-        loaded = load_files(options.conf, egroup_in=Egroup)
+        loaded = load_files(options.conf, egroup_in=Egroup, grammar=why_not)
     except OSError as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -18,7 +18,6 @@ from pathlib import Path
 from config.model.site_params import SiteParams
 from config.read.load import Loaded
 from lavad.configure.database import database_url
-from lavad.configure.requirements import wrong_requirements
 from lavad.configure.resolve import resolve
 from lavad.core.site.conf import Conf
 from lavad.master.master import Master, MasterSettings, Stored, read_store
@@ -58,8 +57,6 @@ class Cannot(Exception):
 
 def read_site(options: argparse.Namespace, loaded: Loaded) -> MasterSettings:
     """The site from the command line and lsf.conf. Raises Cannot."""
-    if wrong := "; ".join(wrong_requirements(loaded.config)):
-        raise Cannot(wrong)
     params = loaded.config.params
     rundir = options.run or params.lava_rundir
     _make(rundir)

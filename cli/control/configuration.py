@@ -1,8 +1,14 @@
-"""badmin ckconfig, reconfig and showconf: the site's files, read on this host by `config`, as the master reads them."""
+"""badmin ckconfig, reconfig and showconf: the site's files, read on this host as the master reads them.
+
+Rule: what checks them is a program of lavad's, as mbatchd checks those of LSF: it knows the languages that stand in them.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import time
 
 from cli.client.client import Client, read_conf
@@ -14,14 +20,44 @@ if TYPE_CHECKING:
     from config.read.load import Loaded
 
 CHECKING = "\nChecking configuration files ...\n\n"
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_CODE = f"import sys; sys.path.insert(0, {_ROOT!r}); from lavad.configure.__main__ import main; sys.exit(main(sys.argv[1:]))"
 
 
-def load_site(context: Context, asks_egroup: bool = False) -> Loaded:
-    """The site's configuration with its problems. Raises Fail where there is no lsf.conf."""
+class Checked:
+    """What is wrong with the files: the text of `badmin ckconfig`, and whether there are errors, and warnings."""
+
+    def __init__(self, report: str, errors: bool, warnings: bool) -> None:
+        self.report, self.errors, self.warnings = report, errors, warnings
+
+
+def _folder(context: Context) -> str:
+    """That of lsf.conf. Raises Fail where there is none."""
     read_conf(context)
     folder = find_envdir(context.environ)
     if folder is None:
         raise Fail("lsb_init: Failed in an LSF library call: Unable to open file lsf.conf")
+    return folder
+
+
+def _check(context: Context, asks_egroup: bool) -> Checked:
+    """Raises Fail where there is no lsf.conf."""
+    words = [_folder(context), *(["egroup"] if asks_egroup else [])]
+    call = [sys.executable, "-I", "-c", _CODE, *words]
+    try:
+        ran = subprocess.run(
+            call, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/", env=dict(context.environ), check=True
+        )
+        return Checked(**json.loads(ran.stdout))
+    except subprocess.CalledProcessError as failed:
+        raise Fail(f"The configuration cannot be checked: {failed.stderr.strip().rpartition(chr(10))[2]}") from None
+    except (OSError, ValueError) as error:
+        raise Fail(f"The configuration cannot be checked: {error}") from None
+
+
+def load_site(context: Context) -> Loaded:
+    """The site's configuration. Raises Fail where there is no lsf.conf."""
+    folder = _folder(context)
     try:
         from config.read.load import load
     except ImportError:
@@ -30,39 +66,28 @@ def load_site(context: Context, asks_egroup: bool = False) -> Loaded:
 
         site.main()
         from config.read.load import load
-    from config.programs.egroup import Egroup
-
-    return load(folder, egroup_in=Egroup if asks_egroup else None)
+    return load(folder)
 
 
 def check(context: Context) -> int:
     """`badmin ckconfig`: print the problems; 255 where one is fatal."""
-    loaded = _checked(context)
-    return LSF_FAILED if loaded.has_errors else 0
-
-
-def _checked(context: Context) -> Loaded:
-    loaded = load_site(context, asks_egroup=True)
-    from config.model.problems import report
-
+    checked = _check(context, asks_egroup=True)
     context.err(CHECKING)
-    context.out(report(loaded.problems) + "\n")
-    return loaded
+    context.out(checked.report + "\n")
+    return LSF_FAILED if checked.errors else 0
 
 
 def reconfigure(
     context: Context, client: Client, force: bool, initiated: str = "Reconfiguration initiated", verbose: bool = False
 ) -> int:
     """`badmin reconfig`: refused with errors; with warnings it asks first, unless ``force``. ``initiated``: the closing line."""
-    loaded = load_site(context)
-    from config.model.problems import report
-
+    checked = _check(context, asks_egroup=False)
     context.err(CHECKING)
-    text = report(loaded.problems) + "\n"
-    asks = loaded.has_warnings and not (loaded.has_errors or force)
+    text = checked.report + "\n"
+    asks = checked.warnings and not (checked.errors or force)
     if verbose or not asks:
         context.out(text)
-    if loaded.has_errors:
+    if checked.errors:
         context.err("There are fatal errors.\n\nReconfiguration aborted.\n")
         return LSF_FAILED
     if asks and not _agreed(context, "" if verbose else text):

@@ -35,6 +35,7 @@ from config.read.queues import (
     read_queues,
     with_cores,
 )
+from config.read.requirements import Grammar, check_requirements
 from config.read.shared import Cluster, Shared, read_cluster, read_shared
 from config.read.users import read_lsb_users
 from config.text.lines import Reading
@@ -81,11 +82,16 @@ class _LsfConf(msgspec.Struct, frozen=True):
     scope: v.Scope
 
 
-def load(confdir: str, minute: int | None = None, egroup_in: Callable[[str], Members] | None = None) -> Loaded:
+def load(
+    confdir: str,
+    minute: int | None = None,
+    egroup_in: Callable[[str], Members] | None = None,
+    grammar: Grammar | None = None,
+) -> Loaded:
     """A folder that holds lsf.conf. ``minute``: of the week, for what the files say by time; None: now.
 
     ``egroup_in``: the site's program in LSF_SERVERDIR, which may take long to answer; without it groups whose members it says
-    have none.
+    have none. ``grammar``: of resource requirements, which are not read without it.
     """
     problems = Problems()
     reading = Reading(problems, lambda path: _text(path, problems) if os.path.exists(path) else None, _minute(minute))
@@ -98,7 +104,11 @@ def load(confdir: str, minute: int | None = None, egroup_in: Callable[[str], Mem
     cluster = read_cluster(_sections(os.path.join(lsf_dir, f"lsf.cluster.{name}"), reading), shared, problems)
     folders = Folders(name, lsf_dir, lsb_folder(confdir, lsf_dir, name, lsf))
     egroup = egroup_in(lsf.get("LSF_SERVERDIR", "")) if egroup_in else None
-    config = _assembled(folders, _LsfConf(lsf, fields, places, scope), shared, cluster, reading, egroup)
+    sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
+    _report_files_not_read(folders, reading)
+    config = _assembled(folders, _LsfConf(lsf, fields, places, scope), shared, cluster, sections, egroup, problems)
+    if grammar:
+        check_requirements(sections, grammar, problems)
     config = msgspec.structs.replace(config, time_windows=tuple(reading.windows))
     return Loaded(config, problems.all(), tuple(egroup.failed) if egroup else ())
 
@@ -144,12 +154,11 @@ def _assembled(
     conf: _LsfConf,
     shared: Shared,
     cluster: Cluster,
-    reading: Reading,
+    sections: dict[str, list[Section]],
     egroup: Members | None,
+    problems: Problems,
 ) -> ClusterConfig:
-    problems, scope = reading.problems, conf.scope
-    sections = {file: _sections(os.path.join(folders.lsb, file), reading) for file in FILES}
-    _report_files_not_read(folders, reading)
+    scope = conf.scope
     numeric = {name for name, resource in shared.resources.items() if resource.type == "Numeric"}
     indices = frozenset({*LOAD_INDICES, *numeric} - set(INDEX_ALIASES))
 

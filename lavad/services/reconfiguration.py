@@ -10,7 +10,7 @@ from config.model.problems import report
 from config.programs.egroup import Egroup
 from config.read.load import load as load_files
 from lavad.configure.difference import differences
-from lavad.configure.requirements import wrong_requirements
+from lavad.configure.requirements import why_not
 from lavad.configure.resolve import resolve
 from lavad.core.decide.control.office import check_reconfig, configure
 from lavad.core.lang.asks import Caller, Refused
@@ -75,8 +75,8 @@ class Reconfiguration:
         return not wrong
 
     async def _read(self, caller: Caller | None, why: str) -> None:
-        loaded = await self._reading.run(load_files, self._confdir, None, Egroup)
-        wrong = report(loaded.problems).strip() if loaded.has_errors else "\n".join(wrong_requirements(loaded.config))
+        loaded = await self._reading.run(load_files, self._confdir, None, Egroup, why_not)
+        wrong = report(loaded.problems).strip() if loaded.has_errors else ""
         if loaded.unanswered and not wrong:
             wrong = report(problem for problem in loaded.problems if "egroup" in problem.text).strip()
         if wrong:

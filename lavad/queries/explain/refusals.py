@@ -41,7 +41,13 @@ _SAID: tuple[tuple[str, str, str, str], ...] = (
         "reconfiguration",
         "Reconfiguration aborted",
         "A file of the configuration has an error, which the lines before it name; nothing of it has taken effect.",
-        "mend the line; badmin ckconfig checks most of it, badmin reconfig all",
+        "mend the line; badmin ckconfig checks again, and changes nothing",
+    ),
+    (
+        "no_check",
+        "The configuration cannot be checked",
+        "The program that reads the files for badmin did not start, or ended before it had said what is wrong.",
+        "the reason stands behind it; the log of lavad tells of what it reads itself",
     ),
     (
         "no_page",

@@ -341,6 +341,14 @@ def test_the_configuration_is_checked_here(caller: Caller):
     assert ran.err.endswith("There are fatal errors.\n\nReconfiguration aborted.\n")
 
 
+def test_so_are_the_requirements_in_it(caller: Caller):
+    (caller.folder / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = a\nSTOP_COND = select[ut>\nEnd Queue\n")
+    for command in ("ckconfig", "reconfig"):
+        ran = caller.run("badmin", command)
+        assert ran.status == 255
+        assert "lsb.queues:3: error: queue a: STOP_COND: " in ran.out
+
+
 def test_a_good_configuration_is_read_again(caller: Caller):
     assert caller.run("badmin", "ckconfig") == (0, "No errors found.\n\n", "\nChecking configuration files ...\n\n")
     with ScriptedMaster(caller.socket, [{"ok": {"text": ""}}], [{"refused": "User permission denied"}]):
