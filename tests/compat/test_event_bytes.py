@@ -166,3 +166,10 @@ def test_bytes_of_each_kind(event: Event) -> None:
     assert decode_event(1, stored) == event
     # names and values, as they come in the bytes: only how wide the count of a map's entries is written may differ
     assert msgspec.msgpack.decode(encode(event)) == msgspec.msgpack.decode(stored)
+
+
+def test_what_events_had_once_is_passed_over() -> None:
+    """JobRequeued had `top`, which nothing read."""
+    event = next(event for event in SAMPLES if isinstance(event, ev.JobRequeued))
+    stored = msgspec.msgpack.encode(msgspec.msgpack.decode(encode(event)) | {"top": True})
+    assert decode_event(1, stored) == event

@@ -34,7 +34,6 @@ class JobRequeued(JobEvent, frozen=True):
     barred: tuple[str, ...] = ()
     """Hosts on which it must not start again (EXCLUDE of REQUEUE_EXIT_VALUES)."""
     end: End | None = None
-    top: bool = False
     requeues: int = 0
     """Number of requeues by exit value so far, including this one."""
     deaths: int = 0

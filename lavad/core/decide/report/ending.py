@@ -147,7 +147,6 @@ def _asked(job: Job, run: Attempt, spec: Spec, now: float, end: End | None) -> e
                 reason=PendReason.JOB_REQUEUED,
                 state=pending.state,
                 end=end,
-                top=bool(pending.by),
                 stopper=pending.by if pending.state is JobState.PSUSP else "",
                 avoid=hung_hosts(run),
                 why=f"requeued by {pending.by}" if pending.by else pending.said,

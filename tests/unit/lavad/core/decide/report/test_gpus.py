@@ -101,7 +101,7 @@ def test_bhist_says_why_it_starts_again():
     closes(b)
     [event] = b.hear("ended", key, b.uid(key), "g1", End(status=9, at=b.now), True)
     assert isinstance(event, ev.JobRequeued)
-    assert (event.why, event.top) == (LOST, False)
+    assert event.why == LOST
 
 
 @pytest.mark.parametrize(
