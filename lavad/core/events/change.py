@@ -76,7 +76,7 @@ def _changed(cluster: Cluster, job: Job, run: Attempt, event: JobModified) -> At
         return run
     amounts = dict(event.reserved)
     parts = tuple(replace(part, reserved=amounts[part.host], decays=()) if part.host in amounts else part for part in run.parts)
-    return replace(run, parts=parts)
+    return replace(run, parts=parts, queue="")
 
 
 class RunLimitMoved(JobEvent, frozen=True):
@@ -122,6 +122,9 @@ def _job_switched(cluster: Cluster, event: JobSwitched) -> None:
     job = record_of(cluster, event.key)
     move(job, event)
     job = with_slot(cluster, job)
+    if job.run is not None:
+        placed_in = job.run.queue or cluster.specs.rows[job.spec].queue
+        job = replace(job, run=replace(job.run, queue="" if placed_in == event.queue else placed_in))
     put(cluster, replace(job, spec=event.spec, position=0.0, queue_time=0.0, promised=()))
 
 

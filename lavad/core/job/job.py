@@ -15,13 +15,11 @@ from lavad.core.lang.states import HangState, JobState, PartState, SignalKind, T
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """The placement of a part of an attempt: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount).
-
-    Slots are 0 in a chunk for all jobs but the last, which has what they use one after the other (``core.job.chunk``).
-    """
+    """The placement of a part of an attempt: host, slots, GPUs (UUIDs) and what it reserves there (resource name, amount)."""
 
     host: str
     slots: int
+    """0 in a chunk for all jobs but the last, which has what they use one after the other (``core.job.chunk``)."""
     gpus: tuple[str, ...] = ()
     reserved: tuple[tuple[str, float], ...] = ()
     decays: tuple[RusageDecay, ...] = msgspec.field(name="fades", default=())
@@ -255,6 +253,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """Of the job of a chunk that has its slot: the keys of those before it in their order, and of those to which it may pass."""
     copying: int = -1
     """The generation whose parts all of its hosts copy to the shared folder (``bsub -k "DIR stage"``); -1: none yet."""
+    queue: str = ""
+    """Where bswitch has moved it since: the queue whose requirement it was placed by, and still reserves for."""
 
     @property
     def is_ending(self) -> bool:

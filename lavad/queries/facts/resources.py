@@ -32,7 +32,7 @@ def combined(view: View, spec: Spec) -> str:
 
 def effective(view: View, spec: Spec, job: Job) -> str:
     """The requirement by which its attempt was placed; "" before the first attempt."""
-    return "" if job.run is None else chosen(view.queue(spec.queue).res_req, spec.resreq, job.run.way)
+    return "" if job.run is None else chosen(view.queue(job.run.queue or spec.queue).res_req, spec.resreq, job.run.way)
 
 
 _GPU_HEAD = (
@@ -116,8 +116,9 @@ def job_affinity(view: View, spec: Spec, job: Job) -> str:
 
 
 def _affinity_of(view: View, spec: Spec, job: Job) -> Affinity | None:
-    found = ways(resreq.parse(view.queue(spec.queue).res_req), resreq.parse(spec.resreq))
-    way = found[job.run.way] if job.run is not None and job.run.way < len(found) else found[0]
+    run = job.run
+    found = ways(resreq.parse(view.queue((run and run.queue) or spec.queue).res_req), resreq.parse(spec.resreq))
+    way = found[run.way] if run is not None and run.way < len(found) else found[0]
     return next((term.both.affinity for term in way.terms if term.both.affinity is not None), None)
 
 

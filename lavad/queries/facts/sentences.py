@@ -71,7 +71,9 @@ class HistoryFormatter:
         parts = tuple(Part(host=placed.host, slots=placed.slots) for placed in event.parts)
         self.first_host = parts[0].host if parts else ""
         self.has_started, self.started_at, self.attempt = False, 0.0, event.attempt
-        run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts)
+        newest = self.job.run
+        queue = newest.queue if newest is not None and newest.number == event.attempt else ""
+        run = Attempt(number=event.attempt, uid="", dispatched=event.at, parts=parts, queue=queue)
         job = Job(key=self.job.key, spec=self.job.spec, name="", submitted=0.0, run=run)
         places = paragraphs.places(self.view, job)
         waits = [paragraphs.WAITS_IN_CHUNK] * event.waits + [paragraphs.lent(event.run_limit)] * bool(event.run_limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.job.job import Placed
 from tests.support.worlds.query_cluster import QueryCluster, at
@@ -30,6 +32,21 @@ def test_a_compound_requirement_is_shown_part_by_part() -> None:
     combined, effective = placed("2*{select[cs]}+1*{rusage[mem=5]}", way=0, slots=3)
     assert combined == "Combined: 2*{select[cs] order[r15s:pg]}+1*{select[type == local] order[r15s:pg] rusage[mem=5.00]}"
     assert effective == combined.removeprefix("Combined: ")
+
+
+def test_that_of_the_queue_it_was_placed_in_is_effective_after_bswitch() -> None:
+    c = QueryCluster()
+    conf = c.cluster.conf
+    queues = tuple(replace(queue, res_req="rusage[mem=40]" if queue.name == "night" else "") for queue in conf.queues)
+    c.feed(ev.Configured(at=at("11:33:00"), conf=replace(conf, queues=queues)))
+    c.submit(1, resreq="select[cs]")
+    c.feed(ev.JobDispatched(at=at("11:34:00"), key=1, attempt=1, uid="u", parts=(Placed(host="ol1", slots=1),)))
+    number = c.cluster.next_spec
+    c.feed(ev.SpecAdded(at=at("11:35:00"), spec=number, value=replace(c.cluster.spec_of(1), queue="night")))
+    c.feed(ev.JobSwitched(at=at("11:35:00"), key=1, spec=number, queue="night", by="alice"))
+    combined, effective = details(c, 1)
+    assert combined == "Combined: select[cs] order[r15s:pg] rusage[mem=40.00]"
+    assert effective == "select[cs] order[r15s:pg]"
 
 
 def test_a_way_that_is_no_longer_configured_shows_all() -> None:

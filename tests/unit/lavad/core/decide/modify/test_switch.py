@@ -83,6 +83,9 @@ def test_what_a_job_that_runs_reserves_in_its_new_queue(
     assert run is not None
     assert (refusal, bench.cluster.spec_of(key).queue, run.parts[0].reserved) == ("", queue, found)
     assert bench.cluster.use.hosts[run.parts[0].host].reserved == dict(found)
+    assert run.queue == ("" if wanted else "normal")
+    assert [refusal for _, refusal in bench.asked(switch, Switch(queue="normal", jobs=Select(ids=[str(key)])), ADMIN)] == [""]
+    assert getattr(bench.job(key).run, "queue", None) == ""
 
 
 def test_a_queue_that_asks_for_the_same_changes_nothing(bench: Bench) -> None:
