@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from config.model.queue import QueueConfig
 from config.model.values import SHARE_KEYWORDS, FairShare, Shares
@@ -27,22 +27,47 @@ def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
 
 
 class GroupUsers:
-    """Users of a group; ``all`` is everyone but those excluded with ``~``."""
+    """Users of a group; ``all`` among them is everyone but those in ``out``."""
 
-    def __init__(self, users: frozenset[str], out: frozenset[str]) -> None:
-        self.users = users - out
+    def __init__(self, users: frozenset[str], out: frozenset[str] = frozenset()) -> None:
+        self.users = users
         self.has_all = "all" in users
         self.out = out
 
     def __contains__(self, user: object) -> bool:
         return user not in self.out and (self.has_all or user in self.users)
 
+    def __or__(self, other: GroupUsers) -> GroupUsers:
+        """Whom one of them names is named: in ``most bob`` bob is, whom ``most`` leaves out."""
+        out = frozenset(user for user in self.out | other.out if user not in self and user not in other)
+        return GroupUsers(self.users | other.users, out)
+
+    def __sub__(self, other: GroupUsers) -> GroupUsers:
+        if not other.has_all:
+            return GroupUsers(self.users - other.users, self.out | other.users if self.has_all else frozenset())
+        kept = other.out | self.users if self.has_all else self.users
+        return GroupUsers(frozenset(user for user in kept if user in self and user not in other) - {"all"})
+
 
 def users_of_group(conf: Conf, group: str) -> GroupUsers:
-    """The users of a user group, of groups in it too."""
-    users = expand_users(conf, [group])
-    out = expand_users(conf, [name[1:] for name in users if name.startswith("~")])
-    return GroupUsers(frozenset(name for name in users if not name.startswith("~")), out)
+    """The users of a user group, of groups in it too, whose own ``~`` leave nobody out whom the group names beside them."""
+    return _users_of(dict(conf.user_groups), group, {})
+
+
+def _users_of(groups: Mapping[str, Sequence[str]], name: str, known: dict[str, GroupUsers]) -> GroupUsers:
+    """``known``: what has been read of groups so far; one that is in itself has there what names it."""
+    bare = name.rstrip("/")
+    if name in known:
+        return known[name]
+    inside, outside = GroupUsers(frozenset((name,))), GroupUsers(frozenset())
+    known[name] = inside
+    for word in groups.get(bare, ()):
+        if word.startswith("~"):
+            outside |= _users_of(groups, word[1:], known)
+        else:
+            inside |= _users_of(groups, word, known)
+    known[name] = inside - outside
+    return known[name]
 
 
 def user_groups(conf: Conf, user: str) -> tuple[str, ...]:

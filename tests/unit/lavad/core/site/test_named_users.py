@@ -17,6 +17,9 @@ GROUPS = (
     ("most", ("all", "~dev")),
     ("above", ("every",)),
     ("some", ("dev", "eve", "~bob")),
+    ("again", ("most", "bob")),
+    ("few", ("every", "~again")),
+    ("both", ("most", "again")),
 )
 CONF = Conf(user_groups=GROUPS, params=Params(user_group_admins=(("most", ("kim",)),)))
 NAMED = [
@@ -27,6 +30,10 @@ NAMED = [
     (("most", "bob"), "bob eve"),
     (("some",), "ann eve"),
     (("every", "~dev"), "eve"),
+    (("again",), "bob eve"),
+    (("few",), "ann"),
+    (("both",), "bob eve"),
+    (("dev", "~again"), "ann"),
     (("all", "~eve"), "ann bob"),
     (("dev", "~ann"), "bob"),
     (("~ann",), ""),
@@ -44,7 +51,7 @@ def test_who_is_named_may_use_the_queue_and_the_reservation(words: tuple[str, ..
 @pytest.mark.parametrize(("words", "users"), NAMED)
 def test_all_are_listed_where_it_is_not_everybody_but_some(words: tuple[str, ...], users: str) -> None:
     listed = NamedUsers(CONF, words).listed
-    if {"all", "every", "above", "most"} & set(words):
+    if {"all", "every", "above", "most", "again", "both"} & set(words):
         assert listed is None
     else:
         assert listed is not None
@@ -52,12 +59,13 @@ def test_all_are_listed_where_it_is_not_everybody_but_some(words: tuple[str, ...
 
 
 @pytest.mark.parametrize(
-    ("user", "groups"), [("ann", "dev every some above"), ("bob", "dev every above"), ("eve", "every most some above")]
+    ("user", "groups"),
+    [("ann", "dev every some above few"), ("bob", "dev every above again both"), ("eve", "every most some above again both")],
 )
 def test_the_groups_of_a_user(user: str, groups: str) -> None:
     assert sorted(user_groups(CONF, user)) == sorted(groups.split())
     plain = Conf(user_groups=tuple((name, words) for name, words in GROUPS if not any(word[0] == "~" for word in words)))
-    assert sorted(user_groups(plain, user)) == sorted({*groups.split()} - {"most", "some"})
+    assert set(user_groups(plain, user)) - {"again", "both"} == {*groups.split()} - {"most", "some", "few", "again", "both"}
 
 
 def test_a_group_that_the_user_is_not_in_gives_its_administrators_no_rights() -> None:
