@@ -140,6 +140,7 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsb_job_memlimit: bool | None = None
     lsb_memlimit_enforce: bool = False
     lsb_requeue_to_bottom: bool = False
+    lsb_stop_ignore_it: bool = False
     lsf_root_user: bool = False
 
     # --- lsf.conf: places

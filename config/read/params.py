@@ -148,6 +148,7 @@ LSF_CONF: Table = {
     "LSB_RESOURCE_ENFORCE": v.enforce,
     "LSF_CGROUP_CORE_AUTO_CREATE": v.yes_no,
     "LSB_REQUEUE_TO_BOTTOM": v.yes_no,
+    "LSB_STOP_IGNORE_IT": v.yes_no,
     "LSB_JOB_MEMLIMIT": v.yes_no,
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,
     "LSB_JOB_CPULIMIT": v.yes_no,

@@ -59,7 +59,6 @@ BECAUSE = {
     "LSB_MIG2PEND": "a job that migrates waits in its place until it starts, as with 1",
     "LSB_SSH_XFORWARD_CMD": "bsub -XF needs no ssh",
     "LSB_USER_REQUEUE_TO_BOTTOM": "brequeue gives a job its place by submission again, as without it; btop and bbot move it",
-    "LSB_STOP_IGNORE_IT": "load suspends the only job of a host as any other, however long nobody has used the host, as with Y",
     "LSB_SUB_COMMANDNAME": "esubs always find LSB_SUB_COMMAND_LINE",
     "LSF_DISABLE_LSRUN": "what lsrun and lsgrun start is a job, under the rules of its queue",
     "LSF_STRICT_RESREQ": "requirements are always read strictly, as with Y",

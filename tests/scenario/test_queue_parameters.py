@@ -215,7 +215,7 @@ def load_thresholds_for_a_start(site: QueueSite) -> None:
 def load_thresholds_stop_a_job_and_let_it_go_on(site: QueueSite) -> None:
     key = site.bsub(m="h1")
     site.turn()
-    site.load("h1", r1m=2.5)
+    site.load("h1", it=0.0, r1m=2.5)
     site.turn(60)
     assert site.state(key) == "SSUSP"
     site.load("h1", r1m=1.0)
@@ -232,7 +232,7 @@ def stop_and_resume_conditions(site: QueueSite) -> None:
     site.turn()
     states = []
     for ut in (0.95, 0.5, 0.1):
-        site.load("h1", ut=ut)
+        site.load("h1", it=0.0, ut=ut)
         site.turn(60)
         states.append(site.state(key))
     assert states == ["SSUSP", "SSUSP", "RUN"]
@@ -242,7 +242,7 @@ def stop_and_resume_conditions(site: QueueSite) -> None:
 def terminate_when(site: QueueSite) -> None:
     key = site.bsub(m="h1")
     site.turn()
-    site.load("h1", ut=0.95)
+    site.load("h1", it=0.0, ut=0.95)
     site.turn(60)
     run = site.job(key).run
     assert run is not None

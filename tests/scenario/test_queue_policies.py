@@ -364,8 +364,8 @@ def mig(site: QueueSite) -> None:
     goes, stays = site.bsub(q="q", m="h1 h2"), site.bsub(q="stays", m="h1")
     site.turn()
     (host,) = site.hosts_of(goes)
-    site.load("h1", ut=0.95)
-    site.load(host, ut=0.95)
+    site.load("h1", it=0.0, ut=0.95)
+    site.load(host, it=0.0, ut=0.95)
     for _ in range(3):
         site.turn(30)
     assert (site.state(goes), site.state(stays)) == ("SSUSP", "SSUSP")

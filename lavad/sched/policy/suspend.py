@@ -1,7 +1,8 @@
 """Suspension and resumption by the system: run windows, load thresholds, STOP_COND, RESUME_COND; resumption after preemption.
 
 Rule: by load at most one job of a host is suspended or resumed in SBD_SLEEP_TIME seconds, so that the load has time to follow;
-a closed window suspends all jobs at once. A preempted job resumes when its slots are free, before jobs of lower queues get them.
+a closed window suspends all jobs at once. As in LSF load does not suspend the only job that runs on a host at which nobody is,
+unless LSB_STOP_IGNORE_IT says so. A preempted job resumes when its slots are free, before jobs of lower queues get them.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class SuspendResume:
         if self._host_closed(conf):
             yield from ((key, HOST_WINDOW) for key in keys if _may_be_suspended(rows[key]))
             return
-        if row.load is None or any(self._suspended_lately(key) for key in keys):
+        if row.load is None or any(self._suspended_lately(key) for key in keys) or self._leaves_alone(row, keys):
             return
         for job, spec in self._lowest_first(keys):
             queue = self.state.cluster.queue_conf.get(spec.queue)
@@ -199,6 +200,12 @@ class SuspendResume:
                 yield job.key, why
                 self.state.wake(self.state.now + self._turn)
                 return
+
+    def _leaves_alone(self, row: Row, keys: list[int]) -> bool:
+        """Whether one job at most runs there, and nobody uses the host."""
+        rows, ignore_it = self.state.cluster.jobs.rows, self.state.cluster.conf.params.lsb_stop_ignore_it
+        idle = row.load is not None and row.load.get("it", 0.0) >= 1  # LSF's are whole minutes
+        return idle and not ignore_it and sum(rows[key].state is JobState.RUN for key in keys) < 2
 
     def _suspended_lately(self, key: int) -> bool:
         job = self.state.cluster.jobs.rows[key]

@@ -28,7 +28,6 @@ def line_of(file: str, name: str) -> str:
         ("lsf.conf", "LSB_MIG2PEND"),
         ("lsf.conf", "LSB_BSUBI_OLD"),
         ("lsf.conf", "LSB_BSUB_ERR_RETRY"),
-        ("lsf.conf", "LSB_STOP_IGNORE_IT"),
         ("lsf.conf", "LSB_SUB_COMMANDNAME"),
         ("lsf.conf", "LSF_SHELL_AT_USERS"),
         ("lsf.conf", "LSF_ULDB_DOMAIN"),

@@ -184,7 +184,7 @@ def test_load_ends_jobs_where_the_queue_says_so(bench: Bench) -> None:
     site(bench, lava_warning_max=20)
     bench.queues(QueueConfig(name="normal", stop_cond="select[ut>0.9]", terminate_when=(TerminateWhen.LOAD,)))
     key = bench.placed()
-    bench.load("h1", ut=0.95)
+    bench.load("h1", it=0.0, ut=0.95)
     bench.now += Params().sbd_sleep_time
     bench.accept(bench.schedule())
     assert pending_signals(bench, key) == [("kill", TermReason.TERM_LOAD, 20)]

@@ -43,7 +43,7 @@ def test_only_a_host_beyond_a_threshold_is_looked_at(monkeypatch: pytest.MonkeyP
     world.submit()
     assert not world.schedule().suspensions
     assert looked == compared == []
-    world.load(HOSTS[3], r1m=4.0)
+    world.load(HOSTS[3], it=0.0, r1m=4.0)
     [suspended] = world.schedule().suspensions
     assert suspended.key in keys
     assert set(looked) == set(compared) == {HOSTS[3]}

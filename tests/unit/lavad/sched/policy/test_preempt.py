@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from config.model.queue import QueueConfig
 from config.model.values import Limits, Preemption, Thresholds
 from lavad.core import events as ev
@@ -209,7 +211,7 @@ def test_load_stops_one_job_at_a_time_and_the_youngest_first() -> None:
     load = Thresholds(sched=(("r1m", 1.0),), stop=(("r1m", 3.0),))
     world = world_of(QueueConfig(name="q", priority=30, thresholds=load))
     a, b = run(world, 2, queue="q")
-    world.load("h1", r1m=4.0)
+    world.load("h1", it=0.0, r1m=4.0)
     step(world)
     assert states(world, a, b) == ["RUN", "SSUSP"]
     step(world)
@@ -234,7 +236,7 @@ def test_sbd_sleep_time_is_between_two_suspensions() -> None:
     world = world_of(QueueConfig(name="q", priority=30, thresholds=load))
     world.configure(queues=(QueueConfig(name="q", priority=30, thresholds=load),), params=Params(sbd_sleep_time=7))
     a, b = run(world, 2, queue="q")
-    world.load("h1", r1m=4.0)
+    world.load("h1", it=0.0, r1m=4.0)
     step(world)
     world.now += 6
     step(world)
@@ -247,7 +249,7 @@ def test_sbd_sleep_time_is_between_two_suspensions() -> None:
 def test_stop_and_resume_conditions() -> None:
     world = world_of(QueueConfig(name="q", priority=30, stop_cond="select[ut>0.9]", resume_cond="select[ut<0.2]"))
     (job,) = run(world, queue="q")
-    world.load("h1", ut=0.95)
+    world.load("h1", it=0.0, ut=0.95)
     step(world)
     assert states(world, job) == ["SSUSP"]
     world.now += Params().sbd_sleep_time
@@ -257,6 +259,22 @@ def test_stop_and_resume_conditions() -> None:
     world.load("h1", ut=0.1)
     step(world)
     assert states(world, job) == ["RUN"]
+
+
+@pytest.mark.parametrize(
+    ("idle", "ignore", "jobs", "stopped"), [(5, False, 1, 0), (0.5, False, 1, 1), (5, True, 1, 1), (5, False, 2, 1)]
+)
+def test_load_leaves_the_only_job_of_a_host_alone_that_nobody_uses(idle: float, ignore: bool, jobs: int, stopped: int) -> None:
+    """LSB_STOP_IGNORE_IT. A second suspension would follow SBD_SLEEP_TIME later."""
+    queue = QueueConfig(name="q", priority=30, stop_cond="select[ut>0.9]")
+    world = world_of(queue)
+    world.configure(queues=(queue,), params=Params(lsb_stop_ignore_it=ignore))
+    run(world, jobs, queue="q")
+    world.load("h1", it=idle, ut=0.95)
+    for _ in range(3):
+        step(world)
+        world.now += Params().sbd_sleep_time
+    assert sum(job.state is JobState.SSUSP for job in world.cluster.jobs.rows.values()) == stopped
 
 
 def test_a_host_takes_one_job_in_each_interval() -> None:
