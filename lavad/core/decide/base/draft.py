@@ -29,6 +29,8 @@ class JobDraft(msgspec.Struct):
     """bmod of a running job: seconds that it has run."""
     restart: int = -1
     """brestart: the checkpoint generation to restart from."""
+    has_checkpoint: bool = False
+    """bmod and bswitch of a job that waits again: it has a checkpoint to go on from, and stays checkpointable."""
     notices: list[str] = []
     known_hosts: frozenset[str] = frozenset()
     known_resources: frozenset[str] = frozenset()

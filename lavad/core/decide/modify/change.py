@@ -47,6 +47,7 @@ class Change(msgspec.Struct, frozen=True):
             known_hosts=known_names(self.cluster),
             known_resources=known_resources(self.cluster),
             ran=ran,
+            has_checkpoint=isinstance(record, Job) and record.checkpoint >= 0,
         )
 
     def read_options(self, draft: JobDraft) -> None:

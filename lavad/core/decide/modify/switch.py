@@ -15,7 +15,7 @@ from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.modify.change import describe
-from lavad.core.decide.submit.defaults import apply_host_spec, apply_queue
+from lavad.core.decide.submit.defaults import apply_host_spec, apply_queue, leave_queue_reruns
 from lavad.core.decide.submit.gpus import adopt_gpus, settle_gpus
 from lavad.core.decide.submit.memory import settle_memory
 from lavad.core.decide.submit.queue_rules import NO_USER_SLOTS, check_against_queue, choose_queue, leave_queue
@@ -40,15 +40,16 @@ def switch(cluster: Cluster, ask: Switch, caller: Caller, now: float) -> Decided
     if ask.queue not in cluster.queue_conf:
         raise Refused(f"{ask.queue}: No such queue")
     events: list[ev.Event] = []
-    known: dict[tuple[int, bool], Spec | str] = {}
+    known: dict[tuple[int, bool, bool], Spec | str] = {}
 
     def move(record: Job | Array, key: int, now: float) -> list[ev.Event] | str:
         if ask.queue not in cluster.queue_conf:
             return f"{ask.queue}: No such queue"
         started = isinstance(record, Job) and record.run is not None
-        spec = known.get((record.spec, started))
+        kind = record.spec, started, isinstance(record, Job) and record.checkpoint >= 0
+        spec = known.get(kind)
         if spec is None:
-            spec = known[record.spec, started] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller, started)
+            spec = known[kind] = _in_queue(cluster, cluster.specs.rows[record.spec], ask.queue, caller, kind[1:])
         if isinstance(spec, str):
             return spec
         number = spec_number(cluster, spec, events, now)
@@ -123,21 +124,23 @@ def _started(cluster: Cluster, job: Job, spec: Spec, number: int, caller: Caller
     return [ev.JobModified(at=now, key=job.key, spec=number, name=job.name, by=caller.user, changes=changes, reserved=amounts)]
 
 
-def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, started: bool) -> Spec | str:
-    """The spec of a job once it is in another queue, or why it may not go there.
+def _in_queue(cluster: Cluster, old: Spec, name: str, caller: Caller, past: tuple[bool, bool]) -> Spec | str:
+    """The spec of a job once it is in another queue, or why it may not go there. ``past``: it runs, it has made a checkpoint.
 
-    A rerunnable queue, or one with CHKPNT, makes jobs that wait so. One that runs has no lease, so that it may not run again by
-    itself. A job that waits asks for the GPUs that it and the queue's GPU_REQ say together, and has the limits that it would have
-    had if it had been submitted there, but the slots that it had; one that runs keeps its own (LSF: bswitch). Which limits a job
-    has named is not recorded: what its queue would have given it anyway is taken for the queue's.
+    A rerunnable queue, or one with CHKPNT, makes jobs that wait so until they leave it. One that runs has no lease, so that it
+    may not run again by itself. A job that waits asks for the GPUs that it and the queue's GPU_REQ say together, and has the
+    limits that it would have had if it had been submitted there, but the slots that it had; one that runs keeps its own (LSF:
+    bswitch). Which limits a job has named is not recorded: what its queue would have given it anyway is taken for the queue's.
     """
-    queue = cluster.queue_conf[name]
+    queue, (started, has_checkpoint) = cluster.queue_conf[name], past
     known, ran = known_names(cluster), 0.0 if started else None
     draft = JobDraft(spec=old, text=JobText(command=""), conf=cluster.conf, local=_ANY_TIME, known_hosts=known, ran=ran)
+    draft.has_checkpoint = has_checkpoint
     try:
         choose_queue(cluster, (name,), draft, caller)
         adopt_gpus(draft)
         if not started:
+            leave_queue_reruns(draft, cluster.queue_conf.get(old.queue))
             leave_queue(cluster, draft, name)
         draft.set_spec(queue=name)
         if not started:

@@ -21,6 +21,7 @@ from lavad.core.decide.submit.defaults import (
     apply_host_spec,
     apply_queue,
     leave_app,
+    leave_queue_reruns,
     settle_resizable,
 )
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
@@ -50,6 +51,8 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     adopt_gpus(draft)
     if options.keys() & {"app", "appn"}:
         leave_app(draft)
+    if options.keys() & {"app", "appn", "q", "qn"}:
+        leave_queue_reruns(draft, cluster.queue_conf.get(draft.spec.queue))
     _read(change, draft)
     if options.keys() & {"r", "k"}:
         check_interactive(draft)

@@ -44,14 +44,19 @@ def apply_app(draft: JobDraft) -> None:
 
 def leave_app(draft: JobDraft) -> None:
     """Take back what the application profile has given a job; which values a job has named is not recorded: what the profile
-    would have given it anyway is taken for the profile's. That it is rerunnable or resizable stays.
+    would have given it anyway is taken for the profile's. That it never runs again (-rn) stays.
     """
     app, spec, text = draft.conf.app_conf.get(draft.spec.app), draft.spec, draft.text
     if app is None:
         return
+    autoresize = spec.autoresize and app.resizable_jobs is not Resizable.AUTO
     draft.spec = replace(
         spec,
-        checkpoint=None if spec.checkpoint == _checkpoint(app.chkpnt) else spec.checkpoint,
+        checkpoint=None if _is_given(draft, app.chkpnt) else spec.checkpoint,
+        rerunnable=spec.rerunnable and not app.rerunnable,
+        resizable=autoresize or (spec.resizable and app.resizable_jobs is Resizable.NO),
+        autoresize=autoresize,
+        resize_command="" if spec.resize_command == app.resize_notify_cmd else spec.resize_command,
         requeue="" if spec.requeue == str(app.requeue_exit_values) else spec.requeue,
         estimate=0 if spec.estimate == (app.estimated_runtime or app.runtime) else spec.estimate,
         limits=without(spec.limits, app.defaults, app.limits),
@@ -61,6 +66,19 @@ def leave_app(draft: JobDraft) -> None:
         text,
         pre_exec="" if text.pre_exec == app.pre_exec else text.pre_exec,
         post_exec="" if text.post_exec == app.post_exec else text.post_exec,
+    )
+
+
+def leave_queue_reruns(draft: JobDraft, queue: QueueConfig | None) -> None:
+    """Take back that a queue has made a job rerunnable or checkpointable, as ``leave_app`` does with what a profile gives."""
+    spec, app = draft.spec, draft.conf.app_conf.get(draft.spec.app)
+    if queue is None:
+        return
+    by_app = app is not None and (app.rerunnable, _is_given(draft, app.chkpnt))
+    kept, kept_checkpoint = by_app or (False, False)
+    draft.set_spec(
+        rerunnable=spec.rerunnable and (kept or not queue.rerunnable),
+        checkpoint=spec.checkpoint if kept_checkpoint or not _is_given(draft, queue.chkpnt) else None,
     )
 
 
@@ -159,6 +177,14 @@ def _checkpoint(given: Chkpnt | None) -> Checkpoint | None:
     if given is None or not given.dir:
         return None
     return Checkpoint(folder=given.dir, period=given.period or 0, method=given.method, initial=given.initial)
+
+
+def _is_given(draft: JobDraft, given: Chkpnt | None) -> bool:
+    """Whether a job may lose its checkpoints with the profile or queue that has given it these."""
+    own, made = draft.spec.checkpoint, _checkpoint(given)
+    if own is None or made is None or draft.has_checkpoint:
+        return False
+    return replace(own, method=made.method) == made
 
 
 def _check_checkpoint(spec: Spec) -> None:

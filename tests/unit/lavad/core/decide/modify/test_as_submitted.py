@@ -26,6 +26,7 @@ SIM = ApplicationConfig(
     limits=Limits(run=6000),
     pre_exec="/bin/sim",
 )
+AGAIN = ApplicationConfig(name="again", rerunnable=True)
 GROWS = ApplicationConfig(name="grows", resizable_jobs=Resizable.AUTO)
 
 NIGHT = QueueConfig(
@@ -36,13 +37,16 @@ NIGHT = QueueConfig(
 @pytest.fixture
 def site(bench: Bench) -> Bench:
     bench.configure(
-        apps=(SIM, GROWS),
+        apps=(SIM, GROWS, AGAIN),
         queues=(QueueConfig(name="normal", priority=30, exclusive=True), NIGHT),
         params=replace(bench.cluster.conf.params, compute_unit_types=("rack",), units=(UnitConf(name="r1", type="rack"),)),
     )
     row = Reservation(name="res", users=("alice",), hosts=(("h1", 4),), begin=bench.now + 60, end=bench.now + 6000)
     bench.apply(ev.AdvanceReservationSet(at=bench.now, value=row))
     return bench
+
+
+NOTHING: dict[str, Any] = {}
 
 
 def text_of(options: dict[str, Any]) -> JobText:
@@ -82,10 +86,19 @@ def test_it_refuses_what_bsub_refuses(site: Bench, first: dict[str, Any], then: 
         ({}, {"app": "grows"}),
         ({"app": "sim"}, {"R": "rusage[mem=5]"}),
         ({"app": "grows"}, {"a": ["mpi"]}),
+        ({"app": "grows"}, {"app": "sim"}),
+        ({"app": "again"}, {"app": "sim"}),
+        ({"q": "night", "app": "again"}, {"app": "sim"}),
+        ({"app": "again"}, {"app": "again", "r": True}),
+        ({"q": "night"}, {"q": "normal"}),
+        ({"q": "night", "app": "again"}, {"q": "normal"}),
+        ({"q": "night"}, {"q": "normal", "r": True}),
+        ({"q": "night"}, {"q": "normal", "k": "/q 1"}),
+        ({"q": "night"}, {"q": "night"}),
     ],
 )
 def test_it_gives_what_bsub_gives(site: Bench, first: dict[str, Any], then: dict[str, Any]) -> None:
-    wanted, key = site.spec_of(**first, **then), site.bsub(**first)["job"]
+    wanted, key = site.spec_of(**{**first, **then}), site.bsub(**first)["job"]
     bmod(site, key, text=text_of(first), **then)
     assert site.cluster.spec_of(key) == wanted
 
@@ -109,3 +122,14 @@ def test_another_queue_gives_what_it_gives_to_a_job_that_is_submitted_there(
     else:
         assert site.asked(switch, Switch(queue="night", jobs=Select(ids=[str(key)]))) == [(str(key), "")]
     assert site.cluster.spec_of(key) == wanted
+
+
+def test_a_job_that_leaves_its_queue_keeps_what_it_has_named_and_the_checkpoint_that_it_has_made(site: Bench) -> None:
+    plain, named = site.spec_of(), site.spec_of(k="/ck 5")
+    fresh, own, begun = (site.bsub(q="night", **given)["job"] for given in (NOTHING, {"k": "/ck 5"}, NOTHING))
+    site.cluster.jobs.put(begun, replace(site.cluster.jobs.rows[begun], checkpoint=3))
+    for key in (fresh, own, begun):
+        assert site.asked(switch, Switch(queue="normal", jobs=Select(ids=[str(key)]))) == [(str(key), "")]
+    assert [site.cluster.spec_of(key) for key in (fresh, own)] == [plain, named]
+    assert (checkpoint := site.cluster.spec_of(begun).checkpoint) is not None
+    assert checkpoint.folder == "/q"
