@@ -32,6 +32,7 @@ LSB_GPU_REQ                     what a job that asks for GPUs gets where neither
 LSB_RESOURCE_ENFORCE            what control groups keep: memory (the limit is of the whole job), cpu (jobs with affinity[]), gpu
 LSF_CGROUP_CORE_AUTO_CREATE     with cpu there: a core for each slot (affinity[core(1)]), where neither job nor queue says else
 LSB_REQUEUE_TO_BOTTOM           1: jobs that REQUEUE_EXIT_VALUES sends back wait behind those that wait then
+LSB_EXCLUDE_HOST_PERIOD         how many MBD_SLEEP_TIME a job stays away from a host that EXCLUDE(...) bars it from [for ever]
 LSB_STOP_IGNORE_IT              load suspends the only job that runs on a host also where nobody is at the host (it > 0)
 LSB_JOB_MEMLIMIT                the memory limit is of the whole job, and lava ends what exceeds it
 LSB_MEMLIMIT_ENFORCE            the same

@@ -141,6 +141,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsb_memlimit_enforce: bool = False
     lsb_requeue_to_bottom: bool = False
     lsb_stop_ignore_it: bool = False
+    lsb_exclude_host_period: int | None = None
+    """In MBD_SLEEP_TIME; None: for ever."""
     lsf_root_user: bool = False
 
     # --- lsf.conf: places

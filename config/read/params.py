@@ -149,6 +149,7 @@ LSF_CONF: Table = {
     "LSF_CGROUP_CORE_AUTO_CREATE": v.yes_no,
     "LSB_REQUEUE_TO_BOTTOM": v.yes_no,
     "LSB_STOP_IGNORE_IT": v.yes_no,
+    "LSB_EXCLUDE_HOST_PERIOD": v.number(0),
     "LSB_JOB_MEMLIMIT": v.yes_no,
     "LSB_MEMLIMIT_ENFORCE": v.yes_no,
     "LSB_JOB_CPULIMIT": v.yes_no,

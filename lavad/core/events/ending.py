@@ -81,9 +81,12 @@ def _job_requeued(cluster: Cluster, event: JobRequeued) -> None:
         requeues=event.requeues or job.requeues,
         stopper=event.stopper,
         queue_time=event.queue_time or job.queue_time,
-        barred=(*job.barred, *(host for host in event.barred if host not in job.barred)),
         gpus_before=gpus_with_attempt(job, run, event.at),
     )
+    if event.barred:
+        since = dict(zip(job.barred, job.barred_at, strict=False)) | dict.fromkeys(event.barred, event.at)
+        since = dict.fromkeys(job.barred, 0.0) | since  # records of older versions do not say when
+        job = replace(job, barred=tuple(since), barred_at=tuple(since.values()))
     cluster.jobs.put(job.key, job)
 
 

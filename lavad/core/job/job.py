@@ -318,11 +318,11 @@ class Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     avoid: tuple[str, ...] = ()
     """Hosts not to use at the next dispatch."""
     barred: tuple[str, ...] = ()
-    """Hosts on which it ended with an exit code of EXCLUDE(…): it is never placed there again."""
+    barred_at: tuple[float, ...] = ()
+    """Hosts on which it must not start again, as it ended there with an exit code of EXCLUDE(…), and when it did."""
     failures: int = 0
-    """Starts in a row that failed before the command ran."""
     failed_why: str = ""
-    """Why the last of them failed."""
+    """Starts in a row that failed before the command ran, and why the last of them did."""
     not_before: float = 0.0
     """Earliest next dispatch after such a failure."""
     requeues: int = 0

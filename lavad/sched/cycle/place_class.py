@@ -13,7 +13,7 @@ from lavad.core.cluster.job_rows import JobRows
 from lavad.core.job.job import Array, Job, Placed
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.plan.plan import Placement
-from lavad.core.rules.avoided_hosts import returns_at
+from lavad.core.rules.avoided_hosts import barred_from, returns_at
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts
 from lavad.core.site.pend_reason import PendReason
@@ -174,7 +174,8 @@ class ClassPlacer:
         if index_of(job.key) and self._array_left(job_of(job.key)) < 1:
             self.reasons[job.key] = PendReason.JOB_ARRAY_LIMIT
             return True
-        barred = frozenset(job.barred)
+        barred, until = barred_from(job, state.cluster.conf.params, state.now)
+        state.wake(until)
         if not job.avoid:
             return self._place_but(job, barred)
         if not self._place_one(job.key, barred.union(job.avoid)):

@@ -129,6 +129,7 @@ def _revived(
         queue_time=0.0,
         avoid=(),
         barred=(),
+        barred_at=(),
         failures=0,
         failed_why="",
         not_before=0.0,

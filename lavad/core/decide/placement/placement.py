@@ -23,10 +23,11 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import JobState, PreemptionAction, SignalKind
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.plan.plan import Chunks, Placement, Plan, Preemption, RunLimit, Suspension, split
-from lavad.core.rules.avoided_hosts import returns_at
+from lavad.core.rules.avoided_hosts import barred_from, returns_at
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.core.rules.reserved import Reserved
+from lavad.core.site.conf import Params
 from lavad.core.site.limit_book import LimitBook
 from lavad.core.site.pend_reason import PendReason
 
@@ -285,7 +286,7 @@ def why_not_placed(ledger: Ledger, limits: Limits, placement: Placement, spec: S
     if spec.begin > now:
         return PendReason.JOB_START_TIME
     job = cluster.jobs.rows.get(placement.key)
-    if job is not None and _why_not_job(job, placement.parts, now):
+    if job is not None and _why_not_job(job, placement.parts, cluster.conf.params, now):
         return PendReason.JOB_DELAY_SCHED
     if not spec.slots <= sum(part.slots for part in placement.parts) <= max(spec.slots, spec.max_slots):
         return PendReason.HOST_LESS_SLOTS
@@ -302,7 +303,8 @@ def why_not_reserved(reserved: Reserved, placement: Placement, spec: Spec) -> in
     return reserved.why_not_job(spec) or next((why for part in placement.parts if (why := reserved.why_not_part(spec, part))), 0)
 
 
-def _why_not_job(job: Job, parts: tuple[Placed, ...], now: float) -> bool:
-    if job.barred and any(part.host in job.barred for part in parts):
+def _why_not_job(job: Job, parts: tuple[Placed, ...], params: Params, now: float) -> bool:
+    barred, _ = barred_from(job, params, now)
+    if barred and any(part.host in barred for part in parts):
         return True
     return job.not_before > now or (now < returns_at(job) and any(part.host in job.avoid for part in parts))

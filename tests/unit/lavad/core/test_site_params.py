@@ -150,6 +150,28 @@ def test_a_pre_execution_command_may_bar_its_job_from_a_host(bench: Bench, value
     assert sorted(bench.job(key).barred) == (["h1", "h2"] if barred else [])
 
 
+def test_a_host_that_bars_a_job_is_open_to_it_again_after_a_time(bench: Bench) -> None:
+    """LSB_EXCLUDE_HOST_PERIOD times MBD_SLEEP_TIME. The job goes to the host again, and is barred anew."""
+    site(
+        bench,
+        preexec_exclude_host_exit_values=RequeueExit.parse("all"),
+        lsb_exclude_host_period=20,
+        mbd_sleep_time=60,
+    )
+    key = bench.submit(hosts=("h1",))
+    for _ in range(2):
+        bench.step()
+        bench.said("refused", key, "h1", "pre_exec", "the pre-execution command exited with code 4: check")
+        barred = bench.now
+        bench.later(600)
+        plan = bench.schedule()
+        assert (plan.placements, plan.wake_at) == ((), barred + 1200)
+        bench.later(601)
+        assert bench.job(key).barred_at == (barred,)
+    bench.step()
+    assert bench.running()[key] == {"h1": 1}
+
+
 def test_positions_are_for_administrators(bench: Bench) -> None:
     site(bench, job_position_control_by_admin=True)
     job = bench.bsub()["job"]
