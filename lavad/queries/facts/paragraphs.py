@@ -16,6 +16,7 @@ from lavad.core.job.job import Job
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang import gpureq
 from lavad.core.lang.ids import index_of
+from lavad.core.lang.job_names import one_line
 from lavad.core.lang.states import JobState, TermReason
 from lavad.queries.facts import jobfacts
 from lavad.queries.frame import formats
@@ -25,7 +26,7 @@ WAITS_IN_CHUNK = "Waiting behind other jobs of its chunk;"
 
 
 def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> str:
-    """The options of the submission, each with its comma before it."""
+    """The options of the submission, each with its comma before it, in one line: a newline in a path, say, begins none."""
     words: list[str] = []
     if spec.begin:
         words.append(f"Specified Start Time <{view.full_time(spec.begin)}>")
@@ -55,7 +56,7 @@ def submission(view: View, spec: Spec, text: JobText, depend: Depend | None) -> 
     most = view.params.max_user_priority
     if spec.priority >= 0 and (most is None or spec.priority != most // 2):
         words.append(f"User Priority <{spec.priority}>")
-    return "".join(f", {word}" for word in words)
+    return one_line("".join(f", {word}" for word in words))
 
 
 _HOST_SLOTS = re.compile(r"(?:(\d+)\*\{)?select\[hname==([^\]]+)\]")

@@ -17,6 +17,7 @@ from lavad.core.job.job import Attempt, End, Job, Part, Placed
 from lavad.core.job.memory import size_text
 from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import index_of, show
+from lavad.core.lang.job_names import one_line
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.pend_reason import text as reason_text
 from lavad.lsb.write import requeue_name, signal_name
@@ -299,7 +300,7 @@ def _moved(_: HistoryFormatter, event: ev.JobMoved) -> list[str]:
 
 @tells(ev.JobModified)
 def _modified(_: HistoryFormatter, event: ev.JobModified) -> list[str]:
-    changes = "".join(f"\n\t\t\t {change.rstrip(';')};" for change in event.changes)
+    changes = "".join(f"\n\t\t\t {one_line(change).rstrip(';')};" for change in event.changes)
     return [f"Parameters of the job are changed:{changes}"]
 
 

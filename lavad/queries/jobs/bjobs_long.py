@@ -76,7 +76,7 @@ def head(job: Job, spec: Spec, text: JobText, status: str, service: str) -> str:
     for title, value in (("Job Group", spec.group), ("Job Description", text.description), ("Esub", text.esub)):
         if value:
             words.append(f"{title} <{value}>")
-    return ", ".join(words)
+    return one_line(", ".join(words))
 
 
 class Record:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from config.model.values import why_not_method
 from lavad.core.decide.base.draft import JobDraft, text_of
-from lavad.core.decide.submit.readers import reads
+from lavad.core.decide.submit.readers import printable_text, reads
 from lavad.core.job.spec import Checkpoint
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.job_names import ArraySpec
@@ -145,8 +145,8 @@ def read_mail(draft: JobDraft, option: str, value: OptionValue) -> None:
 
 @reads("u")
 def read_mail_user(draft: JobDraft, option: str, value: OptionValue) -> None:
-    """Who gets the mail."""
-    draft.set_text(mail_user=text_of(option, value))
+    """Who gets the mail; it becomes a line of the mail's head."""
+    draft.set_text(mail_user=printable_text(option, value))
 
 
 @reads("notify", *NOTIFICATIONS)

@@ -192,6 +192,7 @@ BAD: list[tuple[str, OptionValue, str]] = [
     ("J", "x" * 4095, "Bad job name"),
     ("J", "a\nb", "Bad job name"),
     ("P", "a\nb", "-P 'a\\nb': only characters that can be printed"),
+    ("u", "a\nBcc: b", "-u 'a\\nBcc: b': only characters that can be printed"),
     ("G", "\x1b[31m", "only characters that can be printed"),
     ("J", "a[1-1001]", "Job array index too large"),
     ("J", "a[1-2000000000]", "Job array index too large"),
