@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterable
@@ -20,10 +21,15 @@ def read(folder: Path) -> dict[str, int]:
 
     Empty where there is none. OSError where it is there and cannot be read: the files would be begun anew.
     """
+    found: object = None
     try:
-        found: dict[str, int] = json.loads((folder / NAME).read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        found = json.loads((folder / NAME).read_text())
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except ValueError:
+        pass
+    if not isinstance(found, dict) or not all(isinstance(number, int) for number in found.values()):
+        raise OSError(errno.EBADMSG, f"its {NAME} is damaged; once that is removed, lsb.events and lsb.acct are begun anew")
     return found
 
 

@@ -138,6 +138,21 @@ def test_a_position_that_cannot_be_read_leaves_the_files_as_they_are(tmp_path: P
     check_each_line_is_there_once(folder)
 
 
+@pytest.mark.parametrize("damaged", ["", '{"seq": 1', "7", '{"seq": "x"}', "\0" * 40])
+def test_a_position_that_is_damaged_is_not_taken_for_none(tmp_path: Path, reader: Reader, damaged: str) -> None:
+    folder = tmp_path / "logdir"
+    write_all(Log(folder, reader))
+    written = {path: path.read_text() for path in folder.glob("lsb.*")}
+    (folder / position.NAME).write_text(damaged)
+    log = Log(folder, reader)
+    with pytest.raises(OSError, match=r"its \.lava\.position is damaged"):
+        log.advance()
+    assert {path: path.read_text() for path in written} == written
+    (folder / position.NAME).unlink()
+    write_all(log)
+    check_each_line_is_there_once(folder)
+
+
 class HasNoRoom(Log):
     """The disk is full in the middle of a line, and has room again later."""
 
