@@ -1067,14 +1067,16 @@ class Ports(_message.Message):
     def __init__(self, ports: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Kill(_message.Message):
-    __slots__ = ("leaves", "grace", "why")
+    __slots__ = ("leaves", "grace", "why", "status")
     LEAVES_FIELD_NUMBER: _ClassVar[int]
     GRACE_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
     leaves: bool
     grace: float
     why: str
-    def __init__(self, leaves: _Optional[bool] = ..., grace: _Optional[float] = ..., why: _Optional[str] = ...) -> None: ...
+    status: int
+    def __init__(self, leaves: _Optional[bool] = ..., grace: _Optional[float] = ..., why: _Optional[str] = ..., status: _Optional[int] = ...) -> None: ...
 
 class Hosts(_message.Message):
     __slots__ = ("hosts", "number", "grow", "changed", "command")

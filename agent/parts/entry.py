@@ -45,6 +45,7 @@ class GpuEnd(NamedTuple):
 
 
 _NO_ENDPOINT, _NO_GPU_END, _NO_USE, _NOTHING_NOTED = pb.Endpoint(), GpuEnd(), Use(), HostUse()
+_NOT_ENDED = pb.Kill()
 
 
 class CheckpointWork:
@@ -159,9 +160,9 @@ class Entry:
         """Where the user of an interactive part attaches."""
         self.started_at = 0.0
         self.end: End | None = None
-        self.lost = self.limit = self.ended_for = ""
-        """``ended_for``: what befell another host of the job, for which the master ended it here."""
-        self.gpu_end = _NO_GPU_END
+        self.lost = self.limit = ""
+        self.gpu_end, self.ended_for = _NO_GPU_END, _NOT_ENDED
+        """``ended_for``: what befell another host of the job, for which it was ended here, and how the job ended by that."""
         self.use = _NO_USE
         self.noted = _NOTHING_NOTED
         """The usage of its ranks that its shepherd was told last."""

@@ -175,7 +175,7 @@ def summary_of(entry: Entry, end: End, host: str) -> Summary:
     assert text is not None
     assert entry.made is not None
     first = end.first
-    why = f"rank {first.rank}: {first.reason or 'failed'}" if first else entry.ended_for if end.status else ""
+    why = f"rank {first.rank}: {first.reason or 'failed'}" if first else entry.ended_for.why if end.status else ""
     if first and (text.roles or first.rank < 0):
         why = first.reason or "failed"
     if end.lease:
@@ -195,7 +195,7 @@ def summary_of(entry: Entry, end: End, host: str) -> Summary:
         dispatched=entry.received,
         started=end.started or entry.received,
         ended=end.at,
-        status=end.status,
+        status=entry.ended_for.status or end.status if end.status else 0,
         reason=limit_of_job(entry, end) or (entry.part.reason if end.status else ""),
         why=why,
         note=end.note,

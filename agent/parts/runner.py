@@ -313,7 +313,7 @@ class Runner:
             self.chunks.drop(order.uid)
             self._report_gone(order)
         else:
-            entry.ended_for = order.kill.why
+            entry.ended_for = order.kill
             self.parts.end(entry)
 
     def _report_gone(self, order: pb.Order) -> None:

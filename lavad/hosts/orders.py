@@ -188,7 +188,8 @@ def other_order(cluster: Cluster, session: Session, effect: Effect, job: Job | N
     """The order for an effect that needs no text; ``job`` is None where the attempt is over and its remains must end."""
     if isinstance(effect, KillPart):
         grace = leave_grace(cluster, job) if effect.leaves else 0.0
-        return encode.kill(KillOrder(effect.key, effect.attempt, effect.uid, effect.leaves, grace, effect.why))
+        name = effect.key, effect.attempt, effect.uid
+        return encode.kill(KillOrder(*name, effect.leaves, grace, effect.why, effect.status))
     if isinstance(effect, ChangeLimits) and job is not None:
         effect = replace(effect, limits=limits_on(cluster, cluster.specs.rows[job.spec], effect.limits, effect.host))
     return encode.order(effect, session.unpacks)

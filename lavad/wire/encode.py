@@ -317,7 +317,8 @@ def _alike(
 
 def kill(order: KillOrder) -> OrderMessage:
     """The order to end all of a part."""
-    return _named(order) + pb.Order(kill=pb.Kill(leaves=order.leaves, grace=order.grace, why=order.why)).SerializeToString()
+    kill = pb.Kill(leaves=order.leaves, grace=order.grace, why=order.why, status=order.status)
+    return _named(order) + pb.Order(kill=kill).SerializeToString()
 
 
 def copy_to(effect: eff.CopyTo, record: Holder) -> OrderMessage:

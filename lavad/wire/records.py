@@ -100,6 +100,8 @@ class KillOrder(msgspec.Struct, frozen=True, gc=False):
     grace: float = 0.0
     why: str = ""
     """What befell another host of the job."""
+    status: int = 0
+    """The job's wait status then."""
 
 
 class Holder(msgspec.Struct, frozen=True):

@@ -20,6 +20,9 @@ from lavad.core.job.resize import in_use, must_notify, uid_of
 from lavad.core.job.roles import startable
 from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
 
+LOST_STATUS = 255 << 8
+"""The wait status of a job whose end is not known."""
+
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """An action for the agent of one host."""
@@ -59,11 +62,13 @@ class ReleasePart(Effect, frozen=True):
 class KillPart(Effect, frozen=True):
     """End the part now: its gang has ended, or it must not exist. ``leaves``: the gang continues without it.
 
-    ``why``: what befell another host of it, for the first host, which reports to the user.
+    ``why``: what befell another host of it, for the first host, which reports to the user; ``status``: the job's wait status
+    then.
     """
 
     leaves: bool = False
     why: str = ""
+    status: int = 0
 
 
 class StartTask(Effect, frozen=True):
@@ -184,7 +189,8 @@ def _part_effects(
     if part.leaving:
         return [] if part.end is not None else [KillPart(leaves=True, **name)]
     if _must_end(run, part, place):
-        return [KillPart(why=_why_of(run, place), **name)]
+        why, status = _ended_for(run, place)
+        return [KillPart(why=why, status=status, **name)]
     due: list[Effect] = []
     if part.state is PartState.OFFERED:
         due.append(StartPart(two_phase=len(run.parts) > 1 or run.elastic, **name))
@@ -258,12 +264,15 @@ def _must_end(run: Attempt, part: Part, place: int) -> bool:
     return bool(run.verdict.status or run.verdict.lost)
 
 
-def _why_of(run: Attempt, place: int) -> str:
-    """What the first part is ended for, which does not hear of it by the links between the hosts."""
+def _ended_for(run: Attempt, place: int) -> tuple[str, int]:
+    """What the first part is ended for, which does not hear of it by the links between the hosts, and the job's status then."""
     verdict = run.verdict
     if place or verdict is None or run.parts[0].end is not None:
-        return ""
-    return verdict.lost or next((said_by(part) for part in run.parts if part.end is not None and told_apart(part.end)), "")
+        return "", 0
+    if verdict.lost:
+        return verdict.lost, LOST_STATUS
+    apart = (part for part in run.parts if part.end is not None and told_apart(part.end))
+    return next(((said_by(part), part.end.status) for part in apart if part.end is not None), ("", 0))
 
 
 def told_apart(end: End) -> bool:

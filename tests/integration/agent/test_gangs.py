@@ -77,6 +77,18 @@ def test_without_mpi_the_command_runs_once_on_the_first_host(pair: Pair) -> None
     assert "\n" + " " * 28 + "<1*h2>\n" in text
 
 
+def test_the_report_of_a_job_that_another_host_lost_ends_as_the_master_says(pair: Pair) -> None:
+    orders = offer(pair, "sleep 600", output="out")
+    (first, host), (second, _) = pair
+    release(pair, orders)
+    first.wait_for(orders[0].uid, "started")
+    kill = pb.Kill(why="the starter was restarted", status=255 << 8)
+    first.order(pb.Order(key=7, attempt=1, uid=orders[0].uid, kill=kill))
+    first.wait_for(orders[0].uid, "ended")
+    second.order(pb.Order(key=7, attempt=1, uid=orders[1].uid, kill=pb.Kill()))
+    assert "\nThe starter was restarted.\nExited with exit code 255.\n" in (host.folder / "work" / "out").read_text()
+
+
 def test_a_prepared_gang_that_is_killed_never_ran(pair: Pair) -> None:
     orders = offer(pair, "touch ran")
     for (master, _), order in zip(pair, orders, strict=True):

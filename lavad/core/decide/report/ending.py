@@ -18,7 +18,7 @@ from lavad.core.job.reports import UNSENDABLE
 from lavad.core.job.roles import delay_of, starts_before
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import OVER, WAITING, HangState, HostState, JobState, PartState, SignalKind, TermReason
-from lavad.core.rules.effects import said_by, told_apart
+from lavad.core.rules.effects import LOST_STATUS, said_by, told_apart
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.requeue_exit import ExitRule, exit_rule
 
@@ -264,7 +264,7 @@ def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | Non
     state = _state_of(verdict, reason, rule)
     if not why and killed is None:
         why = verdict.note if state is JobState.DONE else why_given_up(job, run)
-    status = verdict.status if not verdict.lost else 255 << 8
+    status = LOST_STATUS if verdict.lost else verdict.status
     return ev.JobFinished(
         at=now, key=job.key, state=state, status=status, reason=reason, why=why, end=end, post=post, ended=ended
     )

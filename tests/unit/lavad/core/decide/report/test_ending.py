@@ -88,10 +88,22 @@ def test_a_first_host_that_others_cannot_reach_is_named(bench: Bench) -> None:
     bench.ended(key, other, 255 << 8, first_rank=-1, first_reason=UNREACHED)
     (kill,) = effects_due(bench.job(key))
     assert isinstance(kill, KillPart)
-    assert (kill.host, kill.why) == (first, f"host {other}: {UNREACHED}")
+    assert (kill.host, kill.why, kill.status) == (first, f"host {other}: {UNREACHED}", 255 << 8)
     bench.ended(key, first, 9, first_rank=-1)
     outcome = bench.outcome(key)
     assert (outcome.status, outcome.why) == (255 << 8, f"host {other}: {UNREACHED}")
+
+
+def test_the_first_host_is_told_how_the_job_ends_whose_other_host_lost_it(bench: Bench) -> None:
+    """Its report to the user and bjobs say the same."""
+    key = bench.placed(slots=8, resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    bench.ended(key, other, 0, lost="the starter was restarted")
+    (kill,) = effects_due(bench.job(key))
+    assert isinstance(kill, KillPart)
+    assert (kill.host, kill.why, kill.status) == (first, "the starter was restarted", 255 << 8)
+    bench.ended(key, first, 9)
+    assert bench.outcome(key).status == 255 << 8
 
 
 def test_a_link_that_the_first_host_loses_is_told(bench: Bench) -> None:
