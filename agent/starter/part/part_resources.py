@@ -189,8 +189,11 @@ class PartResources:
         if self._hub:
             self._hub.ended(seen)
 
-    def end(self, tasks: list[account.Task], status: int, started: float, expired: bool) -> End:
-        """The end of the part. First what its ranks left in their pipes is written; the user learns of the end last."""
+    def end(self, tasks: list[account.Task], status: int, started: float, expired: bool, lost: bool) -> End:
+        """The end of the part. First what its ranks left in their pipes is written; the user learns of the end last.
+
+        ``lost``: the master will not hear of this end, so that it is not that of the job.
+        """
         if self.gang:
             self.gang.flush()
         if not self._progress.killing:
@@ -201,7 +204,7 @@ class PartResources:
             end = end._replace(note=self._read_notes())
         if self.gang:
             end = self.gang.completed(end)
-        if self.terminal:
+        if self.terminal and not lost:
             self.terminal.ended(status)
         return end
 

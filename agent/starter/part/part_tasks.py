@@ -196,6 +196,6 @@ class PartTasks:
         status = self._all[0].status if self._all else None
         return int(signal.SIGKILL) if status is None else status
 
-    def end(self, expired: bool) -> End:
-        """The end of the part; ``expired``: by its lease."""
-        return self._resources.end(self._all, self.status(), self.began, expired)
+    def end(self, expired: bool, lost: bool) -> End:
+        """The end of the part; ``expired``: by its lease; ``lost``: the master will not hear of it."""
+        return self._resources.end(self._all, self.status(), self.began, expired, lost)

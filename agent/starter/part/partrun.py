@@ -333,7 +333,7 @@ class PartRun:
         if self._gang and not force and not self.killing and not self._gang.over():
             return
         self._progress.phase = Phase.ENDED
-        self._ended = encode_end(self.uid, self._tasks.end(self._expired))
+        self._ended = encode_end(self.uid, self._tasks.end(self._expired, self.silent))
         if not self.silent:
             self._ended.write(self._end_fd)
 

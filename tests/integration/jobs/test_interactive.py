@@ -271,3 +271,17 @@ def test_top_and_watch_show_the_cluster_and_a_job_live(cluster: Cluster, tmp_pat
         assert screen.process.wait(30) == 130
     refused = cluster.run("bjobs --watch 4711", ok=False)
     assert (refused.returncode, refused.stderr) == (255, "Job <4711> is not found\n")
+
+
+def test_a_job_whose_starter_is_killed_ends_for_its_user_as_for_bjobs(cluster: Cluster) -> None:
+    asked = subprocess.Popen(
+        ["/bin/sh", "-c", "bsub -I -m host2 'echo begun; sleep 600'"], env=cluster.environ, stdout=subprocess.PIPE
+    )
+    assert asked.stdout is not None
+    while asked.stdout.readline() != b"begun\n":
+        pass
+    cluster.kill("starter-host2")
+    assert asked.wait(60) == 255
+    job = newest(cluster)
+    cluster.wait_end(job)
+    assert cluster.run(f"bjobs -a -noheader -o exit_code {job}").stdout == "255\n"
