@@ -92,7 +92,7 @@ class Journal:
         for line in lines:
             try:
                 _apply(former, parse(line))
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
                 continue
         self._add_ends(former)
         return former

@@ -10,7 +10,7 @@ import pytest
 from agent.starter.process import account, ends
 from agent.starter.protocol.codec import text
 from agent.starter.protocol.reports import Ended, Lost, PartState, write_report
-from agent.starter.supervisor.journal import FILLED, Journal
+from agent.starter.supervisor.journal import FILLED, Journal, RecordedShepherd
 from agent.starter.supervisor.parts import Part
 
 
@@ -46,6 +46,21 @@ def test_the_journal_knows_what_was_taken_ended_and_forgotten(tmp_path: Path) ->
     journal.rewrite("boot", former.seq, former.parts.values())
     journal.drop_former_ends()
     assert disk.load() == wanted
+
+
+def test_a_damaged_entry_takes_no_other_with_it(tmp_path: Path) -> None:
+    """Whatever byte of it is another: the starter begins."""
+    journal = Journal(str(tmp_path))
+    journal.rewrite("boot", 3, [])
+    journal.add(4, [Part("a", 1, 1, 1)])
+    journal.add_shepherds([RecordedShepherd(1, 12345, 6789, 1000)])
+    journal.add(5, [Part("b", 1, 1, 2)])
+    path = tmp_path / "journal"
+    whole = path.read_bytes().rstrip(b"\0")
+    for at in range(len(whole)):
+        for value in b'\0\xff"E-.':
+            path.write_bytes(whole[:at] + bytes((value,)) + whole[at + 1 :])
+            assert len(Journal(str(tmp_path)).load().parts) >= 1
 
 
 def test_a_journal_that_cannot_be_read_is_not_taken_for_none(tmp_path: Path) -> None:
