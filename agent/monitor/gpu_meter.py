@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from proto import agent_pb2 as pb
+from proto.daemon.saved import read_saved
 from proto.gpu_waste import IDLE
 from proto.whole_file import replace_file
 
@@ -191,7 +192,7 @@ class GpuMeter:
         self._path = path
         self._lock = threading.Lock()
         self._saved = 0.0
-        self.sums = _load(path) if path else {}
+        self.sums = read_saved(path, GpuSums) or {}
 
     def enter(self, now: float, held: Mapping[str, Held], look: GpuLook) -> dict[str, list[pb.GpuUse]]:
         """Take a sample of all parts that hold GPUs; what each has used so far."""
@@ -244,14 +245,6 @@ class GpuMeter:
             if uuid not in sums:
                 sums[uuid] = GpuSum(uuid=uuid, since=held.since, at=held.since, seen=held.since)
         return sums
-
-
-def _load(path: str) -> GpuSums:
-    try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=GpuSums)
-    except (OSError, msgspec.MsgspecError):
-        return {}
 
 
 def _is_stale(sums: Iterable[GpuSum], now: float) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from google.protobuf.message import DecodeError
 from msgspec.structs import replace
 
 from agent.core import checkpoint, decide
@@ -46,6 +48,7 @@ class GpuEnd(NamedTuple):
 
 _NO_ENDPOINT, _NO_GPU_END, _NO_USE, _NOTHING_NOTED = pb.Endpoint(), GpuEnd(), Use(), HostUse()
 _NOT_ENDED = pb.Kill()
+log = logging.getLogger("lava-agent")
 
 
 class CheckpointWork:
@@ -343,11 +346,15 @@ def adopted(saved: dict[str, Saved], site: Site, now: float) -> list[Entry]:
     made: dict[bytes, Compiled] = {}
     found: list[Entry] = []
     for uid, one in saved.items():
-        order = pb.Order.FromString(one.order)
         if one.user is None:
             continue
-        if one.text not in made:
-            made[one.text] = Compiled(pb.JobText.FromString(one.text), one.user, site)
+        try:
+            order = pb.Order.FromString(one.order)
+            if one.text not in made:
+                made[one.text] = Compiled(pb.JobText.FromString(one.text), one.user, site)
+        except DecodeError as e:
+            log.warning("attempt %s: what is noted of it is damaged: %s", uid, e)
+            continue
         compiled = made[one.text]
         rules = compiled.rules(order.start, site)
         part = decide.resumed(one.part, now) if one.part else Part(uid, order.key, order.attempt, rules)

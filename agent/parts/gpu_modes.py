@@ -16,6 +16,7 @@ import msgspec
 
 from agent.monitor.gpu.source import GpuSource
 from agent.monitor.gpu.watch import HANGS, HANGS_AFTER, GpuWatch
+from proto.daemon.saved import read_saved
 from proto.whole_file import replace_file
 
 EXCLUSIVE_PROCESS = 3
@@ -39,7 +40,7 @@ class GpuModes:
         self._watch = watch
         self._path = os.path.join(folder, "gpu_modes.json")
         self._poke = poke
-        self._changed = _read(self._path)
+        self._changed = read_saved(self._path, dict[str, Changed]) or {}
         self._restoring: asyncio.Task[None] | None = None
         self._not_before = 0.0
 
@@ -104,11 +105,3 @@ class GpuModes:
         if changed != self._changed:
             replace_file(self._path, msgspec.json.encode(changed), synced=True)
             self._changed = changed
-
-
-def _read(path: str) -> dict[str, Changed]:
-    try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=dict[str, Changed])
-    except (OSError, msgspec.MsgspecError):
-        return {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 
 import msgspec
@@ -17,6 +18,7 @@ from agent.launch.site import User
 from agent.parts.past_ends import PastEnds
 from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
+from proto.daemon.saved import DAMAGED
 from proto.whole_file import replace_file
 
 COMPACT_AT = 16 << 20
@@ -24,6 +26,7 @@ KEPT_TEXTS = 1024
 KEPT_BYTES = 64 << 20
 """Texts of arrays that are known to be in the journal, by their place in memory, which they keep for that."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+log = logging.getLogger("lava-agent")
 
 
 class Obeyed(msgspec.Struct, frozen=True):
@@ -110,7 +113,7 @@ class Spool:
         """The master that was obeyed last; raises NotReadable."""
         try:
             return msgspec.json.decode(_bytes_of(self._state), type=Obeyed)
-        except msgspec.MsgspecError:
+        except DAMAGED:
             return Obeyed()
 
     def obey(self, obeyed: Obeyed) -> None:
@@ -263,15 +266,20 @@ def _read(path: str) -> _Journal:
     at = 0
     while at + 4 <= len(data):
         end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        if end > len(data):
+            break  # it was cut off
         try:
             entry = _decode(data[at + 4 : end])
-        except msgspec.MsgspecError:
-            break
-        at = end
+        except DAMAGED as e:
+            log.warning("%s: what stands at byte %d is damaged, and left out: %s", path, at, e)
+            continue
+        finally:
+            at = end
         if isinstance(entry, _Text):
             texts[entry.number] = entry.text
         elif isinstance(entry, _Began):
-            saved[entry.uid] = Saved(entry.order, texts.get(entry.text, b""), entry.user, entry.received, ends=entry.ends)
+            if (body := texts.get(entry.text)) is not None:
+                saved[entry.uid] = Saved(entry.order, body, entry.user, entry.received, ends=entry.ends)
         elif isinstance(entry, _Kept):
             if one := saved.get(entry.part.uid):
                 one.part = entry.part

@@ -21,8 +21,10 @@ from agent.parts.entry import Entry
 from agent.parts.job_report import FOLDER
 from agent.parts.table import PartTable
 from agent.starter.protocol.part import NO_RANK, NOTHING, PartSpec, TaskSpec
+from agent.starter.system.stdio import append
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
+from proto.daemon.saved import DAMAGED
 from proto.whole_file import replace_file
 
 log = logging.getLogger("lava-agent")
@@ -122,8 +124,11 @@ class WorkFolders:
                 replace_file(self._path, b"".join(msgspec.json.encode(one) + b"\n" for one in self._kept.values()), 0o600)
                 self._lines = len(self._kept)
             elif lines:
-                with open(self._path, "ab", opener=_private) as file:
-                    file.write(lines)
+                fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                try:
+                    append(fd, lines)
+                finally:
+                    os.close(fd)
         except OSError as e:
             log.warning("%s: %s", self._path, e.strerror)
 
@@ -136,14 +141,10 @@ def _read(path: str) -> dict[str, Kept]:
     found: dict[str, Kept] = {}
     with contextlib.suppress(OSError), open(path, "rb") as file:
         for line in file:
-            with contextlib.suppress(msgspec.MsgspecError):  # it was cut off
+            with contextlib.suppress(*DAMAGED):
                 one = msgspec.json.decode(line, type=Kept)
                 found[one.uid] = one
     return {uid: one for uid, one in found.items() if one.hours != GONE}
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _made_by(entry: Entry, made: Compiled) -> Kept:

@@ -9,6 +9,7 @@ import msgspec
 
 from agent.monitor.gpu.records import GpuProcess
 from agent.monitor.procscan import read_proc
+from proto.daemon.saved import read_saved
 from proto.whole_file import replace_file
 
 Pid = tuple[int, int]
@@ -27,11 +28,7 @@ class HeldGpus:
 
     def __init__(self, path: str = "") -> None:
         self._path = path
-        self._holds: dict[str, Hold] = {}
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            if path:
-                with open(path, "rb") as file:
-                    self._holds = msgspec.json.decode(file.read(), type=dict[str, Hold])
+        self._holds = read_saved(path, dict[str, Hold]) or {}
 
     def why(self, uuid: str) -> str:
         """Who holds it, "" for nobody."""

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.core.part import Part, Rules, Stage
-from agent.launch.site import User
+from agent.launch.site import Site, User
 from agent.master.link import Outbox
+from agent.parts.entry import adopted
 from agent.parts.spool import NotReadable, Obeyed, Spool
 from proto import agent_pb2 as pb
 
@@ -102,6 +103,30 @@ def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.
     assert found == [str(number) for number in range(len(found))]
 
 
+def test_a_damaged_entry_takes_no_other_with_it(tmp_path: Path) -> None:
+    """Whatever byte of it is another: the agent starts, and knows the parts of which nothing is damaged."""
+    spool = Spool(str(tmp_path))
+    spool.load()
+    order = pb.Order(key=7, attempt=1, start=pb.Start(hosts=[pb.HostSlots(host="h1", slots=1)]))
+    sizes = []
+    for number, uid in enumerate("abc"):
+        spool.began(uid, order.SerializeToString(), pb.JobText(id=number, command="x", user="alice"), ALICE, 1.0, "")
+        spool.keep(Part(uid, 7, 1))
+        spool.flush()
+        sizes.append(spool.size)
+    path, site = tmp_path / "parts.journal", Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for value in {0xFF, whole[at] ^ 1}:
+            path.write_bytes(whole[:at] + bytes((value,)) + whole[at + 1 :])
+            found = {entry.uid for entry in adopted(Spool(str(tmp_path)).load(), site, 1.0)}
+            hit = sum(at >= size for size in sizes)
+            assert found.issuperset("abc"[:hit])
+    torn = whole.index(b"alice", sizes[0])
+    path.write_bytes(whole[:torn] + b"\xff" + whole[torn + 1 :])
+    assert [entry.uid for entry in adopted(Spool(str(tmp_path)).load(), site, 1.0)] == ["a", "c"]
+
+
 def test_what_is_written_after_a_full_disk_is_read_again(tmp_path: Path) -> None:
     """An entry that the disk took half of is taken back: what stands behind it would be lost with it."""
     spool = Spool(str(tmp_path))
@@ -153,8 +178,9 @@ def test_the_master_that_is_obeyed_is_remembered(tmp_path: Path) -> None:
     assert Spool(str(tmp_path)).obeyed() == Obeyed()
     Spool(str(tmp_path)).obey(Obeyed("store", 7))
     assert Spool(str(tmp_path)).obeyed() == Obeyed("store", 7)
-    (tmp_path / "obeyed.json").write_text("{")
-    assert Spool(str(tmp_path)).obeyed() == Obeyed()
+    for damaged in (b"{", b'{"incarnation":"\xff"}'):
+        (tmp_path / "obeyed.json").write_bytes(damaged)
+        assert Spool(str(tmp_path)).obeyed() == Obeyed()
 
 
 def test_reports_are_kept_until_acknowledged_and_numbered_anew() -> None:
