@@ -137,6 +137,7 @@ class Parts:
             entry.writing = Writing.FAILED if status.wrote else Writing.DONE
         elif entry.writing is Writing.ORDERED:
             entry.writing = Writing.NOT_BEGUN  # ordered from another starter, which may not have done it
+        entry.ran_out_of_memory |= status.oom
         entry.shepherd = status.pid or 0
         if status.tasks is not None and status.state is PartState.RUNNING:
             at = status.at or entry.started_at or entry.received

@@ -329,6 +329,8 @@ class PartStatus(NamedTuple):
     reason: str | None = None
     """Why it was lost or refused."""
     code: str | None = None
+    oom: bool = False
+    """As ``RanOutOfMemory`` says."""
 
 
 @report("hello")

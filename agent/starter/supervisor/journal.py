@@ -209,6 +209,10 @@ class Journal:
         """Write the end of a part at the next ``sync``, which is to follow in the same turn."""
         self._unwritten.append(encoded.text)
 
+    def ran_out_of_memory(self, part: Part) -> None:
+        """Write that the kernel has killed processes of a part for its memory limit."""
+        self._append({"oom": part.uid})
+
     def wrote(self, part: Part) -> None:
         """Write that the part's report was written into the user's file, or could not be."""
         self._append({"wrote": part.uid, "error": part.wrote})
@@ -232,7 +236,7 @@ class Journal:
 
 def _entry_of(part: Part) -> Json:
     end = None if part.end is None else write(part.end)
-    return {"keep": _fields(part), "end": end, "state": part.state.value, "why": _why(part), "wrote": part.wrote}
+    return {"keep": _fields(part), "end": end, "state": part.state.value, "why": _why(part), "wrote": part.wrote, "oom": part.oom}
 
 
 def _shepherd(one: RecordedShepherd) -> Json:
@@ -255,7 +259,7 @@ def _apply(former: FormerState, entry: Any) -> None:
         part = _part(entry["keep"])
         _set_outcome(part, entry)
         part.end = None if entry["end"] is None else read(End, entry["end"])
-        part.wrote = entry.get("wrote")
+        part.wrote, part.oom = entry.get("wrote"), bool(entry.get("oom"))
         former.parts[part.uid] = part
     elif "parts" in entry:
         former.seq = max(former.seq, int(entry["seq"]))
@@ -269,6 +273,8 @@ def _apply(former: FormerState, entry: Any) -> None:
         _set_outcome(former.parts[entry["over"]], entry)
     elif "wrote" in entry:
         former.parts[entry["wrote"]].wrote = entry["error"]
+    elif "oom" in entry:
+        former.parts[entry["oom"]].oom = True
     elif "is" in entry:
         ended = read(Ended, entry)
         former.parts[ended.uid].end = ended.end

@@ -5,6 +5,8 @@ Rule: a part is kept until the agent orders to forget it; until then its state c
 
 from __future__ import annotations
 
+from enum import Enum
+
 from agent.starter.process.ends import EncodedEnd, ToldEnd, encode_end
 from agent.starter.protocol.codec import parse, read
 from agent.starter.protocol.reports import (
@@ -27,6 +29,15 @@ LEASE_SLACK = 3.0
 takes it stays below ``config.model.params.KILL_TIME``; many native ones that become Python at once take one or two."""
 
 
+class Due(Enum):
+    """What a timer checks of a part."""
+
+    CONFIRMED = "confirmed"
+    """The shepherd must have confirmed the order to kill."""
+    GONE = "gone"
+    """The processes of the part must be gone."""
+
+
 class Part:
     """One attempt on this host."""
 
@@ -40,6 +51,7 @@ class Part:
         "forgotten",
         "key",
         "kill_asked",
+        "oom",
         "pid",
         "post",
         "reason",
@@ -66,6 +78,8 @@ class Part:
         self.pid: int | None = None
         self.starttime: int | None = None
         self.addr: Address | None = None
+        self.oom = False
+        """The kernel has killed processes of it for its memory limit."""
         self.post = 0
         """The wait status of its post-execution command."""
         self.attach_address = ""
@@ -143,6 +157,7 @@ class Part:
             wrote=self.wrote,
             reason=reason.reason if reason else None,
             code=reason.code if isinstance(reason, Refused) else None,
+            oom=self.oom,
         )
 
     def current_report(self) -> PartReport | None:

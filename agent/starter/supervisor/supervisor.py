@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from enum import Enum
 from functools import partial
 from typing import get_args
 
@@ -43,7 +42,7 @@ from agent.starter.protocol.reports import (
     find_report,
 )
 from agent.starter.supervisor.journal import Journal
-from agent.starter.supervisor.parts import Part
+from agent.starter.supervisor.parts import Due, Part
 from agent.starter.supervisor.pool import Home, Pool
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle
 from agent.starter.supervisor.user_requests import UserRequests
@@ -68,15 +67,6 @@ MALFORMED = (FrameError, ProtocolError)
 _ANSWERS = (Data, Folders, Generations, Wrote)
 """Reports that answer a request for a user."""
 _ABOUT_PARTS = (ToldEnd, *get_args(FromShepherd))
-
-
-class Due(Enum):
-    """What a timer checks."""
-
-    CONFIRMED = "confirmed"
-    """The shepherd must have confirmed the order to kill."""
-    GONE = "gone"
-    """The processes of the part must be gone."""
 
 
 class Supervisor:
@@ -175,14 +165,20 @@ class Supervisor:
             shepherd.kept.add(part.uid)
             shepherd.end_bytes += BYTES_OF_END
             self.journal.ended(encoded)
-            if shepherd.groups and shepherd.groups.ran_out_of_memory():
-                self._report(RanOutOfMemory(part.uid))
+            self._look_at_memory(shepherd, part)
             self._report(encoded.report(report.gone))
         else:
             self._report(report.encoded.report(True) if isinstance(report, ToldEnd) else report)
         part.state = PartState.GONE if report.gone else PartState.ENDED
         if part.state is PartState.GONE:
             self._free(shepherd, part)
+
+    def _look_at_memory(self, shepherd: ShepherdHandle, part: Part) -> None:
+        """Before its end is told: whether the kernel has killed processes of it for its memory limit."""
+        if shepherd.groups and shepherd.groups.ran_out_of_memory():
+            part.oom = True
+            self.journal.ran_out_of_memory(part)
+            self._report(RanOutOfMemory(part.uid))
 
     def _gone(self, shepherd: ShepherdHandle, part: Part) -> None:
         if part.state is not PartState.REFUSED:
@@ -319,6 +315,8 @@ class Supervisor:
         shepherd.busy = None
         if part is not None:
             shepherd.kept.add(part.uid)  # its end may be in its file without having been reported
+            if not part.has_ended:
+                self._look_at_memory(shepherd, part)
         if shepherd.groups:
             shepherd.groups.forbid_forks()
             self._left.append(shepherd.groups)

@@ -10,12 +10,15 @@ from typing import Any
 
 import pytest
 
-from agent.starter.protocol.reports import EncodedReport, FromStarter, PartReport, PartState
+from agent.starter.process import account
+from agent.starter.protocol.part import CgroupLimits
+from agent.starter.protocol.reports import EncodedReport, Ended, FromStarter, PartReport, PartState
 from agent.starter.supervisor.journal import Journal
 from agent.starter.supervisor.parts import Part
 from agent.starter.supervisor.pool import Home
 from agent.starter.supervisor.shepherd_handle import ShepherdHandle, ShepherdKey
 from agent.starter.supervisor.supervisor import Supervisor
+from agent.starter.system.cgroup import Groups, Places, Removals
 from agent.starter.system.watch import Watch
 from agent.starter.wire.frames import pack
 from agent.starter.wire.pipe import FramePipe
@@ -77,3 +80,24 @@ def test_it_loses_its_part_and_nobody_else_anything(tmp_path: Path, said: dict[s
         wait_until(lambda: shepherd.poll() is not None, 30, "the shepherd's end")
     assert parts["b"].state is PartState.PREPARING
     assert not [report for report in reports if isinstance(report, bytes) or report.uid == "b"]
+
+
+def test_what_ran_out_of_memory_is_known_to_an_agent_that_was_away(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    journal.rewrite("boot", 0, ())
+    parts = {"a": Part("a", 1, 1, 1)}
+    journal.add(1, list(parts.values()))
+    supervisor = Supervisor(Home("h1"), journal, Watch(), parts, lambda _: None, lambda _: None)
+    handle = ShepherdHandle(1, ShepherdKey(0, 0, (), False))
+    handle.busy, supervisor.pool.shepherds[1] = "a", handle
+    group = tmp_path / "groups" / "lava-a"
+    group.mkdir(parents=True)
+    handle.groups = Groups(Places({"memory": str(group.parent)}, True), 1, Removals())
+    handle.groups.begin("a", CgroupLimits(memory_bytes=1 << 20))
+    (group / "memory.events").write_text("oom 1\noom_kill 1\n")
+    supervisor._on_report(handle, Ended("a", account.end_of([], 9, 1.0, False, account.Used())))
+    assert parts["a"].status().oom
+    journal.sync()
+    assert Journal(str(tmp_path)).load().parts["a"].oom
+    journal.rewrite("boot", 1, parts.values())
+    assert Journal(str(tmp_path)).load().parts["a"].oom
