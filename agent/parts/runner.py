@@ -141,7 +141,7 @@ class Runner:
         """The greeting: everything that is here."""
         facts.starter = self.starter.protocol
         facts.copies_port = self.holding.port
-        facts.chunks = True
+        facts.chunks, facts.agent = True, self._spool.drawn()
         past = [uid for uid in self._retold if uid not in self.table]
         ended = [
             pb.PartStatus(key=one.key, attempt=one.attempt, uid=uid, state="ended") for uid in past if (one := self._retold[uid])

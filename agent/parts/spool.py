@@ -10,6 +10,7 @@ import contextlib
 import errno
 import logging
 import os
+import re
 
 import msgspec
 
@@ -26,6 +27,7 @@ KEPT_TEXTS = 1024
 KEPT_BYTES = 64 << 20
 """Texts of arrays that are known to be in the journal, by their place in memory, which they keep for that."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
+_DRAWN = re.compile(rb"[0-9a-f]{32}")
 log = logging.getLogger("lava-agent")
 
 
@@ -115,6 +117,20 @@ class Spool:
             return msgspec.json.decode(_bytes_of(self._state), type=Obeyed)
         except DAMAGED:
             return Obeyed()
+
+    def drawn(self) -> str:
+        """Which agent this is: drawn at random once for the folder; "" where that cannot be kept. Raises NotReadable."""
+        path = os.path.join(self.folder, "drawn")
+        known = _bytes_of(path)
+        if _DRAWN.fullmatch(known):
+            return known.decode("ascii")
+        drawn = os.urandom(16).hex()
+        try:
+            replace_file(path, drawn, 0o600, synced=True)
+        except OSError as e:
+            log.warning("%s: %s", path, e.strerror)
+            return ""
+        return drawn
 
     def obey(self, obeyed: Obeyed) -> None:
         """Safe on disk on return: an older master is never obeyed again, after a power cut either."""

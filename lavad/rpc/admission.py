@@ -48,7 +48,8 @@ class Admission:
 
     def why_not_stream(self, hello: Hello, context: Call) -> str:
         """Why a host's stream is refused, also said in the log; "": it is let in."""
-        why = self._auth.why_not_host(context, hello.host) or self._why_not_host(hello, context) or self._why_not_twin(hello)
+        why = self._auth.why_not_host(context, hello.host) or self._why_not_host(hello, context)
+        why = why or self._why_not_twin(hello) or self._why_not_other_agent(hello)
         if why:
             if self._refused.get(hello.host, ("", 0.0))[0] != why:
                 log.warning("host %s refused: %s", hello.host, why)
@@ -85,6 +86,21 @@ class Admission:
         if self._silence(hello.host) > self._cluster.conf.params.lava_host_timeout:
             return ""
         return f"another machine, with another boot id, is connected as host {hello.host} from {address_of(first.peer)}"
+
+    def _why_not_other_agent(self, hello: Hello) -> str:
+        """Nor may two agents of one name on one machine, each with a folder of its own, nor one take the place of another that is
+        away: what is not in its folder would be taken for lost, and started again beside what runs."""
+        host, known = hello.host, self._cluster.hosts.rows.get(hello.host)
+        if known is None or not hello.facts.agent or known.facts.agent in ("", hello.facts.agent):
+            return ""
+        silence = self._silence(host)
+        if silence > self._cluster.conf.params.lava_host_timeout:
+            return ""
+        if (first := self._sessions.rows.get(host)) is not None:
+            return f"another agent, with another folder, is connected as host {host} from {address_of(first.peer)}"
+        if has_jobs(self._cluster, host):
+            return f"another agent, with another folder, has jobs on host {host}, and may be away for a moment only"
+        return ""
 
     def has_left(self, host: str) -> bool:
         """Whether nothing that the host says is of use any more."""

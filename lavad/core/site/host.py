@@ -90,6 +90,8 @@ class Facts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Resources that its own lsf.conf gives it (LSF_LOCAL_RESOURCES), boolean ones as ("name", ""), by name."""
     chunks: bool = False
     """Its agent has the jobs of a chunk wait for each other."""
+    agent: str = ""
+    """Which agent this is, as it has drawn for its folder; "": not told."""
 
 
 LEAVING = "leaving"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import psutil
@@ -94,3 +95,28 @@ def test_a_dead_shepherd_ends_its_job_as_lost(cluster: Cluster) -> None:
     os.kill(shepherd, signal.SIGKILL)
     cluster.wait_for(job, "EXIT", timeout=30)
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids - {shepherd}), 30, "its processes gone")
+
+
+def test_a_second_agent_of_a_hosts_name_starts_none_of_its_jobs_again(cluster: Cluster, tmp_path: Path) -> None:
+    job = cluster.submit(f"-r -m host2 'echo begun >> {tmp_path}/begun; sleep 600'")
+    wait_until((tmp_path / "begun").exists, 30, "the job")
+    argv = Path(f"/proc/{cluster.pid('agent-host2')}/cmdline").read_text().rstrip("\0").split("\0")
+    for name in ("--run", "--spool", "--log", "--pidfile"):
+        argv[argv.index(name) + 1] = str(tmp_path / name.strip("-"))
+    log, lavads = tmp_path / "log", cluster.folder.log / "lavad.log"
+    second = subprocess.Popen(argv)
+    try:
+        refused = "another agent, with another folder, is connected as host host2"
+        wait_until(lambda: log.exists() and refused in log.read_text(), 30, cluster.logs)
+        cluster.kill("agent-host2")
+        wait_until(lambda: "another agent, with another folder, has jobs on host host2" in lavads.read_text(), 30, cluster.logs)
+        cluster.up()
+        wait_until(lambda: cluster.run("bhosts -noheader host2").stdout.split()[1] == "ok", 30, cluster.logs)
+    finally:
+        second.kill()
+        second.wait()
+        os.kill(int((tmp_path / "run" / "starter-host2.pid").read_text()), signal.SIGTERM)
+    assert cluster.states(job) == ["RUN"]
+    assert (tmp_path / "begun").read_text() == "begun\n"
+    cluster.run(f"bkill -s KILL {job}")
+    cluster.wait_end(job)

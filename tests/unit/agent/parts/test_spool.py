@@ -196,3 +196,12 @@ def test_reports_are_kept_until_acknowledged_and_numbered_anew() -> None:
     box.acked(3)
     box.new_stream()
     assert box.take() == []
+
+
+def test_an_agent_is_the_same_for_as_long_as_its_folder_is(tmp_path: Path) -> None:
+    drawn = Spool(str(tmp_path)).drawn()
+    assert len(drawn) == 32
+    assert Spool(str(tmp_path)).drawn() == drawn
+    assert Spool(str(tmp_path / "other")).drawn() not in ("", drawn)
+    (tmp_path / "drawn").write_text("")
+    assert Spool(str(tmp_path)).drawn() not in ("", drawn)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from config.model.cluster import HostConfig
+from lavad.core.decide.control.hosts import greeted
 from lavad.core.site.host import Facts
 from lavad.hosts.sessions import Session, Sessions
 from lavad.rpc.admission import Admission, address_of
@@ -29,9 +30,16 @@ class Door:
         return self.bench.now - self.heard[host]
 
     def why(
-        self, host: str, certificate: str = "", peer: str = HERE, boot: str = "b1", epoch: int = 0, incarnation: str = ""
+        self,
+        host: str,
+        certificate: str = "",
+        peer: str = HERE,
+        boot: str = "b1",
+        epoch: int = 0,
+        incarnation: str = "",
+        agent: str = "",
     ) -> str:
-        hello = Hello(host, incarnation, epoch, 0, Facts(boot_id=boot), ())
+        hello = Hello(host, incarnation, epoch, 0, Facts(boot_id=boot, agent=agent), ())
         return self.admission.why_not_stream(hello, Peer(certificate or f"agent:{host}", peer=peer))
 
     def connect(self, host: str, peer: str = HERE, boot: str = "b1") -> None:
@@ -89,6 +97,26 @@ def test_a_second_machine_of_a_hosts_name_is_refused_while_the_first_is_heard() 
     assert door.why("h1", peer=THERE, boot="b1") == ""  # the same machine connects again
     door.bench.now += 61
     assert door.why("h1", peer=THERE, boot="b2") == ""
+
+
+def test_another_agent_of_a_host_is_refused_while_the_first_is_heard_or_has_jobs() -> None:
+    door = Door()
+    key = door.bench.placed()
+    (host,) = door.bench.running()[key]
+    door.bench.take(greeted(door.bench.cluster, host, Facts(agent="one"), {door.bench.uid(key): "running"}, door.bench.now))
+    door.connect(host)
+    assert door.why(host, agent="two") == f"another agent, with another folder, is connected as host {host} from 10.0.0.1"
+    assert door.why(host, agent="one") == door.why(host, agent="") == ""
+    door.sessions.closed(door.sessions.rows[host])
+    assert door.why(host, agent="two") == (
+        f"another agent, with another folder, has jobs on host {host}, and may be away for a moment only"
+    )
+    assert door.why(host, agent="one") == ""
+    door.bench.now += 61
+    assert door.why(host, agent="two") == ""
+    door.heard[host] = door.bench.now
+    door.bench.ended(key, host)
+    assert door.why(host, agent="two") == ""
 
 
 def test_a_refusal_that_repeats_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
