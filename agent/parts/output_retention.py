@@ -45,7 +45,7 @@ def clean(folder: str, before: float, in_use: Container[str]) -> int:
 def in_use_anywhere(folder: str, host: str, mine: Iterable[str], before: float) -> set[str]:
     """What jobs of this host (``mine``) and of others that keep output in the same folder use: full paths here.
 
-    Each host leaves its list there. One that was last written ``before`` a time is of a host that is gone.
+    Each host leaves its list there. One that was last written ``before`` a time is of a host that is gone, and goes.
     """
     names = os.path.join(folder, HOSTS)
     used = set(mine)
@@ -60,6 +60,8 @@ def in_use_anywhere(folder: str, host: str, mine: Iterable[str], before: float) 
             with contextlib.suppress(OSError), open(other.path, encoding="utf-8", errors="surrogateescape") as file:
                 if other.stat().st_mtime >= before:
                     used |= {os.path.join(folder, line.rstrip("\n")) for line in file}
+                else:
+                    os.unlink(other.path)
     return used
 
 

@@ -71,7 +71,8 @@ def test_old_output_of_a_job_that_runs_on_another_host_of_the_folder_stays(tmp_p
     assert used == {ours, theirs}
     assert clean(str(folder), 2000.0, used) == 1
     os.utime(folder / ".hosts" / "b", (1000, 1000))
-    assert in_use_anywhere(str(folder), "a", [], 2000.0) == set()
     assert is_shared(str(folder), "a")
+    assert in_use_anywhere(str(folder), "a", [], 2000.0) == set()
+    assert not is_shared(str(folder), "a")
     (tmp_path / "file").touch()
     assert in_use_anywhere(str(tmp_path / "file"), "a", [ours], 2000.0) == {ours}
