@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+
+_UNFINISHED = re.compile(r"(.+)\.[0-9a-f]{16}\.new")
 
 
 def replace_file(path: str, content: str | bytes, mode: int = 0o644, *, synced: bool = False) -> None:
@@ -28,6 +32,18 @@ def replace_file(path: str, content: str | bytes, mode: int = 0o644, *, synced: 
         raise
 
 
+def remove_unfinished(folder: str, name: str = "") -> None:
+    """Remove what a process that was killed in ``replace_file`` left: of this file, or of any ("").
+
+    For who alone writes there, before it does.
+    """
+    with contextlib.suppress(OSError):
+        for found in filter(None, map(_UNFINISHED.fullmatch, os.listdir(folder))):
+            if name in ("", found[1]):
+                os.unlink(os.path.join(folder, found[0]))
+
+
 def write_pid(path: str) -> None:
     """Write this process's id, for who stops daemons; OSError."""
+    remove_unfinished(*os.path.split(path))
     replace_file(path, f"{os.getpid()}\n")

@@ -20,7 +20,7 @@ from agent.parts.past_ends import PastEnds
 from agent.starter.system.stdio import append
 from proto import agent_pb2 as pb
 from proto.daemon.saved import DAMAGED
-from proto.whole_file import replace_file
+from proto.whole_file import remove_unfinished, replace_file
 
 COMPACT_AT = 16 << 20
 KEPT_TEXTS = 1024
@@ -100,6 +100,7 @@ class Spool:
     def __init__(self, folder: str) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
+        remove_unfinished(folder)
         self.folder = folder
         self.ends = PastEnds(folder)
         self._state = os.path.join(folder, "obeyed.json")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from proto.whole_file import replace_file
+from proto.whole_file import remove_unfinished, replace_file, write_pid
 
 
 def test_a_link_under_a_name_that_can_be_guessed_is_not_written_through(tmp_path: Path) -> None:
@@ -54,3 +56,24 @@ def test_the_former_file_stays_where_the_new_one_cannot_be_written(tmp_path: Pat
     with pytest.raises(IsADirectoryError):
         replace_file(str(path), "x")
     assert os.listdir(tmp_path) == ["folder"]
+
+
+KILLED = """
+import os, sys
+from proto import whole_file
+os.replace = lambda *_: os.kill(os.getpid(), 9)
+whole_file.replace_file(sys.argv[1], "x")
+"""
+
+
+def test_what_a_killed_process_left_goes_when_the_next_one_begins(tmp_path: Path) -> None:
+    for name in ("pid", "state"):
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / name)], check=False)
+    (tmp_path / "mine.1.new").touch()
+    assert len(list(tmp_path.iterdir())) == 3
+    write_pid(str(tmp_path / "pid"))
+    assert [path.name.partition(".")[0] for path in sorted(tmp_path.iterdir())] == ["mine", "pid", "state"]
+    assert (tmp_path / "pid").read_text() == f"{os.getpid()}\n"
+    remove_unfinished(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.1.new", "pid"}
+    remove_unfinished(str(tmp_path / "none"))
