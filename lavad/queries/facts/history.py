@@ -5,7 +5,8 @@ Rule: times are whole seconds between events, as LSF counts them, so the columns
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from lavad.core import events as ev
 from lavad.core.lang.ids import index_of, job_of
@@ -48,14 +49,28 @@ class History:
         """The events that concern one job or element, in order."""
         index = index_of(key)
         if not index:
-            return [event for _, event in self.common]
+            return _without_news_of_the_past([event for _, event in self.common])
         mine = [(number, event) for number, event in self.common if _concerns(event, index)]
         own = self.own.get(index)
         if own:
             told = {(type(event), event.at) for _, event in own if isinstance(event, _OF_EACH)}
             mine = [row for row in mine if (type(row[1]), row[1].at) not in told]
             mine = sorted([*mine, *own], key=lambda row: row[0])
-        return [event for _, event in mine]
+        return _without_news_of_the_past([event for _, event in mine])
+
+
+def _without_news_of_the_past(events: Sequence[ev.Event]) -> list[ev.Event]:
+    """Without the loss and the return of a host after the job had ended there, of which the master heard by that return."""
+    kept: list[ev.Event] = []
+    over = math.inf
+    for event in reversed(events):
+        if isinstance(event, ev.JobFinished | ev.JobRequeued):
+            over = time_of(event)
+        elif isinstance(event, ev.JobDispatched):
+            over = math.inf
+        if not (isinstance(event, ev.JobLost | ev.JobFound) and event.at > over):
+            kept.append(event)
+    return kept[::-1]
 
 
 def _concerns(event: ev.Event, index: int) -> bool:

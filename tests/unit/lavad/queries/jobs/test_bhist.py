@@ -100,3 +100,19 @@ def test_an_end_that_the_master_heard_of_late_is_told_as_of_its_time() -> None:
     assert "11:55" not in told
     summary = c.ask("bhist", "1")[0].splitlines()[-2].split()
     assert summary[-5:] == ["120", "0", "0", "0", "130"]
+
+
+def test_a_host_that_is_lost_and_back_says_nothing_of_a_job_that_was_over_by_then() -> None:
+    """It ran on for a minute after its host fell silent, or was over before that was noticed."""
+    for ended, lines, unknown in (("11:36:00", ["Unknown;", "Done successfully"], 60), ("11:34:30", ["Done successfully"], 0)):
+        c = QueryCluster()
+        c.submit(1, clock="11:33:00")
+        c.start(1, "11:34:00")
+        c.feed(ev.JobLost(at=at("11:35:00"), key=1, host="ol2"))
+        c.feed(ev.JobFound(at=at("11:40:00"), key=1, state=JobState.RUN))
+        c.feed(ev.JobFinished(at=at("11:40:00"), key=1, state=JobState.DONE, ended=at(ended)))
+        told = c.ask("bhist", "1", l=True)[0]
+        assert [word for word in ("Unknown;", "Running;", "Done successfully") if f": {word}" in told] == lines
+        (row,) = (line for line in c.ask("bhist", "1")[0].splitlines() if line.startswith("1 "))
+        *_, unkwn, total = map(int, row.split()[3:])
+        assert (unkwn, total) == (unknown, int(at(ended) - at("11:33:00")))
