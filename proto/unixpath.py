@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,3 +22,13 @@ def reachable(path: str) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
     finally:
         os.close(folder)
+
+
+def connect(link: socket.socket, path: str, seconds: int) -> None:
+    """Connect a socket that blocks, which waits so long for a place in the queue of who listens; OSError.
+
+    Not by a time-out of Python's: with one, a socket whose queue is full sends its callers away at once.
+    """
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", seconds, 0))
+    with reachable(path) as short:
+        link.connect(short)

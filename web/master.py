@@ -9,7 +9,6 @@ import asyncio
 import math
 import os
 import socket
-import struct
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing, suppress
 from typing import NamedTuple
@@ -18,7 +17,7 @@ import msgspec
 
 from proto.answers import Answer
 from proto.daemon.workers import Workers
-from proto.unixpath import reachable
+from proto.unixpath import connect, reachable
 from proto.version import PROTOCOL
 from web.problems import Problem, of_refusal
 
@@ -214,8 +213,7 @@ async def _socket_to(path: str) -> socket.socket:
             link.connect(path)
         except BlockingIOError:
             link.setblocking(True)
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", TURN, 0))
-            await _waiting.run(link.connect, path)
+            await _waiting.run(connect, link, path, TURN)
     except BaseException:
         link.close()
         raise

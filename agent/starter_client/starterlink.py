@@ -18,18 +18,20 @@ from agent.starter.protocol.orders import Greet, Order, write_order
 from agent.starter.protocol.reports import Report, find_report
 from agent.starter.protocol.version import PROTOCOL
 from agent.starter.wire.frames import FrameError, FrameReader, frame, parsed
+from proto.unixpath import connect as connect_socket
 from proto.unixpath import reachable
 
 CONNECT_WAIT = 10.0
+ANSWER_WAIT = 2
+"""Seconds."""
 _ENTRY = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "starter", "__main__.py")
 
 
 def answers(path: str) -> bool:
-    """Whether a starter listens there."""
+    """Whether a starter listens there; one whose queue stays full, as it hangs, is as none."""
     with socket.socket(socket.AF_UNIX) as sock:
         try:
-            with reachable(path) as short:
-                sock.connect(short)
+            connect_socket(sock, path, ANSWER_WAIT)
         except OSError:
             return False
     return True

@@ -6,29 +6,25 @@ from __future__ import annotations
 
 import json
 import socket
-import struct
 from pathlib import Path
 
 from cli.client.frames import pack
-from proto.unixpath import reachable
+from proto.unixpath import connect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cli.client.frames import Frame
     from proto.answers import Reply
 
-PATIENCE = 5.0
+PATIENCE = 5
 
 
 def ask_once(path: Path, frame: Frame) -> list[Reply]:
     """The frames of an answer; [] if no master serves there within PATIENCE seconds."""
     answers: list[Reply] = []
     with socket.socket(socket.AF_UNIX) as link:
-        # not by a time-out of Python's: with one, a socket whose queue is full sends its callers away at once
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(PATIENCE), 0))
         try:
-            with reachable(str(path)) as short:
-                link.connect(short)
+            connect(link, str(path), PATIENCE)
             link.settimeout(PATIENCE)
             link.sendall(pack(frame))
             with link.makefile("rb") as file:

@@ -9,7 +9,8 @@ import pytest
 
 from agent.starter.protocol.codec import text
 from agent.starter.wire.frames import FrameError, parsed
-from agent.starter_client.starterlink import decode, spawn
+from agent.starter_client.starterlink import answers, decode, spawn
+from tests.support.full_socket import FullSocket
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,10 @@ def test_what_keeps_a_starter_from_starting_is_in_its_log(tmp_path: Path) -> Non
         held.flush()
         assert spawn("h1", str(folder), str(tmp_path / "sock"), str(tmp_path), str(log)).wait(60) == 1
     assert log.read_text() == f"lava-starter: {folder} is served by process 4711 already\n"
+
+
+def test_a_starter_that_hangs_holds_up_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of agents that asked before stand in its queue."""
+    monkeypatch.setattr("agent.starter_client.starterlink.ANSWER_WAIT", 1)
+    with FullSocket(tmp_path / "sock"):
+        assert not answers(str(tmp_path / "sock"))
