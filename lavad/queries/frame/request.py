@@ -6,7 +6,7 @@ written together (``-wa``, ``-aJ NAME``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.lang.asks import Caller, OptionValue, Query, Refused
@@ -136,3 +136,18 @@ def read_period(request: Request, text: str) -> tuple[float, float]:
     except WhenError:
         raise Refused(f"{text[:80].removesuffix(',.')}: Bad time specification") from None
     return (begin.timestamp() if begin is not None else 0.0), (end.timestamp() + _LAST if end is not None else request.now)
+
+
+def each_job(request: Request, command: str, tell: Callable[[Request, str], Iterator[Shown]]) -> Iterator[Shown]:
+    """What ``tell`` says of each job that is named, an empty line between two; what it refuses of one holds up no other."""
+    request.options()
+    if not request.words:
+        raise Refused(f"{command}: name a job")
+    for at, word in enumerate(request.words):
+        if at:
+            yield out("\n")
+        try:
+            yield from tell(request, word)
+        except Refused as refused:
+            yield err(refused.text)
+            yield leave(refused.exit_code)

@@ -16,7 +16,7 @@ from lavad.queries.facts import use, visibility
 from lavad.queries.facts.jobset import JobSet, Wanted
 from lavad.queries.facts.use import HostUse
 from lavad.queries.frame import formats
-from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.queries.frame.request import Request, Shown, each_job, out
 from proto.advice import Use, sentence, size
 
 _BAR = 20
@@ -24,17 +24,7 @@ _HEAD = "JOBID            STAT   HOSTS SLOTS     ELAPSED    TIME     CPU  MEMORY
 
 
 def show(request: Request) -> Iterator[Shown]:
-    request.options()
-    if not request.words:
-        raise Refused("lava stats: name a job")
-    for at, word in enumerate(request.words):
-        if at:
-            yield out("\n")
-        try:
-            yield from _of(request, word)
-        except Refused as refused:
-            yield err(refused.text)
-            yield leave(refused.exit_code)
+    return each_job(request, "lava stats", _of)
 
 
 def _of(request: Request, word: str) -> Iterator[Shown]:

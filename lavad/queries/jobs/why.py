@@ -18,7 +18,7 @@ from lavad.core.lang.states import JobState
 from lavad.queries.explain import table
 from lavad.queries.facts import jobset, reasons, tasks, visibility
 from lavad.queries.frame import formats
-from lavad.queries.frame.request import Request, Shown, err, leave, out
+from lavad.queries.frame.request import Request, Shown, each_job, out
 from lavad.queries.jobs import bjdepinfo, why_ended
 from lavad.sched.ask.estimate import Estimate, estimate, get_queue_position
 from lavad.sched.ask.trial import Moment, starts
@@ -35,17 +35,7 @@ _STATES = {
 
 
 def show(request: Request) -> Iterator[Shown]:
-    request.options()
-    if not request.words:
-        raise Refused("lava why: name a job")
-    for at, word in enumerate(request.words):
-        if at:
-            yield out("\n")
-        try:
-            yield from _told(request, word)
-        except Refused as refused:
-            yield err(refused.text)
-            yield leave(refused.exit_code)
+    return each_job(request, "lava why", _told)
 
 
 def _told(request: Request, word: str) -> Iterator[Shown]:
