@@ -190,7 +190,7 @@ def part(
         env["LSB_INPUTFILE"] = expand(text.input, values)
         found = found._replace(stdin=env["LSB_INPUTFILE"])
     if variable := site.settings.lsb_set_tmpdir:
-        found = found._replace(tmpdir=job_tmpdir(order.key, start.hosts[0].host, site))
+        found = found._replace(tmpdir=job_tmpdir(order.key, start.hosts[0].host, site), tmpdir_of_first=start.place > 0)
         env[variable if isinstance(variable, str) else "TMPDIR"] = found.tmpdir
     if "%" in text.cwd:
         env["PWD"] = where.cwd

@@ -80,5 +80,4 @@ def _is_shared(folder: str, declared: tuple[str, ...]) -> bool:
     real = os.path.realpath(folder)
     if ALL in declared or any(mounts.is_below(path, one) for one in declared for path in (folder, real)):
         return True
-    mount = mounts.mount_of(mounts.read(), real)
-    return mount is None or mount.shared
+    return mounts.others_may_see(real)

@@ -25,7 +25,7 @@ from agent.starter.process.spec import Spec, encode_env
 from agent.starter.protocol.orders import NumberedHost
 from agent.starter.protocol.part import LinkSpec, PortsSpec
 from agent.starter.protocol.reports import Address, End, HostUse, Root
-from agent.starter.system import kernel, rlimits, scratch, shm
+from agent.starter.system import kernel, mounts, rlimits, scratch, shm
 from agent.starter.system.stdio import Refused
 from agent.starter.system.watch import Watch
 from agent.starter.terminal.terminal import Terminal
@@ -231,7 +231,7 @@ class PartResources:
         part = self._spec.part
         if failed:
             shm.clear(started)
-        if self._tmpdir:
+        if self._tmpdir and not (part.tmpdir_of_first and mounts.others_may_see(self._tmpdir)):
             scratch.remove(self._tmpdir)
         for one in (self._network, self.gang, self._hub, self._ports, self._rendezvous):
             if one:

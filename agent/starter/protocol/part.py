@@ -246,6 +246,8 @@ class PartSpec(NamedTuple):
     bind: Binding | None = None
     tmpdir: str = ""
     """A folder made before the tasks start and removed with the part."""
+    tmpdir_of_first: bool = False
+    """``tmpdir`` is the job's on its first host, too, whose part removes it where both see the same."""
     script: str = ""
     """The job's script; of a part without ``jobfile`` it is not used."""
     jobfile: JobFile | None = None

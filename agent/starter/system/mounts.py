@@ -5,6 +5,7 @@ Rule: only types that are known to be of one host's own disk or memory count as 
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
 
@@ -68,6 +69,12 @@ def mount_of(mounts: list[Mount], path: str) -> Mount | None:
     """The one that an absolute path without links lies on."""
     around = [mount for mount in mounts if is_below(path, mount.path)]
     return max(around, key=lambda mount: len(mount.path), default=None)
+
+
+def others_may_see(path: str) -> bool:
+    """Whether other hosts may see what this path leads to."""
+    mount = mount_of(read(), os.path.realpath(path))
+    return mount is None or mount.shared
 
 
 def server_of(mount: Mount) -> str:

@@ -247,6 +247,10 @@ def test_the_folder_of_a_job_is_where_and_called_what_lsf_conf_says(
     assert part.tmpdir == folder
     assert env["TMPDIR"] == (folder if variable == "TMPDIR" else "/home")
     assert {name: value for name, value in env.items() if value.endswith(".tmpdir")} == ({variable: folder} if variable else {})
+    order.start.hosts.add(host="h2", slots=1)
+    order.start.place = 1
+    _, other = build.part(order, made, outputs.OutputPaths(), here, HostFiles(str(tmp_path)), "", 5.0)
+    assert (part.tmpdir_of_first, other.tmpdir_of_first) == (False, bool(folder))
 
 
 def test_parallel_jobs_have_the_kill_sequence_only_where_the_site_wants_it() -> None:
