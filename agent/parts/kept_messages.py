@@ -8,8 +8,10 @@ from __future__ import annotations
 import zlib
 from typing import TypeVar
 
+from agent.core.part import RequestKind
 from proto import agent_pb2 as pb
 
+_ENDING = frozenset(kind.value for kind in (RequestKind.KILL, RequestKind.REQUEUE, RequestKind.MIGRATE))
 _Message = TypeVar("_Message", pb.JobText, pb.Order)
 
 
@@ -35,3 +37,8 @@ def unpack(order: pb.Order) -> None:
     if order.packed:
         order.MergeFromString(zlib.decompress(order.packed))
         order.ClearField("packed")
+
+
+def ends(order: pb.Order) -> bool:
+    """Whether an order ends this attempt: its job is killed, requeued or migrated."""
+    return order.WhichOneof("what") == "signal" and order.signal.kind in _ENDING

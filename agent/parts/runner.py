@@ -16,7 +16,7 @@ import msgspec
 from agent.checkpoint.holding import Holding
 from agent.core import decide
 from agent.core.lease import Granted
-from agent.core.part import Part, RequestKind, Stage
+from agent.core.part import Part, Stage
 from agent.launch import build, gpus, outputs
 from agent.launch.accounts import Accounts
 from agent.launch.mpi import root_of
@@ -32,7 +32,7 @@ from agent.parts.gpu_ends import GpuEnds
 from agent.parts.gpu_modes import GpuModes
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.job_report import JobReports
-from agent.parts.kept_messages import alone, saved, unpack
+from agent.parts.kept_messages import alone, ends, saved, unpack
 from agent.parts.parts import Parts, PartWork
 from agent.parts.peeks import Peeks
 from agent.parts.prepost import PrePost
@@ -49,7 +49,6 @@ from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
 from proto import agent_pb2 as pb
 from proto.version import PROTOCOL, why_not_protocol
 
-_ENDING = frozenset(kind.value for kind in (RequestKind.KILL, RequestKind.REQUEUE, RequestKind.MIGRATE))
 STARTED_AT_ONCE = 32
 """Parts in a frame to the starter."""
 log = logging.getLogger("lava-agent")
@@ -121,15 +120,21 @@ class Runner:
         self.control.sampled(usage)
 
     def flush(self) -> None:
-        """The end of a turn: what is due, starts to the starter in one frame, notes to the system."""
+        """The end of a turn: what is due, starts to the starter in one frame, notes to the system.
+
+        A part is noted before it is sent, and all else after that: an agent killed meanwhile knows the part, and asks again.
+        """
         self.parts.looked_at(self.gpu_ends.done())
         self.control.on_time()
+        self.starter.flush()
         for number, start in enumerate(chain(self.starts.ready(), self.chunks.due(self._granted.deadline)), 1):
             self._start(start)
             if not number % STARTED_AT_ONCE:
+                self._spool.flush()
                 self.starter.flush()  # it begins with these while the next are described
         if self._modes.changed and self._starter_seen:
             self._modes.keep({*self._held, *(entry.uid for entry in self.table if not entry.over)})
+        self._spool.flush()
         self.starter.flush()
         self.parts.reported([Refused(uid, "bad", f"it cannot be started: {why}") for uid, why in self.starter.failed()])
         self._spool.flush()
@@ -271,7 +276,7 @@ class Runner:
         elif what == "kill":
             self._order_kill(order, entry)
         elif entry is None and uid in self._held:
-            if _ends(order) and self.chunks.drop(uid):
+            if ends(order) and self.chunks.drop(uid):
                 self._report_gone(order)
             else:
                 self._held[uid].append(order)
@@ -339,7 +344,7 @@ class Runner:
             self._look_after(self._take_gpus(start, cards))
             return
         if made is not None and uid in self._held and self.chunks.waits(start):
-            if any(_ends(one) for one in self._held[uid]):  # asked for before it was known to wait
+            if any(ends(one) for one in self._held[uid]):  # asked for before it was known to wait
                 self.chunks.drop(uid)
                 self._report_gone(order)
             return
@@ -358,10 +363,10 @@ class Runner:
             where = made.where or outputs.output_paths(made.text, order.key, made.user, self._site)
             rules = made.rules(order.start, self._site)
             entry = Entry(Part(uid, order.key, order.attempt, rules), order, made, where, time.time())
-            ends = self._time_left.begin(uid, decide.ends_at(entry.part, now()))
+            file = self._time_left.begin(uid, decide.ends_at(entry.part, now()))
             entry.work.deadline = start.deadline
             template, part = self._describe(entry)
-            self._spool.began(uid, saved(order), made.text, made.user, entry.received, ends)
+            self._spool.began(uid, saved(order), made.text, made.user, entry.received, file)
         except Exception as e:
             self._time_left.over(uid)
             if not isinstance(e, OSError | ValueError):
@@ -393,8 +398,3 @@ class Runner:
         task = asyncio.get_running_loop().create_task(work)
         self._lookups.add(task)
         task.add_done_callback(self._lookups.discard)
-
-
-def _ends(order: pb.Order) -> bool:
-    """Whether an order ends this attempt: its job is killed, requeued or migrated."""
-    return order.WhichOneof("what") == "signal" and order.signal.kind in _ENDING

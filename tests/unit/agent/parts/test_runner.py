@@ -259,3 +259,28 @@ def test_an_order_is_obeyed_with_what_it_says_packed(bench: Bench) -> None:
         assert bench.said() == ["refused"]
 
     asyncio.run(story())
+
+
+class Killed(Exception):
+    """The agent was, here."""
+
+
+def test_an_agent_that_is_killed_as_the_starter_takes_parts_knows_them_afterwards(bench: Bench, tmp_path: Path) -> None:
+    """Their limits, the report to their user: all that the starter does not know."""
+
+    def killed() -> None:
+        if bench.line.got:
+            raise Killed
+
+    async def story() -> None:
+        bench.runner._spool.load()
+        bench.order("first", start=True)
+        await bench.found()
+        bench.line.got.clear()
+        bench.line.flush = killed  # type: ignore[method-assign]
+        with pytest.raises(Killed):
+            bench.order("u", start=True)
+
+    asyncio.run(story())
+    assert bench.line.got == ["Start"]
+    assert list(Spool(str(tmp_path / "agent")).load()) == ["first", "u"]
