@@ -114,6 +114,7 @@ WAITING = {
     "compound": (8, "1*{{select[mem>{}]}}+7*{{span[ptile=2]}}"),
     "slots": (0, "select[maxmem<{}]"),
     "same": (0, "select[maxmem<{}] same[type]"),
+    "gpus": (1, "select[maxmem<{}] rusage[mem=1]"),
 }
 """What jobs wait for: (slots, 0 for as many as there are in all; a requirement that is another for each)."""
 ENDS = 5
@@ -122,13 +123,17 @@ ENDS = 5
 def jobs_that_end(what: str, count: int, hosts: int) -> None:
     """``count`` classes of WAITING wait, of which the end of another job makes room for none."""
     cluster, soft = make(hosts, 8)
-    submit(cluster, 1, Spec(user="u", queue="normal", resreq="span[ptile=1]", slots=hosts, max_slots=hosts))
+    gpu = merge(parse("num=1:j_exclusive=yes"), GpuReq()) if what == "gpus" else None
+    for name in list(cluster.hosts.rows) if gpu else ():
+        facts = Facts(ncpus=8, max_mem=64_000, gpus=(Gpu(f"{name}.0", 0, "H200", 140_000),))
+        apply(cluster, ev.HostJoined(at=NOW, host=name, facts=facts))
+    submit(cluster, 1, Spec(user="u", queue="normal", resreq="span[ptile=1]", slots=hosts, max_slots=hosts, gpu=gpu))
     submit(cluster, 2, Spec(user="u", queue="normal"), elements=ENDS)
     for event in accept_all(cluster, soft):
         apply(cluster, event)
     slots, resreq = WAITING[what]
     for number in range(3, count + 3):
-        spec = Spec(user="u", queue="normal", resreq=resreq.format(100_000 + number), slots=slots or 8 * hosts)
+        spec = Spec(user="u", queue="normal", resreq=resreq.format(100_000 + number), slots=slots or 8 * hosts, gpu=gpu)
         submit(cluster, number, msgspec.structs.replace(spec, max_slots=spec.slots))
     cache = SchedulerCache()
     first, _ = timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lavad.core.lang.gpureq import GpuReq
 from lavad.sched.hosts.rank import ranked_array, ranked_rows
 from lavad.sched.needs.arrays import Floats, Ints, Mask, np
 from lavad.sched.needs.columns import Columns
@@ -117,7 +118,15 @@ def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility
 def may_fit(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> bool:
     """Whether hosts may have room for a job of the class; False: they have too few slots for sure."""
     mask = _mask(state, columns, need, eligible, None)
+    if need.gpu is not None and mask.any():
+        mask &= _with_gpus(state, columns, need.gpu)
     return bool(mask.any()) and _has_enough(state, columns, need, mask)
+
+
+def _with_gpus(state: CycleState, columns: Columns, gpu: GpuReq) -> Mask:
+    """The hosts that have the GPUs of at least one task, or of a job on one host. Shape: (hosts,)."""
+    left = columns.gpus(gpu, lambda at: state.rows[at].gpus_left(state.ledger, gpu))
+    return np.asarray(left >= (gpu.num or 1))
 
 
 def _by_mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> list[int]:

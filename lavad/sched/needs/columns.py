@@ -7,17 +7,22 @@ when it is first asked for, and then kept up to date row by row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
+from lavad.core.lang.gpureq import GpuReq
 from lavad.sched.needs.arrays import Floats, Ints, Ints32, Mask, np
 from lavad.sched.needs.rows import Row
 
 FEW = 64
 """Below this number of hosts a plain loop is faster."""
+MOST_GPU_REQS = 64
+"""Different GPU requirements of which a column is kept."""
+Key = TypeVar("Key")
 
 
 class Columns:
     """``codes`` (why a host takes no jobs, 0: it does), ``free`` slots, whether a job has the host for itself, CPUs; by resource
-    ``rooms`` (what may still be reserved) and ``values`` (nan: it has none)."""
+    ``rooms`` (what may still be reserved) and ``values`` (nan: it has none); by requirement the GPUs that are free for it."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -27,8 +32,10 @@ class Columns:
         self.ncpus: Ints = np.zeros(count, dtype=np.int64)
         self.rooms: dict[str, Floats] = {}
         self.values: dict[str, Floats] = {}
+        self.free_gpus: dict[GpuReq, Floats] = {}
         self.stale_rooms: dict[str, set[int]] = {}
         self.stale_values: dict[str, set[int]] = {}
+        self.stale_gpus: dict[GpuReq, set[int]] = {}
         self.changes = 0
         """Grows with each row that changes."""
 
@@ -44,7 +51,7 @@ class Columns:
         self.free[row.index] = row.free
         self.exclusive[row.index] = row.exclusive
         self.changes += 1
-        for stale in self.stale_rooms.values():
+        for stale in (*self.stale_rooms.values(), *self.stale_gpus.values()):
             stale.add(row.index)
 
     def sum_free(self) -> int:
@@ -59,9 +66,16 @@ class Columns:
         """A value of each host, nan where it has none; ``read`` gives it for one row number."""
         return _column(self.values, self.stale_values, name, self.count, read)
 
+    def gpus(self, req: GpuReq, read: Callable[[int], float]) -> Floats:
+        """How many GPUs a job with this requirement may get on each host."""
+        if len(self.free_gpus) > MOST_GPU_REQS:
+            self.free_gpus.clear()
+            self.stale_gpus.clear()
+        return _column(self.free_gpus, self.stale_gpus, req, self.count, read)
+
 
 def _column(
-    columns: dict[str, Floats], stale: dict[str, set[int]], name: str, count: int, read: Callable[[int], float]
+    columns: dict[Key, Floats], stale: dict[Key, set[int]], name: Key, count: int, read: Callable[[int], float]
 ) -> Floats:
     column = columns.get(name)
     if column is None:
