@@ -150,7 +150,7 @@ def _with_first(state: CycleState, need: Need, offers: list[Offer]) -> list[Offe
     """The best host that has room for what is reserved once a job goes first; no offers: there is no such host."""
     per_job = need.shape.per_job
     for at, (row, _) in enumerate(offers if per_job else ()):
-        if all(copies(state.room(row, name), amount) for name, amount in per_job):
+        if all(copies(state.room(row, name), amount) > 0 for name, amount in per_job):
             return [offers[at], *offers[:at], *offers[at + 1 :]]
     return [] if per_job else offers
 

@@ -109,7 +109,7 @@ def _binds(state: CycleState, need: Need, row: Row, slots: int, gpus: tuple[str,
 
 
 def copies(room: float, amount: float) -> int:
-    """How many times ``amount`` fits into ``room``."""
+    """How many times ``amount`` fits into ``room``; below zero where more is reserved than is there."""
     return int((room + 1e-6) // amount)
 
 

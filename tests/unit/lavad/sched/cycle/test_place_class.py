@@ -97,3 +97,16 @@ def test_only_a_migrated_job_waits_for_hosts_that_it_has_not_left(reason: PendRe
         assert world.soft.why_job[key] == PendReason.JOB_MIG
         world.now += 60
         assert list(world.step()) == [key]
+
+
+@pytest.mark.parametrize("span", ["", " span[stripe]", " span[hosts=1]"])
+def test_a_host_with_less_than_nothing_left_is_no_first_host(span: str) -> None:
+    """More is reserved there than is measured to be free."""
+    world = World()
+    world.hosts("h1", slots=8)
+    world.load("h1", mem=16_000.0)
+    running = world.submit(slots=2, resreq="rusage[mem=12000/job]")
+    assert world.step().keys() == {running}
+    world.load("h1", mem=500.0)
+    world.submit(slots=2, resreq=f"rusage[mem=6000/job]{span}")
+    assert world.schedule().placements == ()
