@@ -157,12 +157,12 @@ def table(custom: Custom, rows: Iterable[Sequence[str]], header: bool) -> Iterat
         yield joint.join(cells) + "\n"
 
 
-def json_pieces(command: str, counted: str, records: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """LSF's JSON: every value a string, "" where there is none."""
-    yield f'{{\n  "COMMAND":{json.dumps(command)},\n  {json.dumps(counted)}:{len(records)},\n  "RECORDS":[\n'
-    for at, record in enumerate(records):
+def json_pieces(command: str, counted: str, count: int, records: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """LSF's JSON of ``count`` records: every value a string, "" where there is none."""
+    yield f'{{\n  "COMMAND":{json.dumps(command)},\n  {json.dumps(counted)}:{count},\n  "RECORDS":[\n'
+    for at, record in enumerate(records, 1):
         body = ",\n".join(f"      {json.dumps(name)}:{json.dumps(value)}" for name, value in record.items())
-        yield f"    {{\n{body}\n    }}{',' if at + 1 < len(records) else ''}\n"
+        yield f"    {{\n{body}\n    }}{',' if at < count else ''}\n"
     yield "  ]\n}\n"
 
 
@@ -222,7 +222,7 @@ def show_rows(
     custom = parse(options.command, given, known)
     lines = [[str(known[column.name].value(row, column.unit)) for column in custom.columns] for row in rows]
     if "json" in options:
-        pieces = json_pieces(options.command, counted, [record(custom, line) for line in lines])
+        pieces = json_pieces(options.command, counted, len(lines), (record(custom, line) for line in lines))
     else:
         pieces = table(custom, lines, "noheader" not in options)
     yield from map(out, pieces)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Job
@@ -203,11 +203,12 @@ def show(request: Request, form: Form, jobs: Iterator[Job]) -> Iterator[Shown]:
 
 
 def show_json(request: Request, form: Form, jobs: Iterator[Job], missing: list[str]) -> Iterator[Shown]:
-    """JSON; an unknown id is a record with its error."""
+    """JSON; an unknown id is a record with its error. It begins with their number, so jobs are counted first."""
     custom = form.custom
     if custom is None:
         return
-    records = [columns.record(custom, values) for values in _rows(request, form, custom, jobs)]
-    records += [{"JOBID": word, "ERROR": f"Job <{word}> is not found"} for word in missing]
-    for piece in columns.json_pieces("bjobs", "JOBS", records):
+    found = list(jobs)
+    records = (columns.record(custom, values) for values in _rows(request, form, custom, iter(found)))
+    unknown = ({"JOBID": word, "ERROR": f"Job <{word}> is not found"} for word in missing)
+    for piece in columns.json_pieces("bjobs", "JOBS", len(found) + len(missing), chain(records, unknown)):
         yield out(piece)
