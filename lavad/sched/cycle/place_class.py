@@ -137,7 +137,7 @@ class ClassPlacer:
         if by_hosts and self.need.queue.interruptible_backfill and self.builder.borrow(self.need):
             self.look_again()
             return True
-        if not (by_hosts or self.by_jobs) or self.need.shape.excl:
+        if not (by_hosts or self.by_jobs) or self.need.shape.excl or (by_hosts and self.entry.never):
             return False
         key = self._key(row)
         placement = self.builder.preempt(self.need, self.eligible, key)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from lavad.sched.cycle.plan_builder import PlanBuilder
 from lavad.sched.hosts.candidates import may_fit
 from lavad.sched.hosts.gates import reads_load
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.slot_reservations import reserves
 from lavad.sched.state.eligible import get_eligible
@@ -45,9 +46,11 @@ class StillBlocked:
     def _is_blocked(self, need: Need, entry: PendingClass) -> bool:
         state = self._builder.state
         cache = state.cache
-        if not _hosts_alone_count(self._builder, need):
+        if self._is_hopeless(need, entry):
+            return True
+        if _may_take_from_others(self._builder, need):
             return False
-        same = self._has_same_hosts(need, entry)
+        same = _hosts_alone_count(self._builder, need) and self._has_same_hosts(need, entry)
         if same and not entry.stale:
             return True
         if state.columns is None or state.free_may_grow:
@@ -62,16 +65,28 @@ class StillBlocked:
         cache.turns.left_over |= is_due
         return True
 
+    def _is_hopeless(self, need: Need, entry: PendingClass) -> bool:
+        """Whether it may still use no host, or none that could ever hold it: then nothing that hosts give back is of use."""
+        if need.spec.roles or need.spec.reservation:
+            return False
+        return self._may_use_the_same(need, entry) and (entry.never or not any(one.any_ok for one in self._eligible(need)))
+
     def _has_same_hosts(self, need: Need, entry: PendingClass) -> bool:
         """Whether none of the hosts that a class may use has changed since it was blocked."""
+        rows = self._builder.state.cache.changed.rows_since(entry.blocked, reads_load(need))
+        if rows is None or any(one.ok[rows].any() for one in self._eligible(need)):
+            return False
+        return self._may_use_the_same(need, entry)
+
+    def _may_use_the_same(self, need: Need, entry: PendingClass) -> bool:
+        """Whether the class may use the hosts that it might when it was blocked, and no others."""
         state = self._builder.state
-        rows = state.cache.changed.rows_since(entry.blocked, reads_load(need))
-        if rows is None:
-            return False
-        leaves = [one for way in need.ways or (need,) for one in way.terms or (way,)]
-        if not entry.never and any(get_eligible(state, one).ok[rows].any() for one in leaves):
-            return False
         return all(get_eligible(state, one).since <= entry.blocked for one in _with_parts(need))
+
+    def _eligible(self, need: Need) -> list[Eligibility]:
+        """The hosts that a class, or a term of its requirement, may use."""
+        state = self._builder.state
+        return [get_eligible(state, one) for way in need.ways or (need,) for one in way.terms or (way,)]
 
     def _may_fit(self, need: Need) -> bool:
         """Whether a job may fit by this alternative of the requirement."""
@@ -88,15 +103,20 @@ def _with_parts(need: Need) -> Iterator[Need]:
         yield from way.terms
 
 
+def _may_take_from_others(builder: PlanBuilder, need: Need) -> bool:
+    """Whether a class may start, or reserve, on more than the free slots of the hosts that it may use; or has several needs."""
+    if builder.queue_shares is not None or builder.state.pools is not None or need.queue.interruptible_backfill:
+        return True
+    return bool(reserves(need) or need.spec.roles or need.spec.reservation) or builder.may_preempt(need)
+
+
 def _hosts_alone_count(builder: PlanBuilder, need: Need) -> bool:
     """Whether nothing but a change of the hosts that it may use can make room for a class, or say other reasons."""
     state, spec = builder.state, need.spec
-    if builder.queue_shares is not None or state.pools is not None or need.queue.interruptible_backfill or reserves(need):
-        return False
-    if spec.roles or spec.reservation or need.shape.cu is not None or need.shared or builder.may_preempt(need):
-        return False
     book = state.limits.book
-    if book.has_host_limits(spec) or any(at in book.over_hosts for at, *_ in book.applying(spec)):
+    if need.shape.cu is not None or need.shared or book.has_host_limits(spec):
+        return False
+    if any(at in book.over_hosts for at, *_ in book.applying(spec)):
         return False
     asked = (name for one in _with_parts(need) for name, _ in (*one.per_slot, *one.per_host, *one.shared))
     return not any(map(state.ledger.is_shared, asked))

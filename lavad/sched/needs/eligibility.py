@@ -37,6 +37,7 @@ class Eligibility:
 
     __slots__ = (
         "all_full",
+        "any_ok",
         "array",
         "capacity",
         "codes",
@@ -58,6 +59,7 @@ class Eligibility:
         self.since = since
         self.array: Codes = np.asarray(codes, dtype=np.int32)
         self.ok: Mask = self.array == 0
+        self.any_ok = bool(self.ok.any())
         self.full_hosts = FullHosts((-1, -1))
         self.all_full: tuple[int, WhyClass | None] = (-1, None)
         """Why a class waits when all hosts are full, at this change of the columns."""

@@ -8,6 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from config.model.cluster import HostConfig
+from config.model.queue import QueueConfig
+from config.model.values import Preemption
 from lavad.core.site.conf import ResourceConf
 from lavad.sched.cycle import still_blocked
 from lavad.sched.cycle.place_class import ClassPlacer
@@ -133,7 +135,7 @@ def test_of_many_that_cannot_fit_each_is_asked_about_in_its_turn() -> None:
 def test_one_that_was_not_looked_at_for_long_is_tried() -> None:
     world = world_of()
     elsewhere, _ = fill(world, "h1", "h3")
-    world.submit(slots=4, resreq="select[fast] span[ptile=2]")
+    world.submit(slots=2, resreq="select[fast] span[ptile=2]")
     assert len(tried(world)) == 1
     with patch.object(StillBlocked, "passes", lambda self, need, entry: True):
         for at in range(KEPT + 2):
@@ -141,3 +143,25 @@ def test_one_that_was_not_looked_at_for_long_is_tried() -> None:
             world.schedule()
     world.finish(elsewhere)
     assert len(tried(world)) == 1
+
+
+@pytest.mark.parametrize("resreq", ["select[mem>5000]", "select[maxmem>99999]", "1*{select[mem>5000]}+1*{select[mem>6000]}"])
+@pytest.mark.parametrize("queue", ["reserves", "preempts"])
+def test_one_that_may_use_no_host_is_not_tried_whatever_its_queue_may_do(queue: str, resreq: str) -> None:
+    world = world_of()
+    world.configure(
+        queues=(
+            QueueConfig(name="normal"),
+            QueueConfig(name="reserves", priority=50, slot_reserve=100),
+            QueueConfig(name="preempts", priority=60, preemption=Preemption(preemptive=True)),
+        )
+    )
+    running = fill(world, "h1", "h2")
+    waiting = world.submit(slots=2, resreq=resreq, queue=queue)
+    assert len(tried(world)) == 1
+    world.finish(running[0])
+    assert tried(world) == []
+    if "maxmem" not in resreq:
+        for host in ("h1", "h3"):
+            world.load(host, mem=7000.0)
+        assert waiting in world.step()
