@@ -59,7 +59,7 @@ class StillBlocked:
         if is_due and self._looks > 0:
             self._looks -= len(state.rows) * (1 if need.is_plain else DEAR)
             return False
-        if not same and all(self._may_fit(way) for way in need.ways or (need,)):
+        if not same and any(self._may_fit(way) for way in need.ways or (need,)):
             return False
         entry.stale = True
         cache.turns.left_over |= is_due

@@ -132,6 +132,17 @@ def test_of_many_that_cannot_fit_each_is_asked_about_in_its_turn() -> None:
     assert len(world.step()) == 1
 
 
+def test_one_alternative_that_may_fit_is_enough() -> None:
+    """Also where there is no time to ask why classes wait."""
+    world = world_of()
+    running = fill(world, "h1", "h2", "h3")
+    waiting = world.submit(slots=4, resreq="{select[fast] span[ptile=1]} || {span[hosts=1]}")
+    assert len(tried(world, looks=0)) == 1
+    world.finish(running[0])
+    assert len(tried(world, looks=0)) == 1
+    assert waiting in world.running()
+
+
 def test_one_that_was_not_looked_at_for_long_is_tried() -> None:
     world = world_of()
     elsewhere, _ = fill(world, "h1", "h3")
