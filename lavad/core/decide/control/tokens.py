@@ -11,7 +11,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.token_ask import ListTokens, RevokeTokens
-from lavad.core.site.rights import is_admin
+from lavad.core.site.rights import is_admin, why_denied
 from lavad.core.site.tokens import IssuedToken
 from proto.answers import Result, TokenRow
 
@@ -46,7 +46,7 @@ def shown(
     """
     name = ask.user or caller.user
     if name != caller.user and not is_admin(cluster.conf, caller):
-        raise Refused("User permission denied")
+        raise Refused(why_denied(cluster.conf, caller))
     rows = cluster.tokens.rows
     found = list(rows.values()) if name == ALL else [rows[name]] if name in rows else []
     listed = [
@@ -72,7 +72,7 @@ def revoke(cluster: Cluster, ask: RevokeTokens, caller: Caller, now: float) -> D
     """Call tokens back: those of the caller, and of anyone for administrators of the cluster. Raises Refused."""
     may_all = is_admin(cluster.conf, caller)
     if ask.user not in ("", caller.user) and not may_all:
-        raise Refused("User permission denied")
+        raise Refused(why_denied(cluster.conf, caller))
     if ask.every:
         names = list(cluster.tokens.rows) if ask.user == ALL else [ask.user or caller.user]
         gone = {name: [one.id for one in rows.at(now)] for name in names if (rows := cluster.tokens.rows.get(name)) is not None}

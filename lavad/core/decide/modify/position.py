@@ -18,7 +18,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Move, Refused
 from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.states import WAITING
-from lavad.core.site.rights import is_queue_admin
+from lavad.core.site.rights import is_queue_admin, why_denied
 
 MOST = 1000
 """Own jobs that one btop may move, where jobs of other users are between them."""
@@ -38,7 +38,7 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     spec = cluster.specs.rows[record.spec]
     admin = is_queue_admin(cluster.conf, spec.queue, caller)
     if cluster.conf.params.job_position_control_by_admin and not admin:
-        raise Refused(f"{ask.job}: User permission denied")
+        raise Refused(f"{ask.job}: {why_denied(cluster.conf, caller)}")
     rows = _positions(cluster, spec, key)
     if admin and not ask.own:
         others = sorted(place for place, _ in rows)

@@ -22,7 +22,7 @@ from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refuse
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.conf import Conf
 from lavad.core.site.reservation import Reservation, may_use, next_period
-from lavad.core.site.rights import is_admin
+from lavad.core.site.rights import is_admin, why_denied
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
 
@@ -60,7 +60,7 @@ def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local
 def check_creator(conf: Conf, caller: Caller) -> None:
     """Raises Refused unless the caller may create advance reservations."""
     if not is_admin(conf, caller):
-        raise Refused("User permission denied")
+        raise Refused(why_denied(conf, caller))
 
 
 def check_users(cluster: Cluster, users: str, group: str) -> tuple[str, tuple[str, ...]]:
@@ -102,7 +102,7 @@ def get_one(cluster: Cluster, name: str, caller: Caller) -> Reservation:
     if row is None:
         raise Refused(f"{name}: Bad reservation ID")
     if not is_admin(cluster.conf, caller) and caller.user != row.creator:
-        raise Refused(f"{name}: User permission denied")
+        raise Refused(f"{name}: {why_denied(cluster.conf, caller)}")
     return row
 
 

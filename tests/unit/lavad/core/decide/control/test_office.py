@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.decide.control import tokens
 from lavad.core.decide.control.hosts import switch_hosts
 from lavad.core.decide.control.office import (
     MAX_EXTENSION,
@@ -15,7 +16,9 @@ from lavad.core.decide.control.office import (
     note_extension,
     take_office,
 )
+from lavad.core.decide.reserve.reservations import check_creator
 from lavad.core.lang.asks import Hosts, Lease, Refused
+from lavad.core.lang.token_ask import ListTokens
 from tests.support.worlds.bench import ADMIN, ALICE, Bench
 
 
@@ -46,6 +49,10 @@ def test_an_administrator_on_another_host_is_told_where_the_rights_are(bench: Be
     why = "User permission denied: administrators have their rights on LAVA_ADMIN_HOSTS only"
     with pytest.raises(Refused, match=f"^{why}$"):
         check_reconfig(bench.cluster, elsewhere)
+    with pytest.raises(Refused, match=f"^{why}$"):
+        check_creator(bench.cluster.conf, elsewhere)
+    with pytest.raises(Refused, match=f"^{why}$"):
+        tokens.shown(bench.cluster, ListTokens(user="bob"), elsewhere, bench.now)
     close = switch_hosts(bench.cluster, Hosts(hosts=["h1"], close=True), elsewhere, bench.now)
     assert (close.events, close.answer["results"]) == ([], [{"host": "h1", "ok": False, "why": why}])
 
