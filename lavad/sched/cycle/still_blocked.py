@@ -1,7 +1,7 @@
 """Blocked classes that need not be tried again, though some hosts have more room: it is of no use to them.
 
 Rule: a class is passed over only where no job of it could start. Where some host that it may use has changed, its reasons may be
-others by now; for these it is tried again, in turn with the others, as far as there is time for it in a cycle.
+others by now; to learn these it is tried again, in turn with the others, so many in a cycle (LOOKS).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from lavad.sched.state.scheduler_cache import PendingClass
 
 LOOKS = 20_000
 """Hosts that are asked in one cycle for new reasons of classes that cannot start."""
-DEAR = 10
-"""How many times as much it takes to ask them for a class that is not plain."""
+NOT_PLAIN = 10
+"""How many hosts each of them counts for where a class is not plain, for which asking takes longer."""
 
 
 class StillBlocked:
@@ -46,18 +46,19 @@ class StillBlocked:
     def _is_blocked(self, need: Need, entry: PendingClass) -> bool:
         state = self._builder.state
         cache = state.cache
-        if self._is_hopeless(need, entry):
+        as_before = self._may_use_the_same(need, entry)
+        if as_before and self._has_no_host(need, entry):
             return True
         if _may_take_from_others(self._builder, need):
             return False
-        same = _hosts_alone_count(self._builder, need) and self._has_same_hosts(need, entry)
+        same = as_before and _hosts_alone_count(self._builder, need) and not self._have_changed(need, entry)
         if same and not entry.stale:
             return True
         if state.columns is None or state.free_may_grow:
             return False
         is_due = entry.tried <= cache.turns.due
         if is_due and self._looks > 0:
-            self._looks -= len(state.rows) * (1 if need.is_plain else DEAR)
+            self._looks -= len(state.rows) * (1 if need.is_plain else NOT_PLAIN)
             return False
         if not same and any(self._may_fit(way) for way in need.ways or (need,)):
             return False
@@ -65,18 +66,16 @@ class StillBlocked:
         cache.turns.left_over |= is_due
         return True
 
-    def _is_hopeless(self, need: Need, entry: PendingClass) -> bool:
-        """Whether it may still use no host, or none that could ever hold it: then nothing that hosts give back is of use."""
+    def _has_no_host(self, need: Need, entry: PendingClass) -> bool:
+        """Whether it may use no host, or none that could ever hold it: then nothing that hosts give back is of use."""
         if need.spec.roles or need.spec.reservation:
             return False
-        return self._may_use_the_same(need, entry) and (entry.never or not any(one.any_ok for one in self._eligible(need)))
+        return entry.never or not any(one.any_ok for one in self._eligible(need))
 
-    def _has_same_hosts(self, need: Need, entry: PendingClass) -> bool:
-        """Whether none of the hosts that a class may use has changed since it was blocked."""
+    def _have_changed(self, need: Need, entry: PendingClass) -> bool:
+        """Whether any of the hosts that a class may use may have changed since it was blocked."""
         rows = self._builder.state.cache.changed.rows_since(entry.blocked, reads_load(need))
-        if rows is None or any(one.ok[rows].any() for one in self._eligible(need)):
-            return False
-        return self._may_use_the_same(need, entry)
+        return rows is None or any(one.ok[rows].any() for one in self._eligible(need))
 
     def _may_use_the_same(self, need: Need, entry: PendingClass) -> bool:
         """Whether the class may use the hosts that it might when it was blocked, and no others."""
