@@ -126,7 +126,8 @@ class CycleState:
         """Bring a row up to the ledger."""
         before = row.free
         row.refresh(self.ledger)
-        self.free += row.free - before
+        if not self.cache.codes[row.index]:
+            self.free += row.free - before
         self.changes += 1
         self.renewed.append(row.index)
         if self.columns is not None:

@@ -268,3 +268,20 @@ def test_what_is_reserved_once_a_job_is_there_on_its_first_host(slots: int, gpu:
     plan = world.schedule()
     assert plan.placements
     assert len(world.accept(plan)) == len(plan.placements)
+
+
+@pytest.mark.parametrize("few", [1, 100])
+def test_a_job_that_keeps_a_closed_host_for_itself_takes_no_slots_from_the_others(few: int) -> None:
+    world = World()
+    world.configure(
+        queues=(QueueConfig(name="normal", priority=30), QueueConfig(name="urgent", priority=40)),
+        host_groups=(("r1", ("h1", "h2")),),
+        params=Params(compute_unit_types=("rack",), units=(UnitConf("r1", "rack"),)),
+    )
+    for name in ("h0", "h1", "h2"):
+        world.hosts(name, slots=4)
+    world.host_switch("h2", True)
+    world.submit(queue="urgent", resreq="cu[excl]")
+    world.submit(array="1-4")
+    plan = world.schedule(SchedulerCache(few=few))
+    assert sorted(part.host for placed in plan.placements for part in placed.parts) == ["h0"] * 4 + ["h1"]
