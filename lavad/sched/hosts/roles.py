@@ -59,11 +59,13 @@ def find_roles(state: CycleState, need: Need, most: int, avoid: frozenset[str]) 
 class HostRoom:
     """What a job may still take on one host while it is being placed."""
 
-    __slots__ = ("counts", "gpus", "open", "room", "row", "slots")
+    __slots__ = ("counts", "gpus", "most", "open", "room", "row", "slots")
 
-    def __init__(self, row: Row, roles: int) -> None:
+    def __init__(self, row: Row, most: int, roles: int) -> None:
         self.row = row
-        self.slots = row.free
+        self.most = most
+        """Slots that it may have there in all."""
+        self.slots = most
         self.gpus = -1
         self.room: dict[str, float] = {}
         self.counts = [0] * roles
@@ -89,7 +91,7 @@ class RolePlacer:
                     continue
                 spot = by_row.get(row.index)
                 if spot is None:
-                    spot = by_row[row.index] = HostRoom(row, len(self.roles))
+                    spot = by_row[row.index] = HostRoom(row, self._slots_of(row), len(self.roles))
                     self.spots.append(spot)
                 spot.open[number] = True
 
@@ -103,6 +105,11 @@ class RolePlacer:
             state.wake(state.last_start(row) + gap)
             return False
         return True
+
+    def _slots_of(self, row: Row) -> int:
+        """Free slots of a host, less what advance reservations keep from the job."""
+        advance = self.state.advance
+        return row.free if advance is None else advance.left(self.need, row.name, row.free)
 
     def place(self, most: int) -> tuple[Placed, ...]:
         """The parts, ``most`` slots at most; none: it does not fit."""
@@ -136,11 +143,11 @@ class RolePlacer:
         left = list(counts)
         every = self._widest(range(len(self.roles)))
         room = sum(count * self.roles[number].slots for spot in spots for number, count in self._fill(spot, left, every))
-        return room if any(left) else sum(spot.row.free for spot in spots)
+        return room if any(left) else sum(spot.most for spot in spots)
 
     def _clear(self) -> None:
         for spot in self.spots:
-            spot.slots, spot.gpus, spot.room, spot.counts = spot.row.free, -1, {}, [0] * len(self.roles)
+            spot.slots, spot.gpus, spot.room, spot.counts = spot.most, -1, {}, [0] * len(self.roles)
 
     def _ways(self, area: list[HostRoom]) -> Iterable[list[tuple[list[int], list[HostRoom]]]]:
         """(roles, hosts) to try: GPU tasks apart from the others, all together, then role by role, the scarcest first."""
@@ -191,7 +198,7 @@ class RolePlacer:
                     spot.gpus = min(spot.gpus, self.state.limits.gpus_left(self.need.spec, row.name)[0])
             count = self._joined(spot, number, min(count, spot.gpus // role.gpus))
         if count > 0 and self.state.limits.has_host_limits(self.need.spec):
-            left = self.state.limits.host_left(self.need.spec, row.name)[0] - (row.free - spot.slots)
+            left = self.state.limits.host_left(self.need.spec, row.name)[0] - (spot.most - spot.slots)
             count = min(count, left // role.slots)
         return max(0, count)
 

@@ -16,6 +16,7 @@ from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.reserve.reservations import add, turn
+from lavad.core.job.spec import Role
 from lavad.core.lang.asks import AddReservation, Caller, Refused
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.plan.plan import Plan
@@ -88,6 +89,31 @@ def test_a_job_starts_on_no_slot_that_a_reservation_takes_before_it_could_end() 
     step(world)
     assert [runs(world, key) for key in (endless, long, short, one)] == [False, False, True, True]
     assert reasons(world, endless) == {PendReason.HOST_LESS_DURATION}
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+def test_the_tasks_of_a_job_with_roles_leave_its_slots_alone_too(slots: int) -> None:
+    world = world_of(hosts=2)
+    roles = (Role(name="one"), Role(name="many", count=3, least=3))
+    reserve(world, "h1", slots=4)
+    reserve(world, "h2", slots=slots)
+    job = submit(world, 4, roles=roles)
+    step(world)
+    assert not runs(world, job)
+    assert set(reasons(world, job)) == {PendReason.HOST_LESS_DURATION}
+    pass_time(world, 7200)
+    step(world)
+    assert runs(world, job)
+
+
+def test_a_job_with_roles_in_a_reservation_has_its_slots_alone() -> None:
+    world = world_of(hosts=2)
+    name = reserve(world, "h1 h2", slots=3)
+    roles = (Role(name="one"), Role(name="many", count=3, least=1))
+    job = submit(world, 2, max_slots=4, roles=roles, reservation=name)
+    pass_time(world, 3600)
+    step(world)
+    assert sum(world.running()[job].values()) <= 3
 
 
 def test_it_is_only_its_own_jobs_that_start_while_it_is_active() -> None:
