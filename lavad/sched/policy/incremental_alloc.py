@@ -112,12 +112,18 @@ class IncrementalAllocation:
         turn = [partial for partial in partials if partial.missing > 0]
         while turn:
             turn = [partial for partial in turn if partial.take_one(self.state) and partial.missing > 0]
-        for partial in partials:
-            self.state.cache.why_job[partial.key] = PendReason.SLOTS_ONE_BY_ONE
         self.deadlocked = self._find_deadlock(partials)
-        for key in self.deadlocked:
-            self.state.cache.why_job[key] = PendReason.JOB_DEADLOCK
+        self._set_reasons(partials)
         return tuple(Placement(h.key, tuple(h.parts.values()), h.need.number) for h in partials if h.grew)
+
+    def _set_reasons(self, partials: list[PartialAllocation]) -> None:
+        cache = self.state.cache
+        found: dict[int, dict[int, int]] = {need.number: {} for need in self.needs}
+        for partial in partials:
+            is_stuck = partial.key in self.deadlocked
+            found[partial.need.number][partial.key] = PendReason.JOB_DEADLOCK if is_stuck else PendReason.SLOTS_ONE_BY_ONE
+        for number, reasons in found.items():
+            cache.set_job_reasons(cache.classes[number], reasons)
 
     def _jobs(self) -> list[PartialAllocation]:
         """The jobs that hold something already, then those in line that the limits have room for."""

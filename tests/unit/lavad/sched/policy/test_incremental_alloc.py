@@ -37,6 +37,7 @@ def cycle(world: World) -> list[ev.Event]:
     columns = world.schedule(SchedulerCache(few=1))
     assert (plan.placements, plan.holds, plan.deadlocked) == (fresh.placements, fresh.holds, fresh.deadlocked)
     assert (plan.placements, plan.holds, plan.deadlocked) == (columns.placements, columns.holds, columns.deadlocked)
+    assert plan.why_job == fresh.why_job == columns.why_job
     events = world.accept(plan)
     world.soft.why_job = plan.why_job
     check_invariants(world.cluster)
