@@ -187,6 +187,8 @@ class PlanBuilder:
         if self.queue_shares is not None:
             self.queue_shares.lends_idle = True
             self.suspend_resume.resume_lent()
+        if state.pools is not None:
+            state.pools.lends_idle = True
         for growing in self.growth.rest():
             self.set_turn(growing)
         self.slot_reservations.withdraw()

@@ -37,6 +37,8 @@ class ElasticGrowth:
     def __init__(self, state: CycleState) -> None:
         self.state = state
         self.found: list[Growth] = []
+        self._served: list[tuple[int, float, Job, Spec]] = []
+        """Those that had their turn where what others do not use may be lent at the end of the cycle."""
         self._line = sorted(self._wanting(), key=lambda row: row[:2]) if state.cluster.use.elastic else []
 
     def _wanting(self) -> Iterator[tuple[int, float, Job, Spec]]:
@@ -65,12 +67,17 @@ class ElasticGrowth:
             yield from self._next()
 
     def rest(self) -> Iterator[Need]:
-        """Serve all that have not had their turn, as ``before`` does."""
+        """Serve all that have not had their turn, as ``before`` does, and again those that got nothing: more may be lent now."""
+        grown = {growth.key for growth in self.found}
+        self._line = [one for one in (*self._served, *self._line) if one[2].key not in grown]
         while self._line:
             yield from self._next()
 
     def _next(self) -> Iterator[Need]:
-        _, _, job, spec = self._line.pop(0)
+        one = self._line.pop(0)
+        _, _, job, spec = one
+        if self.state.pools is not None or self.state.cache.rules.has_guarantees:
+            self._served.append(one)
         need = self._need(job, spec)
         if need is None or self.state.free <= 0 or len(self.found) >= MAX_GROWTHS:
             return

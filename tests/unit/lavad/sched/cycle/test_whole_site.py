@@ -1,0 +1,281 @@
+"""Sites with any mixture of policies: a plan does not depend on the scheduler's memory, and is accepted as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from config.model.cluster import HostConfig, Limit
+from config.model.guarantees import Amount, Loan, Pool, ServiceClass
+from config.model.queue import QueueConfig
+from config.model.values import Backfill, FairShare, JobAction, JobControl, Limits, Preemption, Thresholds
+from lavad.core import events as ev
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.placement.placement import accept_plan
+from lavad.core.decide.reserve.reservations import add, turn
+from lavad.core.job.spec import Role
+from lavad.core.lang.asks import AddReservation, Caller, Refused
+from lavad.core.lang.states import JobState
+from lavad.core.plan.plan import Plan
+from lavad.core.site.conf import Params, ResourceConf, UnitConf
+from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.topologies import regular
+from tests.support.worlds.elastic import begin
+from tests.support.worlds.world import World
+
+ROOT = Caller(user="root", uid=0, host="h0")
+HOSTS = ("h0", "h1", "h2")
+QUEUES = ("urgent", "big", "fill", "low", "fair", "late", "again", "lazy", "parts", "owner")
+THEMES = (("urgent", "low", "again"), ("big", "fill", "lazy"), ("urgent", "fill", "low"), ("fair", "owner", "low"))
+"""Queues that have to do with each other."""
+FIELDS = ("placements", "chunks", "preemptions", "resumes", "suspensions", "releases", "holds", "deadlocked", "promises")
+MORE = ("growths", "run_limits", "extensions", "why_job")
+ROLES = (
+    (Role(name="ps", count=1, slots=1), Role(name="worker", count=3, least=2, slots=1)),
+    (Role(name="a", count=2, least=2, slots=2, resreq="rusage[mem=3000]"), Role(name="b", count=1, slots=1, gpus=1)),
+)
+RESREQS = (
+    *[""] * 5,
+    "rusage[mem=5000]",
+    "span[ptile=2]",
+    "span[hosts=1]",
+    "rusage[lic=1]",
+    "select[r1m<1.0]",
+    "cu[excl]",
+    "same[color]",
+    "{span[hosts=1]} || {rusage[mem=3000/task]}",
+    "1*{rusage[lic=1]}+{rusage[mem=500/task]}",
+    "affinity[core(1)]",
+)
+
+jobs = st.fixed_dictionaries(
+    {
+        "user": st.sampled_from(["alice", "bob", "carol"]),
+        "queue": st.integers(0, 2),
+        "slots": st.sampled_from([1, 2, 3, 4, 4, 7, 12]),
+        "max_slots": st.sampled_from([1, 1, 1, 4]),
+        "minutes": st.sampled_from([0, 1, 5, 30]),
+        "resreq": st.sampled_from(RESREQS),
+        "gpu": st.sampled_from(["", "", "", "", "num=1:j_exclusive=yes", "num=2"]),
+        "exclusive": st.sampled_from([False] * 9 + [True]),
+        "resizable": st.sampled_from([False, False, True]),
+        "roles": st.sampled_from([()] * 9 + list(ROLES)),
+        "reservation": st.sampled_from([False] * 5 + [True]),
+        "service_class": st.sampled_from(["", "", "", "gold", "silver"]),
+        "group": st.sampled_from(["", "", "/g"]),
+    }
+)
+some = st.lists(st.tuples(jobs, st.sampled_from(["", "", "", "1-3", "1-12"])), min_size=1, max_size=4)
+actions = st.one_of(
+    st.tuples(st.just("submit"), some),
+    st.tuples(st.just("submit"), some),
+    st.tuples(st.just("finish"), st.integers(0, 50)),
+    st.tuples(st.just("finish"), st.integers(0, 50)),
+    st.tuples(st.just("later"), st.sampled_from([5.0, 60.0, 400.0])),
+    st.tuples(st.sampled_from(["gone", "kill", "stop"]), st.integers(0, 50)),
+    st.tuples(st.sampled_from(["host", "close", "queue"]), st.integers(0, 3), st.booleans()),
+    st.tuples(st.just("load"), st.sampled_from(HOSTS), st.sampled_from([0.0, 2.0, 5.0])),
+    st.tuples(st.just("hour"), st.sampled_from([12, 20])),
+    st.tuples(
+        st.just("reserve"), st.sampled_from(["h0", "h1 h2", "h2"]), st.sampled_from([1, 4]), st.sampled_from([0, 300, 1200])
+    ),
+)
+stories = st.lists(st.tuples(actions, st.sampled_from([True, True, False])), min_size=6, max_size=25)
+sites = st.fixed_dictionaries(
+    {
+        "queues": st.one_of(st.sampled_from(THEMES), st.permutations(QUEUES).map(lambda names: names[:3])),
+        "backfill": st.sampled_from(["easy", "conservative"]),
+        "reserve": st.sampled_from([0, 5, 100_000]),
+        "preempts": st.booleans(),
+        "fair": st.booleans(),
+        "owns": st.sampled_from([False, False, True]),
+        "pools": st.sampled_from(["", "", "slots", "hosts", "package"]),
+        "by_slot": st.booleans(),
+        "limits": st.lists(
+            st.sampled_from(
+                [
+                    Limit(name="a", users=("alice",), slots=5),
+                    Limit(name="b", hosts=("h1", "h2"), slots=5),
+                    Limit(name="c", per_host=True, hosts=("all",), jobs=2),
+                    Limit(name="d", queues=("low",), jobs=3),
+                    Limit(name="e", mem=12_000.0, per_user=True),
+                ]
+            ),
+            max_size=2,
+            unique=True,
+        ),
+    }
+)
+
+
+def queues_of(site: dict[str, Any]) -> tuple[QueueConfig, ...]:
+    load = Thresholds(sched=(("r1m", 1.0),), stop=(("r1m", 4.0),))
+    preempts = Preemption(preemptive=True, preempts=(("low", None), ("again", 1), ("fill", None)))
+    share = FairShare(shares=(("alice", 1), ("others", 3)))
+    controls = (JobControl(JobAction.SUSPEND, "brequeue"),)
+    return (
+        QueueConfig(name="urgent", priority=60, preemption=preempts if site["preempts"] else Preemption()),
+        QueueConfig(name="big", priority=50, slot_reserve=site["reserve"]),
+        QueueConfig(name="fill", priority=40, backfill=True),
+        QueueConfig(name="late", priority=35, run_window="8:00-18:00", thresholds=load),
+        QueueConfig(name="fair", priority=30, share=share if site["fair"] else None),
+        QueueConfig(name="owner", priority=25, weight=2 if site["owns"] else None, guarantee=3 if site["owns"] else 0),
+        QueueConfig(name="low", priority=20, exclusive=True),
+        QueueConfig(name="parts", priority=20, gang=False),
+        QueueConfig(name="again", priority=10, preemption=Preemption(preemptable=True), job_controls=controls),
+        QueueConfig(name="lazy", priority=1, backfill=True, interruptible_backfill=60, limits=Limits(run=3600)),
+    )
+
+
+def make_world(site: dict[str, Any]) -> World:
+    world = World()
+    shares = (("gold", Amount(3 if site["pools"] != "hosts" else 1)), ("silver", Amount(1)))
+    pool = Pool(name="pool", type=site["pools"], distribution=shares, slots=1, mem=1000.0, loan=Loan(queues=("fill",)))
+    world.configure(
+        queues=queues_of(site),
+        limits=tuple(site["limits"]),
+        hosts=tuple(HostConfig(name=name, resources=(("color", "red"),) if name != "h2" else ()) for name in HOSTS),
+        host_groups=(("r1", ("h0", "h1")), ("r2", ("h2",))),
+        service_classes=(ServiceClass(name="gold"), ServiceClass(name="silver")),
+        pools=(pool,) if site["pools"] else (),
+        params=Params(
+            parallel_sched_by_slot=site["by_slot"],
+            lava_backfill=Backfill(site["backfill"]),
+            compute_unit_types=("rack",),
+            units=(UnitConf("r1", "rack"), UnitConf("r2", "rack")),
+        ),
+        resources=(
+            ResourceConf(name="lic", kind="numeric", consumable=True, locations=((2.0, ("all",)),)),
+            ResourceConf(name="color", kind="string"),
+        ),
+    )
+    for name in HOSTS:
+        world.hosts(name, slots=4, gpus=2 if name in ("h0", "h2") else 0, topology="" if name == "h2" else regular(1, 1, 2, 2))
+    return world
+
+
+def act(world: World, queues: Sequence[str], action: tuple[Any, ...]) -> None:
+    rows = world.cluster.jobs.rows
+    match action:
+        case ("submit", some):
+            for fields, array in some:
+                submit(world, {**fields, "queue": queues[fields["queue"]]}, array)
+        case ("finish", at):
+            going = [key for key in world.cluster.started if rows[key].state is JobState.RUN]
+            if going:
+                world.finish(going[at % len(going)])
+        case ("gone", at):
+            ending = [key for key in world.cluster.suspended if rows[key].preempted_for_good]
+            if ending:
+                world.leave(ending[at % len(ending)])
+        case ("kill", at):
+            waiting = [key for key, job in rows.items() if job.state is JobState.PEND]
+            if waiting:
+                world.apply(ev.JobFinished(at=world.now, key=waiting[at % len(waiting)], state=JobState.EXIT))
+        case ("stop", at):
+            started = [key for key in world.cluster.started if rows[key].state in (JobState.RUN, JobState.SSUSP)]
+            if started:
+                world.apply(ev.JobSuspended(at=world.now, key=started[at % len(started)]))
+        case ("queue", at, active):
+            world.queue_switch(queues[at % len(queues)], active=active)
+        case _:
+            act_on_site(world, action)
+
+
+def submit(world: World, fields: dict[str, Any], array: str) -> None:
+    minutes = fields.pop("minutes")
+    names = list(world.cluster.reservations.rows) if fields["reservation"] else []
+    fields["reservation"] = names[-1] if names else ""
+    if names:
+        fields["user"] = names[-1].partition("#")[0]
+    if fields["roles"]:
+        slots = sum(role.least * role.slots for role in fields["roles"])
+        fields |= {"resreq": "", "gpu": "", "slots": slots, "resizable": False, "exclusive": False, "reservation": ""}
+        fields["max_slots"] = sum(role.count * role.slots for role in fields["roles"])
+        array = ""
+    if fields["resizable"]:
+        fields |= {"autoresize": True, "max_slots": fields["slots"] + 3, "resreq": "", "gpu": ""}
+        array = ""
+    world.submit(array=array, limits=Limits(run=minutes * 60 or None), **fields)
+
+
+def act_on_site(world: World, action: tuple[Any, ...]) -> None:
+    match action:
+        case ("host", at, up):
+            world.apply((ev.HostUp if up else ev.HostDown)(at=world.now, host=HOSTS[at % len(HOSTS)]))
+        case ("close", at, closed):
+            world.host_switch(HOSTS[at % len(HOSTS)], closed)
+        case ("load", name, r1m):
+            world.load(name, r1m=r1m)
+        case ("later", seconds):
+            world.later(seconds)
+            local = datetime.fromtimestamp(world.now)
+            world.apply(*turn(world.cluster, world.now, local).events)
+        case ("hour", hour):
+            world.local = (1, hour * 3600)
+        case ("reserve", hosts, slots, ahead):
+            reserve(world, hosts, slots, ahead)
+
+
+def reserve(world: World, hosts: str, slots: int, ahead: float) -> None:
+    begin, end = (datetime.fromtimestamp(world.now + 60 + ahead + more).strftime("%Y:%m:%d:%H:%M") for more in (0, 600))
+    name = ("alice", "bob")[len(world.cluster.reservations.rows) % 2]
+    ask = AddReservation(hosts=hosts, slots=slots, users=name, begin=begin, end=end)
+    try:
+        made = add(world.cluster, ask, ROOT, world.now, datetime.fromtimestamp(world.now))
+    except Refused:
+        return
+    world.apply(*made.events)
+
+
+def check_accepted(world: World, plan: Plan) -> None:
+    """What a plan says becomes true as a whole, once."""
+    events = world.accept(plan)
+    kinds = Counter(type(event) for event in events)
+    assert kinds[ev.JobDispatched] + kinds[ev.SlotsReserved] == len(plan.placements) + len(plan.holds)
+    assert kinds[ev.JobResumed] == len(plan.resumes)
+    assert kinds[ev.SlotsReleased] == len(plan.releases)
+    assert {one.beneficiary for one in plan.preemptions} <= {placement.key for placement in plan.placements}
+    again = accept_plan(world.cluster, plan, world.now, "again")
+    assert not any(isinstance(event, ev.JobDispatched) for event in again)
+
+
+def check_world(world: World) -> None:
+    cluster = world.cluster
+    check_invariants(cluster)
+    for use in cluster.use.hosts.values():
+        assert use.slots <= 4
+        assert use.reserved.get("mem", 0.0) <= 16_000
+        assert use.exclusive == 0 or len(use.jobs) <= 1
+    assert sum(use.reserved.get("lic", 0.0) for use in cluster.use.hosts.values()) <= 2.0
+
+
+@settings(max_examples=40)
+@given(sites, stories)
+def test_a_plan_does_not_depend_on_what_the_scheduler_remembers(
+    site: dict[str, Any], story: list[tuple[tuple[Any, ...], bool]]
+) -> None:
+    world = make_world(site)
+    columns = SchedulerCache(few=1)
+    for action, is_followed in story:
+        act(world, site["queues"], action)
+        check_world(world)
+        for _ in range(2 if is_followed else 0):
+            plan, by_columns = world.schedule(), world.schedule(columns)
+            fresh, fresh_columns = world.schedule(SchedulerCache()), world.schedule(SchedulerCache(few=1))
+            for field in (*FIELDS, *MORE):
+                found = [getattr(one, field) for one in (plan, fresh, by_columns, fresh_columns)]
+                assert found[1] == found[0], f"{field}: rows with a memory"
+                assert found[1] == found[2], f"{field}: columns with a memory"
+                assert found[1] == found[3], f"{field}: columns"
+            check_accepted(world, plan)
+            check_world(world)
+            for key in {*(one.key for one in plan.placements), *(one.key for one in plan.growths)}.intersection(
+                world.cluster.started
+            ):
+                begin(world, key)
