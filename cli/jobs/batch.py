@@ -5,14 +5,15 @@ from __future__ import annotations
 from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.identity import Identity, of_pod, plain
-from cli.jobs.model import JobFile, Policy, Role
+from cli.jobs.model import JobFile, Policy, Role, minutes_of
+from cli.jobs.pod_failures import read_pod_failures, read_success
 
 _INDEX = "$((LSB_JOBINDEX - 1))"
 """Kubernetes counts completions from 0, LSF the elements of an array from 1."""
 
 
 def read_batch(spec: Fields, job: JobFile) -> None:
-    """A Job of batch/v1. What Kubernetes counts over all pods, the failures, lava counts for each element."""
+    """A Job of batch/v1."""
     together = spec.number("parallelism", 1)
     count = spec.number("completions", together)
     mode = spec.text("completionMode", "NonIndexed")
@@ -21,23 +22,75 @@ def read_batch(spec: Fields, job: JobFile) -> None:
     for name, number in (("parallelism", together), ("completions", count)):
         if number < 1:
             raise spec.fail(name, f"{number} pods are no job")
-    backoff = spec.number("backoffLimitPerIndex", spec.number("backoffLimit", 6))
-    final = final_codes(spec.part("podFailurePolicy"), job)
-    job.policy = Policy(success="all", backoff=backoff, actions=[("TaskFailed", "AbortJob", code) for code in final])
-    pods.read_deadline(spec, job)
-    if backoff > 0:
-        job.options["r"] = True  # a pod that loses its host is replaced
     role = Role("pod")
     is_array = count > 1 or mode == "Indexed"
     job.identities[role.name] = _identity(job, role.name, is_array, mode)
     template = spec.part("template")
-    pods.read_template(template, role, job)
     role.restart = template.part("spec").text("restartPolicy", "Never")
-    if role.restart == "Never":
-        job.policy.actions.append(("TaskFailed", "RestartJob", -1))  # a new pod takes the place of one that failed
+    if role.restart not in ("Never", "OnFailure"):
+        raise template.part("spec").fail("restartPolicy", f"{role.restart[:40]}: it is Never or OnFailure")
+    _failures(spec, role, job, is_array)
+    if "successPolicy" in spec:
+        if mode != "Indexed":
+            raise spec.fail("successPolicy", "it needs completionMode: Indexed")
+        job.policy.array_success = [_enough(*rule) for rule in read_success(spec, count)]
+    pods.read_deadline(spec, job)
+    if seconds := pods.deadline_of(template.part("spec")):
+        job.options["W"] = minutes_of(min(seconds, pods.deadline_of(spec) or seconds))
+    if (replaced := spec.text("podReplacementPolicy", "Failed")) not in ("Failed", "TerminatingOrFailed"):
+        raise spec.fail("podReplacementPolicy", f"{replaced[:40]}: it is Failed or TerminatingOrFailed")
+    pods.read_template(template, role, job)
     job.roles.append(role)
     if is_array:
         job.options["J"] = f"{job.options.get('J', 'job')}[1-{count}]" + (f"%{together}" if together < count else "")
+
+
+def _failures(spec: Fields, role: Role, job: JobFile, is_array: bool) -> None:
+    """How often pods are started again, which exit codes and how many indexes that fail end the whole Job."""
+    of_each = "backoffLimitPerIndex" in spec
+    backoff = spec.number("backoffLimitPerIndex", 0) if of_each else spec.number("backoffLimit", 6)
+    if of_each and "backoffLimit" in spec:
+        job.ignore("backoffLimit (backoffLimitPerIndex holds)")
+    spec.any("backoffLimit")
+    job.policy = Policy(success="all", backoff=backoff, array_backoff=is_array and not of_each)
+    if "maxFailedIndexes" in spec:
+        if not of_each:
+            raise spec.fail("maxFailedIndexes", "it needs backoffLimitPerIndex")
+        job.policy.array_failures = spec.number("maxFailedIndexes", 0)
+    found = read_pod_failures(spec, job)
+    if "FailIndex" in (*found.by_code.values(), found.other, found.lost) and not of_each:
+        raise spec.fail("podFailurePolicy", "FailIndex needs backoffLimitPerIndex")
+    if backoff > 0 or found.lost in ("Ignore", "Count"):
+        job.options["r"] = True  # a pod that loses its host is replaced, which counts for nothing
+    if found.lost in ("FailJob", "FailIndex"):
+        job.options.pop("r", None)
+    if found.lost == "Count" or (found.lost == "FailJob" and is_array):
+        job.ignore(f"podFailurePolicy: {found.lost} (of a lost host: {_OF_LOST[found.lost]})")
+    if role.restart == "Never":
+        done = _ACTIONS | {"FailJob": "AbortArray" if is_array else "AbortJob"}
+        rest = done[found.other or "Count"]  # a new pod takes the place of one that failed
+        actions = [("TaskFailed", done[action], code) for code, action in found.by_code.items()]
+        job.policy.actions = [*(one for one in actions if one[1] != rest), ("TaskFailed", rest, -1)]
+    elif "podFailurePolicy" in spec:
+        raise spec.fail("podFailurePolicy", "it needs restartPolicy: Never")
+
+
+_ACTIONS = {"FailIndex": "AbortJob", "Ignore": "RestartJobUncounted", "Count": "RestartJob"}
+_OF_LOST = {"Count": "it counts for nothing", "FailJob": "its own index fails"}
+
+
+def _enough(count: int, indexes: list[int]) -> str:
+    """A rule of successPolicy in lava's words, whose elements count from 1."""
+    if not indexes:
+        return str(count)
+    runs: list[list[int]] = []
+    for index in indexes:
+        if runs and runs[-1][-1] == index:
+            runs[-1][-1] += 1
+        else:
+            runs.append([index + 1, index + 1])
+    named = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return f"{'' if count == len(indexes) else count}[{named}]"
 
 
 def _identity(job: JobFile, role: str, is_array: bool, mode: str) -> Identity:
@@ -49,23 +102,3 @@ def _identity(job: JobFile, role: str, is_array: bool, mode: str) -> Identity:
         one.env = {"JOB_COMPLETION_INDEX": _INDEX}
         one.fields["batch.kubernetes.io/job-completion-index"] = _INDEX
     return one
-
-
-def final_codes(policy: Fields, job: JobFile) -> list[int]:
-    """podFailurePolicy: the exit codes with which the job fails at once. What counts as any failure needs no rule."""
-    found: list[int] = []
-    for at, row in enumerate(policy.rows("rules")):
-        rule = Fields(row, f"{policy.where}.rules[{at}]")
-        action, codes = rule.text("action"), rule.part("onExitCodes")
-        codes.any("containerName")
-        if action == "FailJob" and codes.text("operator") == "In":
-            found += [_code(codes, word) for word in codes.words("values")]
-        elif action != "Count":
-            job.ignore(f"podFailurePolicy.rules[{at}]")
-    return found
-
-
-def _code(codes: Fields, word: str) -> int:
-    if not word.isdecimal() or not 0 < int(word[:4]) < 256:
-        raise codes.fail("values", f"{word[:40]} is no exit code between 1 and 255")
-    return int(word)

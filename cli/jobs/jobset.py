@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 
 from cli.jobs import pods
-from cli.jobs.batch import final_codes
 from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, Identity, address, plain, pod_index
 from cli.jobs.levels import Order, read_levels
 from cli.jobs.model import Action, JobFile, Policy, Role, minutes_of
+from cli.jobs.pod_failures import read_pod_failures
 from proto.numbers import find_number
 from proto.roles import MAX_TASKS
 
@@ -98,8 +98,12 @@ class _Replicated:
             raise template.part("spec").fail("restartPolicy", f"{in_pod[:40]}: it is Never or OnFailure")
         named = action_of(self, "BackoffLimitExceeded")
         after, at_once = _ACTIONS[named], _ACTIONS[action_of(self, "PodFailurePolicy")]
-        codes = final_codes(spec.part("podFailurePolicy"), self.job)
-        role.actions = [("TaskFailed", at_once, code) for code in codes]
+        failures = read_pod_failures(spec, self.job)
+        role.actions = [("TaskFailed", at_once, code) for code, action in failures.by_code.items() if action == "FailJob"]
+        others = {*failures.by_code.values(), failures.other, failures.lost} - {"", "FailJob", "Count"}
+        if failures.other == "FailJob":
+            others.add("NotIn")
+        self.job.ignore(*(f"podFailurePolicy: {action}" for action in sorted(others)))
         limit = spec.number("backoffLimit", 6)
         again: list[Action] = [("TaskFailed", "RestartTask", -1)]
         if limit > 0:

@@ -64,6 +64,9 @@ class Policy:
     backoff: int = 6
     nproc: int = 0
     actions: list[Action] = field(default_factory=list)
+    array_backoff: bool = False
+    array_failures: int = -1
+    array_success: list[str] = field(default_factory=list)
 
     def frame(self) -> dict[str, object]:
         """Its part of the ask."""

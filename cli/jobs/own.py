@@ -80,6 +80,9 @@ def _policy(fields: Fields) -> Policy:
         backoff=fields.number("backoff", plain.backoff),
         nproc=fields.number("nproc", 0),
         actions=_actions(fields.part("on")),
+        array_backoff=fields.flag("array_backoff"),
+        array_failures=fields.number("array_failures", plain.array_failures),
+        array_success=_list(fields, "array_success"),
     )
 
 

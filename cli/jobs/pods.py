@@ -52,16 +52,21 @@ def read_template(template: Fields, role: Role, job: JobFile, instead: Fields | 
     spec = template.part("spec")
     for name in ("restartPolicy", "schedulerName"):
         spec.any(name)  # the first is read by whoever knows what it means there; the scheduler is lava's
-    rows = [Fields(row, f"{spec.where}.containers[{at}]") for at, row in enumerate(spec.rows("containers"))]
-    if not rows:
-        raise spec.fail("containers", "there is none")
-    named = {row.text("name"): row for row in rows}
-    row = next((named[name] for name in _MAIN if name in named), rows[0])
-    if len(rows) > 1:
+    row = main_container(spec)
+    if len(spec.rows("containers")) > 1:
         job.ignore("further containers")
     _container(_with_fields(row, instead) if instead else row, meta, role, job)
     _choose_nodes(spec.texts("nodeSelector"), role, job)
     job.ignore(*spec.others(), *(f"template.metadata.{name}" for name in meta.others()), *template.others())
+
+
+def main_container(spec: Fields) -> Fields:
+    """The container of a pod that is run. Raises Fail where there is none."""
+    rows = [Fields(row, f"{spec.where}.containers[{at}]") for at, row in enumerate(spec.rows("containers"))]
+    if not rows:
+        raise spec.fail("containers", "there is none")
+    named = {row.text("name"): row for row in rows}
+    return next((named[name] for name in _MAIN if name in named), rows[0])
 
 
 def refuse_images_own(spec: Fields, job: JobFile) -> None:

@@ -251,7 +251,9 @@ def _elements_killed(lines: Lines, event: ev.ElementsKilled) -> str:
     for index in event.elements:
         key = key_of(event.key, index)
         lines.account(lines.finished.get(key))
-        line += job_status(key, event.at, int(JobState.EXIT), why=exit_info(event.reason))
+        line += job_status(key, event.at, int(event.state), why=exit_info(event.reason))
+        if event.state is JobState.DONE:
+            line += job_status(key, event.at, int(JobState.DONE) | _DONE_POST)
     return line
 
 

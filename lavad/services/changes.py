@@ -115,7 +115,7 @@ class Changes:
             array = arrays.get(event.key) or self._cluster.arrays.rows.get(event.key)
             if array is not None:
                 text = f"{event.key}[{event.elements.text()}]"
-                row = Change(job=text, state="EXIT", status=0, reason=event.reason.name, by=event.by)
+                row = Change(job=text, state=event.state.name, status=0, reason=event.reason.name, by=event.by)
                 return self._specs.get(array.spec), row
         elif isinstance(event, _STATES):
             # of a job that has ended in this batch its end alone is told

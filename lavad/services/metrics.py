@@ -150,7 +150,7 @@ class Metrics:
     def _elements_killed(self, event: ev.ElementsKilled, _: dict[int, Job]) -> None:
         array = self._cluster.arrays.rows.get(event.key)
         labels = self._labels(array.spec) if array is not None else labels_of(None)
-        self.ended[(*labels, "EXIT")] += len(event.elements)
+        self.ended[(*labels, event.state.name)] += len(event.elements)
 
     def _job_dispatched(self, event: ev.JobDispatched, finished: dict[int, Job]) -> None:
         job = self._job(event.key, finished)

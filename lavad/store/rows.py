@@ -34,7 +34,6 @@ from lavad.core.job.chunk import slots_in
 from lavad.core.job.job import Array, Job, Outcome
 from lavad.core.job.run_time import run_time, start_of
 from lavad.core.lang.ids import job_of
-from lavad.core.lang.states import JobState
 from lavad.store.arrays import Row
 from lavad.store.batch import Batch
 from lavad.store.codec import encode, encode_events, row_id
@@ -223,21 +222,21 @@ def _meta_rows(batch: Batch, submitted: list[int], has_any: bool) -> list[Row]:
 
 
 def killed_jobs(events: Iterable[Event], arrays: dict[int, Array]) -> Iterator[Job]:
-    """One EXIT record per killed element, from its array's (last) record."""
+    """One record per killed element, from its array's (last) record."""
     for event in events:
         if isinstance(event, ElementsKilled):
             yield from _expand(event, arrays[event.key & 0xFFFFFFFF])
 
 
 def _expand(event: ElementsKilled, array: Array) -> Iterator[Job]:
-    outcome = Outcome(at=event.at, reason=event.reason)
+    outcome = Outcome(at=event.at, reason=event.reason, why=event.why)
     for index in event.elements:
         yield Job(
             key=index << 32 | array.job,
             spec=array.spec,
             name=f"{array.name}[{index}]",
             submitted=array.submitted,
-            state=JobState.EXIT,
+            state=event.state,
             since=event.at,
             position=array.position,
             queue_time=array.queue_time,

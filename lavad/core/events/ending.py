@@ -16,6 +16,7 @@ from lavad.core.job.job import Array, Attempt, End, Job, Outcome
 from lavad.core.job.memory import learn
 from lavad.core.job.run_time import with_suspension
 from lavad.core.lang.ids import index_of, job_of
+from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, PartState, TermReason
 from lavad.core.lang.states import JobState as S
 
@@ -142,7 +143,10 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
         cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code, bool(event.post)))
     cluster.jobs.drop(job.key)
     if index_of(job.key):
-        count_finished(cluster, array_of(cluster, job.key), int(state is JobState.DONE), 1)
+        array = array_of(cluster, job.key)
+        if state is JobState.DONE and cluster.specs.rows[array.spec].policy.array_success:
+            array = replace(array, well=array.well.union(Ranges.span(index_of(job.key), index_of(job.key))))
+        count_finished(cluster, array, int(state is JobState.DONE), 1)
 
 
 def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, JobEvent, Moves, folds
 from lavad.core.events.records import attempt_of, staying, staying_attempt
-from lavad.core.job.job import Attempt, End, Job, TaskRun
+from lavad.core.job.job import Attempt, End, Job
 from lavad.core.job.places import places_of
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.states import JobState, PartState, TaskState
 
 

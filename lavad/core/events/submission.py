@@ -121,6 +121,9 @@ class ElementsKilled(JobEvent, frozen=True):
     elements: Ranges
     by: str = ""
     reason: TermReason = TermReason.TERM_OWNER
+    state: JobState = JobState.EXIT
+    """DONE: of an array that has succeeded without them."""
+    why: str = ""
 
 
 @folds(ElementsKilled)
@@ -133,11 +136,12 @@ def _elements_killed(cluster: Cluster, event: ElementsKilled) -> None:
         held=array.held.minus(killed),
         waiting=array.waiting.minus(killed),
         never=array.never.minus(killed),
-        exited=array.exited + len(killed),
+        done=array.done + (len(killed) if event.state is JobState.DONE else 0),
+        exited=array.exited + (0 if event.state is JobState.DONE else len(killed)),
     )
     if array.job in cluster.conditions.named:
         known = cluster.ended.rows.get(array.job) or Ended()
-        cluster.ended.put(array.job, known.with_elements(killed, 0))
+        cluster.ended.put(array.job, known.with_elements(killed, None if event.state is JobState.DONE else 0))
     cluster.arrays.put(array.job, array)
     drop_finished_array(cluster, array.job)
 
@@ -178,5 +182,6 @@ def _job_revived(cluster: Cluster, event: JobRevived) -> None:
         array = cluster.arrays.rows.get(number) or event.array
         if array is None:
             raise IllegalMove(f"array {number} of {show(event.key)} is not live")
-        array = replace(array, done=array.done - event.done, exited=array.exited - (not event.done))
+        well = array.well.minus(Ranges.span(index, index))
+        array = replace(array, done=array.done - event.done, exited=array.exited - (not event.done), well=well)
         cluster.arrays.put(number, array)

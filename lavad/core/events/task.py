@@ -10,6 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
 from lavad.core.events.records import staying_attempt
 from lavad.core.job.job import Attempt, End, Job
+from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TaskState, TermReason
 
 
@@ -83,11 +84,15 @@ def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
     run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
     apart = cluster.specs.rows[job.spec].roles[run.tasks[event.rank].role].backoff >= 0
-    cluster.jobs.put(job.key, _again(job, run, event.at, event.why, 0 if apart else 1))
+    _count_again(cluster, job, run, event.at, event.why, 0 if apart else 1)
 
 
-def _again(job: Job, run: Attempt, at: float, why: str, counts: int = 1) -> Job:
-    return replace(job, run=run, retries=job.retries + counts, retried=at, retried_why=why)
+def _count_again(cluster: Cluster, job: Job, run: Attempt, at: float, why: str, counts: int) -> None:
+    """Note a restart; ``counts``: 1, or 0 where it is none of those that the job, or its array, may have."""
+    cluster.jobs.put(job.key, replace(job, run=run, retries=job.retries + counts, retried=at, retried_why=why))
+    array = cluster.arrays.rows.get(job_of(job.key)) if counts and index_of(job.key) else None
+    if array is not None and cluster.specs.rows[job.spec].policy.array_backoff:
+        cluster.arrays.put(array.job, replace(array, retries=array.retries + counts))
 
 
 class JobJudged(JobEvent, frozen=True):
@@ -109,5 +114,7 @@ def _job_judged(cluster: Cluster, event: JobJudged) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
     leave = cluster.specs.rows[job.spec].policy.clean == "none" and not event.end.status
     run = replace(run, verdict=event.end, judged=True, leave=leave, again=event.again)
-    job = _again(job, run, event.at, event.again, 0 if event.uncounted else 1) if event.again else replace(job, run=run)
-    cluster.jobs.put(job.key, job)
+    if event.again:
+        _count_again(cluster, job, run, event.at, event.again, 0 if event.uncounted else 1)
+    else:
+        cluster.jobs.put(job.key, replace(job, run=run))

@@ -8,10 +8,11 @@ from config.model.values import Limits
 from lavad.core.job.checkpoints import Checkpoints
 from lavad.core.job.depend import Depend
 from lavad.core.job.gpu_use import GpuSums, GpuUse
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.rusage_decay import RusageDecay
-from lavad.core.lang.states import HangState, JobState, PartState, SignalKind, TaskState, TermReason
+from lavad.core.lang.states import HangState, JobState, PartState, SignalKind, TermReason
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -106,28 +107,6 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """It is leaving: the attempt continues without it."""
     preempted_for: int = msgspec.field(name="lent", default=0)
     """Leaving for this job, which gets its slots."""
-
-
-class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One task of a job with roles: its place in ``Attempt.tasks`` is its rank, for the job's life."""
-
-    role: int
-    index: int
-    place: int = 0
-    """Which part it is in."""
-    number: int = 1
-    """Number of its starts in this attempt."""
-    state: TaskState = TaskState.WAITING
-    late: bool = False
-    """It starts once the tasks of the roles ``after`` have been started; without any, all tasks that are not late."""
-    after: tuple[int, ...] = ()
-    delay: float = 0.0
-    """Seconds until its next start."""
-    status: int = 0
-    """Wait status of its last end."""
-    at: float = 0.0
-    """When it entered this state."""
-    pid: int = 0
 
 
 class PendingSignal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -384,6 +363,10 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who held untouched elements of it last."""
     restart: int = -1
     """Checkpoint generation that untouched elements start from (brestart of an element); -1: none."""
+    retries: int = 0
+    """Restarts of all its elements, where its policy counts them together (array_backoff)."""
+    well: Ranges = EMPTY
+    """Elements that have ended as DONE, where its policy asks which (array_success)."""
 
     @property
     def startable(self) -> Ranges:

@@ -11,15 +11,18 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from lavad.core.job.job import Attempt, End, Part, Placed, TaskRun
+from lavad.core.job.job import Attempt, End, Part, Placed
 from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.states import TASK_OVER, TaskState, TermReason
 
 RESTARTS = ("Never", "OnFailure", "Always", "ExitCode")
 EVENTS = ("TaskFailed", "TaskCompleted", "Any")
 UNCOUNTED = "RestartJobUncounted"
 """RestartJob, as often as it comes to that: it is none of the job's restarts."""
-ACTIONS = ("RestartJob", UNCOUNTED, "RestartTask", "AbortJob", "CompleteJob", "Ignore")
+ABORT_ARRAY = "AbortArray"
+"""AbortJob, and the other elements of the array end with it."""
+ACTIONS = ("RestartJob", UNCOUNTED, "RestartTask", "AbortJob", ABORT_ARRAY, "CompleteJob", "Ignore")
 CLEAN = ("running", "all", "none")
 LAUNCHER_START = ("when_ready", "at_once")
 FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "jax", "xgboost", "paddle", "mxnet", "volcano")
@@ -147,10 +150,15 @@ class Judgement(msgspec.Struct, frozen=True):
     again: str = ""
     uncounted: bool = False
     """It is none of the job's restarts."""
+    array: bool = False
+    """The other elements of its array end with it."""
 
 
 def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Judgement | None:
-    """What follows from the end of a task (``run`` includes it already); None: the job continues without the task."""
+    """What follows from the end of a task (``run`` includes it already); None: the job continues without the task.
+
+    ``retries``: restarts so far that count for ``backoff``, of the job or of its whole array.
+    """
     task = run.tasks[rank]
     role = spec.roles[task.role]
     code = exit_code(task.status)
@@ -160,7 +168,7 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
         if role.backoff >= 0 or retries < spec.policy.backoff:
             return Retry(delay_of(task.number - 1), what)
         what += f", and its {spec.policy.backoff} restarts are used up"
-        return _failed(task, rank, limit, what, now)
+        return _failed(task, rank, limit, what, now, spec.policy.array_backoff)
     rest = [one.state for one in run.tasks if one.role == task.role]
     action = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest), spent)
     if spent and wants_retry(role.restart, code):
@@ -168,15 +176,16 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
     if action == "RestartTask" and role.backoff >= 0:
         return Retry(delay_of(task.number - 1), what)
     if action in ("RestartTask", "RestartJob") and retries >= spec.policy.backoff:
-        return _failed(task, rank, limit, what + f", and the job's {spec.policy.backoff} restarts are used up", now)
+        what += f", and the {'array' if spec.policy.array_backoff else 'job'}'s {spec.policy.backoff} restarts are used up"
+        return _failed(task, rank, limit, what, now, spec.policy.array_backoff)
     if action == "RestartTask":
         return Retry(delay_of(task.number - 1), what)
     if action == "RestartJob":
         return Judgement(_end(task, rank, limit, what, now), again=what)
     if action == UNCOUNTED:
         return Judgement(_end(task, rank, limit, what, now), again=what, uncounted=True)
-    if action == "AbortJob":
-        return _failed(task, rank, limit, what, now)
+    if action in ("AbortJob", ABORT_ARRAY):
+        return _failed(task, rank, limit, what, now, action == ABORT_ARRAY)
     if action == "CompleteJob":
         return Judgement(End(at=now))
     return judged(spec, run, now)
@@ -244,8 +253,8 @@ def how_ended(spec: Spec, run: Attempt, rank: int, limit: TermReason) -> str:
     return f"{task_name(spec, task)} on {run.parts[task.place].host} {how}"
 
 
-def _failed(task: TaskRun, rank: int, limit: TermReason, what: str, now: float) -> Judgement:
-    return Judgement(_end(task, rank, limit, what, now))
+def _failed(task: TaskRun, rank: int, limit: TermReason, what: str, now: float, array: bool) -> Judgement:
+    return Judgement(_end(task, rank, limit, what, now), array=array)
 
 
 def _end(task: TaskRun, rank: int, limit: TermReason, what: str, now: float) -> End:

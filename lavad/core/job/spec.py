@@ -10,6 +10,7 @@ import msgspec
 
 from config.model.values import Limits
 from lavad.core.lang.gpureq import GpuReq
+from lavad.core.lang.ranges import EMPTY, Ranges
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -49,7 +50,7 @@ class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     event: str
     action: str
-    """``RestartJob``, ``RestartJobUncounted``, ``RestartTask``, ``AbortJob``, ``CompleteJob`` or ``Ignore``."""
+    """``RestartJob``, ``RestartJobUncounted``, ``RestartTask``, ``AbortJob``, ``AbortArray``, ``CompleteJob`` or ``Ignore``."""
     code: int = -1
 
 
@@ -78,6 +79,14 @@ class Role(msgspec.Struct, frozen=True, omit_defaults=True):
     """Maximum of restarts of its tasks in an attempt, which do not count for the job's own; -1: they do."""
 
 
+class Enough(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many elements of an array, out of which, are enough for it to have succeeded."""
+
+    count: int
+    indices: Ranges = EMPTY
+    """EMPTY: out of all."""
+
+
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the tasks of a job with roles depend on each other."""
 
@@ -96,6 +105,12 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     nproc: int = 0
     """Processes that a task starts itself (torchrun); 0: the task is one process."""
     actions: tuple[Action, ...] = ()
+    array_backoff: bool = False
+    """Of an array: ``backoff`` is that of all elements together, and once it is used up all of them end."""
+    array_failures: int = -1
+    """Of an array: how many elements may fail; once more have, the others end. -1: any number."""
+    array_success: tuple[Enough, ...] = ()
+    """Of an array: once any of these holds it has succeeded, and what is left of it ends as DONE."""
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):

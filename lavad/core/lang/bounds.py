@@ -55,6 +55,7 @@ Changes = Annotated[dict[Line, Value | None], Meta(max_length=20_000)]
 Ids = Annotated[list[JobId], Meta(max_length=MAX_IDS)]
 Names = Annotated[list[Name], Meta(max_length=10_000)]
 Words = Annotated[list[Word], Meta(max_length=100)]
+Lines = Annotated[list[Line], Meta(max_length=100)]
 Actions = Annotated[list[tuple[Word, Word, Annotated[int, Meta(ge=-1, le=255)]]], Meta(max_length=1_000)]
 Limits = Annotated[dict[Word, Line], Meta(max_length=100)]
 

@@ -44,3 +44,7 @@ class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backoff: b.Signed = 6
     nproc: b.Signed = 0
     actions: b.Actions = []
+    array_backoff: bool = False
+    array_failures: b.Signed = -1
+    array_success: b.Lines = []
+    """``COUNT``, ``[INDICES]`` or ``COUNT[INDICES]`` each."""

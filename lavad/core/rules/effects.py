@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint, parse_endpoint
-from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal, TaskRun
+from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.resize import in_use, must_notify, uid_of
 from lavad.core.job.roles import startable
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
 
 LOST_STATUS = 255 << 8

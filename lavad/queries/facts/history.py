@@ -23,7 +23,6 @@ _LEADS_TO: dict[type[ev.Event], JobState] = {
     ev.JobReleased: JobState.PEND,
     ev.ElementsReleased: JobState.PEND,
     ev.JobLost: JobState.UNKWN,
-    ev.ElementsKilled: JobState.EXIT,
 }
 """Events that lead to one state, whatever they say."""
 _OF_EACH = (ev.JobModified, ev.JobSwitched, ev.MessagePosted)
@@ -100,6 +99,8 @@ def moves(events: Iterable[ev.Event]) -> Iterator[tuple[float, JobState]]:
             yield event.at, JobState.PSUSP if event.held else JobState.PEND
         elif (to := _LEADS_TO.get(type(event))) is not None:
             yield event.at, to
+        elif isinstance(event, ev.ElementsKilled):
+            yield event.at, event.state
         elif isinstance(event, ev.JobRevived):
             yield event.at, event.job.state
         elif isinstance(event, ev.JobDispatched):

@@ -241,7 +241,7 @@ def ended(job: Job, end: str, factor: float = 1.0) -> list[str]:
     if outcome is None:
         return []
     if job.run is None:
-        lines = ["Exited" + (end if end == ";" else "")]
+        lines = [("Done successfully" if job.state is JobState.DONE else "Exited") + (end if end == ";" else "")]
     else:
         seconds = factor * jobfacts.cpu_time(job)
         used = f"The CPU time used is {seconds:.1f} seconds{end}"

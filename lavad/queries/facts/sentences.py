@@ -136,7 +136,8 @@ class HistoryFormatter:
 
     @tells(ev.ElementsKilled)
     def killed(self, event: ev.ElementsKilled) -> list[str]:
-        return [*_kill(event.by), "Exited;"]
+        how = "Done successfully" if event.state is JobState.DONE else "Exited"
+        return [*_kill(event.by), f"{how}{f': {event.why}' if event.why else ''};"]
 
     @tells(ev.JobFinished)
     def finished(self, event: ev.JobFinished) -> list[str]:

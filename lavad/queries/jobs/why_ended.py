@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from lavad.core import events as ev
 from lavad.core.cluster.containers import CONTAINER, image_of
-from lavad.core.job.job import Job, Part, TaskRun
+from lavad.core.job.job import Job, Part
 from lavad.core.job.roles import task_name
 from lavad.core.job.run_time import run_time
 from lavad.core.job.spec import Spec
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.ids import index_of, job_of, key_of
 from lavad.core.lang.ids import show as show_key
 from lavad.core.lang.job_names import ArrayError, parse_job_id

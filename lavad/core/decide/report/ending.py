@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig, QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.report.array_ends import after_element, find_kill
 from lavad.core.decide.report.clocks import ended_unheard
 from lavad.core.decide.report.crashes import after_crash, why_given_up
 from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
@@ -52,12 +53,14 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     if again is not None:
         return [replace(again, ended=ended_unheard(cluster, run, end, now))]
     if not spec.memory_auto or find_kill(run) is not None:
-        return [_finish(cluster, job, run, now, end, rule)]
+        finished = _finish(cluster, job, run, now, end, rule)
+        return [finished, *after_element(cluster, job, spec, finished, now)]
     learnt = learnt_of(job, run, spec, now)
     if more := after_memory_limit(cluster, job, run, spec, now, end):
         return [*learnt, *more]
     finished = _finish(cluster, job, run, now, end, rule)
-    return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
+    finished = replace(finished, why=finished.why or why_no_more_memory(run, spec))
+    return [*learnt, finished, *after_element(cluster, job, spec, finished, now)]
 
 
 def _with_cause(run: Attempt, spec: Spec) -> Attempt:
@@ -81,11 +84,6 @@ def _limit_of_others(run: Attempt, spec: Spec) -> TermReason:
     failed = first_failed_host(run, spec)
     others = (part for part in run.parts[1:] if part.end is not None and (not failed or part.host in failed))
     return next((part.end.limit for part in others if part.end and part.end.limit is not TermReason.NONE), TermReason.NONE)
-
-
-def find_kill(run: Attempt) -> PendingSignal | None:
-    """The request that ends the attempt for good."""
-    return next((pending for pending in run.pending_signals if pending.kind is SignalKind.KILL), None)
 
 
 def _again(
@@ -254,12 +252,13 @@ def _is_lost(part: Part) -> bool:
 
 def _finish(cluster: Cluster, job: Job, run: Attempt, now: float, end: End | None, rule: ExitRule) -> ev.JobFinished:
     verdict, killed = run.verdict, find_kill(run)
-    if verdict is None:
+    if verdict is None and (killed is None or not killed.done):
         return _never_ran(job, run, killed, now, end)
     ended = ended_unheard(cluster, run, end, now)
     post = next((part.post or (part.end.post if part.end is not None else 0) for part in run.parts), 0)
-    if killed is not None and killed.done and not verdict.lost:  # bkill -d: dependent jobs may start
-        return ev.JobFinished(at=now, key=job.key, state=JobState.DONE, end=end, post=post, ended=ended)
+    if verdict is None or (killed is not None and killed.done and not verdict.lost):  # bkill -d: dependent jobs may start
+        why = killed.said if killed is not None and not killed.by else ""
+        return ev.JobFinished(at=now, key=job.key, state=JobState.DONE, end=end, post=post, ended=ended, why=why)
     reason, why = _cause(verdict, killed, run, end)
     state = _state_of(verdict, reason, rule)
     if not why and killed is None:

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report import copies
+from lavad.core.decide.report.array_ends import find_kill
 from lavad.core.decide.report.clocks import begin, end_in_time
-from lavad.core.decide.report.ending import after_last_part, find_kill
+from lavad.core.decide.report.ending import after_last_part
 from lavad.core.decide.report.gpus import befell, reported
 from lavad.core.events.part import with_end, with_fence, with_part
 from lavad.core.events.resize import left, shrank

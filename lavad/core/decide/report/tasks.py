@@ -9,11 +9,14 @@ import signal
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.report.array_ends import end_others, restarts_so_far
 from lavad.core.decide.report.parts import find_part
 from lavad.core.events.task import ended
-from lavad.core.job.job import Attempt, End, Job, TaskRun
+from lavad.core.job.job import Attempt, End, Job
 from lavad.core.job.reports import TaskEndReport, TaskReport, TaskStartReport
 from lavad.core.job.roles import Judgement, Retry, on_end, task_name
+from lavad.core.job.task_run import TaskRun
+from lavad.core.lang.ids import index_of
 from lavad.core.lang.states import TASK_OVER, TaskState
 
 
@@ -63,12 +66,13 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
         over = all(task.state in TASK_OVER or task.state is TaskState.WAITING for task in run.tasks)
         end = End(status=status or int(signal.SIGTERM), at=now, limit=limit)
         return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)] if over else [event]
-    match on_end(spec, run, rank, limit, job.retries, now):
+    match on_end(spec, run, rank, limit, restarts_so_far(cluster, job, spec), now):
         case Retry(delay=delay, why=why):
             return [
                 event,
                 ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=report.number + 1, delay=delay, why=why),
             ]
-        case Judgement(end=verdict, again=again, uncounted=free):
-            return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again, uncounted=free)]
+        case Judgement(end=verdict, again=again, uncounted=free, array=whole):
+            others = end_others(cluster, job, f"element {index_of(key)} failed: {verdict.first_reason}", now) if whole else []
+            return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again, uncounted=free), *others]
     return [event]

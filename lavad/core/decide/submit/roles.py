@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from config.model.values import Limits
 from lavad.core.decide.base.draft import JobDraft
+from lavad.core.decide.submit.array_policy import read_enough
 from lavad.core.decide.submit.options import read_options
 from lavad.core.job.roles import (
     ACTIONS,
@@ -74,7 +75,7 @@ def read_roles(draft: JobDraft, ask: Submit) -> None:
 
 def _number(role: str, what: str, value: int, least: int, most: int) -> int:
     if not least <= value <= most:
-        raise Refused(f"role {role}: {what} {value} is not between {least} and {most}")
+        raise Refused(f"{f'role {role}: ' if role else ''}{what} {value} is not between {least} and {most}")
     return value
 
 
@@ -245,6 +246,9 @@ def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:
         backoff=ask.backoff,
         nproc=ask.nproc,
         actions=_actions("", ask.actions),
+        array_backoff=ask.array_backoff,
+        array_failures=_number("", "array_failures", ask.array_failures, -1, MAX_INT32),
+        array_success=read_enough(ask.array_success),
     )
 
 

@@ -20,6 +20,7 @@ from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.reserve.reservations import check_job
 from lavad.core.decide.submit import restart
 from lavad.core.decide.submit.alike import Alike, Common, Run, key_of, own_draft, split_options
+from lavad.core.decide.submit.array_policy import check_array
 from lavad.core.decide.submit.checkpoint_method import settle_method
 from lavad.core.decide.submit.defaults import apply_app, apply_host_spec, apply_queue, apply_site
 from lavad.core.decide.submit.execution import check_interactive, settle_interactive
@@ -82,6 +83,7 @@ def submit_in(run: Run, cluster: Cluster, given: Given) -> Answer:
     read_own(draft, own)
     settle_learnt_memory(cluster, draft)
     name = _parse_name(cluster, draft.name) if draft.name else name_of_command(draft.text.command)
+    check_array(draft.spec.policy, name)
     settle_interactive(draft, name)
     slots, more = _check_pending_limits(run, cluster, draft, name, limits)
     depends: Resolved | None = None

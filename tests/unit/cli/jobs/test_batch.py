@@ -52,7 +52,7 @@ def test_failures_start_a_new_pod_or_the_container_again() -> None:
         ("TaskFailed", "AbortJob", 43),
         ("TaskFailed", "RestartJob", -1),
     ]
-    assert bad.ignored == ["podFailurePolicy.rules[2]"]
+    assert (bad.ignored, bad.options["r"]) == ([], True)
 
 
 def test_a_pod_that_loses_its_host_is_replaced() -> None:

@@ -95,7 +95,7 @@ NOT_SENT = {
         "service_class"
     ),
     JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
-    Policy: {"success", "backoff", "actions"},
+    Policy: {"success", "backoff", "actions", "array_backoff", "array_failures", "array_success"},
     RunSettings: {"container", "djob_env_script", "role_limits"},
     Role: {"resreq", "restart", "spread", "actions", "after", "backoff"},
     RoleText: set(),

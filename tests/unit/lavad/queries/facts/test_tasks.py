@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lavad.core.job.job import Attempt, Job, Outcome, Part, PendingSignal, TaskRun
+from lavad.core.job.job import Attempt, Job, Outcome, Part, PendingSignal
 from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.states import JobState, SignalKind, TaskState
 from lavad.queries.facts import tasks
 

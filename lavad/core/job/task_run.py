@@ -1,0 +1,29 @@
+"""The record of one task of a job with roles."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lavad.core.lang.states import TaskState
+
+
+class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One task of a job with roles: its place in ``Attempt.tasks`` is its rank, for the job's life."""
+
+    role: int
+    index: int
+    place: int = 0
+    """Which part it is in."""
+    number: int = 1
+    """Number of its starts in this attempt."""
+    state: TaskState = TaskState.WAITING
+    late: bool = False
+    """It starts once the tasks of the roles ``after`` have been started; without any, all tasks that are not late."""
+    after: tuple[int, ...] = ()
+    delay: float = 0.0
+    """Seconds until its next start."""
+    status: int = 0
+    """Wait status of its last end."""
+    at: float = 0.0
+    """When it entered this state."""
+    pid: int = 0

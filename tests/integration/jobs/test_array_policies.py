@@ -1,0 +1,78 @@
+"""``lava run`` of Kubernetes' Jobs over two real hosts: what ends all of a Job before all of its pods have ended."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.live.cluster import Cluster
+from tests.support.live.job_files import nothing_left
+
+pytest.importorskip("yaml")
+pytestmark = pytest.mark.cluster(hosts=2, slots=2)
+
+FAILS = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: fails}
+spec:
+  completions: 8
+  parallelism: 4
+  completionMode: Indexed
+  podFailurePolicy:
+    rules:
+    - {action: FailJob, onExitCodes: {operator: In, values: [42]}}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, command: [sh, -c, 'test $JOB_COMPLETION_INDEX = 1 && exit 42; exec sleep 600']}]
+"""
+ENOUGH = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: enough}
+spec:
+  completions: 8
+  parallelism: 4
+  completionMode: Indexed
+  successPolicy: {rules: [{succeededIndexes: "1-3", succeededCount: 2}]}
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, command: [sh, -c, 'test $JOB_COMPLETION_INDEX = 0 && exec sleep 600; exit 0']}]
+"""
+
+
+def run(cluster: Cluster, folder: Path, text: str) -> int:
+    path = folder / "job.yaml"
+    path.write_text(text)
+    found = re.search(r"Job <(\d+)>", cluster.run(f"lava run -o out.%I {path}", cwd=folder).stdout)
+    assert found is not None
+    return int(found[1])
+
+
+def states(cluster: Cluster, job: int) -> list[str]:
+    return cluster.run(f"bjobs -a -noheader -o 'stat' {job}").stdout.split()
+
+
+def test_an_exit_code_fails_the_whole_job(cluster: Cluster, tmp_path: Path) -> None:
+    """Those that run are ended, those that wait never run, and each says why."""
+    job = run(cluster, tmp_path, FAILS)
+    cluster.run(f"bwait -w 'ended({job})'", timeout=90)
+    assert states(cluster, job) == ["EXIT"] * 8
+    for index in (1, 8):
+        why = cluster.run(f"lava why '{job}[{index}]'").stdout
+        assert re.search(r"Element 2 failed: pod\[0\] on \S+ ended with exit code 42", why), why
+        assert "element 2 failed" in cluster.run(f"bhist -l '{job}[{index}]'").stdout.replace("\n" + " " * 21, "")
+    nothing_left(cluster, "600")
+
+
+def test_indexes_that_are_enough_complete_the_job(cluster: Cluster, tmp_path: Path) -> None:
+    """What still runs is ended, and all of it is done: who waits for it starts."""
+    job = run(cluster, tmp_path, ENOUGH)
+    cluster.run(f"bwait -w 'done({job})'", timeout=90)
+    assert states(cluster, job) == ["DONE"] * 8
+    assert "enough elements of the array have succeeded" in " ".join(cluster.run(f"bhist -l '{job}[1]'").stdout.split())
+    nothing_left(cluster, "600")

@@ -1,0 +1,160 @@
+"""Arrays of jobs with roles that are over before all of their elements are: too many failed, or enough succeeded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.submit.submit import Given, submit
+from lavad.core.lang.asks import Refused
+from lavad.core.lang.ids import index_of, key_of
+from lavad.core.lang.states import JobState, TermReason
+from tests.support.worlds.bench import ALICE, LOCAL, Bench
+from tests.support.worlds.roles import OK, ask, code, role
+
+AGAIN = ("TaskFailed", "RestartJob", -1)
+
+
+class Elements:
+    """An array of jobs of one task."""
+
+    def __init__(self, bench: Bench, name: str = "x[1-6]%3", **policy: Any) -> None:
+        self.bench = bench
+        made = ask(role(), options={"J": name}, **policy)
+        self.job = int(bench.take(submit(bench.cluster, Given(made, ALICE, bench.now, LOCAL)))["job"])
+
+    def run(self) -> list[int]:
+        """What can start, runs; which elements do."""
+        bench = self.bench
+        bench.now += 100.0
+        bench.step()
+        for key in self.live():
+            run = bench.job(key).run
+            if run is not None and not run.started:
+                bench.start(key, run.parts[0].host)
+        return sorted(index_of(key) for key in self.live() if bench.job(key).run is not None)
+
+    def live(self) -> list[int]:
+        return list(self.bench.cluster.elements.get(self.job, ()))
+
+    def ends(self, index: int, status: int = OK) -> JobState:
+        """The task of an element ends, and then its part; what becomes of the element."""
+        bench, key = self.bench, key_of(self.job, index)
+        run = bench.run(key)
+        host = run.parts[0].host
+        bench.said("task_ended", key, host, 0, run.tasks[0].number, status, TermReason.NONE, uid=run.uid)
+        return self.gone(index, status)
+
+    def gone(self, index: int, status: int = OK) -> JobState:
+        bench, key = self.bench, key_of(self.job, index)
+        bench.ended(key, bench.run(key).parts[0].host, status)
+        check_invariants(bench.cluster)
+        done = bench.cluster.finished.get(key)
+        return done.state if done is not None else bench.job(key).state
+
+    def asked_to_end(self) -> list[int]:
+        live = [key for key in self.live() if (run := self.bench.job(key).run) is not None and run.is_ending]
+        return sorted(map(index_of, live))
+
+    def counts(self) -> tuple[int, int, int]:
+        """Elements that never started and still may, those done, those exited."""
+        array = self.bench.cluster.arrays.rows[self.job]
+        return len(array.pending), array.done, array.exited
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_more_failures_than_may_be_end_the_others(bench: Bench) -> None:
+    """One may fail; with the second, what waits and what runs ends, and says why."""
+    array = Elements(bench, array_failures=1)
+    assert array.run() == [1, 2, 3]
+    assert array.ends(1, code(3)) is JobState.EXIT
+    assert (array.asked_to_end(), array.counts()) == ([], (3, 0, 1))
+    assert array.ends(2, code(3)) is JobState.EXIT
+    assert (array.asked_to_end(), array.counts()) == ([3], (0, 0, 5))
+    assert array.gone(3, 15) is JobState.EXIT
+    outcome = bench.outcome(key_of(array.job, 3))
+    assert (outcome.reason, outcome.why) == (TermReason.TERM_OTHER, "2 elements of the array failed, and 1 may")
+    assert array.job not in bench.cluster.arrays.rows
+
+
+def test_an_element_that_is_killed_ends_no_others(bench: Bench) -> None:
+    from lavad.core.decide.control.control import kill
+    from lavad.core.lang.asks import Kill, Select
+
+    array = Elements(bench, array_failures=0)
+    array.run()
+    bench.asked(kill, Kill(jobs=Select(ids=[f"{array.job}[2]"])))
+    assert array.gone(2, 9) is JobState.EXIT
+    assert array.asked_to_end() == []
+
+
+def test_an_action_ends_the_whole_array(bench: Bench) -> None:
+    """Also elements that wait to start again."""
+    array = Elements(bench, actions=[("TaskFailed", "AbortArray", 42), AGAIN], backoff=2)
+    array.run()
+    assert array.ends(1, code(1)) is JobState.PEND
+    assert array.ends(2, code(42)) is JobState.EXIT
+    assert (array.asked_to_end(), array.counts()) == ([3], (0, 0, 5))
+    assert array.gone(3, 15) is JobState.EXIT
+    outcome = bench.outcome(key_of(array.job, 1))
+    assert outcome.why.startswith("element 2 failed: worker[0] on h")
+    assert outcome.why.endswith("ended with exit code 42")
+
+
+def test_restarts_of_all_elements_count_together(bench: Bench) -> None:
+    array = Elements(bench, name="x[1-3]", actions=[AGAIN], backoff=2, array_backoff=True)
+    array.run()
+    assert array.ends(1, code(1)) is JobState.PEND
+    assert array.ends(2, code(1)) is JobState.PEND
+    assert array.ends(3, code(1)) is JobState.EXIT
+    outcome = bench.outcome(key_of(array.job, 3))
+    assert outcome.why.endswith("ended with exit code 1, and the array's 2 restarts are used up")
+    assert array.job not in bench.cluster.arrays.rows
+
+
+@pytest.mark.parametrize(("rule", "ends"), [("2", (2, 3)), ("[1,3]", (3, 1)), ("2[2-4]", (3, 2))])
+def test_enough_elements_that_succeed_end_the_others_well(bench: Bench, rule: str, ends: tuple[int, int]) -> None:
+    array = Elements(bench, array_success=["[6]", rule])
+    array.run()
+    assert array.ends(ends[0]) is JobState.DONE
+    assert array.asked_to_end() == []
+    assert array.ends(ends[1]) is JobState.DONE
+    (left,) = array.asked_to_end()
+    assert array.counts() == (0, 5, 0)
+    assert array.gone(left, 15) is JobState.DONE
+    assert array.job not in bench.cluster.arrays.rows
+
+
+def test_any_two_do_not_make_those_that_are_named(bench: Bench) -> None:
+    array = Elements(bench, array_success=["[1,4]"])
+    array.run()
+    array.ends(2)
+    array.ends(1)
+    assert array.asked_to_end() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "policy", "why"),
+    [
+        ("x", {"array_failures": 1}, "array_failures: the job is no array: give it a name such as x[1-10]"),
+        ("x[1-3]", {"array_success": ["[2-4]"]}, "array_success [2-4]: the array has the elements 1-3"),
+        ("x[1-3]", {"array_success": ["4"]}, "array_success 4: the array has 3 elements"),
+        (
+            "x[1-3]",
+            {"array_success": ["3[1-2]"]},
+            "array_success 3[1-2]: 3 is not between 1 and the number of elements that could succeed",
+        ),
+        ("x[1-3]", {"array_success": ["a"]}, "array_success a: it is COUNT, [INDICES] or COUNT[INDICES]"),
+        ("x[1-3]", {"array_failures": -2}, "array_failures -2 is not between -1 and 2147483647"),
+    ],
+)
+def test_what_can_never_hold_is_refused(bench: Bench, name: str, policy: dict[str, Any], why: str) -> None:
+    with pytest.raises(Refused) as refused:
+        Elements(bench, name, **policy)
+    assert refused.value.text == why
