@@ -6,7 +6,7 @@ from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.identity import Identity, of_pod, plain
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
-from cli.jobs.pod_failures import read_pod_failures, read_success
+from cli.jobs.pod_failures import read_pod_failures, read_success, runs_of
 
 _INDEX = "$((LSB_JOBINDEX - 1))"
 """Kubernetes counts completions from 0, LSF the elements of an array from 1."""
@@ -83,13 +83,9 @@ def _enough(count: int, indexes: list[int]) -> str:
     """A rule of successPolicy in lava's words, whose elements count from 1."""
     if not indexes:
         return str(count)
-    runs: list[list[int]] = []
-    for index in indexes:
-        if runs and runs[-1][-1] == index:
-            runs[-1][-1] += 1
-        else:
-            runs.append([index + 1, index + 1])
-    named = ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    named = ",".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in runs_of([index + 1 for index in indexes])
+    )
     return f"{'' if count == len(indexes) else count}[{named}]"
 
 

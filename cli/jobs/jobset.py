@@ -11,10 +11,10 @@ from collections.abc import Callable
 from cli.jobs import pods
 from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, Identity, address, plain, pod_index
+from cli.jobs.jobset_success import success_of
 from cli.jobs.levels import Order, read_levels
 from cli.jobs.model import Action, JobFile, Policy, Role, minutes_of
 from cli.jobs.pod_failures import read_pod_failures
-from proto.numbers import find_number
 from proto.roles import MAX_TASKS
 
 KIND = "JobSet"
@@ -42,7 +42,7 @@ def read_jobset(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str
     rows = [Fields(row, f"{spec.where}.replicatedJobs[{at}]") for at, row in enumerate(spec.rows("replicatedJobs"))]
     if not rows:
         raise spec.fail("replicatedJobs", "there is none")
-    parts = [_Replicated(row, job) for row in rows]
+    parts = [Replicated(row, job) for row in rows]
     if (tasks := sum(part.role.count for part in parts)) > MAX_TASKS:
         raise spec.fail("replicatedJobs", f"{tasks} pods: a job has at most {MAX_TASKS} tasks")
     names = [part.role.name for part in parts]
@@ -53,11 +53,11 @@ def read_jobset(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str
     for part in parts:
         part.read_pod(failures.action_of)
     _deadlines(parts, job)
-    _success(spec.part("successPolicy"), parts, job)
+    job.policy.success = success_of(spec.part("successPolicy"), parts)
     _order(spec, parts, job)
 
 
-class _Replicated:
+class Replicated:
     """One of ``replicatedJobs``: ``jobs`` jobs of ``size`` pods each, which are the tasks of a role."""
 
     def __init__(self, row: Fields, job: JobFile) -> None:
@@ -88,7 +88,7 @@ class _Replicated:
             raise row.fail("name", f"{name[:64]!r} is no name of a replicated job")
         self.role = Role(name, count=self.jobs * self.size)
 
-    def read_pod(self, action_of: Callable[[_Replicated, str], str]) -> None:
+    def read_pod(self, action_of: Callable[[Replicated, str], str]) -> None:
         """Its template, and what follows from a failure. ``action_of``: what the JobSet does when one of its jobs has failed."""
         spec, role = self.spec, self.role
         template = spec.part("template")
@@ -119,38 +119,11 @@ class _Replicated:
         self.job.roles.append(role)
         self.job.ignore(*(f"template.spec.{name}" for name in spec.others(("activeDeadlineSeconds", "successPolicy"))))
 
-    def deciding(self) -> list[str]:
-        """The words of a success rule for all of its jobs: the role, or with succeededIndexes some of its tasks."""
-        policy = self.spec.part("successPolicy")
-        indexes: list[int] = []
-        for at, row in enumerate(policy.rows("rules")):
-            rule = Fields(row, f"{policy.where}.rules[{at}]")
-            if at:
-                raise policy.fail("rules", "several are alternatives, of which lava has none")
-            if "succeededCount" in rule:
-                raise rule.fail("succeededCount", "lava waits for all that succeededIndexes names")
-            indexes = _indexes(rule, self.size)
-        return [f"{self.role.name}[{one * self.size + index}]" for one in range(self.jobs) for index in indexes] or [
-            self.role.name
-        ]
-
-
-def _indexes(rule: Fields, size: int) -> list[int]:
-    """``0,2-3``."""
-    found: list[int] = []
-    for word in rule.text("succeededIndexes").split(","):
-        first, dash, last = word.partition("-")
-        begin, end = (find_number(one, 0, size - 1) for one in (first, last if dash else first))
-        if begin is None or end is None or begin > end:
-            raise rule.fail("succeededIndexes", f"{word[:40]}: it is an index below {size}, or two with - between them")
-        found += range(begin, end + 1)
-    return found
-
 
 class _Names:
     """What pods of a JobSet are called, and what they know of themselves."""
 
-    def __init__(self, spec: Fields, parts: list[_Replicated], name: str, namespace: str) -> None:
+    def __init__(self, spec: Fields, parts: list[Replicated], name: str, namespace: str) -> None:
         self.parts, self.name, self.namespace = parts, name, namespace
         network = spec.part("network")
         self.domain = network.text("subdomain", name)
@@ -222,16 +195,17 @@ class _Names:
 class _Failures:
     """failurePolicy: what is done once one of the jobs has failed, by the reason and by who it is."""
 
-    def __init__(self, spec: Fields, parts: list[_Replicated], job: JobFile) -> None:
+    def __init__(self, spec: Fields, parts: list[Replicated], job: JobFile) -> None:
         policy = spec.part("failurePolicy")
         self.given = "failurePolicy" in spec
+        self.jobs = sum(part.jobs for part in parts)
         self.rules: list[tuple[list[str], list[str], str, Fields]] = []
         job.policy.backoff = max(0, policy.number("maxRestarts", 0))
         strategy = policy.text("restartStrategy", "Recreate")
         if strategy not in _STRATEGIES:
             raise policy.fail("restartStrategy", f"{strategy[:40]}: it is one of {', '.join(_STRATEGIES)}")
         if strategy == "InPlaceRestart":
-            raise policy.fail("restartStrategy", "InPlaceRestart needs JobSet's agent in the pods; Recreate starts all again")
+            job.ignore("failurePolicy.restartStrategy (all start again as a new attempt)")
         names = [part.role.name for part in parts]
         for at, row in enumerate(policy.rows("rules")):
             self.rules.append(_rule(Fields(row, f"{policy.where}.rules[{at}]"), names))
@@ -239,14 +213,19 @@ class _Failures:
             job.options["r"] = True  # what loses a host starts again, which counts for nothing
         job.ignore(*(f"failurePolicy.{name}" for name in policy.others()))
 
-    def action_of(self, part: _Replicated, reason: str) -> str:
+    def is_alone(self, part: Replicated) -> bool:
+        """Whether there is one job."""
+        return self.jobs == part.jobs == 1
+
+    def action_of(self, part: Replicated, reason: str) -> str:
         """The action of the JobSet when a job has failed for this reason."""
         for targets, reasons, action, where in self.rules:
             if part.role.name in (targets or [part.role.name]) and reason in (reasons or [reason]):
                 if action in _OF_A_JOB and part.size > 1:
-                    raise where.fail(
-                        "action", f"{action}: {part.role.name} has jobs of several pods; lava restarts a task, or all"
-                    )
+                    if not self.is_alone(part):
+                        why = f"{action}: {part.role.name} has jobs of several pods; lava restarts a task, or all"
+                        raise where.fail("action", why)
+                    return action.replace("Job", "JobSet", 1)  # that job is all there is
                 return action
         return "RestartJobSet" if self.given else "FailJobSet"
 
@@ -265,7 +244,7 @@ def _rule(rule: Fields, names: list[str]) -> tuple[list[str], list[str], str, Fi
     return targets, reasons, action, rule
 
 
-def _deadlines(parts: list[_Replicated], job: JobFile) -> None:
+def _deadlines(parts: list[Replicated], job: JobFile) -> None:
     """activeDeadlineSeconds of all replicated jobs is a run limit of the whole; lava has none for some of the tasks."""
     seconds = [pods.deadline_of(part.spec) for part in parts]
     if all(seconds):
@@ -274,26 +253,7 @@ def _deadlines(parts: list[_Replicated], job: JobFile) -> None:
         job.ignore("activeDeadlineSeconds (some replicated jobs have none)")
 
 
-def _success(policy: Fields, parts: list[_Replicated], job: JobFile) -> None:
-    """successPolicy: all, or any, of the jobs of some or all replicated jobs."""
-    operator, targets = policy.text("operator", "All"), policy.words("targetReplicatedJobs")
-    if operator not in ("All", "Any"):
-        raise policy.fail("operator", f"{operator[:40]}: it is All or Any")
-    if unknown := next((name for name in targets if name not in [part.role.name for part in parts]), ""):
-        raise policy.fail("targetReplicatedJobs", f"{unknown[:64]}: there is no such replicated job")
-    chosen = [part for part in parts if part.role.name in targets] or parts
-    words = [word for part in chosen for word in part.deciding()]
-    if operator == "Any" and (len(chosen) > 1 or chosen[0].jobs > 1):
-        if wide := next((part for part in chosen if part.size > 1), None):
-            raise policy.fail(
-                "operator", f"Any: {wide.role.name} has jobs of several pods, of which lava cannot wait for any one"
-            )
-        job.policy.success = f"any({','.join(words)})" if targets else "any"
-    elif targets or words != [part.role.name for part in parts]:
-        job.policy.success = ",".join(words)
-
-
-def _order(spec: Fields, parts: list[_Replicated], job: JobFile) -> None:
+def _order(spec: Fields, parts: list[Replicated], job: JobFile) -> None:
     """startupPolicy and dependsOn: after whose start, or whose end, a replicated job begins."""
     policy = spec.part("startupPolicy")
     order = policy.text("startupPolicyOrder", "AnyOrder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -73,7 +74,7 @@ def split(job: JobFile, where: Fields) -> list[JobFile]:
         found.append(one)
     rule = job.policy.success
     early = [role.name for role in job.roles if role.name not in job.levels[-1]]
-    if rule.startswith("any") or any(word.partition("[")[0] in early for word in rule.split(",")):
+    if rule == "any" or any(word.partition("[")[0] in early for word in re.split(r"[,&|() ]+", rule)):
         raise where.fail("successPolicy", f"the job is done when its last step is, and {', '.join(early)} come before it")
     found[0].ignored = job.ignored
     return found

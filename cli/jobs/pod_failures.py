@@ -89,3 +89,14 @@ def _indexes(rule: Fields, size: int) -> list[int]:
             raise rule.fail("succeededIndexes", f"{word[:40]}: it is an index below {size}, or two with - between them")
         found += range(begin, end + 1)
     return found
+
+
+def runs_of(numbers: list[int]) -> list[tuple[int, int]]:
+    """(first, last) of each run of ascending numbers."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return runs

@@ -13,6 +13,7 @@ import msgspec
 
 from lavad.core.job.job import Attempt, End, Part, Placed
 from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.job.success import Term, alternatives, is_some
 from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.states import TASK_OVER, TaskState, TermReason
 
@@ -264,39 +265,28 @@ def _end(task: TaskRun, rank: int, limit: TermReason, what: str, now: float) -> 
 
 def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
     """Whether the tasks that have ended decide the job by its success rule."""
-    asked, rule = deciding(spec, run), spec.policy.success
-    well = sum(task.state is TaskState.SUCCEEDED for task in asked)
-    over = all(task.state in TASK_OVER for task in asked)
-    if well >= (read_some(rule)[0] if is_some(rule) else len(asked)) and (over or not rule.startswith("least(")):
-        return Judgement(End(at=now))
-    if not over:
+    open_ended = False
+    for terms in alternatives(spec.policy.success):
+        holds = True
+        for term in terms:
+            asked = deciding(spec, run, term)
+            well = sum(task.state is TaskState.SUCCEEDED for task in asked)
+            over = all(task.state in TASK_OVER for task in asked)
+            holds = holds and well >= (term.number or len(asked)) and (over or not term.late)
+            open_ended = open_ended or not over
+        if holds:
+            return Judgement(End(at=now))
+    if open_ended:
         return None
     rank, task = next((rank, task) for rank, task in enumerate(run.tasks) if task.state is TaskState.FAILED)
     return Judgement(_end(task, rank, TermReason.NONE, how_ended(spec, run, rank, TermReason.NONE), now))
 
 
-def is_some(rule: str) -> bool:
-    """Whether some tasks decide by their success, whichever: ``any``, ``any(ROLES)``, ``any(NUMBER,ROLES)``, and once all have
-    ended ``least(…)``.
-    """
-    return rule == "any" or rule.startswith(("any(", "least("))
-
-
-def read_some(rule: str) -> tuple[int, str]:
-    """(how many decide, of which roles or "" for all) of such a rule."""
-    inside = rule.removeprefix("any").removeprefix("least").removeprefix("(").removesuffix(")")
-    number, _, roles = inside.partition(",")
-    return (int(number), roles) if number.isdecimal() else (1, inside)
-
-
-def deciding(spec: Spec, run: Attempt) -> list[TaskRun]:
-    """The tasks whose ends decide the job."""
-    rule = spec.policy.success
-    named = read_some(rule)[1] if is_some(rule) else rule
-    if named in ("all", ""):
+def deciding(spec: Spec, run: Attempt, term: Term) -> list[TaskRun]:
+    """The tasks that a term of the success rule is about."""
+    if not term.words:
         return [task for task in run.tasks if spec.roles[task.role].kind != "hold"]
-    wanted = set()
-    for word in named.split(","):
-        name, bracket, index = word.partition("[")
-        wanted.add((find_role(spec, name), int(index.rstrip("]")) if bracket else -1))
-    return [task for task in run.tasks if (task.role, -1) in wanted or (task.role, task.index) in wanted]
+    named = [(find_role(spec, word.role), word) for word in term.words]
+    return [
+        task for task in run.tasks if any(task.role == role and word.first <= task.index <= word.last for role, word in named)
+    ]

@@ -22,10 +22,9 @@ from lavad.core.job.roles import (
     LAUNCHER_START,
     RESTARTS,
     is_launched_last,
-    is_some,
-    read_some,
 )
 from lavad.core.job.spec import Action, JobText, Policy, Role, RoleText
+from lavad.core.job.success import MAX_INDEX, Term, Word, alternatives
 from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.bounds import MAX_COMMAND, MAX_INT32
 from lavad.core.lang.resreq import text as resreq
@@ -38,7 +37,6 @@ LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
 _VARIABLE = re.compile(r"[^\s=\0]+")
-_RULE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)(?:\[(\d{1,6})\])?")
 _RIVALS = ("n", "nnodes", "hostfile")
 _DECIDING = ("launcher", "chief", "master")
 
@@ -278,27 +276,37 @@ def _success(rule: str, roles: tuple[Role, ...]) -> str:
         rule = next((leads[word] for word in _DECIDING if word in leads), "all")
     if all(role.kind == "hold" for role in roles):
         raise Refused("no role has a command: nothing would ever end")
-    if rule in ("all", "any"):
-        return rule
-    number, named = read_some(rule) if is_some(rule) and rule.endswith(")") else (1, rule)
-    for word in named.split(",") if named or number == 1 else ():
-        _decides(rule, word, roles)
-    some = [word.partition("[")[0] for word in named.split(",")]
-    most = sum(role.least for role in roles if role.kind != "hold" and (not named or role.name in some))
-    if not 1 <= number <= most:
-        raise Refused(f"success {rule[:64]}: {number} is not between 1 and {most}, the tasks that could succeed")
+    try:
+        terms = [term for one in alternatives(rule) for term in one]
+    except ValueError:
+        raise _no_rule(rule) from None
+    for term in terms:
+        for word in term.words:
+            _decides(rule, word, roles)
+        most = sum(_most(role, term) for role in roles if role.kind != "hold")
+        if term.number and not 1 <= term.number <= most:
+            raise Refused(f"success {rule[:64]}: {max(0, term.number)} is not between 1 and {most}, the tasks that could succeed")
     return rule
 
 
-def _decides(rule: str, word: str, roles: tuple[Role, ...]) -> None:
+def _no_rule(rule: str) -> Refused:
+    words = "it is a role, role[index], several with commas, all, any, any(NUMBER,ROLES), least(…)"
+    return Refused(f"success {rule[:64]}: {words}, with & and | between several")
+
+
+def _most(role: Role, term: Term) -> int:
+    """How many tasks of a role a term of a success rule names, of those that always start."""
+    if not term.words:
+        return role.least
+    return sum(max(0, min(word.last + 1, role.least) - word.first) for word in term.words if word.role == role.name)
+
+
+def _decides(rule: str, word: Word, roles: tuple[Role, ...]) -> None:
     """Whether a word of a success rule names tasks that can end; raises Refused."""
-    match = _RULE.fullmatch(word)
-    role = next((role for role in roles if match is not None and role.name == match[1]), None)
-    if match is None or role is None:
-        raise Refused(
-            f"success {rule[:64]}: it is a role, role[index], several with commas, all, any, any(NUMBER,ROLES), least(…)"
-        )
+    role = next((role for role in roles if role.name == word.role), None)
+    if role is None:
+        raise _no_rule(rule)
     if role.kind == "hold":
         raise Refused(f"success {rule[:64]}: the tasks of role {role.name} run nothing that could succeed")
-    if match[2] is not None and int(match[2]) >= role.least:
+    if word.last < word.first or (word.last != MAX_INDEX and word.last >= role.least):
         raise Refused(f"success {rule[:64]}: role {role.name} has {role.least} tasks")

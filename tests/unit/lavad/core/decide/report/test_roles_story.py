@@ -37,7 +37,7 @@ ROLES = st.lists(
 ).filter(lambda roles: any(role.kind != "hold" for role in roles))
 POLICY = st.builds(
     PolicyAsk,
-    success=st.sampled_from(["", "all", "any"]),
+    success=st.sampled_from(["", "all", "any", "all | any", "any & all"]),
     clean=st.sampled_from(["running", "none"]),
     launcher_start=st.sampled_from(["when_ready", "at_once"]),
     backoff=st.integers(0, 4),

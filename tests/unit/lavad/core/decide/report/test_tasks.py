@@ -135,6 +135,11 @@ RULES: list[tuple[str, list[tuple[int, int]], str]] = [
     ("least(3)", [(0, code(1)), (1, OK), (3, OK), (2, code(4))], "EXIT"),
     ("least(1,worker)", [(0, code(1)), (2, OK), (3, code(1))], "DONE"),
     ("any(chief,worker[0])", [(3, OK), (0, code(4)), (2, code(4))], "EXIT"),
+    ("worker[0-1]", [(2, OK), (3, OK)], "DONE"),
+    ("ps,worker[0] | chief,worker[1]", [(1, OK), (3, code(1)), (2, OK)], "DONE"),
+    ("chief & any(1,worker)", [(2, code(1)), (0, OK), (3, OK)], "DONE"),
+    ("chief & any(1,worker)", [(2, code(1)), (3, code(1)), (0, OK)], "EXIT"),
+    ("ps | chief", [(1, code(1)), (2, OK), (0, code(1))], "EXIT"),
     ("chief", [(2, code(5))], "EXIT"),
     ("all", [(0, OK), (1, code(9))], "EXIT"),
 ]
