@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from cli.client.frames import Json
 
 
+_FREE = ("labels", "annotations")
+"""Mappings whose fields have names of their writers'."""
+
+
 class Fields:
     """The fields of one mapping; ``where`` names it in errors."""
 
@@ -24,6 +28,7 @@ class Fields:
         self._value: dict[str, Json] = {str(name): one for name, one in value.items()}
         self._asked: set[str] = set()
         self._parts: dict[str, Fields] = {}
+        self._items: dict[str, list[Fields]] = {}
 
     def __contains__(self, name: str) -> bool:
         return self._value.get(name) is not None
@@ -81,6 +86,12 @@ class Fields:
             raise self.fail(name, "this is no list")
         return value
 
+    def items(self, name: str) -> list[Fields]:
+        """A list of mappings; the same each time, as of ``part``."""
+        if name not in self._items:
+            self._items[name] = [Fields(row, f"{self.where}.{name}[{at}]") for at, row in enumerate(self.rows(name))]
+        return self._items[name]
+
     def words(self, name: str) -> list[str]:
         """A list of words."""
         found = self.rows(name)
@@ -108,8 +119,23 @@ class Fields:
         return list(self._value)
 
     def others(self, known: Iterable[str] = ()) -> list[str]:
-        """The fields that nobody has asked for."""
-        return [name for name in self._value if name not in self._asked and name not in known]
+        """The fields that nobody has asked for; who names them has asked."""
+        found = [name for name in self._value if name not in self._asked and name not in known]
+        self._asked.update(self._value)
+        return found
+
+    def skip(self) -> None:
+        """It stands for nothing that runs, so that none of its fields has to be named."""
+        self._asked.update(self._value)
+
+    def unread(self) -> list[str]:
+        """The fields that nobody has asked for, of this mapping and of all that is inside: ``network.subdomain``."""
+        found = self.others()
+        for name, part in self._parts.items():
+            found += [f"{name}.{one}" for one in part.unread()] if name not in _FREE else []
+        for name, items in self._items.items():
+            found += [f"{name}[{at}].{one}" for at, item in enumerate(items) for one in item.unread()]
+        return found
 
     def refuse_others(self) -> None:
         """An unknown field is a mistake."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 
 from cli.jobs.fields import Fields
 from cli.jobs.model import JobFile
+from cli.jobs.patches import merged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def read_flow(
     spec.any("jobRetainPolicy")  # how long a job is shown is the site's: CLEAN_PERIOD
     jobs: dict[str, JobFile] = {}
     depends: dict[str, Fields] = {}
-    for at, row in enumerate(spec.rows("flows")):
-        flow = Fields(row, f"{spec.where}.flows[{at}]")
+    for flow in spec.items("flows"):
         title = flow.text("name")
         if f"{TEMPLATE}/{title}" not in templates:
             raise flow.fail("name", f"{title[:64]}: give its {TEMPLATE} as a document too")
@@ -46,7 +46,7 @@ def read_flow(
             "apiVersion": "batch.volcano.sh/v1alpha1",
             "kind": "Job",
             "metadata": meta,
-            "spec": templates[f"{TEMPLATE}/{title}"],
+            "spec": merged(templates[f"{TEMPLATE}/{title}"], flow.part("patch").any("spec") or {}),
         }
         jobs[title], depends[title] = read(made, f"{TEMPLATE} {title[:64]}"), flow.part("dependsOn")
         jobs[title].ignore(*(f"flows.{one}" for one in flow.others()))
@@ -58,7 +58,7 @@ def read_flow(
             job.options["ti"] = True  # it never runs where what it waits for has come otherwise
     _refuse_circles(spec, jobs)
     found = list(jobs.values())
-    found[0].ignore(*(f"spec.{one}" for one in spec.others()))
+    found[0].ignore(*spec.unread())
     return found
 
 
@@ -67,8 +67,7 @@ def _before(depends: Fields, jobs: Mapping[str, JobFile]) -> list[tuple[str, Job
     if depends.part("probe").names():
         raise depends.fail("probe", "lava waits for ends and starts of jobs, and looks at none of their ports")
     wanted = [("targets", one, "Completed") for one in depends.words("targets")]
-    for at, row in enumerate(depends.rows("targetsWithStatus")):
-        target = Fields(row, f"{depends.where}.targetsWithStatus[{at}]")
+    for at, target in enumerate(depends.items("targetsWithStatus")):
         phase = target.text("phase", "Completed")
         if phase not in _PHASES:
             raise target.fail("phase", f"{phase[:40]}: it is one of {', '.join(_PHASES)}")

@@ -39,10 +39,9 @@ def read_jobset(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str
     job.policy = Policy(success="all", backoff=0)
     if spec.flag("suspend"):
         job.options["H"] = True
-    rows = [Fields(row, f"{spec.where}.replicatedJobs[{at}]") for at, row in enumerate(spec.rows("replicatedJobs"))]
-    if not rows:
+    parts = [Replicated(row, job) for row in spec.items("replicatedJobs")]
+    if not parts:
         raise spec.fail("replicatedJobs", "there is none")
-    parts = [Replicated(row, job) for row in rows]
     if (tasks := sum(part.role.count for part in parts)) > MAX_TASKS:
         raise spec.fail("replicatedJobs", f"{tasks} pods: a job has at most {MAX_TASKS} tasks")
     names = [part.role.name for part in parts]
@@ -207,8 +206,7 @@ class _Failures:
         if strategy == "InPlaceRestart":
             job.ignore("failurePolicy.restartStrategy (all start again as a new attempt)")
         names = [part.role.name for part in parts]
-        for at, row in enumerate(policy.rows("rules")):
-            self.rules.append(_rule(Fields(row, f"{policy.where}.rules[{at}]"), names))
+        self.rules += [_rule(rule, names) for rule in policy.items("rules")]
         if job.policy.backoff or any(action != "FailJobSet" for _, _, action, _ in self.rules):
             job.options["r"] = True  # what loses a host starts again, which counts for nothing
         job.ignore(*(f"failurePolicy.{name}" for name in policy.others()))
@@ -262,8 +260,7 @@ def _order(spec: Fields, parts: list[Replicated], job: JobFile) -> None:
     orders: list[Order] = []
     for part, before in zip(parts, [None, *parts], strict=False):
         one = Order(part.role, part.row, ready=[before.role.name] if before and order == "InOrder" else [])
-        for at, row in enumerate(part.row.rows("dependsOn")):
-            depends = Fields(row, f"{part.row.where}.dependsOn[{at}]")
+        for depends in part.row.items("dependsOn"):
             name, status = depends.text("name"), depends.text("status", "Ready")
             if name not in [other.role.name for other in orders]:
                 raise depends.fail("name", f"{name[:64]}: it is one of the replicated jobs before it")

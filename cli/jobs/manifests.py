@@ -86,7 +86,8 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
         raise top.fail("apiVersion", f"{f'{group}/{version}'.lstrip('/')[:128]}: a {kind} is read of {words}")
     if kind == flow.KIND:
         jobs = flow.read_flow(top, title, namespace, named, lambda one, place: read_manifest(one, place, named)[0])
-        jobs[0].ignore(*(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)))
+        top.any("status")
+        jobs[0].ignore(*(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
         return jobs
     if group == "batch.volcano.sh":
         read_volcano(spec, job)
@@ -107,7 +108,7 @@ def read_manifest(value: Json, name: str, named: Mapping[str, Json]) -> list[Job
     _labels(meta, job)
     job.share_gpus(spec.where)
     top.any("status")
-    job.ignore(*spec.others(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
+    job.ignore(*spec.unread(), *(f"metadata.{name}" for name in meta.others(_KEPT_BY_KUBERNETES)), *top.others())
     return split(job, spec)
 
 
@@ -169,6 +170,7 @@ def _replicas(spec: Fields, field: str, job: JobFile, known: tuple[str, ...], re
         one = specs.part(names[name.lower()])
         count = one.number("replicas", 1)
         if count == 0:
+            one.skip()
             continue
         role = Role(name.lower(), count=count)
         template = one.part("template")

@@ -32,7 +32,7 @@ def patched(runtime: Json, where: str, spec: Fields, job: JobFile, open_names: t
     for place, name, change in found:
         if name not in rows and name not in open_names:
             raise place.fail("name", f"{name[:64]}: the runtime has no such replicated job")
-        rows[name] = _merged(rows.get(name) or _plain(name), change)
+        rows[name] = merged(rows.get(name) or _plain(name), change)
     jobs: Json = list(rows.values())
     changed: Json = _whole(inner) | {"replicatedJobs": jobs}
     changed = _whole(template) | {"spec": changed}
@@ -83,9 +83,10 @@ def _overrides(spec: Fields, job: JobFile) -> list[Patch]:
     return found
 
 
-def _merged(old: Json, new: Json) -> Json:
+def merged(old: Json, new: Json) -> Json:
+    """``old`` with what ``new`` changes in it."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return old | {name: _merged(old.get(name), value) for name, value in new.items()}
+        return old | {name: merged(old.get(name), value) for name, value in new.items()}
     if isinstance(old, list) and isinstance(new, list) and all(isinstance(one, dict) for one in (*old, *new)):
         return _merged_rows(old, new)
     return new
@@ -100,5 +101,5 @@ def _merged_rows(old: list[Json], new: list[Json]) -> Json:
         if at < 0:
             found.append(row)
         else:
-            found[at] = _merged(found[at], row)
+            found[at] = merged(found[at], row)
     return found

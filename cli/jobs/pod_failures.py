@@ -29,23 +29,23 @@ def read_pod_failures(spec: Fields, job: JobFile) -> PodFailures:
     """The podFailurePolicy of a Job. The first rule that fits holds, as in Kubernetes. Raises Fail for what is no rule."""
     found, codes = PodFailures(), list[tuple[bool, set[int], str]]()
     policy = spec.part("podFailurePolicy")
-    for at, row in enumerate(policy.rows("rules")):
-        rule = Fields(row, f"{policy.where}.rules[{at}]")
+    for at, rule in enumerate(policy.items("rules")):
         action = rule.text("action")
         if action not in _ACTIONS:
             raise rule.fail("action", f"{action[:40]}: it is one of {', '.join(_ACTIONS)}")
         if "onExitCodes" in rule:
             asked = rule.part("onExitCodes")
-            name = asked.text("containerName")
+            values, name = asked.words("values"), asked.text("containerName")
+            operator = asked.text("operator")
             if name and name != pods.main_container(spec.part("template").part("spec")).text("name"):
                 job.ignore(f"podFailurePolicy.rules[{at}] (container {name[:64]} does not run)")
                 continue
-            operator = asked.text("operator")
             if operator not in ("In", "NotIn"):
                 raise asked.fail("operator", f"{operator[:40]}: it is In or NotIn")
-            codes.append((operator == "In", {_code(asked, word) for word in asked.words("values")}, action))
-        for condition in rule.rows("onPodConditions"):
-            kind = Fields(condition, f"{rule.where}.onPodConditions").text("type")
+            codes.append((operator == "In", {_code(asked, word) for word in values}, action))
+        for condition in rule.items("onPodConditions"):
+            kind = condition.text("type")
+            condition.any("status")  # True, which is what these rules are about
             if kind != _LOST:
                 job.ignore(f"podFailurePolicy.rules[{at}] ({kind[:64]})")
             else:
@@ -66,8 +66,7 @@ def read_success(spec: Fields, size: int) -> list[tuple[int, list[int]]]:
     """(how many, out of which indexes or [] for all ``size``) of each rule of a Job's successPolicy; any of them is enough."""
     policy = spec.part("successPolicy")
     found = []
-    for at, row in enumerate(policy.rows("rules")):
-        rule = Fields(row, f"{policy.where}.rules[{at}]")
+    for at, rule in enumerate(policy.items("rules")):
         indexes = sorted(set(_indexes(rule, size))) if "succeededIndexes" in rule else []
         most = len(indexes) or size
         count = rule.number("succeededCount", most)

@@ -175,8 +175,7 @@ def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[d
     """Variables and their values, and those that are known when the task starts, as words of a shell."""
     found: dict[str, str] = {}
     late: dict[str, str] = {}
-    for at, item in enumerate(row.rows("env")):
-        one = Fields(item, f"{row.where}.env[{at}]")
+    for one in row.items("env"):
         name = one.text("name")
         if not name or "=" in name:
             raise one.fail("name", "no name of a variable")
@@ -184,7 +183,8 @@ def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[d
             raise one.fail("value", "a variable has no NUL characters")
         if "valueFrom" in one:
             source = one.part("valueFrom")
-            path = source.part("fieldRef").text("fieldPath")
+            reference = source.part("fieldRef")
+            path, _ = reference.text("fieldPath"), reference.any("apiVersion")
             value = identity.field_of(path)
             amount = _amount(row, source.part("resourceFieldRef"))
             said = _said_of(meta, path) if amount is None else amount
@@ -192,12 +192,16 @@ def _env(row: Fields, meta: Fields, identity: Identity, job: JobFile) -> tuple[d
                 late[_settable(one, name)] = f'"{value}"'
             elif said is not None:
                 found[name] = said
-            elif "secretKeyRef" in source and name not in job.secrets:
-                job.secrets.append(name)
+            elif "secretKeyRef" in source:
+                source.any("secretKeyRef")  # which key of which Secret: here it has the variable's name
+                job.secrets += [name] if name not in job.secrets else []
             elif name not in job.secrets:
+                source.skip()
                 job.ignore(f"env {name[:64]} (valueFrom)")
+            job.ignore(*(f"env {name[:64]}: {field}" for field in one.unread()))
             continue
         value = one.text("value")
+        job.ignore(*(f"env {name[:64]}: {field}" for field in one.others()))
         if any(True for _ in identity.hosts.within(value)) or any(f"$({other})" in value for other in (*late, *identity.env)):
             late[_settable(one, name)] = _word(value, {*found, *late, *identity.env}, identity.hosts)
         else:
@@ -223,6 +227,7 @@ def _said_of(meta: Fields, path: str) -> str | None:
 def _amount(row: Fields, reference: Fields) -> str | None:
     """What a resourceFieldRef names of the container's CPUs and memory, in units of its divisor, rounded up; None: neither."""
     kind, _, name = reference.text("resource").partition(".")
+    reference.any("containerName")
     if kind not in ("limits", "requests") or name not in ("cpu", "memory"):
         return None
     read = cpus if name == "cpu" else memory

@@ -79,6 +79,8 @@ def read_job(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str) -
         if field in spec:
             raise spec.fail(field, why)
     mode = spec.text("submissionMode", _MODES[0])
+    if mode == "InteractiveMode":
+        raise spec.fail("submissionMode", f"{mode}: lava submits the entrypoint itself; a RayCluster runs until you submit to it")
     if mode not in _MODES:
         raise spec.fail("submissionMode", f"{mode[:40]}: it is one of {', '.join(_MODES)}, which are one here")
     entry = spec.text("entrypoint")
@@ -87,8 +89,10 @@ def read_job(spec: Fields, _: Fields, job: JobFile, name: str, namespace: str) -
     job.policy = Policy(success=HEAD, backoff=max(0, spec.number("backoffLimit", 0)))
     job.policy.actions = [("TaskFailed", "RestartJob", -1)]
     pods.read_deadline(spec, job)
-    for field in ("submitterPodTemplate", "submitterConfig", "managedBy"):
-        spec.any(field)  # what submits is in the head's task
+    for field in ("submitterPodTemplate", "submitterConfig"):
+        if spec.any(field):
+            job.ignore(f"{field} (the head submits)")
+    spec.any("managedBy")
     if spec.flag("shutdownAfterJobFinishes"):
         spec.any("ttlSecondsAfterFinished")
     elif "shutdownAfterJobFinishes" in spec:
@@ -155,13 +159,14 @@ class _Nodes:
         spec.any("rayVersion")
         if "headGroupSpec" not in spec:
             raise spec.fail("headGroupSpec", "there is none")
-        rows = spec.rows("workerGroupSpecs")
-        for group in (Fields(row, f"{spec.where}.workerGroupSpecs[{at}]") for at, row in enumerate(rows)):
+        for group in spec.items("workerGroupSpecs"):
             role = Role(group.text("groupName", "worker"))
             if role.name in (HEAD, *(one.name for one, _ in self.groups)):
                 raise group.fail("groupName", f"{role.name[:64]} is there twice")
             if self._count(group, role):
                 self.groups.append((role, group))
+            else:
+                group.skip()
         head = spec.part("headGroupSpec")
         self._role(Role(HEAD), head)
         job.ignore(*(f"headGroupSpec.{one}" for one in head.others()))
@@ -171,6 +176,8 @@ class _Nodes:
 
     def _count(self, group: Fields, role: Role) -> bool:
         """How many there are; whether there is any. Those that Ray would add later are there at the start, as far as they fit."""
+        if group.flag("suspend"):
+            return False
         hosts = group.number("numOfHosts", 1)
         least, most = group.number("minReplicas", 0), group.number("maxReplicas", 2**31 - 1)
         wanted = group.number("replicas", least)

@@ -65,7 +65,7 @@ def read_trainjob(spec: Fields, job: JobFile, runtimes: Mapping[str, Json]) -> N
     spec.any("managedBy")
     _pod_group(runtime.part("podGroupPolicy"), job)
     _Nodes(spec.part("trainer"), spec.part("initializer"), runtime, job).read()
-    job.ignore(*(f"runtime.{name}" for name in runtime.others()))
+    job.ignore(*(f"runtime.{name}" for name in runtime.unread()))
 
 
 def _pod_group(policy: Fields, job: JobFile) -> None:
@@ -123,13 +123,18 @@ class _Nodes:
     def _rows(self) -> dict[str, Fields]:
         """Name to replicated job of the runtime; those that fetch data become roles of a step before the others."""
         found = {}
-        for at, row in enumerate(self.set_of_jobs.rows("replicatedJobs")):
-            one = Fields(row, f"{self.set_of_jobs.where}.replicatedJobs[{at}]")
+        steps = {one.text("name"): self._step(one) for one in self.set_of_jobs.items("replicatedJobs")}
+        for one in self.set_of_jobs.items("replicatedJobs"):
             name = one.text("name")
             if step := _INITIALIZERS.get(self._step(one)):
                 self._initialize(one, name, step)
             else:
                 found[name] = one
+                for depends in one.items("dependsOn"):
+                    other, status = depends.text("name"), depends.text("status", "Ready")
+                    # what fetches data is a job before; a launcher starts when the nodes run
+                    if steps.get(other) not in _INITIALIZERS and not (status == "Ready" and "mpi" in self.policy):
+                        self.job.ignore(f"replicatedJobs {name[:64]}: dependsOn {other[:64]}")
         return found
 
     def _initialize(self, row: Fields, name: str, step: str) -> None:
@@ -166,6 +171,8 @@ class _Nodes:
             inner = row.part("template").part("spec")
             template = inner.part("template")
             self.job.policy.backoff = inner.number("backoffLimit", 6)
+            for field in ("completionMode", "parallelism", "completions"):
+                inner.any(field)  # how many there are is numNodes
         pods.read_template(template, role, self.job, container)
         role.restart = template.part("spec").text("restartPolicy", "OnFailure")
         self.job.roles.append(role)

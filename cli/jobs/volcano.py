@@ -44,13 +44,15 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     if minutes := _minutes(spec, "runningEstimate"):
         job.options["We"] = str(minutes)
     job.policy.actions = _policies(spec, job)
-    tasks = [Fields(row, f"{spec.where}.tasks[{at}]") for at, row in enumerate(spec.rows("tasks"))]
+    tasks = spec.items("tasks")
     apart = _are_apart(spec, tasks)
     if apart:
         _number_elements(tasks[0], job)
     for task in tasks:
         if task.number("replicas", 1):
             _task(task, job)
+        else:
+            task.skip()
     if not job.roles:
         raise spec.fail("tasks", "there is none" if not tasks else "none has a replica")
     _plugins(spec.part("plugins"), job)
@@ -61,6 +63,7 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
         role.count, role.least = 1, 0
         _topology(spec.part("networkTopology"), job)
         return
+    _order(tasks, job)
     if any(role.kind == "hold" for role in job.roles):
         for role in job.roles:
             role.kind = role.kind or "launcher"
@@ -149,11 +152,27 @@ def _task(task: Fields, job: JobFile) -> None:
     role.restart = template.part("spec").text("restartPolicy", "Never")
     role.actions = _policies(task, job)
     pods.hold(role, job, only_sshd=True)
-    if task.part("dependsOn").names():
-        task.any("dependsOn")
-        role.kind = role.kind or "launcher"
+    role.after = task.part("dependsOn").words("name")
+    if (iteration := task.part("dependsOn").text("iteration", "all")) not in ("all", "any"):
+        raise task.fail("dependsOn.iteration", f"{iteration[:40]}: it is all or any")
     job.ignore(*(f"tasks.{name}" for name in task.others()))
     job.roles.append(role)
+
+
+def _order(tasks: list[Fields], job: JobFile) -> None:
+    """dependsOn: a task that depends on all others is their launcher; any other starts once those that it names run.
+
+    ``iteration: any`` is no less: all of them are started together.
+    """
+    names = {role.name for role in job.roles}
+    where = {_name_of(task): task for task in tasks}
+    for role in job.roles:
+        if unknown := next((name for name in role.after if name not in where), ""):
+            raise where[role.name].fail("dependsOn.name", f"{unknown[:64]}: there is no such task")
+        role.after = [] if role.kind == "hold" else [name for name in role.after if name in names]
+    launchers = [role for role in job.roles if role.after and {*role.after, role.name} == names]
+    for role in launchers:
+        role.kind, role.after = role.kind or "launcher", []
 
 
 _FRAMEWORKS = {**PLUGINS, "ray": ("head", "worker")}
@@ -220,8 +239,7 @@ def _ray(head: Role, worker: Role | None, words: dict[str, str]) -> None:
 def _policies(fields: Fields, job: JobFile) -> list[Action]:
     found: list[Action] = []
     seen: set[str] = set()
-    for at, row in enumerate(fields.rows("policies")):
-        one = Fields(row, f"{fields.where}.policies[{at}]")
+    for one in fields.items("policies"):
         action = one.text("action")
         events = [*one.words("events"), *([one.text("event")] if "event" in one else [])]
         code = one.number("exitCode", -1)

@@ -111,3 +111,11 @@ def test_a_template_alone_is_no_job() -> None:
 def test_a_cronjob_says_what_to_do_instead() -> None:
     with pytest.raises(Fail, match="j: kind CronJob: lava repeats no jobs: let cron run `lava run`"):
         jobs_of(read_yaml("j", "apiVersion: batch/v1\nkind: CronJob\nspec: {}"), "j")
+
+
+def test_a_flow_may_change_its_template() -> None:
+    """As a strategic merge: rows with names by their names."""
+    patch = "patch: {spec: {queue: fast, minAvailable: 3, tasks: [{name: t, replicas: 3}]}}"
+    a, b = read(f"{{name: a, {patch}}}, {{name: b, dependsOn: {{targets: [a]}}}}")
+    assert (a.options["q"], a.roles[0].count, a.roles[0].command, a.ignored) == ("fast", 3, "run a", [])
+    assert ("q" in b.options, b.roles[0].count) == (False, 2)

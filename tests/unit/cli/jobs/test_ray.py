@@ -214,7 +214,7 @@ def test_fields_of_the_pod_are_known() -> None:
         (
             "",
             "submissionMode: InteractiveMode,",
-            "submissionMode: InteractiveMode: it is one of K8sJobMode, HTTPMode, SidecarMode",
+            "submissionMode: InteractiveMode: lava submits the entrypoint itself; a RayCluster runs",
         ),
         ("", "runtimeEnvYAML: a,", "runtimeEnvYAML: this is no mapping of fields"),
         ("workerGroupSpecs: []", "", "rayClusterSpec.headGroupSpec: there is none"),
@@ -238,3 +238,13 @@ def test_what_cannot_be_followed_is_refused_by_its_name(spec: str, more: str, wh
 def test_an_entrypoint_that_is_none(entry: str, why: str) -> None:
     with pytest.raises(Fail, match=rf"job\.yaml\.spec\.entrypoint: {why}"):
         read_job(entry=entry)
+
+
+def test_a_suspended_group_has_no_nodes() -> None:
+    job = read_job(cluster(group("a"), group("b", counts="replicas: 3, suspend: true,")))
+    assert ([role.name for role in job.roles], job.ignored) == (["head", "a"], [])
+
+
+def test_a_submitter_of_its_own_is_named() -> None:
+    submitter = "submitterPodTemplate: {spec: {containers: [{name: s, command: [own]}]}},"
+    assert read_job(more=submitter).ignored == ["submitterPodTemplate (the head submits)"]

@@ -179,3 +179,13 @@ def test_a_runtime_alone_is_no_job() -> None:
     with pytest.raises(Fail, match="there is no job in it"):
         jobs_of(read_yaml("r.yaml", own("jax: {}")), "r.yaml")
     assert jobs_of(read_yaml("r.yaml", own("jax: {}")), "r.yaml", alone=False) == []
+
+
+def test_what_the_nodes_wait_for() -> None:
+    """Those that fetch data are a job before them, whatever the runtime says; any other order is named as ignored."""
+    runtime = own("jax: {}").replace("- name: pool\n", "- name: pool\n        dependsOn: [{name: OTHER, status: Complete}]\n")
+    runtime = runtime.replace(
+        "backoffLimit: 2\n", "backoffLimit: 2\n            completionMode: Indexed\n            parallelism: 1\n"
+    )
+    assert [job.ignored for job in steps("own", "", runtime.replace("OTHER", "dataset-initializer"))] == [[], []]
+    assert steps("own", "", runtime.replace("OTHER", "log"))[0].ignored == ["replicatedJobs pool: dependsOn log"]

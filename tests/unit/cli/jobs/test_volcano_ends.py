@@ -124,3 +124,29 @@ def test_what_keeps_them_apart(spec: str, more: str) -> None:
 def test_no_more_start_together_than_there_are(number: int) -> None:
     with pytest.raises(Fail, match=rf"spec\.minAvailable: {number} is not between 0 and 9, the tasks of the job"):
         read(f"minAvailable: {number},", task("a", 9))
+
+
+def after(*names: str, more: str = "") -> str:
+    return f"dependsOn: {{name: [{', '.join(names)}], {more}}},"
+
+
+def test_tasks_start_once_those_that_they_depend_on_run() -> None:
+    """One that depends on all others is their launcher."""
+    chain = read("", task("a"), task("b", more=after("a")), task("c", more=after("b", more="iteration: any")))
+    assert [(role.kind, role.after) for role in chain.roles] == [("", []), ("", ["a"]), ("", ["b"])]
+    last = read("", task("a"), task("none", 0), task("b", more=after("a", "none")))
+    assert [(role.kind, role.after) for role in last.roles] == [("", []), ("launcher", [])]
+    assert (chain.ignored, last.ignored) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (after("z"), "dependsOn.name: z: there is no such task"),
+        (after("a", more="iteration: some"), "dependsOn.iteration: some: it is all or any"),
+    ],
+)
+def test_an_order_that_is_none_is_refused(more: str, why: str) -> None:
+    with pytest.raises(Fail) as failed:
+        read("", task("a"), task("b", more=more))
+    assert failed.value.text == f"job.yaml.spec.tasks[1].{why}"
