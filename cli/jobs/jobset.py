@@ -21,6 +21,8 @@ KIND = "JobSet"
 GROUP = "jobset.x-k8s.io"
 _LABEL = "jobset.sigs.k8s.io/"
 _REASONS = ("BackoffLimitExceeded", "DeadlineExceeded", "FailedIndexes", "MaxFailedIndexesExceeded", "PodFailurePolicy")
+_HAPPENS = ("BackoffLimitExceeded", "PodFailurePolicy")
+"""Those by which a job fails here: a deadline is the run limit of all, and indexes have no limits of their own."""
 _ACTIONS = {
     "FailJobSet": "AbortJob",
     "RestartJobSet": "RestartJob",
@@ -206,7 +208,11 @@ class _Failures:
         if strategy == "InPlaceRestart":
             job.ignore("failurePolicy.restartStrategy (all start again as a new attempt)")
         names = [part.role.name for part in parts]
-        self.rules += [_rule(rule, names) for rule in policy.items("rules")]
+        for at, row in enumerate(policy.items("rules")):
+            rule = _rule(row, names)
+            self.rules.append(rule)
+            if rule[1] and not set(rule[1]) & set(_HAPPENS):
+                job.ignore(f"failurePolicy.rules[{at}] (of {', '.join(rule[1])})")
         if job.policy.backoff or any(action != "FailJobSet" for _, _, action, _ in self.rules):
             job.options["r"] = True  # what loses a host starts again, which counts for nothing
         job.ignore(*(f"failurePolicy.{name}" for name in policy.others()))

@@ -14,6 +14,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.specs import together
 from lavad.core.decide.control.control import may_migrate, migration
+from lavad.core.decide.report.array_ends import with_array_ends
 from lavad.core.decide.report.copies import holders_lost, holders_moved
 from lavad.core.decide.report.gpus import Cause, close_gpu
 from lavad.core.decide.report.parts import fenced, may_go, shrink_now, unknown
@@ -128,7 +129,7 @@ def expired(cluster: Cluster, host: str, keys: Iterable[int], now: float) -> lis
     if row is None or row.state is HostState.OK:
         return []  # it has reconnected
     there = {key for key, _, _ in leased_parts(cluster, host)}
-    return together(cluster, (fenced(cluster, key, host, now) for key in keys if key in there))
+    return with_array_ends(cluster, together(cluster, (fenced(cluster, key, host, now) for key in keys if key in there)), now)
 
 
 def _meant(cluster: Cluster, word: str) -> Iterable[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.job import Array, Attempt, Job, PendingSignal
+from lavad.core.job.job import Attempt, Job, PendingSignal
 from lavad.core.job.spec import Policy, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ranges import Ranges
@@ -18,28 +20,29 @@ def find_kill(run: Attempt) -> PendingSignal | None:
     return next((pending for pending in run.pending_signals if pending.kind is SignalKind.KILL), None)
 
 
-def _array_of(cluster: Cluster, job: Job) -> Array | None:
-    return cluster.arrays.rows.get(job_of(job.key)) if index_of(job.key) else None
-
-
 def restarts_so_far(cluster: Cluster, job: Job, spec: Spec) -> int:
     """Those that count for ``backoff``: of the job, or where the policy says so, of its whole array."""
-    array = _array_of(cluster, job) if spec.policy.array_backoff else None
+    array = cluster.arrays.rows.get(job_of(job.key)) if spec.policy.array_backoff and index_of(job.key) else None
     return job.retries if array is None else array.retries
 
 
-def end_others(cluster: Cluster, job: Job, why: str, now: float, state: JobState = JobState.EXIT) -> list[ev.Event]:
-    """The ends of all other elements of a job's array. ``why``: one line for the user. ``state``: what they become."""
-    array = _array_of(cluster, job)
+def end_others(
+    cluster: Cluster, job: int, gone: Container[int], why: str, now: float, state: JobState = JobState.EXIT
+) -> list[ev.Event]:
+    """The ends of all elements of an array but those with the keys ``gone``; none where job number ``job`` is no array.
+
+    ``why``: one line for the user. ``state``: what they become.
+    """
+    array = cluster.arrays.rows.get(job)
     if array is None:
         return []
     reason = TermReason.NONE if state is JobState.DONE else _REASON
     events: list[ev.Event] = []
     if untouched := array.pending.union(array.held):
-        events.append(ev.ElementsKilled(at=now, key=array.job, elements=untouched, reason=reason, state=state, why=why))
-    for key in cluster.elements.get(array.job, ()):
+        events.append(ev.ElementsKilled(at=now, key=job, elements=untouched, reason=reason, state=state, why=why))
+    for key in cluster.elements.get(job, ()):
         other = cluster.jobs.rows[key]
-        if key == job.key:
+        if key in gone:
             continue
         if other.state in WAITING:
             events.append(ev.JobFinished(at=now, key=key, state=state, reason=reason, why=why))
@@ -50,22 +53,35 @@ def end_others(cluster: Cluster, job: Job, why: str, now: float, state: JobState
     return events
 
 
-def after_element(cluster: Cluster, job: Job, spec: Spec, finished: ev.JobFinished, now: float) -> list[ev.Event]:
-    """What follows for its array from the end of an element that nobody asked for."""
-    policy = spec.policy
-    if not policy.array_success and policy.array_failures < 0:
-        return []
-    array = _array_of(cluster, job)
-    if array is None or job.run is None or find_kill(job.run) is not None:
-        return []
-    if finished.state is not JobState.DONE:
-        failed = array.exited + 1
-        if not 0 <= policy.array_failures < failed:
-            return []
-        return end_others(cluster, job, f"{failed} elements of the array failed, and {policy.array_failures} may", now)
-    if not _is_enough(policy, array.well.union(Ranges.span(index_of(job.key), index_of(job.key)))):
-        return []
-    return end_others(cluster, job, "enough elements of the array have succeeded", now, JobState.DONE)
+def with_array_ends(cluster: Cluster, events: list[ev.Event], now: float) -> list[ev.Event]:
+    """Events, and what follows for arrays from the ends of elements among them that nobody asked for."""
+    ended: dict[int, list[tuple[Policy, ev.JobFinished]]] = {}
+    for event in events:
+        if not isinstance(event, ev.JobFinished) or not index_of(event.key):
+            continue
+        job = cluster.jobs.rows.get(event.key)
+        if job is None or job.run is None or find_kill(job.run) is not None:
+            continue
+        policy = cluster.specs.rows[job.spec].policy
+        if policy.array_success or policy.array_failures >= 0:
+            ended.setdefault(job_of(event.key), []).append((policy, event))
+    if not ended:
+        return events
+    return events + [one for job, ends in ended.items() for one in _after(cluster, job, ends, now)]
+
+
+def _after(cluster: Cluster, job: int, ends: list[tuple[Policy, ev.JobFinished]], now: float) -> list[ev.Event]:
+    """What follows from these ends of elements of one array, of which it does not know yet."""
+    array, policy = cluster.arrays.rows[job], ends[-1][0]
+    well = [index_of(event.key) for _, event in ends if event.state is JobState.DONE]
+    gone = {event.key for _, event in ends}
+    failed = array.exited + len(ends) - len(well)
+    if 0 <= policy.array_failures < failed and len(well) < len(ends):
+        why = f"{failed} elements of the array failed, and {policy.array_failures} may"
+        return end_others(cluster, job, gone, why, now)
+    if well and _is_enough(policy, array.well.union(Ranges.from_indices(well))):
+        return end_others(cluster, job, gone, "enough elements of the array have succeeded", now, JobState.DONE)
+    return []
 
 
 def _is_enough(policy: Policy, well: Ranges) -> bool:

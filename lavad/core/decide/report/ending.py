@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from config.model.queue import ApplicationConfig, QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.report.array_ends import after_element, find_kill
+from lavad.core.decide.report.array_ends import find_kill
 from lavad.core.decide.report.clocks import ended_unheard
 from lavad.core.decide.report.crashes import after_crash, why_given_up
 from lavad.core.decide.report.limited import after_memory_limit, after_run_limit, learnt_of, why_no_more_memory
@@ -53,14 +53,12 @@ def after_last_part(cluster: Cluster, job: Job, now: float, end: End | None = No
     if again is not None:
         return [replace(again, ended=ended_unheard(cluster, run, end, now))]
     if not spec.memory_auto or find_kill(run) is not None:
-        finished = _finish(cluster, job, run, now, end, rule)
-        return [finished, *after_element(cluster, job, spec, finished, now)]
+        return [_finish(cluster, job, run, now, end, rule)]
     learnt = learnt_of(job, run, spec, now)
     if more := after_memory_limit(cluster, job, run, spec, now, end):
         return [*learnt, *more]
     finished = _finish(cluster, job, run, now, end, rule)
-    finished = replace(finished, why=finished.why or why_no_more_memory(run, spec))
-    return [*learnt, finished, *after_element(cluster, job, spec, finished, now)]
+    return [*learnt, replace(finished, why=finished.why or why_no_more_memory(run, spec))]
 
 
 def _with_cause(run: Attempt, spec: Spec) -> Attempt:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report import parts
+from lavad.core.decide.report.array_ends import with_array_ends
 from lavad.core.decide.report.ending import after_last_part
 from lavad.core.job.job import Attempt
 from lavad.core.job.places import MANY
@@ -85,4 +86,4 @@ def decide_whole(cluster: Cluster, key: int, uid: str, now: float) -> list[ev.Ev
         return []
     if job.state is not JobState.UNKWN and parts.may_go(job.run):
         return [ev.GangReleased(at=now, key=key, attempt=job.run.number)]
-    return after_last_part(cluster, job, now)
+    return with_array_ends(cluster, after_last_part(cluster, job, now), now)

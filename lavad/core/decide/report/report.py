@@ -10,6 +10,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.specs import together
 from lavad.core.decide.report import parts, tasks
+from lavad.core.decide.report.array_ends import with_array_ends
 from lavad.core.decide.report.clocks import end_in_time, ended_unheard
 from lavad.core.job import reports
 from lavad.core.job.chunk import RUNS
@@ -19,6 +20,11 @@ from lavad.core.lang.states import JobState
 
 def decide_report(cluster: Cluster, report: reports.PartReport, now: float) -> list[ev.Event]:
     """The events that follow from a report; none from a stale report or one of an unknown kind."""
+    return with_array_ends(cluster, _decide(cluster, report, now), now)
+
+
+def _decide(cluster: Cluster, report: reports.PartReport, now: float) -> list[ev.Event]:
+    """Those about its job alone."""
     match report:
         case reports.PreparedReport():
             return parts.prepared(cluster, report, now)
@@ -50,7 +56,7 @@ def decide_reports(cluster: Cluster, told: Sequence[reports.PartReport], now: fl
     if len(told) == 1:
         return decide_report(cluster, told[0], now)
     ends = _Ends(cluster, now)
-    return together(cluster, map(ends.decide, told))
+    return with_array_ends(cluster, together(cluster, map(ends.decide, told)), now)
 
 
 class _Ends:
@@ -64,14 +70,14 @@ class _Ends:
     def decide(self, report: reports.PartReport) -> list[ev.Event]:
         job = self._cluster.jobs.rows.get(report.key)
         if not isinstance(report, reports.EndedReport) or job is None or job.run is None:
-            return decide_report(self._cluster, report, self._now)
+            return _decide(self._cluster, report, self._now)
         end = end_in_time(job.run, report.end, self._now)
         done = ev.JobFinished(at=self._now, key=job.key, state=JobState.DONE, end=end)
         if ended := ended_unheard(self._cluster, job.run, end, self._now):
             done = replace(done, ended=ended)
         if self._before is not None and _ends_as(job, job.run, report, *self._before):
             return [done]
-        events = decide_report(self._cluster, report, self._now)
+        events = _decide(self._cluster, report, self._now)
         spec = self._cluster.specs.rows[job.spec]
         # with these what else its end says has a part in the decision
         if events == [done] and not spec.memory_auto and spec.checkpoint is None:

@@ -16,7 +16,7 @@ from lavad.core.job.job import Attempt, End, Job
 from lavad.core.job.reports import TaskEndReport, TaskReport, TaskStartReport
 from lavad.core.job.roles import Judgement, Retry, on_end, task_name
 from lavad.core.job.task_run import TaskRun
-from lavad.core.lang.ids import index_of
+from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TASK_OVER, TaskState
 
 
@@ -73,6 +73,7 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
                 ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=report.number + 1, delay=delay, why=why),
             ]
         case Judgement(end=verdict, again=again, uncounted=free, array=whole):
-            others = end_others(cluster, job, f"element {index_of(key)} failed: {verdict.first_reason}", now) if whole else []
+            why = f"element {index_of(key)} failed: {verdict.first_reason}"
+            others = end_others(cluster, job_of(key), {key}, why, now) if whole and index_of(key) else []
             return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again, uncounted=free), *others]
     return [event]

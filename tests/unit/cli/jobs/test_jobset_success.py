@@ -59,3 +59,10 @@ def test_a_restart_in_place_is_a_new_attempt() -> None:
     job = one(part("a", spec="backoffLimit: 0,"), more="failurePolicy: {maxRestarts: 2, restartStrategy: InPlaceRestart},")
     assert job.roles[0].actions == [RESTART]
     assert job.ignored == ["failurePolicy.restartStrategy (all start again as a new attempt)"]
+
+
+def test_a_rule_of_reasons_that_do_not_occur_here_is_named() -> None:
+    job = one(part("a"), more=RULE.format("FailJobSet", "onJobFailureReasons: [DeadlineExceeded]"))
+    assert job.ignored == ["failurePolicy.rules[0] (of DeadlineExceeded)"]
+    both = one(part("a"), more=RULE.format("FailJobSet", "onJobFailureReasons: [DeadlineExceeded, PodFailurePolicy]"))
+    assert both.ignored == []

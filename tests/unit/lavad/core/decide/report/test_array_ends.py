@@ -7,8 +7,13 @@ from typing import Any
 import pytest
 
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control.control import kill
+from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.decide.report.report import decide_reports
 from lavad.core.decide.submit.submit import Given, submit
-from lavad.core.lang.asks import Refused
+from lavad.core.job.job import End
+from lavad.core.job.reports import EndedReport
+from lavad.core.lang.asks import Kill, Refused, Select
 from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.states import JobState, TermReason
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
@@ -22,7 +27,7 @@ class Elements:
 
     def __init__(self, bench: Bench, name: str = "x[1-6]%3", **policy: Any) -> None:
         self.bench = bench
-        made = ask(role(), options={"J": name}, **policy)
+        made = ask(role(), options={"J": name, "r": True}, **policy)
         self.job = int(bench.take(submit(bench.cluster, Given(made, ALICE, bench.now, LOCAL)))["job"])
 
     def run(self) -> list[int]:
@@ -84,9 +89,6 @@ def test_more_failures_than_may_be_end_the_others(bench: Bench) -> None:
 
 
 def test_an_element_that_is_killed_ends_no_others(bench: Bench) -> None:
-    from lavad.core.decide.control.control import kill
-    from lavad.core.lang.asks import Kill, Select
-
     array = Elements(bench, array_failures=0)
     array.run()
     bench.asked(kill, Kill(jobs=Select(ids=[f"{array.job}[2]"])))
@@ -158,3 +160,32 @@ def test_what_can_never_hold_is_refused(bench: Bench, name: str, policy: dict[st
     with pytest.raises(Refused) as refused:
         Elements(bench, name, **policy)
     assert refused.value.text == why
+
+
+def test_ends_that_are_decided_together_count_together(bench: Bench) -> None:
+    """Two of a host in one message are enough, though neither alone is."""
+    array = Elements(bench, array_success=["2"])
+    array.run()
+    told = []
+    for index in (1, 2):
+        key = key_of(array.job, index)
+        run = bench.run(key)
+        host = run.parts[0].host
+        bench.said("task_ended", key, host, 0, 1, OK, TermReason.NONE, uid=run.uid)
+        told.append(EndedReport(host=host, key=key, uid=run.uid, attempt=1, end=End(at=bench.now), gone=True))
+    bench.apply(*decide_reports(bench.cluster, told, bench.now))
+    assert (array.asked_to_end(), array.counts()) == ([3], (0, 5, 0))
+
+
+def test_an_element_whose_end_was_known_when_its_host_was_lost_counts(bench: Bench) -> None:
+    array = Elements(bench, array_success=["1"])
+    array.run()
+    key = key_of(array.job, 1)
+    run = bench.run(key)
+    host = run.parts[0].host
+    bench.said("task_ended", key, host, 0, 1, OK, TermReason.NONE, uid=run.uid)
+    bench.ended(key, host, OK, gone=False)
+    bench.take(silent(bench.cluster, host, bench.now))
+    bench.take(expired(bench.cluster, host, [key], bench.now))
+    check_invariants(bench.cluster)
+    assert array.counts()[:2] == (0, 4)
