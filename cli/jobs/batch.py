@@ -1,13 +1,17 @@
-"""Kubernetes' own Job (batch/v1): completions are the elements of an array, each a job of one task."""
+"""Kubernetes' own Job (batch/v1): completions are the elements of an array, each a job of one task.
+
+Those that know each other (``subdomain``) and run all at once are the tasks of one job.
+"""
 
 from __future__ import annotations
 
 from cli.jobs import pods
 from cli.jobs.fields import Fields
-from cli.jobs.identity import Identity, of_pod, plain
+from cli.jobs.identity import Hosts, Identity, of_pod, plain
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
-from cli.jobs.pod_failures import read_pod_failures, read_success, runs_of
+from cli.jobs.pod_failures import read_pod_failures, read_success, runs_of, term_of
 
+_LIMIT = "backoffLimitPerIndex"
 _INDEX = "$((LSB_JOBINDEX - 1))"
 """Kubernetes counts completions from 0, LSF the elements of an array from 1."""
 
@@ -23,17 +27,26 @@ def read_batch(spec: Fields, job: JobFile) -> None:
         if number < 1:
             raise spec.fail(name, f"{number} pods are no job")
     role = Role("pod")
-    is_array = count > 1 or mode == "Indexed"
-    job.identities[role.name] = _identity(job, role.name, is_array, mode)
     template = spec.part("template")
+    is_gang = 1 < count <= together and mode == "Indexed" and "subdomain" in template.part("spec") and _LIMIT not in spec
+    is_array = not is_gang and (count > 1 or mode == "Indexed")
+    job.identities[role.name] = _identity(job, role.name, is_array, mode)
+    if is_gang:
+        role.count = count
+        _find_each_other(job.identities[role.name], template.part("spec"), str(job.options.get("J", "job")), count)
     role.restart = template.part("spec").text("restartPolicy", "Never")
     if role.restart not in ("Never", "OnFailure"):
         raise template.part("spec").fail("restartPolicy", f"{role.restart[:40]}: it is Never or OnFailure")
-    _failures(spec, role, job, is_array)
+    _failures(spec, role, job, "gang" if is_gang else "array" if is_array else "one")
     if "successPolicy" in spec:
         if mode != "Indexed":
             raise spec.fail("successPolicy", "it needs completionMode: Indexed")
-        job.policy.array_success = [_enough(*rule) for rule in read_success(spec, count)]
+        rules = read_success(spec, count)
+        if is_gang:
+            terms = [term_of(role.name, indexes or [*range(count)], count, number) for number, indexes in rules]
+            job.policy.success = " | ".join(terms)
+        else:
+            job.policy.array_success = [_enough(*rule) for rule in rules]
     pods.read_deadline(spec, job)
     if seconds := pods.deadline_of(template.part("spec")):
         job.options["W"] = minutes_of(min(seconds, pods.deadline_of(spec) or seconds))
@@ -45,10 +58,16 @@ def read_batch(spec: Fields, job: JobFile) -> None:
         job.options["J"] = f"{job.options.get('J', 'job')}[1-{count}]" + (f"%{together}" if together < count else "")
 
 
-def _failures(spec: Fields, role: Role, job: JobFile, is_array: bool) -> None:
+def _find_each_other(one: Identity, pod: Fields, name: str, count: int) -> None:
+    """The host names of the pods in commands and variables are addresses."""
+    one.hosts = Hosts(tasks={f"{name}-{index}": (one.role, index) for index in range(count)})
+    one.hosts.find(pod.text("subdomain"))
+
+
+def _failures(spec: Fields, role: Role, job: JobFile, kind: str) -> None:
     """How often pods are started again, which exit codes and how many indexes that fail end the whole Job."""
-    of_each = "backoffLimitPerIndex" in spec
-    backoff = spec.number("backoffLimitPerIndex", 0) if of_each else spec.number("backoffLimit", 6)
+    is_array, of_each = kind == "array", _LIMIT in spec
+    backoff = spec.number(_LIMIT, 0) if of_each else spec.number("backoffLimit", 6)
     if of_each and "backoffLimit" in spec:
         job.ignore("backoffLimit (backoffLimitPerIndex holds)")
     spec.any("backoffLimit")
@@ -68,6 +87,10 @@ def _failures(spec: Fields, role: Role, job: JobFile, is_array: bool) -> None:
         job.ignore(f"podFailurePolicy: {found.lost} (of a lost host: {_OF_LOST[found.lost]})")
     if role.restart == "Never":
         done = _ACTIONS | {"FailJob": "AbortArray" if is_array else "AbortJob"}
+        if kind == "gang":
+            done |= dict.fromkeys(("Ignore", "Count"), "RestartTask")  # in its place, while the others run on
+            if "Ignore" in (*found.by_code.values(), found.other):
+                job.ignore("podFailurePolicy: Ignore (it counts)")
         rest = done[found.other or "Count"]  # a new pod takes the place of one that failed
         actions = [("TaskFailed", done[action], code) for code, action in found.by_code.items()]
         job.policy.actions = [*(one for one in actions if one[1] != rest), ("TaskFailed", rest, -1)]
@@ -95,6 +118,7 @@ def _identity(job: JobFile, role: str, is_array: bool, mode: str) -> Identity:
     one = of_pod(name, str(job.options.get("P", "")), role, f"{plain(name)}-{_INDEX if is_array else '$LAVA_INDEX'}")
     one.fields |= {"batch.kubernetes.io/job-name": plain(name), "job-name": plain(name)}
     if mode == "Indexed":
-        one.env = {"JOB_COMPLETION_INDEX": _INDEX}
-        one.fields["batch.kubernetes.io/job-completion-index"] = _INDEX
+        index = _INDEX if is_array else "$LAVA_INDEX"
+        one.env = {"JOB_COMPLETION_INDEX": index}
+        one.fields["batch.kubernetes.io/job-completion-index"] = index
     return one

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from cli.jobs.fields import Fields
-from cli.jobs.pod_failures import read_success, runs_of
+from cli.jobs.pod_failures import read_success, term_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,14 +49,10 @@ def _within(policy: Fields, alternatives: list[str]) -> str:
 
 def _terms(part: Replicated, number: int, rules: list[tuple[int, list[int]]]) -> list[str]:
     """The success of one job, a term for each of its rules, of which any is enough; without rules that of all its pods."""
-    found, name = [], part.role.name
+    first, found = number * part.size, []
     for count, indexes in rules or [(part.size, [])]:
-        tasks = [number * part.size + index for index in indexes or range(part.size)]
-        if len(tasks) == part.role.count:
-            words = name
-        else:
-            words = ",".join(f"{name}[{first}]" if first == last else f"{name}[{first}-{last}]" for first, last in runs_of(tasks))
-        found.append(words if count == len(tasks) else f"any({count},{words})")
+        tasks = [first + index for index in indexes or range(part.size)]
+        found.append(term_of(part.role.name, tasks, part.role.count, count))
     return found
 
 

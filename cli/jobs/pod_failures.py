@@ -99,3 +99,11 @@ def runs_of(numbers: list[int]) -> list[tuple[int, int]]:
         else:
             runs.append((number, number))
     return runs
+
+
+def term_of(role: str, tasks: list[int], most: int, count: int) -> str:
+    """The term of a success rule: ``count`` of these tasks of a role, which has ``most``."""
+    words = role
+    if len(tasks) < most:
+        words = ",".join(f"{role}[{first}]" if first == last else f"{role}[{first}-{last}]" for first, last in runs_of(tasks))
+    return words if count == len(tasks) else f"any({count},{words})"

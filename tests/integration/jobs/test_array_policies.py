@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.live.cluster import Cluster
-from tests.support.live.job_files import nothing_left
+from tests.support.live.job_files import lava_run, nothing_left
+from tests.support.wait import wait_until
 
 pytest.importorskip("yaml")
 pytestmark = pytest.mark.cluster(hosts=2, slots=2)
@@ -43,6 +44,47 @@ spec:
       restartPolicy: Never
       containers: [{name: main, command: [sh, -c, 'test $JOB_COMPLETION_INDEX = 0 && exec sleep 600; exit 0']}]
 """
+GANG = """\
+apiVersion: v1
+kind: Service
+metadata: {name: net}
+spec: {clusterIP: None, selector: {job-name: gang}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: gang}
+spec:
+  completions: 3
+  parallelism: 3
+  completionMode: Indexed
+  successPolicy: {rules: [{succeededIndexes: "0,2"}]}
+  template:
+    spec:
+      subdomain: net
+      restartPolicy: Never
+      containers:
+      - name: main
+        env: [{name: LEADER, value: gang-0.net}]
+        command: [sh, -c, 'echo $JOB_COMPLETION_INDEX follows $LEADER; test $JOB_COMPLETION_INDEX = 1 && exec sleep 600; exit 0']
+"""
+ANY = """\
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: any}
+spec:
+  successPolicy: {operator: Any, targetReplicatedJobs: [w]}
+  replicatedJobs:
+  - name: w
+    replicas: 2
+    template:
+      spec:
+        parallelism: 2
+        completions: 2
+        template:
+          spec:
+            restartPolicy: Never
+            containers: [{name: main, command: [sh, -c, 'test $JOB_INDEX = 0 && exec sleep 600; exit 0']}]
+"""
 
 
 def run(cluster: Cluster, folder: Path, text: str) -> int:
@@ -75,4 +117,23 @@ def test_indexes_that_are_enough_complete_the_job(cluster: Cluster, tmp_path: Pa
     cluster.run(f"bwait -w 'done({job})'", timeout=90)
     assert states(cluster, job) == ["DONE"] * 8
     assert "enough elements of the array have succeeded" in " ".join(cluster.run(f"bhist -l '{job}[1]'").stdout.split())
+    nothing_left(cluster, "600")
+
+
+def test_pods_that_know_each_other_are_one_job(cluster: Cluster, tmp_path: Path) -> None:
+    """They start together, each with the address of the first, and those that are enough end the third."""
+    path = tmp_path / "gang.yaml"
+    path.write_text(GANG)
+    job = lava_run(cluster, tmp_path, f"-o out {path}")
+    assert cluster.wait_end(job, timeout=90) == ["DONE"]
+    wait_until(lambda: "Resource usage summary" in (tmp_path / "out").read_text(), 30, "the report")
+    told = sorted(line for line in (tmp_path / "out").read_text().splitlines() if line[1:].startswith(" follows "))
+    assert [line.partition(" 127.")[0] for line in told] == [f"{index} follows" for index in range(3)]
+    nothing_left(cluster, "600")
+
+
+def test_one_job_of_a_jobset_is_enough(cluster: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "any.yaml"
+    path.write_text(ANY)
+    assert cluster.wait_end(lava_run(cluster, tmp_path, f"-o out {path}"), timeout=90) == ["DONE"]
     nothing_left(cluster, "600")
