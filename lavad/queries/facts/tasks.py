@@ -103,7 +103,7 @@ def role_conditions(job: Job, spec: Spec) -> list[Condition]:
         why = outcome.why
         if not why and outcome.reason is not TermReason.NONE:
             why = jobfacts.term_text(outcome.reason)
-        if job.state is JobState.DONE:
+        if job.state is JobState.DONE and not why:
             why = f"success is {spec.policy.success}"
         found.append((outcome.at, "Succeeded" if job.state is JobState.DONE else "Failed", why or "-"))
     return sorted(found, key=lambda one: one[0])

@@ -54,6 +54,8 @@ def test_conditions_go_along_the_jobs_life() -> None:
     assert names(replace(JOB, state=JobState.SSUSP, since=40.0))[-1] == (40.0, "Suspended", "by the system")
     done = replace(JOB, state=JobState.DONE, outcome=Outcome(at=50.0))
     assert names(done) == [created, running, again, (50.0, "Succeeded", "success is chief")]
+    enough = replace(done, outcome=Outcome(at=50.0, why="enough elements of the array have succeeded"))
+    assert names(enough)[-1] == (50.0, "Succeeded", "enough elements of the array have succeeded")
     failed = replace(JOB, state=JobState.EXIT, outcome=Outcome(at=50.0, status=768, why="chief[0] on h1 ended with exit code 3"))
     assert names(failed)[-1] == (50.0, "Failed", "chief[0] on h1 ended with exit code 3")
 
