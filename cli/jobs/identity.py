@@ -56,10 +56,12 @@ class Hosts:
             if match[1] in self.tasks:
                 yield match.start(), match.end(), address(*self.tasks[match[1]])
 
-    def find(self, domain: str = "") -> None:
-        """Find the names of ``tasks``, alone or with this domain behind them, and the namespace behind that."""
+    def find(self, domain: str = "", alone: bool = True) -> None:
+        """Find the names of ``tasks``, ``alone`` or with this domain behind them, and the namespace behind that."""
         names = "|".join(map(re.escape, sorted(self.tasks, key=len, reverse=True)))
         rest = rf"(?:\.{re.escape(domain)}(?:\.[a-z0-9-]+)?(?:\.svc(?:\.cluster\.local)?)?)?" if domain else ""
+        if not alone:
+            rest = rest.removesuffix("?")
         self.pattern = re.compile(rf"(?<![\w.-])({names}){rest}(?![\w-]|\.\w)")
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 from cli.client.context import Fail
 from cli.jobs import pods, ray
 from cli.jobs.fields import Fields
-from cli.jobs.identity import of_pod, plain
+from cli.jobs.identity import Hosts, of_pod, plain
 from cli.jobs.model import Action, JobFile, Policy, Role
-from proto.roles import PLUGINS
+from proto.roles import MAX_TASKS, PLUGINS
 
 _EVENTS = {
     "TaskFailed": "TaskFailed",
@@ -48,6 +49,8 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     apart = _are_apart(spec, tasks)
     if apart:
         _number_elements(tasks[0], job)
+    else:
+        _find_each_other(tasks, job)
     for task in tasks:
         if task.number("replicas", 1):
             _task(task, job)
@@ -82,6 +85,18 @@ def _are_apart(spec: Fields, tasks: list[Fields]) -> bool:
     together = spec.number("minAvailable", tasks[0].number("minAvailable", count))
     actions = {one[:2] for where in (spec, tasks[0]) for one in _policies(where, JobFile())}
     return 0 <= together < count and actions <= {("TaskFailed", "RestartTask"), ("TaskCompleted", "CompleteJob")}
+
+
+def _find_each_other(tasks: list[Fields], job: JobFile) -> None:
+    """The host names of the tasks (``x-worker-0.x``, plugin svc) in commands and variables are addresses."""
+    name, namespace = str(job.options.get("J", "job")), str(job.options.get("P", ""))
+    hosts = Hosts()
+    for task in tasks:
+        role = _name_of(task)
+        hosts.tasks |= {f"{name}-{role}-{index}": (role, index) for index in range(min(task.number("replicas", 1), MAX_TASKS))}
+    hosts.find(name, alone=False)
+    for task in tasks:
+        job.identities[_name_of(task)] = replace(of_pod(name, namespace, _name_of(task)), hosts=hosts)
 
 
 def _number_elements(task: Fields, job: JobFile) -> None:

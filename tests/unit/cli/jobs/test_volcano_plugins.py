@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from cli.client.context import Fail
@@ -84,3 +86,19 @@ def test_so_many_tasks_may_be_enough(number: int, rule: str) -> None:
 def test_more_than_all_are_not_enough(number: int) -> None:
     with pytest.raises(Fail, match=rf"j\.spec\.minSuccess: {number} is not between 1 and 3, the tasks of the job"):
         enough(number)
+
+
+def test_host_names_of_tasks_are_addresses() -> None:
+    """With the job's name behind them, as the plugin svc has it; a path that only looks like one stays."""
+    command = '[sh, -c, "echo x-b-1.x:$(PORT) x-b-0.x.team.svc.cluster.local /data/x-b-1 x-b-7.x"]'
+    text = (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x, namespace: team}\n"
+        "spec:\n  plugins: {svc: []}\n  tasks:\n"
+        f"  - {{name: a, template: {{spec: {{containers: [{{command: {command}, env: [{{name: PORT, value: '9'}}]}}]}}}}}}\n"
+        "  - {name: b, replicas: 2, template: {spec: {containers: [{command: [run]}]}}}\n"
+    )
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    env = {"PATH": "/usr/bin:/bin", "PORT": "9", "LAVA_PEER_B_0": "10.0.0.5:1", "LAVA_PEER_B_1": "10.0.0.6:2"}
+    done = subprocess.run(["/bin/sh", "-c", job.roles[0].command], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "10.0.0.6:9 10.0.0.5 /data/x-b-1 x-b-7.x\n"
+    assert job.roles[1].command == "run"
