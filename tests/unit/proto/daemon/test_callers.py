@@ -173,15 +173,16 @@ def test_an_outage_of_the_directory_changes_no_name(state: str) -> None:
     directory = Directory()
 
     async def story() -> None:
-        callers = Callers(find=directory.find, wait=0.05)
+        callers = Callers(find=directory.find)
         callers.learn(BOB, "bob")
         assert await callers.name_of(ALICE) == "alice"
         callers._names[ALICE] = (0.0, "alice")  # a minute later
         directory.state = state
+        usual, callers._wait = callers._wait, 0.05
         assert [await callers.name_of(uid) for uid in (ALICE, BOB, ALICE)] == ["alice", "bob", "alice"]
         with pytest.raises(NameUnknown, match="cannot look up user 12345 now"):
             await callers.name_of(12345)
-        directory.state = "there"
+        directory.state, callers._wait = "there", usual
         directory.back.set()
         await asyncio.gather(*callers._asked.values(), return_exceptions=True)
         assert await callers.name_of(12345) == "12345"
