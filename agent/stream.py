@@ -14,7 +14,7 @@ from functools import partial
 from agent.launch.site import Site
 from agent.master.channel import NotMaster, stamp
 from agent.master.link import Session, open_session
-from agent.master.pacing import Pacing
+from agent.master.pacing import Pacing, pause_after
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims
 from agent.monitor.health import Health
@@ -25,8 +25,6 @@ from proto import agent_pb2 as pb
 
 log = logging.getLogger("lava-agent")
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 2.0
 SILENCE_LIMIT = 15.0
 """Seconds without a message of the master after which the stream is closed (at least five heartbeats)."""
 SAMPLE_PAUSE = 5.0
@@ -87,20 +85,21 @@ class Stream:
 
     async def run(self) -> None:
         """Find the master among the addresses and serve it, forever."""
-        pause, at = FIRST_PAUSE, 0
+        pause, at = 0.0, 0
         while True:
             await self.starter_there.wait()
-            session = None
+            session, lasted = None, 0.0
             for _ in self._masters:
                 session = await self._try(self._masters[at % len(self._masters)])
                 if session is not None:
                     break
                 at += 1
             if session is not None:
-                pause = FIRST_PAUSE
+                began = now()
                 await self._run_session(session)
+                lasted = now() - began
+            pause = pause_after(pause, lasted)
             await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _try(self, target: str) -> Session | None:
         facts = await self._measures.monitor.facts()

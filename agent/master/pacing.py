@@ -1,4 +1,4 @@
-"""When what waits for the master is sent to it."""
+"""When what waits for the master is sent to it, and when a new stream is tried."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ SEND_PAUSE = 0.002
 """Seconds between two messages with reports: what comes meanwhile goes together."""
 CHUNK_PAUSE = 0.04
 """The same while jobs of chunks keep the host at work without the master."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds until a new stream is tried, each time twice as long."""
+STEADY = 10.0
+"""Seconds of a stream after which its end is no sign that the next one ends as soon."""
+
+
+def pause_after(pause: float, lasted: float) -> float:
+    """Seconds to wait now, after a try that waited ``pause`` (0: the first) and a stream of ``lasted`` seconds (0: none)."""
+    return FIRST_PAUSE if lasted >= STEADY else max(FIRST_PAUSE, min(pause * 2, LONGEST_PAUSE))
 
 
 class Pacing:

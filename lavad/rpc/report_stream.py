@@ -2,7 +2,8 @@
 
 Rule: a report that lavad cannot decide, apply or store is tried TRIES times and then set aside: a line of the log has all of it,
 ``badmin showstatus`` names the host, the part counts as lost where the report would have ended it, and the host forgets it. Where
-the store takes nothing at all, the stream ends, and the host sends everything again.
+the store takes nothing at all, reports wait for it; the stream ends only once so many wait that heartbeats would wait behind
+them, and the host sends everything again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.report.report import decide_reports, independent
 from lavad.core.job.job import End
 from lavad.core.job.reports import EndedReport, GoneReport, PartReport, RefusedReport
-from lavad.core.lang.asks import Faulty, Overtaken
+from lavad.core.lang.asks import Faulty, Refused
 from lavad.core.lang.ids import show
 from lavad.engine import Engine
 from lavad.requests import Decide
@@ -89,7 +90,7 @@ class ReportStream:
         return self._gangs.join(report, self._joined if under_way else None)
 
     async def settled(self) -> list[PartReport]:
-        """The next reports that are committed or set aside, in their order. Raises Refused where the store takes nothing."""
+        """The next reports that are committed or set aside, in their order. Raises Refused where a full store has many wait."""
         done = await self._settle(*await self._handed.get())
         await asyncio.sleep(ACK_PAUSE)
         if not self._handed.empty():
@@ -101,7 +102,7 @@ class ReportStream:
     async def _settle(self, committed: asyncio.Future[list[Answer]], reports: Sequence[PartReport]) -> list[PartReport]:
         try:
             await asyncio.shield(committed)  # it may be that of other hosts, too, whose streams go on when this one ends
-        except (Faulty, Overtaken):
+        except Refused:
             for report in reports:
                 await self._one(report)
             if self._handed.empty():
@@ -110,14 +111,18 @@ class ReportStream:
 
     async def _one(self, report: PartReport) -> None:
         """Record one report by itself, or set it aside."""
-        for last in range(TRIES):
-            if last:
-                await asyncio.sleep(PAUSE)
+        tries = 0
+        while tries < TRIES:
             try:
                 await self._engine.ask(_decision([report]))
                 return
             except Faulty as fault:
                 why = fault.text
+                tries += 1
+            except Refused:
+                if self._handed.full():
+                    raise
+            await asyncio.sleep(PAUSE)
         log.error("host %s: a report about job %s is set aside: %s: %r", self._host, show(report.key), why, report)
         self._aside.add(self._host, show(report.key))
         if isinstance(report, EndedReport | GoneReport | RefusedReport):

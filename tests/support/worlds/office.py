@@ -35,9 +35,13 @@ class Watched:
         self.real = store
         self.batches: list[Batch] = []
         self.failure: Exception | None = None
+        self.full: StoreRefused | None = None
+        """What every commit fails with until this is None again."""
         self.gate: asyncio.Event | None = None
 
     def commit(self, batch: Batch) -> Sequence[StoredText]:
+        if self.full is not None:
+            raise self.full
         failure, self.failure = self.failure, None
         if isinstance(failure, StoreRefused):
             raise failure

@@ -1,4 +1,4 @@
-"""When what waits for the master is sent."""
+"""When what waits for the master is sent, and when a new stream is tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from agent.master.pacing import CHUNK_PAUSE, SEND_PAUSE, Pacing
+from agent.master.pacing import CHUNK_PAUSE, FIRST_PAUSE, LONGEST_PAUSE, SEND_PAUSE, STEADY, Pacing, pause_after
 
 Story = Callable[[Pacing], Awaitable[None]]
 _Ready = list[tuple[selectors.SelectorKey, int]]
@@ -89,3 +89,14 @@ def test_what_may_not_wait_any_more_does_not():
         pacing.want(may_wait=True)
 
     assert sent_in(story) == [pytest.approx(3 * SEND_PAUSE), pytest.approx(3 * SEND_PAUSE + CHUNK_PAUSE)]
+
+
+def test_streams_that_end_at_once_are_tried_less_and_less_often() -> None:
+    """A master that cannot serve a host is not asked again ten times a second; one that has served for a while is."""
+    pauses = [0.0]
+    for _ in range(8):
+        pauses.append(pause_after(pauses[-1], 0.01))
+    assert pauses[1] == FIRST_PAUSE
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LONGEST_PAUSE
+    assert pause_after(LONGEST_PAUSE, STEADY) == FIRST_PAUSE
