@@ -18,6 +18,7 @@ from agent.launch.site import Site
 from agent.master.relay import Relay
 from agent.monitor.elim import Elims, asked_of
 from agent.monitor.health import GpuHealth, Health
+from agent.monitor.room import Room
 from agent.parts import output_retention
 from agent.parts.control import now
 from agent.parts.host_monitor import HostMonitor
@@ -70,7 +71,8 @@ class Daemon:
         self._relay = Relay(site)
         self._cleaning = Workers("old output")
         self._output_limits = OutputLimits(site)
-        self._health = Health(site.settings, site.root, (accounts.why_away, self._monitor.why_unwell))
+        self._room = Room([site.spool, site.output_dir])
+        self._health = Health(site.settings, site.root, (accounts.why_away, self._monitor.why_unwell, self._room.why))
         self._inbox: Inbox = asyncio.Queue()
         measures = Measures(self._monitor, self._elims, self._health)
         self._stream = Stream(site, masters, self._runner, self._relay, measures, self._inbox)
@@ -96,7 +98,7 @@ class Daemon:
         work += [runner.holding.run(), runner.holding.look(self._stream.pacing.want)]
         work.append(runner.folders.look(self._stream.pacing.want))
         work.append(self._elims.run())
-        work += [self._health.run(), self._judge_gpus()]
+        work += [self._health.run(), self._room.run(), self._judge_gpus()]
         work.append(self._beats())
         self._notify.tell("READY=1")
         gather_soon()

@@ -21,6 +21,7 @@ from agent.parts.table import PartTable
 from agent.starter.protocol.part import NOTHING, PartSpec
 from agent.starter.protocol.reports import End, Ended, Gone, Lost, PartReport, PartStatus, Refused
 from agent.starter_client.outgoing import Outgoing
+from agent.starter_client.starts import why_not_started
 
 log = logging.getLogger("lava-agent")
 
@@ -95,7 +96,7 @@ class PrePost:
         try:
             template, part = self._describe(entry)
         except (OSError, ValueError) as error:
-            return Refused(entry.uid, "bad", f"host {self._site.host} cannot start job {show(entry.key)}: {error}")
+            return Refused(entry.uid, *why_not_started(self._site.host, entry.key, error))
         self._starter.start(entry.order.start.sequence, template, part)
         return None
 

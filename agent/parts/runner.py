@@ -45,7 +45,7 @@ from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import Hello, Refused, Report
 from agent.starter_client.outgoing import Outgoing
 from agent.starter_client.starterlink import StarterLink
-from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts
+from agent.starter_client.starts import SEQUENCE_BITS, Ready, Starts, why_not_started
 from proto import agent_pb2 as pb
 from proto.version import PROTOCOL, why_not_protocol
 
@@ -264,8 +264,7 @@ class Runner:
 
     def _cannot_start(self, order: pb.Order, held: list[pb.Order], why: Exception) -> None:
         self._held[order.uid] = held
-        said = why if isinstance(why, OSError | ValueError) else f"{type(why).__name__}: {why}"
-        self.starts.refuse(order, "bad", f"host {self._site.host} cannot start job {outputs.show(order.key)}: {said}")
+        self.starts.refuse(order, *why_not_started(self._site.host, order.key, why))
         self.starts.poke()
 
     def _order(self, order: pb.Order) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import msgspec
 from agent.launch.accounts import Accounts
 from agent.launch.build import Compiled
 from agent.launch.hostfiles import HostFiles
+from agent.launch.outputs import show
 from agent.launch.site import Site, User
 from proto import agent_pb2 as pb
 from proto.names import NoAnswer
@@ -26,6 +28,8 @@ LARGE = 64 << 10
 """Bytes from which a text is compiled for itself."""
 OF_ITS_OWN = ("id", "job", "name", "submitted", "command", "output", "error", "description")
 """Fields in which texts of one kind differ (``Compiled.like``)."""
+HOSTS_OWN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+"""Errors of the agent's own files that no job has anything to do with."""
 log = logging.getLogger("lava-agent")
 
 
@@ -198,6 +202,17 @@ def make_folder(site: Site, user: User) -> None:
             return
     if site.root:
         os.chown(folder, user.uid, user.gid)
+
+
+def why_not_started(host: str, key: int, error: Exception) -> tuple[str, str]:
+    """Code and line of the refusal of a job of which the agent could not write or describe something."""
+    code, said = "bad", f"{type(error).__name__}: {error}"
+    if isinstance(error, ValueError):
+        said = str(error)
+    elif isinstance(error, OSError) and error.strerror:
+        code = "spool" if error.errno in HOSTS_OWN else code
+        said = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return code, f"host {host} cannot start job {show(key)}: {said}"
 
 
 def _nothing() -> None:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from lavad.core.decide.control.faulty_hosts import Cause
 from lavad.core.events.records import stands
 from lavad.core.job.depend import NEVER
 from lavad.core.lang.ids import key_of
@@ -29,6 +30,12 @@ _NAMED = 6
 """Hosts, GPUs and jobs that a line names."""
 _LEAST_TMP = 0.02
 """The share of /tmp below which a host's disk is full."""
+_BY_ITSELF = {
+    LEAVING: "nothing: it leaves by itself",
+    Cause.HEALTH.value: "see to it there; it opens by itself once that is over",
+    Cause.STARTS.value: "see to it there; it opens by itself for a trial, or at once by badmin hopen",
+}
+"""What to do about hosts that are closed for these causes."""
 _NOTICES = (
     (
         "master's store",
@@ -103,24 +110,21 @@ def _hosts(request: Request) -> Iterator[Problem]:
             f"{len(never)} of {len(rows)} configured hosts have never joined: {_named(never)}",
             "start lava-agent there, or take them out of lsf.cluster and lsb.hosts",
         )
-    closed: defaultdict[tuple[str, str, bool], list[str]] = defaultdict(list)
+    closed: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for row in rows:
         if row.closed:
-            closed[row.closed_by, row.comment, row.closed_for == LEAVING].append(row.name)
-    for (by, comment, leaving), names in closed.items():
+            closed[row.closed_by, row.comment, row.closed_for].append(row.name)
+    for (by, comment, cause), names in closed.items():
         why = f": {comment}" if comment else ""
-        yield Problem(
-            f"{_of(names, rows)} closed by {by or 'an administrator'}: {_named(names)}{why}",
-            "nothing: it leaves by itself"
-            if leaving
-            else f"badmin hopen {names[0] if len(names) == 1 else 'HOST ...'} once that is over",
-        )
+        do = f"badmin hopen {names[0] if len(names) == 1 else 'HOST ...'} once that is over"
+        yield Problem(f"{_of(names, rows)} closed by {by or 'an administrator'}: {_named(names)}{why}", _BY_ITSELF.get(cause, do))
 
 
 def _notices(request: Request) -> Iterator[Problem]:
     for notice in request.view.soft.notices:
         do = next((do for word, do in _NOTICES if word in notice), "the log of lavad says more")
-        yield Problem(f"{notice[0].upper()}{notice[1:]}", do)
+        name = notice.startswith("lsb.")
+        yield Problem(notice if name else f"{notice[0].upper()}{notice[1:]}", do)
     at, seconds = request.cluster.extended
     if seconds and at + seconds > request.now:
         yield Problem(

@@ -55,6 +55,29 @@ def test_a_full_store_refuses_and_recovers(tmp_path: Path, small_disk: Path) -> 
         cluster.wait_for(later, "DONE")
 
 
+def test_a_host_whose_spool_is_full_is_closed_until_there_is_room(tmp_path: Path) -> None:
+    """Jobs whose output is kept there would fail on it one after the other; what runs there goes on, and ends."""
+    tmp_path.chmod(0o755)
+    spool = tmp_path / "cluster" / "spool" / "host1"
+    spool.parent.mkdir(parents=True)
+    with small_disk(spool, "8m"), Cluster(tmp_path / "cluster", hosts=2, slots=2) as cluster:
+        running = cluster.submit(f"-m host1 -o /dev/null 'while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; exit 3'")
+        cluster.wait_for(running, "RUN")
+        _fill(spool / "filler")
+        why = f"host1: the disk of {spool} is full"
+        wait_until(lambda: why in cluster.run("lava status").stdout, 30, cluster.logs)
+        assert "it opens by itself" in cluster.run("lava status").stdout
+        jobs = [cluster.submit("'echo kept'") for _ in range(5)]
+        for job in jobs:
+            assert cluster.wait_end(job) == ["DONE"]
+            assert cluster.run(f"bjobs -noheader -o exec_host {job}").stdout.strip() == "host2"
+        (tmp_path / "go").touch()
+        cluster.wait_for(running, "EXIT")
+        (spool / "filler").unlink()
+        wait_until(lambda: cluster.run("bhosts -noheader host1").stdout.split()[1] == "ok", 30, cluster.logs)
+        cluster.wait_for(cluster.submit("-m host1 'echo kept'"), "DONE")
+
+
 def test_a_starter_whose_disk_is_full_starts_and_ends_parts_in_the_room_that_it_has_set_aside(small_disk: Path) -> None:
     """Also after it was killed on the full disk, and what it has kept there is the truth."""
     rig = Rig(small_disk).start()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from msgspec.structs import replace
 from agent.launch.accounts import Accounts
 from agent.launch.build import Compiled
 from agent.launch.site import Site, User
-from agent.starter_client.starts import Starts, why_not
+from agent.starter_client.starts import Starts, why_not, why_not_started
 from config.read.params import settings_of
 from proto import agent_pb2 as pb
 
@@ -83,3 +85,17 @@ def test_a_command_behind_a_job_starter_is_in_the_template(starts: Starts) -> No
     """It may have to be written to a file."""
     one, other = (taken(starts, command=command, job_starter="s") for command in ("a", "a > b"))
     assert one.template != other.template
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/s/hostfiles/u"), "spool", "/s/hostfiles/u: No space left on device"),
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), "spool", "Too many open files"),
+        (OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG)), "bad", "File name too long"),
+        (ValueError("no such shell"), "bad", "no such shell"),
+        (KeyError("x"), "bad", "KeyError: 'x'"),
+    ],
+)
+def test_what_the_agent_could_not_write_is_the_fault_of_the_host_or_of_the_job(error: Exception, code: str, said: str) -> None:
+    assert why_not_started("h1", 7, error) == (code, f"host h1 cannot start job 7: {said}")

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lavad.core import events as ev
+from lavad.core.decide.control.faulty_hosts import Cause
 from lavad.core.job.depend import NEVER
 from lavad.core.plan.volatile import WhyClass
 from lavad.core.site.host import LEAVING
@@ -41,6 +42,14 @@ def test_a_host_that_leaves_needs_nothing_to_be_done() -> None:
     why = "it is not in lsf.cluster.lava; it leaves when its jobs have ended"
     c.feed(ev.HostSwitched(at=at("11:35:00"), host="ol1", closed=True, by="lava", comment=why, cause=LEAVING))
     assert said(c) == [f"1 of 3 hosts is closed by lava: ol1: {why}", "  What to do: nothing: it leaves by itself"]
+
+
+def test_a_host_that_lava_opens_again_by_itself_says_so() -> None:
+    c = QueryCluster()
+    why = "the disk of /var/spool/lava is full"
+    c.feed(ev.HostSwitched(at=at("11:35:00"), host="ol1", closed=True, by="lava", comment=why, cause=Cause.HEALTH.value))
+    do = "see to it there; it opens by itself once that is over"
+    assert said(c) == [f"1 of 3 hosts is closed by lava: ol1: {why}", f"  What to do: {do}"]
 
 
 @pytest.mark.parametrize(
@@ -80,12 +89,14 @@ def test_a_full_disk_and_a_driver_that_is_away_are_named() -> None:
 
 def test_what_the_master_knows_is_told_with_what_to_do() -> None:
     c = QueryCluster()
-    c.soft.notices = ("the certificate of master ends in 5 days", "something else")
+    c.soft.notices = ("the certificate of master ends in 5 days", "something else", "lsb.events in /w is not written: why")
     assert said(c) == [
         "The certificate of master ends in 5 days",
         "  What to do: lava certs --renew, and copy it to its host: docs/operations.md",
         "Something else",
         "  What to do: the log of lavad says more",
+        "lsb.events in /w is not written: why",
+        "  What to do: make room in LSB_SHAREDIR, or let lavad write there; what is missing is written then",
     ]
 
 
