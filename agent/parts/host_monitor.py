@@ -77,6 +77,8 @@ class HostMonitor:
         self._sample_load = load or LoadSampler().sample
         self._newest_load: dict[str, float] = {}
         self._load_at = monotonic()
+        self._load_said = ""
+        """What the log says of it, "": nothing is wrong."""
         self._loading: asyncio.Task[None] | None = None
         self._load_thread = Workers("load of the host")
         self._meter = GpuMeter(os.path.join(folder, "gpu_use.json") if folder else "")
@@ -127,8 +129,8 @@ class HostMonitor:
         if self._loading is None:
             self._loading = asyncio.create_task(self._measure())
         await asyncio.wait({self._loading}, timeout=WAIT)
-        if (age := self.load_age()) > OLD:
-            log.warning("the load was last measured %.0f s ago", age)
+        if (age := self.load_age()) > OLD and not self._load_said:
+            self._say_of_load(f"the load was last measured {age:.0f} s ago")
         return dict(self._newest_load)
 
     def load_age(self) -> float:
@@ -143,10 +145,18 @@ class HostMonitor:
         try:
             self._newest_load = await self._load_thread.run(self._sample_load)
             self._load_at = monotonic()
+            if self._load_said:
+                self._say_of_load("")
         except OSError as error:
-            log.warning("the load cannot be measured: %s", error)
+            self._say_of_load(f"the load cannot be measured: {error}")
         finally:
             self._loading = None
+
+    def _say_of_load(self, why: str) -> None:
+        """A line of the log, unless it would be the last one again: what lasts is found at each heartbeat."""
+        if why != self._load_said:
+            log.warning("%s", why or "the load is measured again")
+        self._load_said = why
 
     def has_new(self, entries: Iterable[Entry]) -> bool:
         """Whether a part that runs was never sampled."""

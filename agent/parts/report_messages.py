@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -72,7 +74,12 @@ def gone(entry: Entry) -> pb.Report:
 
 
 def refused(entry: Entry, code: str, why: str) -> pb.Report:
-    """It was not started, and nothing of it is here."""
+    """It was not started, and nothing of it is here.
+
+    A file that the agent keeps for it, and not the user, says nothing of the job where the host's own disk takes no files.
+    """
+    kept = (f"output file {path}: {os.strerror(number)}" for path in entry.kept_files() for number in (errno.ENOSPC, errno.EROFS))
+    code = "files" if code == "output" and why in kept else code
     return about(entry, refused=pb.PartRefused(code=code, why=why))
 
 

@@ -74,7 +74,7 @@ def test_facts_that_hang_are_the_last_ones(hang: threading.Event, monkeypatch: p
 
 
 def test_an_agent_that_can_open_no_more_files_goes_on_with_what_it_knows(caplog: pytest.LogCaptureFixture) -> None:
-    """And says it once of what jobs use, of which it looks every few seconds."""
+    """And says it once of what jobs use and of the load, at which it looks every few seconds."""
 
     async def story() -> None:
         monitor = HostMonitor("127.0.0.1", 3)
@@ -85,12 +85,17 @@ def test_an_agent_that_can_open_no_more_files_goes_on_with_what_it_knows(caplog:
         assert await monitor.usage(entries)
         with no_more_files():
             assert [await monitor.usage(entries) for _ in range(3)] == [{}] * 3
-            assert await monitor.load() == load
+            assert [await monitor.load() for _ in range(3)] == [load] * 3
             monitor._facts_at = -1e9
             assert await monitor.facts() == first
         assert await monitor.usage(entries)
+        await monitor.load()
 
     asyncio.run(story())
     assert [text for text in caplog.messages if "jobs use" in text] == [
         "what jobs use cannot be measured: [Errno 24] Too many open files: '/proc'"
+    ]
+    assert [text.partition(":")[0] for text in caplog.messages if "the load" in text] == [
+        "the load cannot be measured",
+        "the load is measured again",
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +14,7 @@ from agent.launch.outputs import OutputPaths
 from agent.launch.site import User
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import NOT_SEEN
-from agent.parts.report_messages import ended, limit_of_job, summary_so_far, use_of, use_of_job
+from agent.parts.report_messages import ended, limit_of_job, refused, summary_so_far, use_of, use_of_job
 from agent.starter.protocol.reports import End, EndedTask, FirstFailure, HostEnd, HostUse
 from proto import agent_pb2 as pb
 
@@ -81,3 +83,19 @@ def test_rank_of_this_host_that_failed_first_has_no_limit_of_another_one() -> No
     entry = _entry(pb.Order(key=7, attempt=1, uid="u"))
     end = _end(_RANK, _SEEN)._replace(tasks=(EndedTask(3, 5, 9, 0.0, 0.0, 0, 9.0),))
     assert limit_of_job(entry, end) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "why", "code"),
+    [
+        ("/s/output/ann/7.out", errno.EROFS, "files"),
+        ("/s/output/ann/7.out", errno.ENOSPC, "files"),
+        ("/s/output/ann/7.out", errno.EACCES, "output"),
+        ("/home/ann/out", errno.EROFS, "output"),
+    ],
+)
+def test_a_disk_of_the_host_that_takes_no_output_says_nothing_of_the_job(path: str, why: int, code: str) -> None:
+    """lavad tries the job again then; for a file of the user's own two hosts, or the only one, are believed."""
+    order = pb.Order(key=7, attempt=1, uid="u")
+    entry = Entry(Part("u", 7, 1), order, None, OutputPaths(kept="/s/output/ann/7.out"), 0.0)
+    assert refused(entry, "output", f"output file {path}: {os.strerror(why)}").refused.code == code
