@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from proto.daemon.revoked import FILE
 from proto.whole_file import replace_file
 
 AUTHORITY_DAYS, MEMBER_DAYS = 3650, 825
-MASTER, ISSUED = "master", "issued"
+AUTHORITY, MASTER, ISSUED = "ca", "master", "issued"
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _USES = (
     "digital_signature",
     "content_commitment",
@@ -64,17 +66,17 @@ def _builder(subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, days: i
 def _authority(folder: Path, cluster: str) -> Authority:
     """(key, name) of the authority in the folder; made where it is missing. Raises ValueError for a key of another kind."""
     issuer = f"lava {cluster} authority"
-    path = folder / "ca.key"
+    path = folder / f"{AUTHORITY}.key"
     if path.exists():
         key = serialization.load_pem_private_key(path.read_bytes(), None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError(f"{path}: not a P-256 key")
-        made = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+        made = x509.load_pem_x509_certificate((folder / f"{AUTHORITY}.crt").read_bytes())
         return key, str(made.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(issuer, issuer, key, AUTHORITY_DAYS)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    _keep(folder, "ca", key, _signed(builder, key, key, ("key_cert_sign", "crl_sign")))
+    _keep(folder, AUTHORITY, key, _signed(builder, key, key, ("key_cert_sign", "crl_sign")))
     return key, issuer
 
 
@@ -99,10 +101,18 @@ def _names(addresses: list[str]) -> x509.SubjectAlternativeName:
     return x509.SubjectAlternativeName(names)
 
 
+def _check(hosts: Iterable[str]) -> None:
+    """Raises ValueError: hosts name files here, beside those of the authority and the masters."""
+    for host in hosts:
+        if not _HOST.fullmatch(host) or host in (AUTHORITY, MASTER):
+            raise ValueError(f"{host}: no certificate is made for a host of this name")
+
+
 def make(folder: Path, cluster: str, masters: list[str], hosts: list[str]) -> list[str]:
     """Write the certificates and keys that are missing: the authority, ``master`` (valid for the given names and addresses), each
     host. Gives the names of those made. Raises OSError, ValueError.
     """
+    _check(hosts)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority = _authority(folder, cluster)
     wanted = [(MASTER, _names(masters))] if masters else []
@@ -120,8 +130,9 @@ def renew(folder: Path, cluster: str, names: list[str]) -> list[str]:
 
     The former ones hold until they end. Raises OSError, ValueError.
     """
+    _check(name for name in names if name != MASTER)
     authority = _authority(folder, cluster)
-    there = sorted(path.stem for path in folder.glob("*.crt") if path.stem != "ca")
+    there = sorted(path.stem for path in folder.glob("*.crt") if path.stem != AUTHORITY)
     for name in names or there:
         former = x509.load_pem_x509_certificate((folder / f"{name}.crt").read_bytes())
         addresses = former.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -140,7 +151,7 @@ def revoke(folder: Path, cluster: str, hosts: list[str]) -> Path:
     former = list(x509.load_pem_x509_crl(path.read_bytes())) if path.exists() else []
     serials = {serial for name, serial in _issued(folder) if name in hosts}
     for host in hosts:
-        if not any(name == host for name, _ in _issued(folder)):
+        if host == AUTHORITY or not any(name == host for name, _ in _issued(folder)):
             raise ValueError(f"{host}: no certificate was made for it in {folder}")
     builder = x509.CertificateRevocationListBuilder().issuer_name(_name(issuer)).last_update(now)
     builder = builder.next_update(now + timedelta(days=AUTHORITY_DAYS))

@@ -44,6 +44,7 @@ def up(folder: Folder, wanted: Wanted) -> None:
 
     Where a new cluster's first master does not start, what was written for it is removed: the next ``up`` begins from nothing.
     """
+    _refuse_conf(wanted.confdir)
     folder.make()
     shape = folder.find_shape()
     for words in without_effect(shape, wanted) if shape else ():
@@ -80,6 +81,11 @@ def up(folder: Folder, wanted: Wanted) -> None:
     if wanted.web >= 0 or shape.web >= 0:
         write_url(folder)
         print(f"lava: the page is served; its address, signed in as you, is in {folder.run / 'web.url'}", file=sys.stderr)
+
+
+def _refuse_conf(confdir: str) -> None:
+    if confdir and not Path(confdir).is_dir():
+        raise CannotUp(f"--conf {confdir}: not a folder")
 
 
 def _start_page(folder: Folder, shape: Shape, wanted: int) -> None:
@@ -191,9 +197,7 @@ def _host_names(folder: Folder, count: int) -> list[str]:
 
 
 def copy_conf(source: Path, folder: Folder) -> None:
-    """A site's configuration with the files that it includes, and its lsb.* files from where LSF has them. Raises CannotUp."""
-    if not source.is_dir():
-        raise CannotUp(f"--conf {source}: not a folder")
+    """A site's configuration with the files that it includes, and its lsb.* files from where LSF has them."""
     for file in [*source.iterdir(), *_lsb_files(source)]:
         target = folder.conf / file.name
         if file.is_file() and not target.exists():

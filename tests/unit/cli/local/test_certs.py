@@ -112,9 +112,16 @@ def test_a_certificate_of_before_the_list_of_those_made_is_revoked_too(folder: P
     ("words", "why"),
     [
         (["--revoke", "nobody"], "nobody: no certificate was made for it in "),
+        (["--revoke", "ca"], "ca: no certificate was made for it in "),
+        (["--hosts", "c", "a/b"], "a/b: no certificate is made for a host of this name"),
+        (["--hosts", "../c"], "../c: no certificate is made for a host of this name"),
+        (["--hosts", "master"], "master: no certificate is made for a host of this name"),
+        (["--renew", "ca"], "ca: no certificate is made for a host of this name"),
         ([], "say --master, --hosts, --renew or --revoke"),
     ],
 )
 def test_what_cannot_be_done_is_said(folder: Path, words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()}
     assert main(["certs", "--out", str(folder), *words]) == 1
     assert capsys.readouterr().err.startswith(f"lava certs: {why}")
+    assert {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()} == before

@@ -74,6 +74,12 @@ def test_a_cluster_that_could_not_be_made_leaves_nothing_for_the_next_try(tmp_pa
         assert folder.find_shape() is None
 
 
+def test_a_configuration_that_is_not_there_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(CannotUp, match=r"--conf /nosuch: not a folder"):
+        up(Folder(tmp_path / "cluster"), Wanted(confdir="/nosuch"))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_wrong_configuration_is_told_with_its_line_where_it_has_one(tmp_path: Path) -> None:
     folder, site = Folder(tmp_path / "cluster"), tmp_path / "site"
     folder.make()
