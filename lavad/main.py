@@ -32,6 +32,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--listen", default="", help="where agents come in, HOST:PORT or unix:PATH")
     parser.add_argument("--database", default="", help="SQLAlchemy URL of the store (LAVA_DATABASE_URL)")
     parser.add_argument("--database-file", default="", help="a file that holds the URL (LAVA_DATABASE_URL_FILE)")
+    parser.add_argument("--no-wait", action="store_true", help="end where the database is away at the start")
     parser.add_argument("--log", default="", help="log file")
     return parser.parse_args(argv)
 

@@ -32,8 +32,8 @@ from lavad.services.masters_lease import LeaseLost
 from lavad.services.metrics_address import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
 from lavad.store.backup import UNFINISHED
-from lavad.store.connect import parse_url
-from lavad.store.errors import Fenced, OutcomeUnknown, StoreError, StoreRefused
+from lavad.store.connect import parse_url, takes_connections
+from lavad.store.errors import Fenced, OutcomeUnknown, StoreAway, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
 from lavad.store.schema import HEAD
@@ -136,8 +136,10 @@ def _metrics(listen: str, tls_folder: str) -> str:
     return listen
 
 
-async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, store: Store) -> None:
-    """Serve the local socket; be master whenever the lease can be had, until told to end."""
+async def run(
+    site: MasterSettings, loaded: Loaded, number: int, holder: str, opened: Store | StoreAway, closing: contextlib.ExitStack
+) -> None:
+    """Serve the local socket; be master whenever the lease can be had, until told to end. ``closing``: closes the store later."""
     office: list[Master] = []
 
     def dispatch() -> Dispatch | None:
@@ -153,8 +155,12 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, st
     ended = asyncio.Event()
     for sign in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(sign, ended.set)
-    lease, leasing = Lease(store.engine), Workers("lease")
     try:
+        store = opened if isinstance(opened, Store) else await _wait_for_store(site.database, opened, ended)
+        if store is None:
+            return
+        closing.callback(store.close)
+        lease, leasing = Lease(store.engine), Workers("lease")
         while not ended.is_set():
             held = await _wait_for_lease(lease, leasing, holder, site.lease, ended)
             if held is not None:
@@ -167,6 +173,32 @@ async def run(site: MasterSettings, loaded: Loaded, number: int, holder: str, st
         watchdog.tell("STOPPING=1")
         beats.cancel()
         local.close()
+
+
+def _open(database: str) -> Store | StoreAway:
+    """The store, or why its database is away. Raises StoreError, also where a server is there that does not let lavad in."""
+    try:
+        return Store.open(database)
+    except StoreAway as error:
+        if takes_connections(database):
+            raise
+        return error
+
+
+async def _wait_for_store(database: str, away: StoreAway, ended: asyncio.Event) -> Store | None:
+    """The store once its database is there; None when told to end first. Raises StoreError."""
+    refusals, opening = Refusals(log, "the store cannot be opened", "the store can be opened"), Workers("opening of the store")
+    refusals.failed(away)
+    while not ended.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STANDBY_PAUSE):
+                await ended.wait()
+        found = await opening.run(_open, database)
+        if isinstance(found, Store):
+            refusals.worked()
+            return found
+        refusals.failed(found)
+    return None
 
 
 async def _lives(office: list[Master]) -> None:
@@ -264,15 +296,18 @@ def serve(options: argparse.Namespace, loaded: Loaded) -> int:
         site = read_site(options, loaded)
         lock = RunLock(site.rundir, site.host, options.number)
         former = os.umask(0o077)  # environments and the store's secret are in it
-        store = Store.open(site.database)
+        opened = _open(site.database)
         os.umask(former)
+        if isinstance(opened, StoreAway) and options.no_wait:
+            raise opened
     except (Cannot, RunLocked, StoreError, OSError) as error:
         print(f"lavad: {error}", file=sys.stderr)  # noqa: T201
         return 1
     status = 0
     programs.wait_by_files()
+    closing = contextlib.ExitStack()
     try:
-        asyncio.run(run(site, loaded, options.number, lock.holder, store))
+        asyncio.run(run(site, loaded, options.number, lock.holder, opened, closing))
     except* StoreError as failure:
         log.critical("the store failed: %s", _first(failure))
         status = 2
@@ -280,6 +315,6 @@ def serve(options: argparse.Namespace, loaded: Loaded) -> int:
         log.critical("lavad ends: %s", _first(failure))
         status = 1
     finally:
-        store.close()
+        closing.close()
         lock.release()
     return status

@@ -60,7 +60,7 @@ def start(folder: Folder, name: str, module: str, words: list[str]) -> None:
     deadline = time.monotonic() + 60
     while find_pid(folder, name) != process.pid:
         if process.poll() is not None:
-            raise DaemonFailed(f"{name} did not start: {_last_line(log)}")
+            raise DaemonFailed(f"{name} did not start: {last_line(log)}")
         if time.monotonic() > deadline:
             process.kill()
             raise DaemonFailed(f"{name} did not come up within 60 s; see {log}")
@@ -91,7 +91,8 @@ def _environment() -> dict[str, str]:
     return {name: os.environ[name] for name in kept if name in os.environ}
 
 
-def _last_line(log: Path) -> str:
+def last_line(log: Path) -> str:
+    """What a daemon said last in its log."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else f"see {log}"
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.local.daemons import DaemonFailed, begun, children, end, find_pid, start
+from cli.local.daemons import DaemonFailed, begun, children, end, find_pid, last_line, start
 from cli.local.folder import ROOT, CannotUp, Folder, Shape, commands_folder
 from cli.local.page import start_page, write_url
 from cli.local.probe import query
@@ -24,6 +24,8 @@ from config.write.generate import write_cluster
 from proto.localsocket import address
 
 READY_WITHIN = 60.0
+QUIET = 5.0
+"""Seconds after which it is told why nobody answers."""
 
 
 class Wanted(NamedTuple):
@@ -57,7 +59,7 @@ def up(folder: Folder, wanted: Wanted) -> None:
         write_profiles(folder.conf, folder.places())
         database = _database(folder, shape.database)
         names = folder.master_names(shape.masters)
-        _start_master(folder, 1, names[0], shape.hosts[0], database)
+        _start_master(folder, 1, names[0], shape.hosts[0], database, new=before is not None)
     except BaseException as error:
         if before is not None and not find_pid(folder, "lavad"):
             _unmake(folder, before)
@@ -256,7 +258,8 @@ def _store(folder: Folder, what: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, cwd="/", check=False)
 
 
-def _start_master(folder: Folder, number: int, name: str, host: str, database: str) -> None:
+def _start_master(folder: Folder, number: int, name: str, host: str, database: str, new: bool = False) -> None:
+    """``new``: of a cluster that has no store yet, whose database is named wrongly rather than away."""
     if find_pid(folder, name):
         return
     start(
@@ -278,6 +281,7 @@ def _start_master(folder: Folder, number: int, name: str, host: str, database: s
             str(_secret(folder, "database", database)),
             "--log",
             str(folder.log / f"{name}.log"),
+            *(["--no-wait"] if new else []),
         ],
     )
 
@@ -318,10 +322,15 @@ def _start_agent(folder: Folder, host: str, masters: str, gpus: int) -> None:
 
 def _wait_ok(folder: Folder, hosts: list[str]) -> None:
     """Return when every host is ok or closed. Raises CannotUp after READY_WITHIN seconds."""
-    deadline = time.monotonic() + READY_WITHIN
+    began = time.monotonic()
+    deadline = began + READY_WITHIN
     states: dict[str, str] = {}
+    told = False
     while time.monotonic() < deadline:
         states = _states(folder)
+        if not states and not told and time.monotonic() > began + QUIET:
+            print(f"lava up: lavad does not serve yet: {last_line(folder.log / 'lavad.log')}", file=sys.stderr)
+            told = True
         if all(states.get(host, "").startswith(("ok", "closed")) for host in hosts):
             return
         time.sleep(0.1)

@@ -63,3 +63,38 @@ def test_an_outage_of_the_database_costs_no_job_and_no_daemon(cluster: Cluster, 
     names = ("ended", "late", "of_python", "after")
     assert {name: (tmp_path / name).read_text() for name in names} == dict.fromkeys(names, "once\n")
     assert (cluster.pid("lavad"), cluster.pid("agent-host1")) == (lavad, agent)
+
+
+def test_a_master_that_starts_while_its_database_is_away_waits_for_it(cluster: Cluster) -> None:
+    """And says so in its log, once; commands wait as they do for a standby. Told to end meanwhile, it ends."""
+    words = Path(f"/proc/{cluster.pid('lavad')}/cmdline").read_bytes().split(b"\0")[:-1]
+    words = [word for word in words if word != b"--no-wait"]
+    cluster.kill("lavad")
+    server = postmaster(cluster)
+    os.kill(server, signal.SIGINT)
+    wait_until(lambda: not is_alive(server), 30, "PostgreSQL to be gone")
+    log = cluster.folder.log / "lavad.log"
+
+    def refusals() -> int:
+        return log.read_text().count("the store cannot be opened: ")
+
+    for sign in (signal.SIGTERM, None):
+        before = refusals()
+        waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, start_new_session=True, cwd="/", env=cluster.environ)
+        wait_until(lambda: refusals() > before, 30, cluster.logs)  # noqa: B023
+        if sign is not None:
+            waiting.send_signal(sign)
+            assert waiting.wait(30) == 0
+    assert refusals() == 2
+    cluster.up()
+    assert cluster.pid("lavad") == waiting.pid
+    assert "the store can be opened" in log.read_text()
+    assert "Traceback" not in log.read_text()
+    cluster.wait_for(cluster.submit("-o /dev/null true"), "DONE", timeout=60)
+
+
+def test_a_new_cluster_whose_database_is_away_is_not_made(cluster: Cluster, tmp_path: Path) -> None:
+    done = cluster.lava("up", "--dir", str(tmp_path / "other"), "--database", "postgresql://lavad@127.0.0.1:1/lava")
+    assert done.returncode == 1
+    assert "port 1 failed" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "other" / "shape.json").exists()
