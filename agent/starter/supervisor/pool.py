@@ -36,6 +36,8 @@ LIGHT = 2 << 20
 """Bytes of its own in memory that none with Python has."""
 MAX_END_FILE = 1 << 20
 MAX_ASKED = 32
+MOST_STOPS = 100
+"""How often a shepherd is continued in one part."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 ForkAll = Callable[[Sequence[ToFork]], list[Forked | OSError]]
 
@@ -121,6 +123,7 @@ class Pool:
         The last one that became idle, of those whose ends are not needed any more where there is one: it gets a new end file.
         """
         if (shepherd := self._idle[key].take()) is not None:
+            shepherd.stops = 0
             if shepherd.end_file and shepherd.end_bytes and not shepherd.kept:
                 shepherd.end_file.rewind()
                 shepherd.end_bytes = 0
@@ -261,6 +264,16 @@ class Pool:
         self._remove_idle(shepherd)
         if shepherd.pid in self.by_pid:  # not reaped: its number is still its own
             proctree.send(shepherd.pid, signal.SIGKILL)
+
+    def stopped(self, pid: int) -> None:
+        """A child was stopped: a shepherd, to which its job can do that, goes on; one that is stopped all the time is killed."""
+        if (shepherd := self.by_pid.get(pid)) is None:
+            return
+        shepherd.stops += 1
+        if shepherd.stops > MOST_STOPS:
+            self.kill(shepherd)
+        else:
+            proctree.send(pid, signal.SIGCONT)
 
     def reaped(self, pid: int) -> None:
         """A child that is no shepherd has ended."""

@@ -72,6 +72,7 @@ class ShepherdHandle:
         "pid",
         "pipe",
         "starttime",
+        "stops",
         "templates",
     )
 
@@ -81,6 +82,8 @@ class ShepherdHandle:
         self.pid = 0
         self.starttime = 0
         """In clock ticks since boot."""
+        self.stops = 0
+        """How often it was stopped since it got its part."""
         self.pipe: FramePipe | None = None
         self.groups: Groups | None = None
         self.busy: str | None = None

@@ -291,16 +291,18 @@ class Supervisor:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def reap(self) -> None:
-        """Reap every child of the starter that has ended: shepherds, and processes inherited from dead ones."""
+        """Reap every child that has ended: shepherds, and processes inherited from dead ones; see to those that were stopped."""
         died = False
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 pid = 0
             if not pid:
                 break
-            if (shepherd := self.pool.by_pid.get(pid)) is not None:
+            if os.WIFSTOPPED(status):
+                self.pool.stopped(pid)
+            elif (shepherd := self.pool.by_pid.get(pid)) is not None:
                 self._died(shepherd, status)
                 died = True
             else:

@@ -100,16 +100,6 @@ def test_a_process_that_a_tracer_keeps_as_a_zombie_holds_up_no_end(rig: Rig) -> 
         tracer.kill()
 
 
-def test_a_stopped_shepherd_cannot_keep_its_part_from_a_kill(rig: Rig) -> None:
-    pid = escaped(rig, "esc", "sleep 100")
-    task = rig.pid_of("esc")
-    os.kill(next(s for s in rig.shepherds() if task in children(s)), signal.SIGSTOP)
-    rig.send({"do": "kill", "uids": ["esc"]})
-    rig.report("esc", "lost")
-    assert not is_alive(pid)
-    assert not is_alive(task)
-
-
 def test_nothing_runs_on_when_the_starter_is_killed_and_the_next_one_knows(rig: Rig) -> None:
     rig.run("done", "exit 5")
     rig.run("forgotten", "exit 6")
@@ -250,14 +240,6 @@ def test_a_renewed_lease_goes_on_and_an_old_one_of_a_stopped_shepherd_ends(rig: 
     assert rig.end("t")["lease"] is True
     rig.end("s")
     assert not is_alive(s)
-
-
-def test_a_stopped_shepherd_cannot_outlive_its_lease(rig: Rig) -> None:
-    rig.order(rig.part("st", "sleep 100", deadline=boottime() + 0.5))
-    task = rig.pid_of("st")
-    os.kill(parent_of(task), signal.SIGSTOP)
-    assert rig.report("st", "lost")["reason"].endswith("was killed by signal 9, as the lease had passed")
-    assert not is_alive(task)
 
 
 def test_an_agent_comes_back_to_what_happened_meanwhile(rig: Rig) -> None:
