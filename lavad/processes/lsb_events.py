@@ -14,12 +14,14 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from lavad.collector import look_rarely
 from lavad.core.events import Configured, Event
 from lavad.lsb import archive, position
 from lavad.lsb.lines import ACCOUNTS, EVENTS, Earlier, lines_of
+from lavad.processes.overdue import Overdue
 from lavad.replica import protocol as feed
 from lavad.replica.spawn import child_socket, set_title
 from lavad.store.errors import StoreError
@@ -27,6 +29,8 @@ from lavad.store.read import Reader
 
 EVERY, AGAIN = 1.0, 5.0
 """Seconds between two looks, and before what could not be written is tried again."""
+HANGS = 20.0
+"""Seconds after which the disk is said to hang."""
 AT_ONCE = 5000
 LARGEST = 256 << 20
 HELD = 1 << 20
@@ -182,12 +186,17 @@ def main() -> int:
     folder = position.folder_of(site.lsf["LSB_SHAREDIR"], site.cluster)
     try:
         link.sendall(b"\n")  # what another one before has said is past
-        log, told = Log(folder, Reader.open(site.database)), ""
+        hangs = f"lsb.events in {folder} is not written: a look or write there has not ended for {HANGS:g} s"
+        overdue = Overdue(partial(_say, link), hangs, HANGS)
+        with overdue.watched():
+            log, told = Log(folder, Reader.open(site.database)), ""
         while True:
             why = ""
             try:
-                while log.advance():
-                    pass
+                more = True
+                while more:
+                    with overdue.watched():
+                        more = log.advance()
             except OSError as error:  # no room, say: that passes
                 why = f"lsb.events in {folder} is not written: {error.strerror or error}"
             if why != told:
