@@ -12,6 +12,8 @@ import os
 from datetime import UTC, datetime
 from typing import TextIO
 
+from proto.daemon.log_thread import LogThread
+
 LONGEST = 16_384
 INDENT = "    "
 
@@ -76,6 +78,6 @@ def log_as(log_format: str) -> None:
 
 def log_to(stream: TextIO | str, form: str) -> None:
     """Log to a stream, or to the file of this name, in lines of this format."""
-    handler = logging.FileHandler(stream) if isinstance(stream, str) else logging.StreamHandler(stream)
+    handler = logging.FileHandler(stream) if isinstance(stream, str) else LogThread(stream)
     handler.setFormatter(OneLine(form))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

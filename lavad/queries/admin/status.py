@@ -47,6 +47,7 @@ _NOTICES = (
     ("is not in lsf.cluster", "stop lava-agent there, or list the host and run badmin reconfig"),
     ("could not be recorded", "read the log of lavad; tell whoever maintains lava"),
     ("refused", "compare versions and certificates of that host with the master's"),
+    ("does not answer", "see to its server, or its disk; a lavad that cannot write there waits, too"),
     (" left", "remove or move files there; LAVA_HISTORY_DAYS and LAVA_OUTPUT_DAYS keep less"),
 )
 
