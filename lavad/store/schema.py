@@ -249,8 +249,8 @@ cycles = sa.Table(
     sa.Column("anew", sa.Boolean, nullable=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
-_ANEW = cycles.c.anew.is_(True)
-_partial("cycles_anew", cycles.c.at, where=_ANEW)
+# in the words of its migration, for which SQLAlchemy has others in SQLite
+_partial("cycles_anew", cycles.c.at, where=sa.literal_column("anew IS true", sa.Boolean))
 
 reservations = sa.Table(
     "reservations",

@@ -1,7 +1,7 @@
-"""Makes the tables of an empty database, and brings those of an older version up to date.
+"""Makes the tables of an empty database, from their descriptions, and brings those of an older version up to date, by migrations.
 
 Rule: only the holder of the masters' lease changes tables that are there, so that no master ever works on tables newer than
-itself. Alembic is imported only when there is something to do.
+itself. Alembic takes long to import, and is where there is something to migrate.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from lavad.store.errors import Fenced, StoreError, StoreRefused, refusal
-from lavad.store.schema import HEAD
+from lavad.store.schema import HEAD, lease, metadata
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 _LOCK = 0x6C617661
+_VERSIONS = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""As Alembic makes it."""
 logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)  # it tells of each of its own, at every start
 
 
@@ -74,7 +81,7 @@ def _make(connection: sa.Connection, create: bool) -> None:
         # when two masters start at once, the second finds the tables created
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
     if find_version(connection) is None:
-        make_tables(connection)
+        make_newest(connection)
 
 
 def _hold_lease(connection: sa.Connection, epoch: int) -> None:
@@ -107,6 +114,14 @@ def check_known(version: str) -> None:
         ScriptDirectory.from_config(_config()).get_revision(version)
     except CommandError as error:
         raise StoreRefused(f"store is at version {version}, newer than this lavad ({HEAD})") from error
+
+
+def make_newest(connection: sa.Connection) -> None:
+    """Make in an empty database, within the caller's transaction, what all migrations together make there."""
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(sa.insert(lease).values(id=1, epoch=0, holder="", expires=0.0))
+    _VERSIONS.create(connection)
+    connection.execute(sa.insert(_VERSIONS).values(version_num=HEAD))
 
 
 def make_tables(connection: sa.Connection, version: str = "head") -> None:
