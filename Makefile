@@ -66,6 +66,8 @@ test-plain: install
 # A test of so many seeds takes longer than faulthandler waits, whose look at a stack that changes may crash Python.
 soak: install
 	LAVA_SIM_SEEDS=5000 LAVA_PARTITION_SEEDS=10000 $(PYTEST) -o faulthandler_timeout=0 -n 2 tests/sim
+	LAVA_TEST_EXAMPLES=10 LAVA_TEST_GANGS=200 $(PYTEST) -o faulthandler_timeout=0 -n 2 --dist worksteal tests/unit tests/integration/store \
+		tests/integration/parallel/test_launchers.py
 	$(PYTEST) -o faulthandler_timeout=0 tests/soak
 endif
 

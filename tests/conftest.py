@@ -28,6 +28,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.examples import examples
+
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"  # before anything imports grpc
 
 for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
@@ -36,7 +38,7 @@ for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
 
 os.umask(0o022)
 
-settings.register_profile("lava", deadline=None)
+settings.register_profile("lava", deadline=None, max_examples=examples(100))
 settings.load_profile("lava")
 
 TESTS = Path(__file__).parent

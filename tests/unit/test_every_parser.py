@@ -31,6 +31,7 @@ from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.when import WhenError, parse_interval, parse_limit, parse_point
 from lavad.core.lang.windows import WindowError, parse_windows
 from lavad.queries.render import RENDERERS
+from tests.support.examples import examples
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.query_cluster import QueryCluster
 
@@ -104,7 +105,7 @@ PIECES = (
     "$(x)",
 )
 TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-EXAMPLES = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 
 PARSERS: dict[str, tuple[Callable[[str], object], tuple[type[Exception], ...]]] = {
     "resreq": (resreq.parse, (resreq.ResReqError,)),
@@ -141,7 +142,7 @@ def test_a_text(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("option", sorted(READERS))
 @given(value=st.one_of(TEXT, st.just(True), st.lists(TEXT, max_size=3)))
-@settings(EXAMPLES, max_examples=25)
+@settings(EXAMPLES, max_examples=examples(25))
 def test_a_value_of_an_option_of_bsub_and_bmod(option: str, value: str | bool | list[str]) -> None:
     bench = Bench()
     job = bench.bsub(J="x")["job"]
@@ -171,7 +172,7 @@ def test_words_of_a_command_line(words: list[str]) -> None:
 
 @pytest.mark.parametrize("command", sorted(set(RENDERERS) - {"bacct", "why"}))
 @given(words=st.lists(TEXT, max_size=3), value=TEXT, letter=st.sampled_from("JqumPgoNTCSDnIRi"))
-@settings(EXAMPLES, max_examples=15)
+@settings(EXAMPLES, max_examples=examples(15))
 def test_a_query(command: str, words: list[str], value: str, letter: str) -> None:
     option: dict[str, Any] = {letter: value}
     out, err, status = QueryCluster().ask(command, *words, **option)
@@ -243,7 +244,7 @@ LINES = st.one_of(
 
 @pytest.mark.parametrize("file", FILES)
 @given(lines=st.lists(LINES, max_size=10))
-@settings(EXAMPLES, max_examples=40)
+@settings(EXAMPLES, max_examples=examples(40))
 def test_a_configuration_file(file: str, lines: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / file).write_text("\n".join(lines), encoding="utf-8", errors="replace")

@@ -18,11 +18,12 @@ from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.rows import killed_jobs
 from lavad.store.writer import Store
+from tests.support.examples import examples
 from tests.support.stores.postgres import new_database
 from tests.support.stores.stores import empty
 from tests.support.worlds.history import Author, steps
 
-_SETTINGS = settings(max_examples=25, suppress_health_check=list(HealthCheck), database=None)
+_SETTINGS = settings(max_examples=examples(25), suppress_health_check=list(HealthCheck), database=None)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

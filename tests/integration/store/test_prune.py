@@ -31,11 +31,12 @@ from lavad.store.load import load
 from lavad.store.read import Reader
 from lavad.store.writer import Store
 from tests.integration.store.test_fold import image
+from tests.support.examples import examples
 from tests.support.stores.postgres import new_database
 from tests.support.stores.stores import commit, empty, rows_of, store, store_url  # noqa: F401
 from tests.support.worlds.history import Author, steps
 
-_SETTINGS = settings(max_examples=20, suppress_health_check=list(HealthCheck), database=None, deadline=None)
+_SETTINGS = settings(max_examples=examples(20), suppress_health_check=list(HealthCheck), database=None, deadline=None)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -22,6 +22,7 @@ from lavad.core.lang.asks import Refused
 from lavad.core.rules.effects import ReleasePart, links_of
 from lavad.wire import decode, encode
 from proto import agent_pb2 as pb
+from tests.support.examples import examples
 
 TWO = [
     pb.HostSlots(host="h1", slots=2, address="10.0.0.1", gpus=["G0", "G1"]),
@@ -171,7 +172,7 @@ SHAPES = st.lists(st.integers(1, 9), min_size=1, max_size=12)
 KINDS = st.sampled_from([*frameworks.PER_RANK, "tensorflow(chief)"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(SHAPES, KINDS)
 def test_ranks_are_dense_and_agree(shape: list[int], launch: str) -> None:
     """Over random placements: each rank once, one size, local ranks dense, all marks are ports that a host keeps."""

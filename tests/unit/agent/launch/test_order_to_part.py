@@ -21,6 +21,7 @@ from agent.starter.part.task_start import LATE
 from agent.starter.protocol.part import CgroupLimits, OutputFile
 from config.read.params import settings_of
 from proto import agent_pb2 as pb
+from tests.support.examples import examples
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/bash", "staff")
@@ -67,7 +68,7 @@ def test_plain_words_need_no_shell(text: str, words: list[str] | None) -> None:
     assert command.plain_words(text, PATH) == words
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text("abcx019./-_=%+:,@ ~$#'\"\\;&|<>()[]{}!*?^\n\t", max_size=12))
 @example("a=b")
 def test_plain_words_are_what_a_shell_would_make_of_them(tail: str) -> None:

@@ -19,6 +19,7 @@ from agent.master.link import Outbox
 from agent.parts.entry import adopted
 from agent.parts.spool import NotReadable, Obeyed, Spool
 from proto import agent_pb2 as pb
+from tests.support.examples import examples
 
 ALICE = User("alice", 1000, 1000, (1000,), "/home/alice", "/bin/sh")
 
@@ -86,7 +87,7 @@ def disk_of(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, former)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_a_torn_journal_gives_what_was_whole(tmp_path_factory: object, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("spool")  # type: ignore[attr-defined]

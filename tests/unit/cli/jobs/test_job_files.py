@@ -20,6 +20,7 @@ from cli.jobs.run import bsub_line, jobs_of, shown
 from cli.submit.script import command_line
 from cli.submit.submit_options import bsub_table, propagated
 from cli.submit.yaml_text import read_yaml
+from tests.support.examples import examples
 
 pytest.importorskip("yaml")
 EXAMPLES = Path(__file__).parents[4] / "examples" / "roles"
@@ -95,7 +96,7 @@ OPTIONS = st.fixed_dictionaries(
 ENV = st.dictionaries(st.from_regex(r"[A-Z]{1,5}", fullmatch=True), TEXT.filter(lambda text: "'" not in text), max_size=3)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(ROLE, min_size=1, max_size=4, unique_by=lambda role: role.name), POLICY, OPTIONS, ENV)
 def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, options: Any, env: dict[str, str]) -> None:
     """Job file to spec to what --dry-run prints, read again: the same spec."""
@@ -103,7 +104,7 @@ def test_what_dry_run_prints_means_the_same(roles: list[Role], policy: Policy, o
     assert read(shown(job)) == job
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(OPTIONS, ENV, st.one_of(WORD, st.text(alphabet="ab '\"\\`$();&|<>*#~=-\n", min_size=1, max_size=9).map(str.strip)))
 def test_a_job_without_roles_is_a_bsub_line(options: Any, env: dict[str, str], command: str) -> None:
     """Job file to bsub's flags and back: the same options, environment and command, and nothing for the shell to do."""
@@ -389,7 +390,6 @@ def test_a_bad_file_gives_one_line(text: str, said: str) -> None:
     assert why(text).startswith(said)
 
 
-@settings(max_examples=300)
 @given(st.text(max_size=200))
 def test_any_text_is_a_job_or_one_line(text: str) -> None:
     said = ""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.submit.script import command_line, single_quoted
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_the_shell_sees_the_words_again(words: list[str]):
 QUOTED = st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda word: word[0] == "$" or " " in word)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.lists(st.text(alphabet="a '\"\\`$(", min_size=1, max_size=6).filter(lambda w: w[0] == "$" or " " in w), max_size=3))
 def test_a_real_shell_sees_the_words_again(words: list[str]):
     command = command_line(["printf", "%s\\0", *words])

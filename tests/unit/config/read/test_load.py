@@ -16,6 +16,7 @@ from config.read.load import load
 from config.read.params import LSB_PARAMS, LSF_CONF, settings_of
 from config.write.generate import SAMPLES
 from lavad.configure.resolve import resolve
+from tests.support.examples import examples
 
 CLUSTER = (
     "Begin ClusterAdmins\nAdministrators = lsfadmin root\nEnd ClusterAdmins\n"
@@ -309,7 +310,7 @@ def test_the_value_of_a_resource_may_have_blanks_in_quotes(tmp_path):
     assert [(one.value, one.hosts) for one in loaded.config.resources[2].instances] == [("a b", ("h1",)), ("c", ("h2",))]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(file=st.sampled_from(FILES), text=st.one_of(st.text(max_size=300), CONFIG_LIKE))
 def test_any_text_in_any_file_is_read_or_reported(tmp_path, file, text):
     path = tmp_path / file

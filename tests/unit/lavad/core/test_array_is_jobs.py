@@ -22,6 +22,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Kill, Modify, Move, Refused, Requeue, Resume, Select, Stop, Switch
 from lavad.core.lang.ids import key_of, show
 from lavad.core.rules.effects import effects_due
+from tests.support.examples import examples
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 from tests.support.worlds.snapshot import difference, snapshot
 
@@ -195,4 +196,4 @@ class ArrayIsJobs(RuleBasedStateMachine):
 
 
 TestArrayIsJobs = ArrayIsJobs.TestCase
-TestArrayIsJobs.settings = settings(max_examples=40, stateful_step_count=25, suppress_health_check=list(HealthCheck))
+TestArrayIsJobs.settings = settings(max_examples=examples(40), stateful_step_count=25, suppress_health_check=list(HealthCheck))

@@ -36,6 +36,7 @@ from lavad.replay.repeat import main
 from lavad.replica import protocol as feed
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 RESREQS = [
@@ -243,7 +244,7 @@ FILLED_BESIDE_A_PROMISE = [
 """What is promised in this very cycle leaves no slot free, but short jobs may use it."""
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @example(FILLED_BESIDE_A_PROMISE, 512)
 @example([job("normal", 2, array="1-5"), job("normal", 3), ("plan", True), ("plan", False)], 2)
 @given(st.lists(actions, min_size=25, max_size=70), st.sampled_from((1, 2, 512)))

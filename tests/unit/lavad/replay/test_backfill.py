@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lavad.replay import profile as profiles
 from lavad.replay.backfill import Waiting, easy, promise
 from lavad.replay.profile import Held, Profile
+from tests.support.examples import examples
 
 HORIZON = 60
 WHOLE = 8
@@ -26,7 +27,7 @@ def find_in(row: list[int], amount: int, duration: int, after: int) -> int | Non
     return None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.tuples(st.integers(1, HORIZON), st.integers(1, WHOLE)), max_size=8),
     st.lists(spans, max_size=20),
@@ -64,7 +65,7 @@ def test_for_ever() -> None:
     assert profile.reserve_earliest(2, 4) == 5
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(spans, max_size=20),
     st.integers(0, HORIZON),
@@ -117,7 +118,7 @@ queues = st.lists(st.tuples(st.integers(1, WHOLE), st.integers(0, 12)), max_size
 uses = st.lists(st.tuples(st.integers(-3, 12), st.integers(1, 4)), max_size=2)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(queues, uses)
 def test_starts_leave_the_promise_where_it_was(queue: list[tuple[int, int]], use: list[tuple[int, int]]) -> None:
     """Asked again with the new jobs running, EASY promises the head the same time and starts nobody else."""

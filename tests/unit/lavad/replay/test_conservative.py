@@ -17,6 +17,7 @@ from lavad.replay.conservative import NONE, Conservative, Line, Plan, Short
 from lavad.replay.profile import Held, Profile
 from lavad.replay.simulate import Simulation
 from lavad.replay.swf import TraceJob
+from tests.support.examples import examples
 from tests.unit.lavad.replay.test_simulate import model_jobs, traces
 
 
@@ -57,7 +58,7 @@ def check(jobs: list[TraceJob], slots: int) -> int:
     return compared
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(traces(), st.sampled_from((1, 64)))
 def test_like_planning_all_anew(trace: tuple[list[TraceJob], int], chunk: int) -> None:
     """Whatever ends early, late or at once; however few jobs are looked at together."""
@@ -66,7 +67,7 @@ def test_like_planning_all_anew(trace: tuple[list[TraceJob], int], chunk: int) -
         check(*trace)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(traces(least_run=1, short=0))
 def test_like_planning_all_anew_where_nothing_is_overdue(trace: tuple[list[TraceJob], int]) -> None:
     check(*trace)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lavad.replay.simulate import Simulation, simulate
 from lavad.replay.swf import TraceJob
+from tests.support.examples import examples
 from tests.unit.lavad.replay.naive import naive, promised_once
 
 POLICIES = ("fcfs", "easy", "conservative")
@@ -40,7 +41,7 @@ def traces(draw: st.DrawFn, least_run: int = 0, exact: bool = False, short: int 
 def test_like_the_plain_simulator(policy: str) -> None:
     """Whatever is submitted: zero run times, too little asked for, everything at one instant."""
 
-    @settings(max_examples=300)
+    @settings(max_examples=examples(300))
     @given(traces())
     def check(trace: tuple[list[TraceJob], int]) -> None:
         jobs, slots = trace
@@ -49,7 +50,7 @@ def test_like_the_plain_simulator(policy: str) -> None:
     check()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(traces(least_run=1, exact=True))
 def test_two_plain_simulators_agree_where_all_know_their_time(trace: tuple[list[TraceJob], int]) -> None:
     """Without early ends nothing is ever moved forward: one promise at the submit is enough."""
@@ -127,7 +128,7 @@ def test_jobs_without_run_time_follow_each_other_in_one_instant() -> None:
         assert starts([job(line, 3, 4, 0) for line in range(1, 5)], 4, policy) == dict.fromkeys(range(1, 5), 3)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(traces(least_run=1, short=0))
 def test_easy_never_delays_the_head(trace: tuple[list[TraceJob], int]) -> None:
     """What the head was promised first is kept, if nobody outruns what it asked for."""
@@ -141,7 +142,7 @@ def test_easy_never_delays_the_head(trace: tuple[list[TraceJob], int]) -> None:
         assert run.start <= promised.get(jobs.index(run.job), math.inf)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(traces())
 def test_no_slot_is_held_twice(trace: tuple[list[TraceJob], int]) -> None:
     """At no time do running jobs hold more than the machine has, and each job starts once, not before its submit."""

@@ -17,6 +17,7 @@ from lavad.core.lang.resreq.grammar import Affinity, parse_affinity
 from lavad.core.lang.topology import LEVELS, parse_topology
 from lavad.core.plan.plan import Placement, Plan
 from lavad.sched.hosts import fit
+from tests.support.examples import examples
 from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
@@ -82,7 +83,7 @@ wants = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(wants, st.sets(st.integers(0, 23)), st.integers(1, 9))
 def test_nobody_gets_what_is_taken_and_the_count_is_what_is_given(want, taken, tasks):
     topology = parse_topology(regular(2, 2, 3, 2))

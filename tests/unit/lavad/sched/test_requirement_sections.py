@@ -15,6 +15,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.by_time import decay_rusage
 from lavad.core.site.conf import Params, ResourceConf
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 
@@ -259,7 +260,7 @@ def fits(found: Hosts, parts: list[tuple[int, str]], free: list[int]) -> bool:
     return any(fits(found, rest, [left - took for left, took in zip(free, split, strict=True)]) for split in splits(count, room))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(hosts, terms)
 def test_a_compound_job_starts_exactly_where_brute_force_finds_a_place(found, parts):
     world = World()

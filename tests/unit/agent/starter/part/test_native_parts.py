@@ -25,6 +25,7 @@ from cli.native.build import LIBRARY, built_library, is_current
 from tests.support.daemons.both_ways import CHANGES, ENV, LIMITS, WORDS, both_shepherds
 from tests.support.daemons.shepherds import SHOW, Shepherd, are_below, below, has_below, start_time
 from tests.support.daemons.starters import boottime
+from tests.support.examples import examples
 from tests.support.processes import is_alive, state_of
 from tests.support.wait import wait_until
 
@@ -62,7 +63,7 @@ def _shown(end: dict[str, Any], one: Shepherd) -> tuple[Any, ...]:
     return re.sub(CHANGES, b"", one.out.read_bytes(), flags=re.M), own["status"], own["cwd"], tasks, kinds, end.get("gone")
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     template=ENV,
     own=ENV,

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cli.native.build import built_library
 from tests.support.daemons.both_ways import CHANGES, ENV, LIMITS, both_shepherds
 from tests.support.daemons.shepherds import SHOW, Shepherd
+from tests.support.examples import examples
 
 ROOT = Path(__file__).resolve().parents[5]
 _CHANGES = re.compile(CHANGES + rb"|\0PMI_FD=\d+", re.M)
@@ -46,7 +47,7 @@ def _seen(one: Shepherd, end: dict[str, Any]) -> tuple[Any, ...]:
     return files, tasks, end["end"]["status"], end["end"]["first"]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     env=ENV,
     own=ENV,

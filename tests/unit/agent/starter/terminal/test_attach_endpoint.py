@@ -16,6 +16,7 @@ from agent.starter.system.watch import Watch
 from agent.starter.terminal.attach_endpoint import AttachEndpoint
 from agent.starter.terminal.flow import Flow
 from agent.starter.wire import taskwire as wire
+from tests.support.examples import examples
 
 TOKEN = b"secret"
 
@@ -125,7 +126,7 @@ def _closed(link: socket.socket) -> bool:
         return False
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.integers(1, 40_000), min_size=1, max_size=8), st.integers(0, 300_000))
 def test_bytes_come_whole_and_in_order_under_any_grants(grants: list[int], size: int) -> None:
     watch = Watch()

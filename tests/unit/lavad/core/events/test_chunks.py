@@ -27,6 +27,7 @@ from lavad.core.lang.ids import job_of, show
 from lavad.core.lang.states import JobState, SignalKind
 from lavad.core.rules.dependency_eval import counts_of
 from lavad.core.rules.effects import SignalPart, StartPart, StopPart, effects_due
+from tests.support.examples import examples
 from tests.support.worlds.chunks import ChunkWorld
 from tests.support.worlds.snapshot import difference, snapshot
 
@@ -88,7 +89,7 @@ def finished(world: ChunkWorld, keys: list[int]) -> list[ev.Event]:
     return [ev.JobFinished(at=world.now, key=key, state=JobState.DONE, end=end) for key in keys]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(actions=ACTIONS, array=st.booleans())
 def test_the_slot_of_a_chunk_is_its_last_jobs(actions: list[tuple[str, int]], array: bool) -> None:
     world = ChunkWorld(4)

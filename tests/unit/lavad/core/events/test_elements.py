@@ -19,6 +19,7 @@ from lavad.core.events.elements import fold_alike
 from lavad.core.job.job import End, Placed
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
+from tests.support.examples import examples
 from tests.support.worlds.history import VERBS, Author
 from tests.support.worlds.snapshot import difference, snapshot
 from tests.support.worlds.world import World
@@ -46,7 +47,7 @@ def _check_same(one: Cluster, other: Cluster) -> None:
     assert not difference(_all_of(one), _all_of(other))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=STEPS)
 def test_a_history_is_folded_together_as_one_by_one(steps: list[tuple[str, int, int]]) -> None:
     cluster, single = Cluster(), Cluster()

@@ -15,6 +15,7 @@ from lavad.core.events.base import IllegalMove
 from lavad.core.events.gang import fold_gang
 from lavad.core.job.job import End
 from lavad.core.lang.states import PartState
+from tests.support.examples import examples
 from tests.support.worlds.snapshot import difference, snapshot
 from tests.support.worlds.world import World
 
@@ -55,7 +56,7 @@ def _all_of(world: World) -> dict[str, Any]:
     return snapshot(world.cluster) | {"changed": dict(world.cluster.jobs.changed), "version": world.cluster.version}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(TOLD, min_size=2, max_size=40))
 def test_together_as_one_by_one(events: list[ev.Event]) -> None:
     worlds = _world(), _world()

@@ -17,6 +17,7 @@ from lavad.core.job.job import End, Placed
 from lavad.core.job.spec import Spec
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
+from tests.support.examples import examples
 from tests.support.worlds.snapshot import difference, snapshot
 from tests.support.worlds.world import World
 
@@ -48,7 +49,7 @@ def _all_of(world: World) -> dict[str, Any]:
     return snapshot(cluster) | rest | {"changed": dict(cluster.jobs.changed), "idle": list(cluster.idle_specs)}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -14,6 +14,7 @@ from lavad.core.plan.volatile import GpuState
 from lavad.core.rules.gpu_tasks import give_tasks
 from lavad.core.rules.gpus import is_joined
 from lavad.core.site.host import Gpu
+from tests.support.examples import examples
 
 TWO_BY_FOUR = (0, 0, 0, 0, 1, 1, 1, 1)
 SIX_AND_TWO = (0, 0, 0, 0, 0, 0, 1, 1)
@@ -67,7 +68,7 @@ def test_tasks_that_share_get_gpus_with_the_least_memory_in_use():
     assert give_tasks(cards((0, 1, 2, 3)), GpuBook(), req, (1, 1), states) == ("G1", "G3")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from([TWO_BY_FOUR, SIX_AND_TWO, CROSSED, THREE]),
     st.lists(st.integers(0, 5), min_size=1, max_size=6),

@@ -20,6 +20,7 @@ from lavad.core.plan.volatile import GpuState
 from lavad.core.rules.gpus import pick, room
 from lavad.core.site.gpu_links import choose
 from lavad.core.site.host import Facts, Gpu
+from tests.support.examples import examples
 from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
@@ -158,7 +159,7 @@ def test_processors_near_the_gpus():
 matrices = st.lists(st.sampled_from("NPBHDS"), min_size=28, max_size=28)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(matrices, st.sets(st.integers(0, 7), min_size=1), st.integers(1, 8))
 def test_no_choice_has_a_better_worst_island(kinds, free, count):
     """The kind of links that a choice needs to be one island is never further than the nearest that could do."""
@@ -201,7 +202,7 @@ requirements = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from([TWO_BY_FOUR, SIX_AND_TWO, PAIRS, MESH, ("",) * 8]),
     requirements,
@@ -235,7 +236,7 @@ def test_what_is_picked_is_free_and_as_asked_for(links, words, jobs, closed, mod
         assert all(sum(at // 4 == node for at in found) <= most for node in (0, 1))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.sampled_from([TWO_BY_FOUR, SIX_AND_TWO, PAIRS, MESH]), st.sets(st.integers(0, 7), min_size=1), st.integers(1, 8))
 def test_no_other_choice_is_spread_over_fewer_islands(links, free, count):
     """Beside brute force over all sets of free GPUs."""

@@ -21,6 +21,7 @@ from lavad.core.rules.gpus import is_open, matches, why_never
 from lavad.core.site.host import ClosedGpu, Facts, Gpu, Host
 from lavad.core.site.pend_reason import PendReason as R
 from lavad.core.site.pend_reason import find_reason
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 WHOLE = Gpu("G0", 0, "NVIDIA H100 80GB HBM3", 81559, numa=0)
@@ -178,7 +179,7 @@ ASKED = st.sampled_from(
 STEPS = st.lists(st.tuples(ASKED, st.sampled_from([1, 2, 3, 20]), st.integers(0, 9)), min_size=1, max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(STEPS)
 def test_no_gpu_is_given_beyond_its_memory_or_beside_a_job_that_is_alone(steps: list[tuple[str, int, int]]) -> None:
     more = [Gpu(f"G{at}", at, "H100", 81559) for at in (5, 6)]

@@ -18,6 +18,7 @@ from lavad.core.site.conf import Conf, Params
 from lavad.sched.ask.estimate import get_queue_position, latest, soonest
 from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 
@@ -63,7 +64,7 @@ def _placed(part: Part) -> Placed:
     return Placed(host=part.host, slots=part.slots, gpus=part.gpus, reserved=part.reserved)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     running=st.lists(st.tuples(st.integers(1, 4), st.sampled_from([0, 1000, 3000, 5000])), max_size=6),
     slots=st.integers(1, 12),

@@ -22,6 +22,7 @@ from lavad.sched.ask.trial import Moment, starts
 from lavad.sched.ask.what_if import find_changes
 from lavad.sched.cycle.cycle import schedule
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 HOSTS = ("h1", "h2")
@@ -79,7 +80,7 @@ def told(texts: list[str], pattern: str) -> int:
     return found[0] if found else 0
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(st.lists(jobs, max_size=4), jobs)
 def test_the_largest_number_that_starts_is_told(others, wanted):
     world = World(CONF)

@@ -20,6 +20,7 @@ from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.cycle import still_blocked
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
@@ -227,7 +228,7 @@ def same_why(plan: Plan, fresh: Plan) -> None:
             assert why.reasons == fresh.why[number].reasons
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(confs, st.lists(actions, min_size=3, max_size=30))
 def test_plans_are_sound_and_do_not_depend_on_memory(conf, story):
     world = make_world(conf)

@@ -19,6 +19,7 @@ from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 JOBS = st.tuples(
@@ -55,7 +56,7 @@ def reasons(few: int, hosts: list[int], rounds: list[list[tuple[str, int, str, s
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.sampled_from([0, 1, 2, 4]), min_size=1, max_size=6),
     st.lists(st.lists(JOBS, min_size=1, max_size=8), min_size=1, max_size=3),

@@ -15,6 +15,7 @@ from lavad.core import events as ev
 from lavad.core.site.conf import Params
 from lavad.core.site.host import Facts, Gpu
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 TWO_BY_FOUR = tuple("".join("X" if a == b else "N" if a // 4 == b // 4 else "S" for b in range(8)) for a in range(8))
@@ -178,7 +179,7 @@ def most_whole(jobs: list[int], hosts: int) -> int:
     return max((hosts - len(set(way)) for way in fitting), default=0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(sizes, st.sampled_from([TWO_BY_FOUR, ONE_SWITCH]))
 def test_at_most_one_host_more_is_broken_than_need_be(jobs, links):
     """The jobs come one after the other, so that none can know of the next."""

@@ -15,6 +15,7 @@ from config.read.load import load
 from lavad.configure.resolve import resolve
 from lavad.core.site.conf import Params
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 
@@ -123,7 +124,7 @@ def least_hosts(jobs: list[tuple[int, int, int]]) -> int:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(sizes)
 def test_binpack_uses_at_most_one_host_more_than_need_be(jobs):
     w = world(6, gpus=4)

@@ -22,6 +22,7 @@ from lavad.core.lang.gpureq import parse
 from lavad.core.site.conf import Conf
 from lavad.core.site.host import Facts, Gpu
 from lavad.core.site.pend_reason import PendReason
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 PS, WORKER = Role(name="ps"), Role(name="worker", count=2, least=2)
@@ -282,7 +283,7 @@ ROLES = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.lists(st.tuples(st.integers(1, 9), st.integers(0, 4), st.sampled_from((2_000, 16_000))), min_size=1, max_size=5),
     st.lists(st.lists(ROLES, min_size=1, max_size=4), min_size=1, max_size=5),

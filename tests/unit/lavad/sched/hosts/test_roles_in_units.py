@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Role
 from lavad.core.site.conf import Params, UnitConf
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 RACKS = ("r1", "r2", "r3")
@@ -124,7 +125,7 @@ def test_a_job_that_no_rack_holds_says_what_hosts_lack() -> None:
     assert made.soft.why[made.cluster.jobs.rows[job].spec].reasons
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 2)), min_size=1, max_size=2),

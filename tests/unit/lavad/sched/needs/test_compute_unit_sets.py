@@ -18,6 +18,7 @@ from lavad.core.lang.resreq.sections import Cu
 from lavad.core.plan.plan import Placement, Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.needs.compute_unit_sets import Room, balanced, unit_sets
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 FREE = {"h1": 4, "h2": 2, "h3": 4, "h4": 4, "h5": 6, "h6": 1}
@@ -131,7 +132,7 @@ def test_a_unit_is_a_name_for_m():
 racks = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(racks, st.integers(1, 40), st.sampled_from([None, 1, 2, 3]), st.sampled_from(["", "maxavail", "minavail", "bestfit"]))
 def test_the_number_of_units_is_the_least_that_brute_force_finds(slots, wanted, maxcus, pref):
     rooms = [Room(at, count) for at, count in enumerate(slots)]
@@ -146,7 +147,7 @@ def test_the_number_of_units_is_the_least_that_brute_force_finds(slots, wanted, 
         assert len(set(found)) == len(found)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(racks, st.integers(1, 30), st.sampled_from([None, 2, 3]))
 def test_balanced_shares_differ_by_one_at_most(slots, wanted, maxcus):
     for shares in balanced([Room(at, count) for at, count in enumerate(slots)], wanted, Cu(balance=True, maxcus=maxcus)):

@@ -14,6 +14,7 @@ from lavad.core.cluster.invariants import check_invariants
 from lavad.core.site.conf import Conf, Params
 from lavad.sched.order.fairshare import make_tree, queue_policies
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 USERS = ("ann", "bob", "cid", "dan", "eve")
@@ -52,7 +53,7 @@ def submit(world: World, user: str, kind: int, elements: int, wait: int) -> None
     world.submit(user=user, queue="fair", resreq=resreq, array=f"1-{elements}" if elements else "")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(share=st.sampled_from(TREES), jobs=submissions, again=submissions)
 def test_each_start_goes_to_the_first_at_that_moment(share: FairShare, jobs: list[Any], again: list[Any]) -> None:
     world = site(share)
@@ -105,7 +106,7 @@ def _follow(world: World, placements: Any) -> None:
 APS = Aps(weights=(("FS", 50.0), ("JPRIORITY", 1.0), ("MEM", -0.01)), graces=(("MEM", 5.0),))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(share=st.sampled_from(TREES), aps=st.sampled_from([None, APS]), steps=st.lists(submissions, min_size=1, max_size=4))
 def test_a_warm_memory_plans_as_an_empty_one(share: FairShare, aps: Aps | None, steps: list[list[Any]]) -> None:
     world = site(share, aps, slots=3)

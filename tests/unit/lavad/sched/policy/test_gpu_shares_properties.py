@@ -13,6 +13,7 @@ from lavad.core import events as ev
 from lavad.core.rules import ownership
 from lavad.core.rules.ownership import GPUS
 from lavad.core.site.conf import Params
+from tests.support.examples import examples
 from tests.support.worlds.preempting import step
 from tests.support.worlds.world import World
 
@@ -63,7 +64,7 @@ def deserves(world: World) -> dict[str, int]:
     return ownership.deal(TOTAL, ownership.claims(cluster, GPUS, ownership.waiting(cluster, GPUS, TOTAL)))
 
 
-@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(100), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(queues, st.lists(actions, min_size=15, max_size=40))
 def test_shares_of_gpus_hold(confs: list[dict[str, Any]], story: list[Any]) -> None:
     names = [f"q{at}" for at in range(len(confs))]

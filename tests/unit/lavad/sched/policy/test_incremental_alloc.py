@@ -17,6 +17,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Params, ResourceConf
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.topologies import regular
 from tests.support.worlds.world import World
 
@@ -195,7 +196,7 @@ def test_one_that_takes_its_slots_one_by_one_starts_when_it_has_all() -> None:
 jobs = st.lists(st.tuples(st.integers(1, 8), st.sampled_from(["", "num=1/task", "num=2"])), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(150), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(jobs, st.sampled_from([(4, 2), (2, 4), (8, 1), (1, 8)]))
 def test_of_random_gangs_some_job_always_makes_progress(gangs: list[tuple[int, str]], shape: tuple[int, int]) -> None:
     """While any job waits that could run alone, some job runs."""

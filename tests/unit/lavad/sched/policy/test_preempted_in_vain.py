@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from lavad.sched.policy.preempt import InVain, Preemptor
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.preempting import HIGH, LOW, run, step, world_of
 from tests.support.worlds.world import World
 
@@ -31,7 +32,7 @@ def busy(queue: QueueConfig, jobs: list[dict[str, Any]]) -> World:
     return world
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(queues, st.lists(running, max_size=8), st.lists(waiting, max_size=8))
 def test_the_plan_is_that_of_trying_each(queue: QueueConfig, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> None:
     world = busy(queue, before)

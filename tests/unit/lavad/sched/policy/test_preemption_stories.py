@@ -17,6 +17,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 QUEUES = ("urgent", "big", "fill", "low", "again", "late")
@@ -170,13 +171,13 @@ def run_story(story: list[tuple[Any, ...]], backfill: str) -> World:
     return world
 
 
-@settings(max_examples=80, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(80), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(actions, min_size=5, max_size=40), st.sampled_from(["easy", "conservative"]))
 def test_stories_stay_sound(story: list[tuple[Any, ...]], backfill: str) -> None:
     run_story(story, backfill)
 
 
-@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(40), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(actions, min_size=5, max_size=30))
 def test_all_ends_well(story: list[tuple[Any, ...]]) -> None:
     """Once all hosts are up, quiet and open, and jobs end, every job comes to run: none is forgotten suspended or held."""

@@ -19,6 +19,7 @@ from lavad.core.rules.ownership import SLOTS, Claim, deal
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 
@@ -227,7 +228,7 @@ def submits(*jobs: tuple[int, int]) -> list[tuple[str, int, int]]:
     return [("submit", number, slots) for number, slots in jobs]
 
 
-@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(100), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(queues, st.lists(actions, max_size=30))
 @example(  # a job that resumes and one that starts on lent slots in the same cycle
     [queue(weight=2, priority=2), queue(weight=2, reclaimable=False), queue(priority=3)],

@@ -17,6 +17,7 @@ from lavad.core.job.spec import Role
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 BIG = QueueConfig(name="big", priority=50, slot_reserve=100_000)
@@ -281,7 +282,7 @@ def play(story: list[Wish], hosts: int, backfill: str) -> Site:
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative"])
-@settings(max_examples=30, phases=PHASES)
+@settings(max_examples=examples(30), phases=PHASES)
 @given(st.lists(wishes, min_size=4, max_size=16), st.integers(1, 3))
 def test_a_promise_is_kept_and_never_moves_back(backfill: str, story: list[Wish], hosts: int) -> None:
     """The first promise that the head of the line gets holds, whatever comes after it in lower queues.
@@ -317,7 +318,7 @@ def test_what_is_used_of_one_promise_is_not_taken_from_a_later_one() -> None:
     assert site.started[4] == 1_000_000 + 20 * 60
 
 
-@settings(max_examples=40, phases=PHASES)
+@settings(max_examples=examples(40), phases=PHASES)
 @given(st.lists(wishes, min_size=4, max_size=14), st.integers(1, 3))
 def test_backfill_never_delays_the_first_that_waits(story: list[Wish], hosts: int) -> None:
     """With and without the queue that fills the gaps, big jobs that are at the head start no later."""

@@ -15,6 +15,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.lang.states import JobState
 from lavad.core.site.conf import Params
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 
@@ -162,7 +163,7 @@ def test_percentages_are_read() -> None:
 stories = st.lists(st.tuples(st.sampled_from(["low", "high", "pass", "finish"]), st.integers(1, 2)), max_size=25)
 
 
-@settings(max_examples=80, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(80), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(stories, st.integers(0, 3), st.sampled_from([0, 100, 400]))
 def test_no_job_is_preempted_too_often_or_too_soon(story: list[tuple[str, int]], most: int, interval: int) -> None:
     """No thrash: however the jobs come, each is preempted at most MAX_JOB_PREEMPT times, with NO_PREEMPT_INTERVAL between."""

@@ -24,6 +24,7 @@ from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import PendReason
 from lavad.core.site.reservation import Reservation, is_active
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 ROOT = Caller(user="root", uid=0, host="h1")
@@ -268,7 +269,7 @@ def check_kept(world: World, started: set[int], had: set[int]) -> None:
                 assert others[host] + slots <= 4, (name, host)
 
 
-@settings(max_examples=100, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(100), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(actions, max_size=25))
 def test_reservations_hold_whatever_happens(story: list[tuple[str, Any]]) -> None:
     world = world_of(

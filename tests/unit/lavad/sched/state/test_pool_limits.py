@@ -19,6 +19,7 @@ from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import POOL, PendReason
+from tests.support.examples import examples
 from tests.support.worlds.preempting import step
 from tests.support.worlds.world import World
 
@@ -367,7 +368,7 @@ TIGHT = Pool(name="pool", type="slots", distribution=SHARES, loan=Loan(("short",
 
 
 @example(TIGHT, [(("gold", ""), 1, "", None), (("gold", ""), 4, "", None), (("short", ""), 3, "span[hosts=1]", None)])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(POOLS, st.lists(st.one_of(JOBS, st.integers(0, 9)), min_size=1, max_size=16))
 def test_no_job_takes_what_is_guaranteed_to_others_and_nobody_waits_within_a_guarantee(pool: Pool, doings: list[Any]) -> None:
     """Without a memory of the cycles before, and by columns, the same is decided (``step``)."""

@@ -17,6 +17,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.ids import key_of
 from lavad.core.plan.plan import Placement, Plan
 from lavad.core.site.limit_book import LimitBook
+from tests.support.examples import examples
 from tests.support.worlds.world import World
 
 SPECS: list[dict[str, Any]] = [
@@ -73,7 +74,7 @@ PARTS = st.sampled_from([("h1", 1), ("h1", 1), ("h1", 1), ("h2", 1), ("h1", 2), 
 PLACED = st.tuples(st.lists(st.sampled_from(KEYS), min_size=1, max_size=12), PARTS, st.sampled_from([(), (("mem", 1000.0),)]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     placed=st.lists(PLACED, max_size=4),
     limit=st.sampled_from([0, 0, 3]),

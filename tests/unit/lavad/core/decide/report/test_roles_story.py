@@ -12,6 +12,7 @@ from lavad.core.lang.asks import Submit
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 from lavad.core.lang.states import TASK_OVER, JobState, TaskState
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask, effects_due
+from tests.support.examples import examples
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
 ACTIONS = st.lists(
@@ -111,7 +112,7 @@ class Story:
         return [n for n, task in enumerate(run.tasks) if task.state is TaskState.RUNNING and not self.holds[task.role]]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(ROLES, POLICY, ENDS)
 def test_a_job_with_roles_goes_on_or_ends(roles: list[RoleAsk], policy: PolicyAsk, ends: list[tuple[int, int]]) -> None:
     """As long as it has no verdict something of it runs; when it has one, every part is told to end."""

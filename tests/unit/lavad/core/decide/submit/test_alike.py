@@ -16,6 +16,7 @@ from lavad.core.events import Event, SpecAdded
 from lavad.core.events.apply import apply_all
 from lavad.core.lang.asks import OptionValue, Refused, Submit
 from lavad.core.lang.role_asks import RoleAsk
+from tests.support.examples import examples
 from tests.support.worlds.bench import ALICE, BOB
 from tests.support.worlds.snapshot import difference, snapshot
 from tests.support.worlds.world import World
@@ -137,7 +138,7 @@ OWN_OPTIONS: list[dict[str, OptionValue]] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.sampled_from(RUN_OPTIONS),
     st.lists(st.tuples(st.sampled_from(OWN_OPTIONS), st.sampled_from(["a", "b c", " ", "long " * 400])), min_size=1, max_size=20),

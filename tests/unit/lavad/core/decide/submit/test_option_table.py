@@ -20,6 +20,7 @@ from lavad.core.decide.submit.readers import READERS
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Refused
 from proto.options import BY_NAME, FLAG, OPTIONS
+from tests.support.examples import examples
 from tests.support.worlds.bench import Bench
 
 BSUB = [option for option in OPTIONS if option.only != "bmod"]
@@ -104,7 +105,7 @@ def test_a_missing_value(option: str) -> None:
             read_command_options(bsub_table(), words)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(option=st.sampled_from(sorted(READERS)), value=st.text(max_size=40) | st.lists(st.text(max_size=12), max_size=3))
 def test_text_that_nobody_thought_of(option: str, value: Any) -> None:
     with contextlib.suppress(Refused):
