@@ -90,7 +90,7 @@ NO_RESERVATIONS = QueueConfig(name="normal")
 SEED = 102
 
 
-@pytest.mark.parametrize(("queue", "jobs"), [(QUEUE, 600), (NO_RESERVATIONS, 2000)])
+@pytest.mark.parametrize(("queue", "jobs"), [(QUEUE, 500), (NO_RESERVATIONS, 1000)])
 def test_jobs_of_whole_hosts_wait_a_fifth_less(queue: QueueConfig, jobs: int):
     """One trace of many: docs/placement.md has the figures of more, among them smaller ones."""
     arrivals = trace(SEED, jobs)

@@ -126,7 +126,7 @@ class Teams:
 def test_shared_fairly_little_is_idle_and_nobody_is_kept_under_its_share() -> None:
     """Utilisation at least 0.9 of the best, and no team that wants more under its share for much longer than a job."""
     teams = Teams()
-    teams.run(48)
+    teams.run(30)
     assert teams.busy >= 0.9 * teams.best
     assert max(teams.longest.values()) <= PATIENCE
 
@@ -134,7 +134,7 @@ def test_shared_fairly_little_is_idle_and_nobody_is_kept_under_its_share() -> No
 def test_half_the_hosts_each_wastes_the_night() -> None:
     """The same trace on a cluster that is split: nobody is under its share, and a sixth of it is idle."""
     teams = Teams(split=True)
-    teams.run(48)
+    teams.run(30)
     assert teams.busy < 0.87 * teams.best
 
 

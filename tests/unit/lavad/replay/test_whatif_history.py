@@ -27,6 +27,7 @@ from lavad.replay.past import Guess, read_past
 from lavad.replay.simulate import simulate
 from lavad.replay.swf import TraceJob
 from lavad.replay.virtual import Life, Virtual
+from tests.support.examples import examples
 
 Capture = pytest.CaptureFixture[str]
 NOW = 1_000_000.0
@@ -78,7 +79,7 @@ jobs = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(jobs, min_size=1, max_size=20))
 def test_unchanged_it_is_what_was_recorded(rows):
     actions = cluster_actions()
@@ -122,7 +123,7 @@ def many(number: int, load: float, seed: int = 3) -> tuple[list[ev.Event], dict[
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("past") / "history.gz")
-    write(path, lived(*many(300, 0.9)))
+    write(path, lived(*many(100, 0.9)))
     return path
 
 
@@ -140,7 +141,7 @@ def test_changes_show(history: str, capsys: Capture, tmp_path: Path) -> None:
     found = call(capsys, "--history", history, "--remove-hosts", "h2")
     assert found["changed"]["slots"] == 4
     assert found["changed"]["never"] > 20
-    assert found["changed"]["jobs"] == 300 - found["changed"]["never"]
+    assert found["changed"]["jobs"] == 100 - found["changed"]["never"]
     picture = tmp_path / "x.svg"
     found = call(capsys, "--history", history, "--policy", "easy,conservative,fairshare,fcfs", "--plot", str(picture))
     assert list(found) == ["recorded", "simulated", "easy", "conservative", "fairshare", "fcfs"]
@@ -159,7 +160,7 @@ def test_a_host_under_a_policy_is_like_a_trace(policy: str, within: float, tmp_p
 
     (Where all are promised a start, the cluster lets nobody take what only seems spare: what comes back may be promised too.)
     """
-    actions, lives = many(200, 0.8, seed=5)
+    actions, lives = many(100, 0.9, seed=5)
     conf = Conf(queues=CONF.queues, hosts=(HostConfig(name="h1", slots=8),), params=CONF.params)
     actions = [*cluster_actions(conf, 1), *(action for action in actions if isinstance(action, ev.SpecAdded | ev.JobSubmitted))]
     path = str(tmp_path / "history")
