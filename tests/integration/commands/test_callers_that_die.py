@@ -13,7 +13,7 @@ from tests.support.live.cluster import Cluster
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.cluster(hosts=2, slots=4)
-MANY = 150
+MANY = 60
 
 
 def open_files(cluster: Cluster) -> dict[str, int]:

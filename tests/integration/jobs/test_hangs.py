@@ -18,7 +18,7 @@ from tests.support.wait import wait_until
 BUSY = "echo $$ >.p.$RANK; mv .p.$RANK pid.$RANK; while [ ! -e over ]; do :; done"
 
 
-pytestmark = pytest.mark.cluster(hosts=2, slots=8, conf={"lsf.conf": "LAVA_HANG_TIME=3\nLAVA_METRICS_ADDRESS=@PORT@\n"})
+pytestmark = pytest.mark.cluster(hosts=2, slots=8, conf={"lsf.conf": "LAVA_HANG_TIME=2\nLAVA_METRICS_ADDRESS=@PORT@\n"})
 
 
 def started(cluster: Cluster, folder: Path, name: str, script: str) -> tuple[int, list[int]]:
@@ -48,6 +48,7 @@ def test_a_stopped_rank_and_one_that_waits_are_named_and_balanced_ranks_are_not(
     found = re.search(r"Rank <3> on host <host[12]> .* while the other ranks are busy; it waits in <(.*)>;", told(waiting))
     assert found, told(waiting)
     assert "openat" in found[1] or "fifo" in found[1]
+    cluster.run(f"bkill {waiting}")
     os.kill(ranks[2], signal.SIGCONT)
     wait_until(lambda: "is stopped" not in told(stopped), 40, lambda: told(stopped))
     history = re.sub(r"\n {10,}", "", cluster.run(f"bhist -l {stopped}").stdout)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 HEAT = Path(__file__).parents[3] / "examples" / "heat" / "heat.py"
 HOSTS = ("host1", "host2", "host3")
-SIZE, STEPS = 64, 600
+SIZE, STEPS = 64, 150
 RESTING = """\
 import os, runpy, sys, time
 go, rest = sys.argv[1], time.sleep
@@ -49,7 +49,7 @@ class Plate:
         words = ["-a mpi -n 2 -R span[ptile=1]", f'-k "{self.own} method=app stage={self.shared}"', f"-o {self.out}"]
         self.go, resting = folder / "go", folder / "resting.py"
         resting.write_text(RESTING)
-        program = f"{sys.executable} {resting} {self.go} {HEAT} {self.result} --size {SIZE} --steps {STEPS} --pause 0.1"
+        program = f"{sys.executable} {resting} {self.go} {HEAT} {self.result} --size {SIZE} --steps {STEPS} --pause 0.4"
         self.job = self.begun = cluster.submit(f"{' '.join(words)} {program}")
         self.wait(lambda: self.lines(" plate, steps ") == 1)
 

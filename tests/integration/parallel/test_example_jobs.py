@@ -11,7 +11,7 @@ from tests.support.live.cluster import Cluster
 from tests.support.wait import SLOW, wait_until
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-PAUSE = 0.05
+PAUSE = 0.2
 PLATE = f"--size 40 --steps {int(4 * max(SLOW, 2) / PAUSE)}"
 """It is not at its end before its host is lost: some seconds, more where deadlines are stretched."""
 

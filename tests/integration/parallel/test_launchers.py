@@ -133,7 +133,7 @@ def test_64_ranks_on_four_hosts(cluster: Cluster, tmp_path: Path, program: Path)
 
 def test_many_8_rank_jobs_in_a_row_are_all_right(cluster: Cluster, tmp_path: Path, program: Path) -> None:
     """No hidden race in direct launch: LAVA_TEST_GANGS jobs of 8 ranks on 2 hosts, all right (200 in `make soak`'s way)."""
-    count = int(os.environ.get("LAVA_TEST_GANGS", "30"))
+    count = int(os.environ.get("LAVA_TEST_GANGS", "12"))
     words = f'-a mpi -n 8 -R "span[ptile=4]" -m "host1 host2" -J "g[1-{count}]%2" -o out.%I {program}'
     job = cluster.submit(words, cwd=tmp_path)
     assert set(cluster.wait_end(job, timeout=60 + 2 * count)) == {"DONE"}

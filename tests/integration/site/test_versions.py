@@ -1,4 +1,4 @@
-"""A site is upgraded, daemon by daemon, while 50 jobs run; and one agent is rolled back. No job is lost, none runs twice."""
+"""A site is upgraded, daemon by daemon, while 20 jobs run; and one agent is rolled back. No job is lost, none runs twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.live.work import Work
 from tests.support.processes import is_alive
 from tests.support.wait import wait_until
 
-COUNT = 50
+COUNT = 20
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_an_upgrade_under_running_jobs(site: MixedSite, tmp_path: Path) -> None:
     upgrade.check()
     upgrade.runs_new("-n 2 -R span[ptile=1]")
     upgrade.runs_new(through="host1")
-    upgrade.finish(10)
+    upgrade.finish(4)
 
     for host in site.hosts:  # then the agents: their starters, and the jobs, are still the older ones
         site.agent(host, site.newer)
@@ -95,7 +95,7 @@ def test_an_upgrade_under_running_jobs(site: MixedSite, tmp_path: Path) -> None:
     site.commands = site.newer
     upgrade.runs_new()
     upgrade.runs_new(through="host1")
-    upgrade.finish(15)
+    upgrade.finish(6)
 
     site.agent("host2", site.older)  # one goes back
     upgrade.check()
