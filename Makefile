@@ -9,6 +9,9 @@ ALONE = { echo "once more, alone, what failed:"; $(PYTEST) -n 0 -x --last-failed
 # A file's tests share a cluster; the longest files begin (tests/conftest.py).
 BY_FILE := --dist loadfile --no-loadscope-reorder
 
+# Editable by a line with their folder: a finder in its place is imported at each start of Python, which takes twice as long with it.
+BY_PATH := --config-settings editable_mode=compat
+
 # What Python has compiled is kept, whatever the environment says: tests start hundreds of processes.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -37,7 +40,7 @@ install: .venv/.commands
 	@test -n "$(PYTHON)" || { echo "lava needs Python 3.11 or newer with its venv module: apt-get install python3 python3-venv" >&2; exit 1; }
 	@echo "installing lava and what it needs in .venv (about a minute) ..." >&2
 	@test -x $(BIN)/python -a -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[mpi,dev]" --editable ./client
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(BY_PATH) --editable ".[mpi,dev]" --editable ./client
 	@touch $@
 
 .venv/.commands: .venv/.packages $(wildcard cli/*.py cli/native/*.[chp]* agent/starter/part/native/*.[ch]) proto/commands.py
@@ -114,7 +117,7 @@ coverage: install
 
 # The pages as a site, build/docs/index.html; a link that leads nowhere is an error.
 docs: install
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(BY_PATH) --editable ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # docs/pictures of the page, in a Chromium, of a cluster with jobs of all kinds: a minute.
