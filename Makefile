@@ -30,8 +30,8 @@ IN_COPY = copy=$$(mktemp -d /tmp/lava-checkout.XXXXXX) && trap 'rm -rf "$$copy"'
 	&& { test ! -d "$$copy/.git" || chmod -R go= "$$copy/.git"; } \
 	&& $(MAKE) -C "$$copy" HIDDEN= $@
 
-.PHONY: install run test test-plain test-gpu test-on test-web bench bench-peers bench-check bench-keep bench-report soak coverage docs pictures \
-	reference stubs clean
+.PHONY: install run test static pure test-plain test-gpu test-on test-web bench bench-peers bench-check bench-keep bench-report soak coverage \
+	docs pictures reference stubs clean
 .DELETE_ON_ERROR:
 
 install: .venv/.commands
@@ -54,13 +54,19 @@ ifneq ($(HIDDEN),)
 test test-plain soak:
 	@$(IN_COPY)
 else
+# mypy is one process, for which a core of several would wait.
 test: install
+	@$(MAKE) --jobs 2 --no-print-directory static pure
+	LAVA_TEST_SLOW=$${LAVA_TEST_SLOW:-2} $(PYTEST) -n 4 $(BY_FILE) $(LIVE) || $(call ALONE,$(LIVE))
+
+static: install
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/mypy --no-error-summary
 	$(BIN)/lint-imports --no-logo
+
+pure: install
 	$(PYTEST) -n 2 --dist worksteal $(PURE) || $(call ALONE,$(PURE))
-	LAVA_TEST_SLOW=$${LAVA_TEST_SLOW:-2} $(PYTEST) -n 4 $(BY_FILE) $(LIVE) || $(call ALONE,$(LIVE))
 
 # What runs commands and jobs, all in Python where it is native otherwise (docs/native.md).
 test-plain: install
