@@ -197,7 +197,7 @@ def test_one_host_alone_is_not_asked(world: Make) -> None:
 
 def test_what_is_kept_is_bounded(world: Make) -> None:
     found = world({"h1": "", "h2": ""})
-    for number in range(2 * MOST_KNOWN):
+    for number in range(MOST_KNOWN + 100):
         found.probes._keep("alice", pair_of(f"/{number}", ROOT, ROOT), True)
     assert len(found.probes.seen("alice")) == MOST_KNOWN
     found.now += AGE[True] + 1
