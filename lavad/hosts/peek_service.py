@@ -14,7 +14,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import index_of, job_of, key_of, show
 from lavad.core.lang.job_names import ArrayError, parse_job_id
-from lavad.core.site.rights import may_control
+from lavad.core.site.rights import why_not_control
 from lavad.hosts.folder_probes import FolderProbes
 from lavad.hosts.peek_requests import PATIENCE, NoOutput, PeekRequests
 from lavad.hosts.sessions import Session, Sessions
@@ -84,8 +84,8 @@ class PeekService:
                 raise Refused(await self._why_none(shown, key, caller))
             specs = await self.reads.run(self._reader.specs, [ended.spec], who=caller.user)
             job, spec = ended, specs[ended.spec]
-        if not may_control(self._cluster.conf, spec, caller):
-            raise Refused(f"Job <{shown}>: User permission denied")
+        if why := why_not_control(self._cluster.conf, spec, caller):
+            raise Refused(f"Job <{shown}>: {why}")
         started = job.run is not None and (job.run.started or any(part.end and part.end.started for part in job.run.parts))
         if job.outcome is not None and not started:
             raise Refused(f"Job <{shown}> is not found")

@@ -26,7 +26,7 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.token_ask import ListTokens, RevokeTokens, Token
 from lavad.core.lang.windows import local_of
 from lavad.core.rules.vouching import why_not_vouched
-from lavad.core.site.rights import is_admin, why_denied
+from lavad.core.site.rights import why_not_admin
 from lavad.engine import Engine
 from lavad.hosts import attach
 from lavad.hosts.job_text_cache import JobTextCache
@@ -232,8 +232,8 @@ class Dispatch:
     async def _perfmon_control(self, ask: asks.Perfmon, caller: Caller) -> Answer:
         if ask.what == "view":
             return {"text": self._perfmon.view(ask.json)}
-        if not is_admin(self._engine.cluster.conf, caller):
-            raise Refused(why_denied(self._engine.cluster.conf, caller))
+        if why := why_not_admin(self._engine.cluster.conf, caller):
+            raise Refused(why)
         if not 0 <= ask.period <= LONGEST:
             raise Refused(f"{ask.period}: a sampling period is at most {LONGEST} seconds")
         if ask.what == "start":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
 from config.model.values import SHARE_KEYWORDS, FairShare, Shares
@@ -11,6 +13,8 @@ from lavad.core.job.user_group import left_out, named_group
 from lavad.core.lang.asks import Caller
 from lavad.core.site.conf import Conf
 from lavad.core.site.host_names import members
+
+DENIED = "User permission denied"
 
 
 def expand_users(conf: Conf, names: Iterable[str]) -> frozenset[str]:
@@ -116,10 +120,22 @@ def is_admin(conf: Conf, caller: Caller) -> bool:
     return caller.may_administer and (caller.uid == 0 or caller.user in expand_users(conf, conf.admins))
 
 
-def why_denied(conf: Conf, caller: Caller) -> str:
-    """What is said to somebody who may not administer what they name; to an administrator elsewhere, where they may."""
-    elsewhere = not caller.may_administer and caller.user in expand_users(conf, conf.admins)
-    return f"User permission denied{': administrators have their rights on LAVA_ADMIN_HOSTS only' if elsewhere else ''}"
+def why_not_admin(conf: Conf, caller: Caller) -> str:
+    """Why a caller is no administrator of the cluster here; "": they are."""
+    return _why_not(caller, lambda one: is_admin(conf, one))
+
+
+def _why_not(caller: Caller, may: Callable[[Caller], bool]) -> str:
+    """Why a caller may not do something; an administrator on another host is told where they may. "": they may."""
+    if may(caller):
+        return ""
+    elsewhere = not caller.may_administer and may(as_administrator(caller))
+    return f"{DENIED}{': administrators have their rights on LAVA_ADMIN_HOSTS only' if elsewhere else ''}"
+
+
+def as_administrator(caller: Caller) -> Caller:
+    """The caller on a host where administrators have their rights."""
+    return replace(caller, may_administer=True)
 
 
 def _administers(conf: Conf, caller: Caller, names: Iterable[str]) -> bool:
@@ -132,6 +148,11 @@ def is_queue_admin(conf: Conf, queue: str, caller: Caller) -> bool:
     if is_admin(conf, caller):
         return True
     return any(row.name == queue and _administers(conf, caller, row.administrators) for row in conf.queues)
+
+
+def why_not_queue(conf: Conf, queue: str, caller: Caller) -> str:
+    """Why a caller may not administer a queue; "": they may."""
+    return _why_not(caller, lambda one: is_queue_admin(conf, queue, one))
 
 
 def may_use_queue(conf: Conf, queue: QueueConfig, user: str) -> bool:
@@ -153,6 +174,11 @@ def is_group_admin(conf: Conf, spec: Spec, caller: Caller) -> bool:
     )
 
 
+def why_not_switch(conf: Conf, host: str, caller: Caller) -> str:
+    """Why a caller may not open and close a host; "": they may."""
+    return _why_not(caller, lambda one: may_switch_host(conf, host, one))
+
+
 def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
     """Whether a caller may open and close a host: of the cluster, or of a group or compute unit that has it."""
     return is_admin(conf, caller) or any(
@@ -164,6 +190,11 @@ def may_switch_host(conf: Conf, host: str, caller: Caller) -> bool:
 def may_control(conf: Conf, spec: Spec, caller: Caller) -> bool:
     """Whether a caller may change a job."""
     return caller.user == spec.user or is_queue_admin(conf, spec.queue, caller) or is_group_admin(conf, spec, caller)
+
+
+def why_not_control(conf: Conf, spec: Spec, caller: Caller) -> str:
+    """Why a caller may not change a job; "": they may."""
+    return _why_not(caller, lambda one: may_control(conf, spec, one))
 
 
 def find_share(conf: Conf, queue: str) -> FairShare | None:

@@ -9,7 +9,7 @@ from lavad.core import events as ev
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import SUSPENDED, HostState, JobState
 from lavad.core.site.host import Host
-from lavad.core.site.rights import is_admin
+from lavad.core.site.rights import as_administrator, is_admin
 from lavad.queries.facts import hostfacts, lsf_log
 from lavad.queries.facts.cluster_sentences import cluster_sentence
 from lavad.queries.facts.hostfacts import Slots
@@ -90,9 +90,10 @@ _DAEMON_COMMANDS = frozenset({*_BATCH_DAEMONS, *_BASE_DAEMONS, *_LOCKS})
 def _show_daemons(request: Request, what: str, words: list[str]) -> Iterator[Shown]:
     """A line a host, in LSF's words; an administrator is told what to do instead, anybody else that they may not.
 
-    Never done: lava's daemons are services of the host, which its service manager starts and stops.
+    Never done: lava's daemons are services of the host, which its service manager starts and stops. So administrators hear that
+    from every host.
     """
-    allowed = is_admin(request.cluster.conf, request.caller)
+    allowed = is_admin(request.cluster.conf, as_administrator(request.caller))
     if what in _LOCKS:  # of the host that the caller is on, which LSF does not name
         raise Refused(f"failed: {_LOCKED_BY if allowed else _DENIED_LOCK}")
     if what in _BATCH_DAEMONS:

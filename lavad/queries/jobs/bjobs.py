@@ -13,7 +13,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.job_names import parse_job_id
 from lavad.core.lang.ranges import Ranges
-from lavad.core.site.rights import may_control
+from lavad.core.site.rights import why_not_control
 from lavad.queries.facts import jobfacts, reasons
 from lavad.queries.facts.jobset import JobSet
 from lavad.queries.frame import columns
@@ -176,8 +176,8 @@ def _show_submitted(request: Request, options: Options, ids: dict[int, Ranges | 
             continue
         found += 1
         spec = request.view.spec(record)
-        if not may_control(request.cluster.conf, spec, request.caller):
-            yield err(f"Job <{job}>: User permission denied")
+        if why := why_not_control(request.cluster.conf, spec, request.caller):
+            yield err(f"Job <{job}>: {why}")
             yield leave(255)
         elif "script" in options:
             yield as_is(_script(text))

@@ -12,12 +12,12 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.room import TOO_MANY, has_room
-from lavad.core.decide.base.select import DENIED, FINISHED, UNKNOWN, Found, Target, select
+from lavad.core.decide.base.select import FINISHED, UNKNOWN, Found, Target, select
 from lavad.core.job.job import Array, Job
 from lavad.core.lang.asks import Caller, Select
 from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.ranges import EMPTY, Ranges
-from lavad.core.site.rights import may_control
+from lavad.core.site.rights import DENIED, why_not_admin, why_not_control
 from proto.answers import Result
 
 AT_ONCE = 500
@@ -62,7 +62,8 @@ def decide_each(
     if len(jobs.ids) > 1:
         targets = _distinct(targets)
     if not targets:
-        return Decided(answer={"results": [], "none": UNKNOWN})
+        where = why_not_admin(cluster.conf, caller).removeprefix(DENIED) if jobs.user == "all" else ""
+        return Decided(answer={"results": [], "none": f"{UNKNOWN}{where}"})
     chunks = _Chunks(targets, caller, on_job, on_elements, chunking)
     return chunks.next_chunk(cluster, now, _Progress())
 
@@ -105,7 +106,7 @@ class _Chunks:
         events: list[ev.Event] = []
         lines: list[Result] = []
         at, rest, refusal, done = progress.at, progress.rest, progress.refusal, progress.done
-        allowed: dict[int, bool] = {}
+        denied: dict[int, str] = {}
         room = AT_ONCE
         while room > 0 and at < len(self._targets):
             found = self._targets[at]
@@ -113,7 +114,7 @@ class _Chunks:
             one_by_one = self._one_by_one(cluster, rest or target)
             due, rest = self._cut(rest or target, room, one_by_one)
             room -= max(1, len(due.keys) + (len(due.untouched) if one_by_one else bool(due.untouched)))
-            why, did = self._act(cluster, due, now, allowed, events)
+            why, did = self._act(cluster, due, now, denied, events)
             refusal, done = _first(refusal, why), done or did
             if rest is None:
                 why = "" if done else refusal
@@ -145,7 +146,7 @@ class _Chunks:
         return due, Target(shown="", keys=target.keys[room:], array=target.array, untouched=left)
 
     def _act(
-        self, cluster: Cluster, target: Target, now: float, allowed: dict[int, bool], events: list[ev.Event]
+        self, cluster: Cluster, target: Target, now: float, denied: dict[int, str], events: list[ev.Event]
     ) -> tuple[str, bool]:
         """Collect the events of a target: (why something could not be done, whether anything was done)."""
         if target.why or not (target.keys or target.untouched):
@@ -154,11 +155,11 @@ class _Chunks:
         keys, untouched = _still_live(cluster, target)
         if untouched:
             array = cluster.arrays.rows[target.array]
-            answer = self._of_elements(cluster, array, untouched, now) if self._may_control(cluster, array, allowed) else DENIED
+            answer = self._why_denied(cluster, array, denied) or self._of_elements(cluster, array, untouched, now)
             refusal, done = _collect(answer, events)
         for key in keys:
             job = cluster.jobs.rows[key]
-            answer = self._on_job(job, now) if self._may_control(cluster, job, allowed) else DENIED
+            answer = self._why_denied(cluster, job, denied) or self._on_job(job, now)
             why, did = _collect(answer, events)
             refusal, done = _first(refusal, why), done or did
         return refusal if keys or untouched else FINISHED, done
@@ -171,12 +172,12 @@ class _Chunks:
         split = sum(1 for event in answer if isinstance(event, ev.JobEvent) and index_of(event.key))
         return answer if has_room(cluster, cluster.specs.rows[array.spec].user, split) else TOO_MANY
 
-    def _may_control(self, cluster: Cluster, job: Job | Array, allowed: dict[int, bool]) -> bool:
-        may = allowed.get(job.spec)
-        if may is None:
+    def _why_denied(self, cluster: Cluster, job: Job | Array, denied: dict[int, str]) -> str:
+        why = denied.get(job.spec)
+        if why is None:
             spec = cluster.specs.rows[job.spec]
-            may = allowed[job.spec] = may_control(cluster.conf, spec, self._caller)
-        return may
+            why = denied[job.spec] = why_not_control(cluster.conf, spec, self._caller)
+        return why
 
 
 def _first(refusal: str, why: str) -> str:

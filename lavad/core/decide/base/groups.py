@@ -14,7 +14,7 @@ from lavad.core.decide.base.decisions import decides
 from lavad.core.job.groups import JobGroup, lineage, read_path
 from lavad.core.lang.asks import AddGroup, Caller, ChangeGroup, DropGroup, Refused
 from lavad.core.lang.bounds import MAX_INT32
-from lavad.core.site.rights import is_admin
+from lavad.core.site.rights import is_admin, why_not_admin
 
 BAD = "Bad/empty job group name"
 AT_ONCE = 1_000
@@ -75,8 +75,8 @@ def drop_group(cluster: Cluster, ask: DropGroup, caller: Caller, now: float) -> 
     row = cluster.groups.rows.get(path)
     if row is None:
         raise Refused("The job group is not empty." if _in_use(cluster, path) else f"{BAD}.")
-    if row.owner != caller.user and not is_admin(cluster.conf, caller):
-        raise Refused("User permission denied.")
+    if row.owner != caller.user and (why := why_not_admin(cluster.conf, caller)):
+        raise Refused(f"{why}.")
     if ask.below:
         names = [name for name in _empty(cluster, cluster.groups.rows) if f"{name}/".startswith(f"{path}/")]
         if not names:
@@ -143,8 +143,8 @@ def change_group(cluster: Cluster, ask: ChangeGroup, caller: Caller, now: float)
     row = cluster.groups.rows.get(path)
     if row is None:
         raise Refused(f"{BAD}.")
-    if not is_admin(cluster.conf, caller):
-        raise Refused("User permission denied.")
+    if why := why_not_admin(cluster.conf, caller):
+        raise Refused(f"{why}.")
     limit = _limit(cluster, path, ask.limit)
     if limit is not None:
         for below in cluster.groups.rows.values():

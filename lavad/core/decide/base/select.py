@@ -23,14 +23,13 @@ from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
 from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import is_admin, may_control, users_of_group
+from lavad.core.site.rights import is_admin, users_of_group, why_not_control
 
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING | {JobState.WAIT}, "susp": SUSPENDED}
 MOST_LINES = 100
 """Elements of index lists in one request that are answered one by one, as LSF does; longer lists get one answer each."""
 FINISHED = "Job has already finished"
 UNKNOWN = "No matching job found"
-DENIED = "User permission denied"
 
 
 class Target(msgspec.Struct):
@@ -147,8 +146,8 @@ def get_target(cluster: Cluster, text: str, caller: Caller) -> Target:
         raise Refused(target.why if target.why == FINISHED else f"{text}: {UNKNOWN}")
     record = cluster.arrays.rows[target.array] if target.array else cluster.jobs.rows[target.keys[0]]
     spec = cluster.specs.rows[record.spec]
-    if not may_control(cluster.conf, spec, caller):
-        raise Refused(DENIED)
+    if why := why_not_control(cluster.conf, spec, caller):
+        raise Refused(why)
     return target
 
 

@@ -10,7 +10,7 @@ from lavad.core.decide.base.bulk import LEFT_OUT, Chunking, decide_each
 from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.base.select import DENIED, UNKNOWN, has_filter, matching
+from lavad.core.decide.base.select import UNKNOWN, has_filter, matching
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.resources import known_hosts
 from lavad.core.decide.submit.submit import known_names
@@ -21,7 +21,7 @@ from lavad.core.lang.ids import job_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import STARTED, SUSPENDED, WAITING, JobState, SignalKind, TermReason
 from lavad.core.rules.checkpoint_folder import for_other_hosts
-from lavad.core.site.rights import is_admin, is_queue_admin
+from lavad.core.site.rights import is_admin, is_queue_admin, why_not_queue
 
 NOT_STARTED = "Job has not started yet"
 _ENDING = frozenset({0, 2, 9, 15})
@@ -160,8 +160,8 @@ def resume(cluster: Cluster, ask: Resume, caller: Caller, now: float) -> Decided
 
 
 def _resume_job(cluster: Cluster, job: Job, caller: Caller, said: str, now: float) -> list[ev.Event] | str:
-    if job.state in (JobState.PSUSP, *SUSPENDED) and _may_not_resume(cluster, job, caller):
-        return DENIED
+    if job.state in (JobState.PSUSP, *SUSPENDED) and (denied := _why_not_resume(cluster, job, caller)):
+        return denied
     if job.state is JobState.PSUSP:
         return [ev.JobReleased(at=now, key=job.key, by=caller.user, why=said)]
     if job.preempted_for and job.state in SUSPENDED:
@@ -178,14 +178,16 @@ def _resume_elements(
     cluster: Cluster, array: Array, elements: Ranges, caller: Caller, said: str, now: float
 ) -> list[ev.Event] | str:
     held = array.held.intersect(elements)
-    if held and _may_not_resume(cluster, array, caller):
-        return DENIED
+    if held and (denied := _why_not_resume(cluster, array, caller)):
+        return denied
     return [ev.ElementsReleased(at=now, key=array.job, elements=held, by=caller.user, why=said)] if held else []
 
 
-def _may_not_resume(cluster: Cluster, job: Job | Array, caller: Caller) -> bool:
-    own = cluster.conf.params.enable_user_resume or job.stopper in ("", caller.user)
-    return not own and not is_queue_admin(cluster.conf, cluster.specs.rows[job.spec].queue, caller)
+def _why_not_resume(cluster: Cluster, job: Job | Array, caller: Caller) -> str:
+    """Why somebody may not resume what another has stopped; "": they may."""
+    conf, queue = cluster.conf, cluster.specs.rows[job.spec].queue
+    own = conf.params.enable_user_resume or job.stopper in ("", caller.user)
+    return "" if own else why_not_queue(conf, queue, caller)
 
 
 @decides(Requeue)

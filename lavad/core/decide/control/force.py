@@ -17,14 +17,14 @@ from lavad.core.lang.states import WAITING, JobState
 from lavad.core.rules.gpus import per_task, pick, room
 from lavad.core.rules.ledger import HostLedger, Ledger
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import is_admin, why_denied
+from lavad.core.site.rights import why_not_admin
 from proto.numbers import find_number
 
 
 def force(cluster: Cluster, ask: Run, caller: Caller, now: float, uid: str) -> Decided:
     """Dispatch the job; raises Refused. ``uid``: random uid for the attempt."""
-    if not is_admin(cluster.conf, caller):
-        raise Refused(why_denied(cluster.conf, caller))
+    if why := why_not_admin(cluster.conf, caller):
+        raise Refused(why)
     job = _job(cluster, ask.job, caller)
     spec = cluster.specs.rows[job.spec]
     if spec.roles:

@@ -9,7 +9,7 @@ from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.report.gpus import closed_gpu
 from lavad.core.lang.asks import Caller, Gpus, Refused
 from lavad.core.site.host import Gpu, Host
-from lavad.core.site.rights import may_switch_host, why_denied
+from lavad.core.site.rights import why_not_switch
 from proto.answers import Result
 from proto.numbers import find_number
 
@@ -25,11 +25,11 @@ def switch_gpus(cluster: Cluster, ask: Gpus, caller: Caller, now: float) -> Deci
             raise Refused(f"{host}: Bad host name, host group name or cluster name")
         if not ids:
             raise Refused(f"{name}: No GPU is named; say HOST:ID[,ID ...], an ID is an index or a UUID")
-        may = may_switch_host(cluster.conf, host, caller)
+        why = why_not_switch(cluster.conf, host, caller)
         for word in dict.fromkeys(ids.split(",")):
-            if may:
+            if not why:
                 decided.events += _switch(cluster, row, word, ask, caller, now)
-            result: Result = {"gpu": f"{host}:{word}", "ok": may, "why": "" if may else why_denied(cluster.conf, caller)}
+            result: Result = {"gpu": f"{host}:{word}", "ok": not why, "why": why}
             decided.answer["results"].append(result)
     return decided
 

@@ -26,7 +26,7 @@ from lavad.core.lang.asks import Caller, Hosts, Refused
 from lavad.core.lang.states import OVER, STARTED, SUSPENDED, HostState, JobState, PartState
 from lavad.core.site.host import Facts
 from lavad.core.site.host_names import members
-from lavad.core.site.rights import may_switch_host, why_denied
+from lavad.core.site.rights import why_not_switch
 from proto.answers import Result
 
 
@@ -155,8 +155,8 @@ def switch_hosts(cluster: Cluster, ask: Hosts, caller: Caller, now: float) -> De
     for name in dict.fromkeys(member for word in names for member in _meant(cluster, word)):
         if name not in cluster.hosts.rows:
             raise Refused("Bad host name, host group name or cluster name")
-        if not may_switch_host(cluster.conf, name, caller):
-            decided.answer["results"].append({"host": name, "ok": False, "why": why_denied(cluster.conf, caller)})
+        if why := why_not_switch(cluster.conf, name, caller):
+            decided.answer["results"].append({"host": name, "ok": False, "why": why})
             continue
         event = ev.HostSwitched(at=now, host=name, closed=ask.close, by=caller.user, comment=ask.comment)
         decided.events.append(event)

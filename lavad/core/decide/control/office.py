@@ -8,7 +8,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.lang.asks import Caller, Lease, Refused
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import is_admin, why_denied
+from lavad.core.site.rights import why_not_admin
 
 MAX_EXTENSION = 86_400.0
 """Maximum of seconds by which badmin lease extend delays the fencing of hosts."""
@@ -28,15 +28,15 @@ def configure(cluster: Cluster, now: float, conf: Conf) -> Decided:
 
 def check_reconfig(cluster: Cluster, caller: Caller) -> None:
     """Whether the caller may run badmin reconfig; raises Refused."""
-    if not is_admin(cluster.conf, caller):
-        raise Refused(why_denied(cluster.conf, caller))
+    if why := why_not_admin(cluster.conf, caller):
+        raise Refused(why)
 
 
 @decides(Lease)
 def extend_leases(cluster: Cluster, ask: Lease, caller: Caller, now: float) -> Decided:
     """badmin lease extend: never shorter than what was granted before, as hosts may count on that already."""
-    if not is_admin(cluster.conf, caller):
-        raise Refused(why_denied(cluster.conf, caller))
+    if why := why_not_admin(cluster.conf, caller):
+        raise Refused(why)
     if not 0 < ask.seconds <= MAX_EXTENSION:
         raise Refused(f"{ask.seconds:g}: a lease is extended by up to {MAX_EXTENSION:g} seconds")
     seconds = max(ask.seconds, cluster.extended[1])

@@ -10,7 +10,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides_in_local_time
 from lavad.core.lang.asks import Caller, Queues
 from lavad.core.lang.windows import is_open, local_of, parse_windows
-from lavad.core.site.rights import is_queue_admin, why_denied
+from lavad.core.site.rights import why_not_queue
 
 
 @decides_in_local_time(Queues)
@@ -24,8 +24,8 @@ def switch_queues(cluster: Cluster, ask: Queues, caller: Caller, now: float, loc
         why = ""
         if name not in cluster.queue_conf:
             why = "No such queue"
-        elif not is_queue_admin(cluster.conf, name, caller):
-            why = why_denied(cluster.conf, caller)
+        elif denied := why_not_queue(cluster.conf, name, caller):
+            why = denied
         elif ask.what == "qact" and not is_open(parse_windows(cluster.queue_conf[name].run_window), local_of(local)):
             why = "Not activated because queue windows are closed"
         decided.answer["results"].append({"queue": name, "ok": not why, "why": why})

@@ -13,7 +13,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.room import TOO_MANY, has_room
-from lavad.core.decide.base.select import DENIED, FINISHED
+from lavad.core.decide.base.select import FINISHED
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.control.control import newest_live, requeue
 from lavad.core.decide.submit.restart import RestartSource
@@ -26,7 +26,7 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.states import FINAL, JobState
 from lavad.core.rules.copy_hosts import name_of
 from lavad.core.site.pend_reason import PendReason
-from lavad.core.site.rights import may_control
+from lavad.core.site.rights import DENIED, why_not_control
 from proto.answers import Answer, Result
 
 
@@ -79,7 +79,7 @@ def _part(
         if job.key in cluster.jobs.rows:
             continue
         spec = finished.specs[job.spec]
-        why = "" if may_control(cluster.conf, spec, caller) else DENIED
+        why = why_not_control(cluster.conf, spec, caller)
         if not why and spec.queue not in cluster.queue_conf:
             why = f"{spec.queue}: No such queue"
         if not why and job_of(job.key) in begun and job_of(job.key) not in cluster.arrays.rows:
@@ -158,7 +158,7 @@ def find_restart_source(
         raise Refused(f"{number}: No matching job found")
     spec = cluster.specs.rows[found.spec] if live is not None else finished.specs[found.spec]
     if spec.user != caller.user:
-        raise Refused("User permission denied")
+        raise Refused(DENIED)
     if live is not None:
         raise Refused(f"{number}: Job has not finished yet")
     if spec.checkpoint is None:

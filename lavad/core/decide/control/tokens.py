@@ -11,7 +11,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.token_ask import ListTokens, RevokeTokens
-from lavad.core.site.rights import is_admin, why_denied
+from lavad.core.site.rights import why_not_admin
 from lavad.core.site.tokens import IssuedToken
 from proto.answers import Result, TokenRow
 
@@ -45,8 +45,8 @@ def shown(
     ``used``: when one was last asked with, by id; ``this``: the one that the ask comes with.
     """
     name = ask.user or caller.user
-    if name != caller.user and not is_admin(cluster.conf, caller):
-        raise Refused(why_denied(cluster.conf, caller))
+    if name != caller.user and (why := why_not_admin(cluster.conf, caller)):
+        raise Refused(why)
     rows = cluster.tokens.rows
     found = list(rows.values()) if name == ALL else [rows[name]] if name in rows else []
     listed = [
@@ -70,9 +70,9 @@ def shown(
 @decides(RevokeTokens)
 def revoke(cluster: Cluster, ask: RevokeTokens, caller: Caller, now: float) -> Decided:
     """Call tokens back: those of the caller, and of anyone for administrators of the cluster. Raises Refused."""
-    may_all = is_admin(cluster.conf, caller)
-    if ask.user not in ("", caller.user) and not may_all:
-        raise Refused(why_denied(cluster.conf, caller))
+    denied = why_not_admin(cluster.conf, caller)
+    if ask.user not in ("", caller.user) and denied:
+        raise Refused(denied)
     if ask.every:
         names = list(cluster.tokens.rows) if ask.user == ALL else [ask.user or caller.user]
         gone = {name: [one.id for one in rows.at(now)] for name in names if (rows := cluster.tokens.rows.get(name)) is not None}
@@ -83,11 +83,11 @@ def revoke(cluster: Cluster, ask: RevokeTokens, caller: Caller, now: float) -> D
     gone, results = {}, []
     for ident in dict.fromkeys(ask.ids):
         owner = next((name for name, row in cluster.tokens.rows.items() if ident in row.tokens), "")
-        if owner and (owner == caller.user or may_all):
+        if owner and (owner == caller.user or not denied):
             gone.setdefault(owner, []).append(ident)
             results.append(Result(id=ident, ok=True))
         else:
-            results.append(Result(id=ident, ok=False, why="User permission denied" if owner else f"Token <{ident}> is not found"))
+            results.append(Result(id=ident, ok=False, why=denied if owner else f"Token <{ident}> is not found"))
     return _ended(gone, results, caller, now)
 
 

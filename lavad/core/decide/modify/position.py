@@ -18,7 +18,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Move, Refused
 from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.states import WAITING
-from lavad.core.site.rights import is_queue_admin, why_denied
+from lavad.core.site.rights import why_not_queue
 
 MOST = 1000
 """Own jobs that one btop may move, where jobs of other users are between them."""
@@ -36,11 +36,12 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     if isinstance(record, Job) and record.state not in WAITING:
         raise Refused(f"{ask.job}: Job has already started")
     spec = cluster.specs.rows[record.spec]
-    admin = is_queue_admin(cluster.conf, spec.queue, caller)
-    if cluster.conf.params.job_position_control_by_admin and not admin:
-        raise Refused(f"{ask.job}: {why_denied(cluster.conf, caller)}")
+    conf = cluster.conf
+    denied = why_not_queue(conf, spec.queue, caller)
+    if conf.params.job_position_control_by_admin and denied:
+        raise Refused(f"{ask.job}: {denied}")
     rows = _positions(cluster, spec, key)
-    if admin and not ask.own:
+    if not denied and not ask.own:
         others = sorted(place for place, _ in rows)
         place = min(max(ask.place, 1), len(others) + 1)
         events = _among_all(others, key, ask.top, place, caller, now)

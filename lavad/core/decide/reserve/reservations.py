@@ -22,7 +22,7 @@ from lavad.core.lang.asks import AddReservation, Caller, DropReservation, Refuse
 from lavad.core.lang.states import JobState, SignalKind, TermReason
 from lavad.core.site.conf import Conf
 from lavad.core.site.reservation import Reservation, may_use, next_period
-from lavad.core.site.rights import is_admin, why_denied
+from lavad.core.site.rights import why_not_admin
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,38}", re.ASCII)
 
@@ -59,8 +59,8 @@ def add(cluster: Cluster, ask: AddReservation, caller: Caller, now: float, local
 
 def check_creator(conf: Conf, caller: Caller) -> None:
     """Raises Refused unless the caller may create advance reservations."""
-    if not is_admin(conf, caller):
-        raise Refused(why_denied(conf, caller))
+    if why := why_not_admin(conf, caller):
+        raise Refused(why)
 
 
 def check_users(cluster: Cluster, users: str, group: str) -> tuple[str, tuple[str, ...]]:
@@ -101,8 +101,8 @@ def get_one(cluster: Cluster, name: str, caller: Caller) -> Reservation:
     row = cluster.reservations.rows.get(name)
     if row is None:
         raise Refused(f"{name}: Bad reservation ID")
-    if not is_admin(cluster.conf, caller) and caller.user != row.creator:
-        raise Refused(f"{name}: {why_denied(cluster.conf, caller)}")
+    if caller.user != row.creator and (why := why_not_admin(cluster.conf, caller)):
+        raise Refused(f"{name}: {why}")
     return row
 
 

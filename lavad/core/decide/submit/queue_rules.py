@@ -15,7 +15,7 @@ from lavad.core.decide.submit.slots import check_configured, check_queue_require
 from lavad.core.lang.asks import Caller, Refused
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.site.host_names import members, preferences
-from lavad.core.site.rights import has_share, is_admin, may_use_queue
+from lavad.core.site.rights import DENIED, has_share, may_use_queue, why_not_admin
 
 KEYWORDS = frozenset(("all", "others", "allremote"))
 """Keywords of ``-m`` beside hosts and host groups."""
@@ -52,8 +52,8 @@ def _check_queue(cluster: Cluster, queue: QueueConfig, draft: JobDraft, caller: 
     if not cluster.queue_state(queue.name).open:
         raise Refused(f"{queue.name}: Queue has been closed")
     owner = draft.spec.user
-    if not may_use_queue(cluster.conf, queue, owner) and not is_admin(cluster.conf, caller):
-        raise Refused(f"{queue.name}: User cannot use the queue")
+    if not may_use_queue(cluster.conf, queue, owner) and (why := why_not_admin(cluster.conf, caller)):
+        raise Refused(f"{queue.name}: User cannot use the queue{why.removeprefix(DENIED)}")
     if not has_share(cluster.conf, queue.name, owner, draft.spec.user_group):
         raise Refused(f"{queue.name}: User cannot use the queue: {owner} has no share of it")
     check_exclusive(draft, queue)
