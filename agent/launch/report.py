@@ -13,13 +13,13 @@ from functools import lru_cache
 
 import msgspec
 
-from agent.launch import mailing
 from agent.launch.build import Compiled
 from agent.launch.outputs import DISCARDED, OutputPaths, show
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import NO_LIMITS, NO_RANK, NO_VARIABLES, CgroupLimits, PartSpec, TaskSpec
 from proto import advice
 from proto import agent_pb2 as pb
+from proto.daemon import mailing
 
 LINE = "-" * 60
 LONGEST_SHOWN = 65536

@@ -6,13 +6,14 @@ job runs again leaves no report behind, only a line that says so.
 
 from __future__ import annotations
 
-from agent.launch import environ, mailing, outputs, report
+from agent.launch import environ, outputs, report
 from agent.launch.site import Site
 from agent.parts import report_messages as messages
 from agent.parts.entry import Entry
 from agent.starter.protocol.orders import Append, Deliver
 from agent.starter.protocol.part import PartSpec
 from config.lsfconf import NO
+from proto.daemon import mailing
 
 MAILER = ".mail"
 BEGUN = ".begun" + MAILER
@@ -41,7 +42,7 @@ class JobReports:
 
     def __init__(self, site: Site) -> None:
         self._host = site.host
-        self._mail = mailing.mailer(site)
+        self._mail = mailing.mailer(site.conf)
         self._settings = site.settings
 
     def orders(self, entry: Entry, now: float) -> tuple[Append | Deliver | None, PartSpec | None]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.launch import mailing
 from agent.launch.command import quote
 from agent.launch.prepost import commands, rerun
 from agent.launch.site import Site
 from proto import agent_pb2 as pb
+from proto.daemon import mailing
 
 MAILER_SECONDS = 30
 """What a mailer that hangs costs."""
@@ -24,7 +24,7 @@ _OUTPUT = "The output (if any) follows:\n\n"
 def post_exec(text: pb.JobText, after: Sequence[str], site: Site) -> str | None:
     """As ``commands.post_exec`` of the commands ``after`` a job on its first host, with lava's own."""
     line = commands.post_exec(rerun.after(text, commands.site_after(text, site), after, site), seconds=text.post_timeout)
-    program = mailing.mailer(site) if text.post_mail and any(after) else ""
+    program = mailing.mailer(site.conf) if text.post_mail and any(after) else ""
     return _mailed(line, text, site, program) if line and program else line
 
 

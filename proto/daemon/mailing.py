@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
-from agent.launch import smtp
-from agent.launch.site import Site
+from proto.daemon import smtp
 
 _SMTP = "smtp:"
 
 
-def mailer(site: Site) -> str:
-    """The program that sends mail, or ``smtp:SERVER`` (LSB_MAILSERVER) for one; "" when the host has neither."""
-    server = site.conf.get("LSB_MAILSERVER", "")
-    if server and not site.conf.get("LSB_MAILPROG"):
+def mailer(conf: Mapping[str, str]) -> str:
+    """The program that sends mail, or ``smtp:SERVER`` (LSB_MAILSERVER) for one; "": there is neither. ``conf``: lsf.conf."""
+    server = conf.get("LSB_MAILSERVER", "")
+    if server and not conf.get("LSB_MAILPROG"):
         return _SMTP + (server[len(_SMTP) :] if server.lower().startswith(_SMTP) else server)
-    found = site.conf.get("LSB_MAILPROG") or "/usr/sbin/sendmail"
+    found = conf.get("LSB_MAILPROG") or "/usr/sbin/sendmail"
     return found if os.access(found, os.X_OK) else ""
 
 

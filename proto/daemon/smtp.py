@@ -1,6 +1,7 @@
 """``python -I smtp.py SERVER[:PORT] FROM TO``: send the message on standard input, where a host has no sendmail.
 
-Rule: standard library only; run as the job's user, by a part of its own, so that nobody waits for a mail server.
+Rule: standard library only; a process of its own, so that nobody waits for a mail server: a part of a job, as its
+user, or a child of lavad, as the administrator.
 """
 
 from __future__ import annotations

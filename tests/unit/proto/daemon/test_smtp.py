@@ -1,4 +1,4 @@
-"""Mail through a server, where a host has no sendmail: what is said to it, and the part that says it."""
+"""Mail through a server, where a host has no sendmail: what is said to it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import subprocess
 import sys
 import threading
 
-from agent.launch import mailing, report, smtp
-from agent.launch.build import Compiled
-from agent.launch.site import Site, User
-from proto import agent_pb2 as pb
+from proto.daemon import smtp
 
 
 class Server:
@@ -63,14 +60,3 @@ def test_a_server_that_is_not_there_is_said() -> None:
     done = run(address, b"x")
     assert done.returncode == 75
     assert done.stderr.startswith(address.encode())
-
-
-def test_the_part_that_mails() -> None:
-    site = Site("h1", "/run/lava", "/spool", "/etc/lava", {"LSB_MAILSERVER": "SMTP:mail:25"}, root=True, own_user="root")
-    program = mailing.mailer(site)
-    assert program == "smtp:mail:25"
-    text = pb.JobText(user="ann", report_mail="ann", admins=["boss"], command="true")
-    made = Compiled(text, User("ann", 1000, 1000, (1000,), "/home/ann", "/bin/sh", "staff"), site)
-    part = report.mail("u.mail", pb.Order(key=1), made, program, ("Subject: x\n", "", ""))
-    assert part.argv is not None
-    assert part.argv[-6:] == (sys.executable, "-I", smtp.__file__, "mail:25", "boss", "ann")
