@@ -34,6 +34,7 @@ _FORMS: dict[Callable[..., object], str] = {
     v.second_count: "seconds",
     v.positive_seconds: "seconds",
     v.minutes: "[hours:]minutes",
+    vc.some_minutes: "[hours:]minutes",
     v.minutes_or_percent: "[hours:]minutes, or n%",
     v.preempt_for: "words",
     v.size: "size",
@@ -108,7 +109,13 @@ def form_of(parse: Callable[..., object]) -> str:
     return _FORMS[parse]
 
 
-_SCALED: dict[Callable[..., object], int] = {v.minutes: 60, v.minutes_or_percent: 60, v.one_time: 60, v.host_hours: 3600}
+_SCALED: dict[Callable[..., object], int] = {
+    v.minutes: 60,
+    vc.some_minutes: 60,
+    v.minutes_or_percent: 60,
+    v.one_time: 60,
+    v.host_hours: 3600,
+}
 
 
 def default_of(name: str, parse: Callable[..., object], record: type[msgspec.Struct]) -> str:

@@ -112,6 +112,8 @@ BSWITCH_MODIFY_RUSAGE           Y: a job that runs reserves what its new queue s
 MAX_JOB_REQUEUE                 how often an exit value may make a job wait again
 GLOBAL_EXIT_RATE                jobs that may end badly on a host within JOB_EXIT_RATE_DURATION until it is closed
 JOB_EXIT_RATE_DURATION          the time in which they are counted
+EADMIN_TRIGGER_DURATION         how often exceptions of jobs are looked for, and told to eadmin or by mail
+EXTEND_JOB_EXCEPTION_NOTIFICATION  Y: that mail names run time, idle factor, hosts and name of each job, too
 EXIT_RATE_TYPE                  which ends count: all, those that lava did not cause, jobs that could not start
 DETECT_IDLE_JOB_AFTER           from when on a job may be shown as idle (JOB_IDLE)
 JOB_WARNING_ACTION              the warning of a job that names none (-wa); lava's own here, LSF has it of queues and profiles

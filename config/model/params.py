@@ -79,6 +79,9 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     # --- hosts on which jobs fail
     global_exit_rate: int | None = None
     job_exit_rate_duration: int = 300
+    eadmin_trigger_duration: int = 60
+    """Seconds between two looks for exceptions of jobs."""
+    extend_job_exception_notification: bool = False
     exit_rate_type: tuple[str, ...] = ("JOBEXIT_NONLSF",)
     lava_chkpnt_tries: int = 3
     """Crashes after one checkpoint generation before a job goes one back, and again before it ends."""

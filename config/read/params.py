@@ -77,6 +77,8 @@ LSB_PARAMS: Table = {
     "BSWITCH_MODIFY_RUSAGE": v.yes_no,
     "GLOBAL_EXIT_RATE": v.number(0),
     "JOB_EXIT_RATE_DURATION": v.minutes,
+    "EADMIN_TRIGGER_DURATION": vc.some_minutes,
+    "EXTEND_JOB_EXCEPTION_NOTIFICATION": v.yes_no,
     "EGROUP_UPDATE_INTERVAL": v.host_hours,
     "EXIT_RATE_TYPE": v.choices("JOBEXIT", "JOBEXIT_NONLSF", "JOBINIT", "HPCINIT"),
     "PG_SUSP_IT": v.second_count,

@@ -20,6 +20,14 @@ def pack_weights(value: str, scope: v.Scope) -> tuple[tuple[str, float], ...]:
     return tuple(found.items())
 
 
+def some_minutes(value: str, scope: v.Scope) -> int:
+    """As ``minutes``, and not none."""
+    seconds = v.minutes(value, scope)
+    if seconds < 60:
+        raise ValueError("must be at least 1 minute")
+    return seconds
+
+
 def colon_list(value: str, _: v.Scope) -> tuple[str, ...]:
     return tuple(value.replace(":", " ").split())
 

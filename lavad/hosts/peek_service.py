@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.select import select
 from lavad.core.job.job import Job
+from lavad.core.job.run_time import has_started
 from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Peek, Refused
 from lavad.core.lang.ids import index_of, job_of, key_of, show
@@ -86,7 +87,7 @@ class PeekService:
             job, spec = ended, specs[ended.spec]
         if why := why_not_control(self._cluster.conf, spec, caller):
             raise Refused(f"Job <{shown}>: {why}")
-        started = job.run is not None and (job.run.started or any(part.end and part.end.started for part in job.run.parts))
+        started = has_started(job)
         if job.outcome is not None and not started:
             raise Refused(f"Job <{shown}> is not found")
         if not started:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 from config.model.values import Limits
 from lavad.core import events as ev
-from lavad.core.job.job import Attempt, End, Job, Message, Outcome, Part, PendingSignal, Placed
+from lavad.core.job.job import Attempt, End, Job, Outcome, Part, PendingSignal, Placed
+from lavad.core.job.message import Message
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import FINAL, JobState, SignalKind, TermReason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import time
 from functools import partial
@@ -43,6 +44,8 @@ from lavad.services.audit import Audit
 from lavad.services.audit_file import AuditFile
 from lavad.services.disks import Disks, sqlite_folder
 from lavad.services.event_log import EventLog
+from lavad.services.exceptions.telling import Teller
+from lavad.services.exceptions.watch import Exceptions
 from lavad.services.fencing import Fencing
 from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
@@ -172,7 +175,7 @@ class Master:
         self.metrics_server: Server | None = None
         counters = [self.perfmon.planned] if self.metrics is None else [self.perfmon.planned, self.metrics.planned]
         self.plans = Plans(self.engine, self.scheduler, self.queries, self.soft, self.publisher.plan, counters)
-        self._listen()
+        self._listen(reader)
 
     def _admit(self) -> None:
         """Who is let in, and by which certificates."""
@@ -204,8 +207,10 @@ class Master:
         ]
         self.notices = Notices(self.publish, sources)
 
-    def _listen(self) -> None:
+    def _listen(self, reader: Reader) -> None:
         """Who hears of every commit, in this order."""
+        teller = Teller(self.site.lsf, lambda: self.cluster.conf, os.geteuid() == 0)
+        self.exceptions = Exceptions(self.engine, self.soft, lambda: reader, teller, time.time)
         self.engine.ahead = self.publisher
         for listener in (
             self._forget,
@@ -219,6 +224,7 @@ class Master:
             self.loops.committed,
             self.host_watch.committed,
             self.gpu_watch.committed,
+            self.exceptions.committed,
         ):
             self.engine.listen(listener)
         if self.metrics is not None:
@@ -327,6 +333,8 @@ class Master:
             group.create_task(self.unknown_users.run())
             group.create_task(self.host_watch.run())
             group.create_task(self.gpu_watch.run())
+            group.create_task(self.exceptions.run())
+            group.create_task(self.exceptions.run_hosts())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())
             group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", "")).run())

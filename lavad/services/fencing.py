@@ -8,10 +8,7 @@ Where more than half of three or more hosts are silent it is not run: then it is
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
 
 from lavad.boottime import boottime
 from lavad.core import events as ev
@@ -19,13 +16,13 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.lang.asks import Refused
 from lavad.engine import Engine
 from lavad.hosts.leases import Leases
+from proto.daemon.programs import run_program
 
 log = logging.getLogger(__name__)
 
 TIMEOUT = 60.0
 """Seconds that one run may take."""
 AT_ONCE = 8
-MOST_TEXT = 200
 
 
 class Fencing:
@@ -53,7 +50,7 @@ class Fencing:
     async def _try(self, host: str) -> None:
         began = boottime()
         address = self._engine.cluster.hosts.rows[host].facts.address
-        status, text = await _result([self._program, host, address])
+        status, text = await run_program([self._program, host, address], TIMEOUT)
         self._next[host] = boottime() + self._engine.cluster.conf.params.lava_host_timeout
         log.warning("host %s: %s %s", host, self._program, status)
         event = ev.HostFenced(at=self._engine.clock(), host=host, ok=status == "exited with 0", how=status, text=text)
@@ -64,28 +61,3 @@ class Fencing:
             return
         if event.ok:
             self._leases.is_off(host, began)
-
-
-async def _result(words: list[str]) -> tuple[str, str]:
-    """How a program ended, and the end of what it wrote."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return f"cannot be run: {error.strerror}", ""
-    try:
-        async with asyncio.timeout(TIMEOUT):
-            written, _ = await process.communicate()
-    except TimeoutError:
-        return f"did not end within {TIMEOUT:.0f} s", ""
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    text = " ".join(written.decode(errors="replace").split())[-MOST_TEXT:]
-    code = process.returncode or 0
-    return (f"exited with {code}" if code >= 0 else f"was ended by signal {-code}"), text

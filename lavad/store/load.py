@@ -112,6 +112,7 @@ def _counters(connection: sa.Connection, cluster: Cluster) -> None:
     cluster.former = json.loads(meta.get("former", "{}"))
     at, seconds = meta.get("extended", "0 0").split()
     cluster.extended = (float(at), float(seconds))
+    cluster.exceptions_told = float(meta.get("exceptions_told", "0"))
     cluster.next_job = int(meta.get("next_job", "1"))
     cluster.next_spec = (connection.execute(sa.select(sa.func.max(schema.specs.c.id))).scalar() or 0) + 1
     if "configured" in meta:

@@ -18,6 +18,7 @@ from lavad.core.events import (
     Configured,
     ElementsKilled,
     Event,
+    ExceptionsTold,
     JobDispatched,
     JobEvent,
     JobFinished,
@@ -197,11 +198,11 @@ def _event_row(seq: int, event: Event, kind: str) -> EventRow:
     return (seq, event.at, kind, None, None, encode(event))
 
 
-_OF_META = (Configured, MasterStarted, StoreRestored, LeasesExtended)
+_OF_META = (Configured, MasterStarted, StoreRestored, LeasesExtended, ExceptionsTold)
 
 
 def _meta_rows(batch: Batch, submitted: list[int], has_any: bool) -> list[Row]:
-    """What is in no other table: next job id, newest ``Configured`` event, newest master, an extension of the leases.
+    """What is in no other table: next job id, newest ``Configured`` event, newest master, what is told of leases and exceptions.
 
     ``has_any``: whether one of the events is _OF_META.
     """
@@ -218,6 +219,8 @@ def _meta_rows(batch: Batch, submitted: list[int], has_any: bool) -> list[Row]:
             meta |= {"incarnation": event.incarnation, "former": json.dumps(event.former), "next_job": str(event.next_job)}
         elif type(event) is LeasesExtended:
             meta["extended"] = f"{event.at!r} {event.seconds!r}"
+        elif type(event) is ExceptionsTold:
+            meta["exceptions_told"] = repr(event.until)
     return sorted(meta.items())
 
 

@@ -18,7 +18,8 @@ from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.events import EVENTS, Event, kind_of
 from lavad.core.job.groups import JobGroup
-from lavad.core.job.job import End, Job, Message, PendingSignal, Placed, Suspect, TaskEnd
+from lavad.core.job.job import End, Job, PendingSignal, Placed, Suspect, TaskEnd
+from lavad.core.job.message import Message
 from lavad.core.job.spec import Checkpoint, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.ranges import Ranges
@@ -69,6 +70,7 @@ SAMPLES: list[Event] = [
     ev.HostDown(at=1.0, host="h1"),
     ev.HostFenced(at=1.0, host="h1", ok=True, how="exited with 0", text="off"),
     ev.LeasesExtended(at=1.0, seconds=7200.0, by="root"),
+    ev.ExceptionsTold(at=1.0, until=1.0, jobs=((KEY, ("overrun", "idle")),)),
     ev.HostLeft(at=1.0, host="h1", why="it is gone"),
     ev.HostSwitched(at=1.0, host="h1", closed=True, by="root", comment="disk"),
     ev.QueueSwitched(at=1.0, queue="night", open=False, active=True, by="root"),

@@ -68,7 +68,7 @@ def test_a_parameter_has_an_effect_or_is_named(file: str, name: str) -> None:
     assert field in record.__struct_fields__
     code = source(("lavad", "agent"))
     used = re.search(rf"\.{field}\b", code) or re.search(rf'"{field}"', code) or re.search(rf"\bdef {field}s?\b", code)
-    read = re.search(rf'["\']{name}["\']', source(("agent", "cli", "lavad", "web")))
+    read = re.search(rf'["\']{name}["\']', source(("agent", "cli", "lavad", "proto/daemon", "web")))
     assert used or read, f"{file}: nothing acts on {name}, and config/values/without_effect.py does not list it"
 
 

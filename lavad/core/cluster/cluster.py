@@ -40,6 +40,8 @@ class Cluster:
 
     master_since = 0.0
     """When the present master took over."""
+    exceptions_told = 0.0
+    """Administrators know the exceptions of jobs that ended before this time; 0.0: they were never told of any."""
 
     def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
         self.version = 0
@@ -102,9 +104,10 @@ class Cluster:
         self.configure(self.conf)
         self._kept = self._single()
 
-    def _single(self) -> tuple[int, int, str, dict[str, float], tuple[float, float], int, int, Conf]:
+    def _single(self) -> tuple[tuple[int, int, str, dict[str, float]], tuple[tuple[float, float], float], tuple[int, int], Conf]:
         """The state that is in no table."""
-        return self.version, self.epoch, self.incarnation, self.former, self.extended, self.next_job, self.next_spec, self.conf
+        store = self.version, self.epoch, self.incarnation, self.former
+        return store, (self.extended, self.exceptions_told), (self.next_job, self.next_spec), self.conf
 
     def configure(self, conf: Conf) -> None:
         """Take a configuration."""
@@ -175,7 +178,8 @@ class Cluster:
             table.undo()
         self.use.unheld.clear()
         self.conditions.undone()
-        self.version, self.epoch, self.incarnation, self.former, self.extended, self.next_job, self.next_spec, conf = self._kept
+        (self.version, self.epoch, self.incarnation, self.former), told, (self.next_job, self.next_spec), conf = self._kept
+        self.extended, self.exceptions_told = told
         if conf is not self.conf:
             self.configure(conf)
         self.finished.clear()

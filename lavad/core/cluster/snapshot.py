@@ -51,6 +51,7 @@ class Snapshot(msgspec.Struct, tag=True):
     ended: list[tuple[int, Ended]] = []
     groups: list[JobGroup] = []
     reservations: list[Reservation] = []
+    exceptions_told: float = 0.0
 
 
 def take(cluster: Cluster) -> Snapshot:
@@ -74,6 +75,7 @@ def take(cluster: Cluster) -> Snapshot:
         ended=list(cluster.ended.rows.items()),
         groups=list(cluster.groups.rows.values()),
         reservations=list(cluster.reservations.rows.values()),
+        exceptions_told=cluster.exceptions_told,
     )
 
 
@@ -93,6 +95,7 @@ def restore(snapshot: Snapshot) -> Cluster:
     cluster = Cluster()
     cluster.configure(snapshot.conf)
     cluster.epoch, cluster.incarnation, cluster.extended = snapshot.epoch, snapshot.incarnation, snapshot.extended
+    cluster.exceptions_told = snapshot.exceptions_told
     for number, spec in snapshot.specs:
         cluster.specs.put(number, spec)
         cluster.spec_numbers[spec] = number

@@ -13,7 +13,8 @@ from lavad.core.events.chunks import with_slot
 from lavad.core.events.records import note_ended, put, record_of, staying_attempt
 from lavad.core.job.checkpoints import PERIOD
 from lavad.core.job.depend import BLOCKED, MET, Depend, Ended
-from lavad.core.job.job import Attempt, Job, Message
+from lavad.core.job.job import Attempt, Job
+from lavad.core.job.message import Message
 from lavad.core.lang.ranges import EMPTY
 from lavad.core.lang.states import JobState as S
 

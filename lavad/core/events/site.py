@@ -169,6 +169,25 @@ def _leases_extended(cluster: Cluster, event: LeasesExtended) -> None:
     cluster.extended = (event.at, event.seconds)
 
 
+class ExceptionsTold(Event, frozen=True):
+    """Administrators were told of exceptions: of those of jobs that ended before ``until``, and of these of jobs that run."""
+
+    external: ClassVar[bool] = True
+
+    until: float
+    jobs: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """(key, all exceptions of its attempt of which they have been told)."""
+
+
+@folds(ExceptionsTold)
+def _exceptions_told(cluster: Cluster, event: ExceptionsTold) -> None:
+    cluster.exceptions_told = max(cluster.exceptions_told, event.until)
+    for key, names in event.jobs:
+        job = cluster.jobs.rows.get(key)
+        if job is not None and job.run is not None:
+            cluster.jobs.put(key, replace(job, run=replace(job.run, exceptions=names)))
+
+
 class HostLeft(Event, frozen=True):
     """The host has left the cluster: the configuration no longer names it, and nothing on it is in use."""
 

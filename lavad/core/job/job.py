@@ -8,6 +8,7 @@ from config.model.values import Limits
 from lavad.core.job.checkpoints import Checkpoints
 from lavad.core.job.depend import Depend
 from lavad.core.job.gpu_use import GpuSums, GpuUse
+from lavad.core.job.message import Message
 from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ranges import EMPTY, Ranges
@@ -234,6 +235,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, rename={"pending_
     """The generation whose parts all of its hosts copy to the shared folder (``bsub -k "DIR stage"``); -1: none yet."""
     queue: str = ""
     """Where bswitch has moved it since: the queue whose requirement it was placed by, and still reserves for."""
+    exceptions: tuple[str, ...] = ()
+    """Those of which administrators have been told (``overrun``, ``idle``)."""
 
     @property
     def is_ending(self) -> bool:
@@ -251,21 +254,6 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """One line for the user where the status is not enough (first failing rank and host, lost host)."""
     post: int = 0
     """Wait status of the post-execution command."""
-
-
-class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A message posted to a job (bpost); as in LSF the newest of each number is kept."""
-
-    number: int
-    text: str
-    at: float
-    by: str = ""
-    body: str = ""
-    """In records of older versions: the attached data."""
-    attached: int = 0
-    """The key under which the store holds the data attached to it (``bpost -a``); 0: there is none."""
-    size: int = 0
-    """Characters of that data."""
 
 
 class Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):

@@ -39,6 +39,12 @@ def start_of(job: Job) -> float:
     return its_turn(job.run) if job.run is not None else 0.0
 
 
+def has_started(job: Job) -> bool:
+    """Whether a process of its attempt has started; of a short one the host tells only with its end."""
+    run = job.run
+    return run is not None and bool(run.started or any(part.end is not None and part.end.started for part in run.parts))
+
+
 def run_time(job: Job, now: float) -> int:
     """Seconds in state RUN, or UNKWN after it, until its end, or until ``now``; 0 before its start."""
     begin = start_of(job)

@@ -122,11 +122,20 @@ def asked_cpu_factor(request: Request, options: Options) -> float:
     return cpu_factor(request.view, given)
 
 
+def _estimate(job: Job, spec: Spec, view: View) -> float:
+    """Seconds that it is estimated to run on its first host; 0: there is no estimate."""
+    parts = parts_of(job)
+    return seconds_on(view.cluster, spec, spec.estimate, parts[0].host) if spec.estimate and parts else spec.estimate
+
+
+def is_over_estimate(job: Job, spec: Spec, view: View, now: float) -> bool:
+    """Whether a job with an estimate runs longer than that."""
+    return counted(job, now) > _estimate(job, spec, view)
+
+
 def expected(job: Job, spec: Spec, view: View, now: float) -> tuple[float, str] | None:
     """Seconds that it may run and LSF's mark: E by its estimate, X the estimate is over, L by its run limit."""
-    limit, estimate, parts = run_limit(job, spec, view), spec.estimate, parts_of(job)
-    if estimate and parts:
-        estimate = seconds_on(view.cluster, spec, estimate, parts[0].host)
+    limit, estimate = run_limit(job, spec, view), _estimate(job, spec, view)
     if estimate and counted(job, now) <= estimate:
         return estimate, "E"
     if limit is None:

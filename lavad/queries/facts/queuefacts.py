@@ -7,7 +7,7 @@ from typing import NamedTuple
 from config.model.queue import QueueConfig
 from lavad.core.cluster.usage_index import PEND, PSUSP, RSV, RUN, SSUSP, USUSP
 from lavad.core.job.job import Job
-from lavad.core.job.run_time import run_time
+from lavad.core.job.run_time import has_started, run_time
 from lavad.core.lang.states import FINAL
 from lavad.core.lang.windows import WindowError, is_open, parse_windows
 from lavad.core.rules import ownership
@@ -104,9 +104,10 @@ def owned_lines(view: View, name: str) -> str:
 
 
 def job_exceptions(job: Job, view: View, now: float) -> list[str]:
-    """``overrun``, ``underrun``, ``idle``; nothing for a job that has not started."""
-    queue = view.queue(view.spec(job).queue)
-    if job.run is None or not job.run.started or not _has_thresholds(queue):
+    """``overrun``, ``underrun``, ``idle``, ``runtime_est_exceeded``; nothing for a job that has not started."""
+    spec = view.spec(job)
+    queue = view.queue(spec.queue)
+    if not has_started(job) or not (has_thresholds(queue) or spec.estimate):
         return []
     ran = run_time(job, now)
     found = []
@@ -119,23 +120,26 @@ def job_exceptions(job: Job, view: View, now: float) -> list[str]:
     looked_at = ran > 0 and ran >= view.params.detect_idle_job_after
     if queue.job_idle is not None and looked_at and jobfacts.Usage(job, view).cpu / ran < queue.job_idle:
         found.append("idle")
+    if spec.estimate and jobfacts.is_over_estimate(job, spec, view, now):
+        found.append("runtime_est_exceeded")
     return found
 
 
-def _has_thresholds(queue: QueueConfig) -> bool:
+def has_thresholds(queue: QueueConfig) -> bool:
+    """Whether exceptions of the queue's jobs are looked for."""
     return (queue.job_overrun, queue.job_underrun, queue.job_idle) != (None, None, None)
 
 
 def exception_table(view: View, queue: str, now: float) -> str:
     """The paragraph of bqueues -l, "" for a queue without thresholds."""
     conf = view.queue(queue)
-    if not _has_thresholds(conf):
+    if not has_thresholds(conf):
         return ""
     counts = dict.fromkeys(("overrun", "underrun", "idle"), 0)
     for key in view.cluster.started:
         job = view.cluster.jobs.rows[key]
         if view.spec(job).queue == queue:
-            for name in job_exceptions(job, view, now):
+            for name in counts.keys() & job_exceptions(job, view, now):
                 counts[name] += 1
     limits = (
         conf.job_overrun and f"{conf.job_overrun / 60:g}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from lavad.core.job.job import Message
+from lavad.core.job.message import Message
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ids import show as show_key

@@ -10,7 +10,8 @@ import msgspec
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.job.job import Job, Message
+from lavad.core.job.job import Job
+from lavad.core.job.message import Message
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState

@@ -10,7 +10,7 @@ from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
 from lavad.core.decide.base.room import check_room
 from lavad.core.decide.base.select import get_target, select
-from lavad.core.job.job import Message
+from lavad.core.job.message import Message
 from lavad.core.lang.asks import Caller, Post, Refused, Select
 from lavad.core.lang.ids import show
 

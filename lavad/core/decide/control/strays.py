@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.job.job import Message
+from lavad.core.job.message import Message
 from lavad.core.lang.ids import index_of, show
 from lavad.core.lang.states import JobState
 

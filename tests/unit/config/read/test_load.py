@@ -161,6 +161,7 @@ def test_users_groups_limits_applications(folder):
         ("lsf.conf", "LAVA_DATABASE_URL=postgresql://u:p@h/d\n", 1, "password", False),
         ("lsb.params", "Begin Parameters\nMAX_JOBID = ten\nEnd Parameters", 2, "not a whole number", True),
         ("lsb.params", "Begin Parameters\nEGROUP_UPDATE_INTERVAL = 9999999999m\nEnd Parameters", 2, "is not hours", True),
+        ("lsb.params", "Begin Parameters\nEADMIN_TRIGGER_DURATION = 0\nEnd Parameters", 2, "at least 1 minute", True),
         ("lsb.params", "Begin Parameters\nDEFAULT_QUEUE = nosuch\nEnd Parameters", 2, "no queue nosuch", True),
         ("lsb.params", "Begin Parameters\nMAX_JBID = 1\nEnd Parameters", 2, "unknown parameter MAX_JBID", False),
         (

@@ -51,8 +51,6 @@ def test_each_is_a_note_with_its_reason(tmp_path: Path, file: str, name: str) ->
     [
         ("lsf.conf", "LSF_BIND_JOB"),
         ("lsf.conf", "LSB_USER_REQUEUE_TO_BOTTOM"),
-        ("lsb.params", "EADMIN_TRIGGER_DURATION"),
-        ("lsb.params", "EXTEND_JOB_EXCEPTION_NOTIFICATION"),
         ("lsb.params", "FAIRSHARE_ADJUSTMENT_FACTOR"),
         ("lsb.params", "USE_SUSP_SLOTS"),
         ("lsb.applications", "BIND_JOB"),

@@ -20,7 +20,8 @@ from config.model.values import (
     TerminateWhen,
 )
 from lavad.core import events as ev
-from lavad.core.job.job import End, Message, Placed, TaskEnd
+from lavad.core.job.job import End, Placed, TaskEnd
+from lavad.core.job.message import Message
 from lavad.core.lang.states import JobState
 from lavad.core.plan.volatile import ReservedStart, WhyClass
 from lavad.core.site.reservation import Reservation

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from config.model.guarantees import ServiceClass
 from lavad.core import events as ev
-from lavad.core.job.job import Message
+from lavad.core.job.message import Message
 from lavad.core.lang.gpureq import GpuReq
 from tests.support.worlds.query_cluster import QueryCluster, at
 from tests.support.worlds.query_store import stored

@@ -14,7 +14,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.job.depend import Depend
-from lavad.core.job.job import Message
+from lavad.core.job.message import Message
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Caller
 from lavad.core.lang.ranges import Ranges

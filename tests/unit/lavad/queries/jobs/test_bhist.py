@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lavad.core import events as ev
-from lavad.core.job.job import Job, Message
+from lavad.core.job.job import Job
+from lavad.core.job.message import Message
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState
 from tests.support.worlds.query_cluster import QueryCluster, at, element

@@ -15,7 +15,8 @@ from lavad.core.cluster.named_jobs import NamedJobs, Names
 from lavad.core.decide.base.resolve import NOTHING, NeedsLookup, resolve
 from lavad.core.decide.depend.orphans import Orphans
 from lavad.core.job.depend import BLOCKED, FEW, MET, NEVER, Depend, Jobs, jobs_of
-from lavad.core.job.job import Array, Message
+from lavad.core.job.job import Array
+from lavad.core.job.message import Message
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import JobState
 from lavad.core.rules.dependency_eval import evaluate

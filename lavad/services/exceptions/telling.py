@@ -1,0 +1,106 @@
+"""How exceptions are told: to the site's program eadmin in LSF_SERVERDIR, else in a mail to the administrators.
+
+Rule: both run in a child, as the first administrator of the cluster; words of users are on its standard input only. What asks a
+directory of users or a file system does so in a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from lavad.core.site.conf import Conf
+from lavad.services.exceptions.found import Found, addressed, host_mail, lines_for_program, mail_of
+from proto.daemon import mailing
+from proto.daemon.programs import Account, run_program
+from proto.daemon.workers import Workers
+from proto.names import Entry, NoAnswer, find_user
+
+log = logging.getLogger(__name__)
+
+SECONDS = 60.0
+"""That eadmin, or what mails, may take."""
+_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+class _Means(NamedTuple):
+    """``mails``: the words are those of a mailer, not of eadmin."""
+
+    words: list[str]
+    mails: bool
+    account: Account | None
+
+
+class Teller:
+    """``lsf``: lsf.conf; ``root``: this process may become another user."""
+
+    def __init__(
+        self, lsf: Mapping[str, str], conf: Callable[[], Conf], root: bool, find: Callable[[str], Entry | None] = find_user
+    ) -> None:
+        self._lsf = lsf
+        self._conf = conf
+        self._root = root
+        self._find = find
+        self._looking = Workers("eadmin")
+        self._said = ""
+        """What kept the last exceptions from being told."""
+
+    async def jobs(self, found: Sequence[Found]) -> bool:
+        """Tell of exceptions of jobs; False: it is to be tried again."""
+        conf = self._conf()
+        extended = conf.params.extend_job_exception_notification
+        return await self._tell("job", lines_for_program(found), mail_of(found, conf.cluster, extended))
+
+    async def hosts(self, hosts: Sequence[tuple[str, str]]) -> bool:
+        """Tell of hosts that were closed, (name, why); False: it is to be tried again."""
+        lines = "".join(f"{name}\t{why}\n" for name, why in hosts)
+        return await self._tell("host", lines.encode(errors="replace"), host_mail(hosts, self._conf().cluster))
+
+    async def _tell(self, kind: str, lines: bytes, mail: str) -> bool:
+        admins = self._conf().admins
+        try:
+            means = await self._looking.run(self._means, kind, admins)
+        except (NoAnswer, LookupError, OSError) as error:
+            return self._failed(f"exceptions cannot be told: {error}")
+        if means is None:
+            self._failed("exceptions of jobs and hosts are told to nobody: there is no eadmin in LSF_SERVERDIR, and no mailer")
+            return True
+        given = addressed(mail, admins) if means.mails else lines
+        how, text = await run_program(means.words, SECONDS, given=given, account=means.account, env=self._environment(means))
+        if how != "exited with 0":
+            return self._failed(f"exceptions were not told: {means.words[0]} {how}{': ' + text if text else ''}")
+        self._said = ""
+        return True
+
+    def _failed(self, why: str) -> bool:
+        """False; the log says why once."""
+        if why != self._said:
+            log.warning("%s", why)
+        self._said = why
+        return False
+
+    def _means(self, kind: str, admins: Sequence[str]) -> _Means | None:
+        """What tells, None where there is nothing. May take long; raises NoAnswer, LookupError, OSError."""
+        if not admins:
+            raise LookupError("the cluster has no administrator")
+        program = os.path.join(self._lsf.get("LSF_SERVERDIR") or "/nonexistent", "eadmin")
+        mails = not (os.path.isfile(program) and os.access(program, os.X_OK))
+        mailer = mailing.mailer(self._lsf) if mails else ""
+        if mails and not mailer:
+            return None
+        words = mailing.words(mailer, admins[0], ",".join(admins)) if mails else [program, kind]
+        return _Means(words, mails, self._account(admins[0]) if self._root else None)
+
+    def _account(self, name: str) -> Account:
+        entry = self._find(name)
+        if entry is None:
+            raise LookupError(f"administrator {name} is not known on this host")
+        return Account(name, entry.uid, entry.gid, tuple(os.getgrouplist(name, entry.gid)), entry.home)
+
+    def _environment(self, means: _Means) -> dict[str, str]:
+        kept = {name: value for name in ("LSF_SERVERDIR", "LSF_BINDIR") if (value := self._lsf.get(name))}
+        kept |= {name: value for name in ("LSF_ENVDIR", "TZ", "LANG") if (value := os.environ.get(name))}
+        own = means.account
+        return {"PATH": _PATH, **({"HOME": own.home, "USER": own.name, "LOGNAME": own.name} if own is not None else {}), **kept}
