@@ -10,7 +10,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.records import CHARS, units_of_spec
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.resolve import NOTHING, StoredJobs
-from lavad.core.decide.base.room import check_room
+from lavad.core.decide.base.room import FULL, check_room
 from lavad.core.decide.base.select import Target, get_target
 from lavad.core.decide.modify.change import Change
 from lavad.core.decide.modify.running import modify_running, why_not_running
@@ -21,6 +21,7 @@ from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Refused
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.states import WAITING
+from lavad.core.rules.pending import Waiting, is_over, pending_limits
 
 MOST_ELEMENTS = 10_000
 LONG = 8
@@ -48,6 +49,7 @@ def modify(
         elif isinstance(record, Job) and not why:
             new_text = modify_running(change, record)
     _check_growth(cluster, records, change.decided)
+    _check_pending_slots(cluster, records, change.decided)
     change.decided.texts.append((int(ask.job.partition("[")[0]), new_text))
     return change.decided
 
@@ -62,6 +64,26 @@ def _check_growth(cluster: Cluster, records: list[Job | Array], decided: Decided
             units += len(event.name) // CHARS
     if units:
         check_room(cluster, cluster.specs.rows[records[0].spec].user, units)
+
+
+def _check_pending_slots(cluster: Cluster, records: list[Job | Array], decided: Decided) -> None:
+    """Whether the owner may have so many more slots waiting (MAX_PEND_SLOTS), as with bsub; raises Refused."""
+    added = {event.spec: event.value for event in decided.events if isinstance(event, ev.SpecAdded)}
+    known = cluster.specs.rows
+    waiting = {record.key if isinstance(record, Job) else record.job: record for record in records if _waits(record)}
+    more = 0
+    for event in decided.events:
+        if isinstance(event, ev.JobModified) and (record := waiting.get(event.key)) is not None:
+            spec = added.get(event.spec) or known[event.spec]
+            count = 1 if isinstance(record, Job) else len(record.pending) + len(record.held)
+            more += count * (spec.slots - known[record.spec].slots)
+    user = known[records[0].spec].user
+    if more > 0 and is_over(cluster, user, Waiting(None, pending_limits(cluster, user).slots), 0, more):
+        raise Refused(FULL)
+
+
+def _waits(record: Job | Array) -> bool:
+    return isinstance(record, Array) or record.state in WAITING
 
 
 def _records(cluster: Cluster, target: Target, elements: bool) -> list[Job | Array]:
