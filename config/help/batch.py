@@ -91,6 +91,7 @@ CHUNK_JOB_DURATION              jobs with a longer limit or run time estimate, o
 CLEAN_PERIOD                    how long `bjobs -a` shows jobs that have ended
 CLEAN_PERIOD_DONE               of those that ended well, where that is less
 MAX_JOB_NUM                     finished jobs after which lsb.events becomes lsb.events.1; 0: by its size alone
+BJOBS_RES_REQ_DISPLAY           which requirements bjobs -l shows: none, brief (all together), full (also each)
 SECURE_JOB_INFO_LEVEL           of whose jobs users see what, from 0 (all of all) to 5
 SECURE_INFODIR_USER_ACCESS      whether bhist and bacct show everything (N), nothing (Y), or what the level says (G)
 ENABLE_JOB_INFO_BY_ADMIN_ROLE   administrators who see the jobs that they administer in any case

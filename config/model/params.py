@@ -115,6 +115,8 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True):
     lsb_echkpnt_method: str = ""
     lsb_short_hostlist: bool = False
     lsb_display_year: bool = False
+    bjobs_res_req_display: str = "BRIEF"
+    """Of which requirements bjobs -l tells."""
     lsb_enable_hpc_allocation: bool = False
     lsb_bjobs_pendreason_level: int = 0
     lsb_bjobs_format: str = ""

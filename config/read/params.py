@@ -64,6 +64,7 @@ LSB_PARAMS: Table = {
     "SUB_TRY_INTERVAL": v.positive_seconds,
     "PEND_REASON_UPDATE_INTERVAL": v.second_count,
     "CONDENSE_PENDING_REASONS": v.yes_no,
+    "BJOBS_RES_REQ_DISPLAY": v.choice("NONE", "BRIEF", "FULL"),
     "ABS_RUNLIMIT": v.yes_no,
     "JOB_INCLUDE_POSTPROC": v.yes_no,
     "JOB_POSTPROC_TIMEOUT": v.minutes,

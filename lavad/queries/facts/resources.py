@@ -25,6 +25,14 @@ from lavad.queries.facts import jobfacts
 from lavad.queries.frame.view import View
 
 
+def configured(view: View, spec: Spec) -> Iterator[tuple[str, str]]:
+    """The requirements of which ``combined`` is made, by where they come from: (where, text)."""
+    app = view.cluster.conf.app_conf.get(spec.app)
+    yield "Job-level", spec.resreq or "-"
+    yield "App-level", (app.res_req if app is not None else "") or "-"
+    yield "Queue-level", view.queue(spec.queue).res_req or "-"
+
+
 def combined(view: View, spec: Spec) -> str:
     """The requirement of queue and job together, as ``Combined`` of bjobs -l and ``combined_resreq`` of -o."""
     return shown(view.queue(spec.queue).res_req, spec.resreq)

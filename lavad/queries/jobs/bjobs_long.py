@@ -214,11 +214,15 @@ class Record:
         return f"{lead} SCHEDULING PARAMETERS:\n{table}"
 
     def requirements(self) -> str:
-        """Combined and effective resource requirements, and GPUs."""
-        effective = resources.effective(self.view, self.spec, self.job) or "-"
-        lines = ["\n RESOURCE REQUIREMENT DETAILS:\n"]
-        lines.append(wrap(f" Combined: {resources.combined(self.view, self.spec)}", self.plain))
-        lines.append(wrap(f" Effective: {effective}", self.plain))
+        """Resource requirements (BJOBS_RES_REQ_DISPLAY), and GPUs."""
+        level = self.view.params.bjobs_res_req_display
+        lines = [] if level == "NONE" else ["\n RESOURCE REQUIREMENT DETAILS:\n"]
+        if level == "FULL":
+            lines += [wrap(f" {name}: {text}", self.plain) for name, text in resources.configured(self.view, self.spec)]
+        if level != "NONE":
+            effective = resources.effective(self.view, self.spec, self.job) or "-"
+            lines.append(wrap(f" Combined: {resources.combined(self.view, self.spec)}", self.plain))
+            lines.append(wrap(f" Effective: {effective}", self.plain))
         if "aff" in self.options:
             lines.append("\n" + resources.job_affinity(self.view, self.spec, self.job))
         if "gpu" in self.options:
