@@ -18,6 +18,7 @@ from lavad.queries.facts import (
     jobfacts,
     load,
     paragraphs,
+    queuefacts,
     reasons,
     resources,
     slot_reservations,
@@ -117,6 +118,7 @@ class Record:
                 tasks.role_tables(self.job, self.spec),
                 self.memory(),
                 self.scheduling(),
+                self.exceptions(),
                 self.requirements(),
             ]
         )
@@ -212,6 +214,10 @@ class Record:
         table = load.threshold_table(self.view.cluster.conf, self.view.queue(self.spec.queue).thresholds)
         lead = "" if self.usage.parts and not self.job.outcome and not self.usage.max_mem else "\n"
         return f"{lead} SCHEDULING PARAMETERS:\n{table}"
+
+    def exceptions(self) -> str:
+        found = queuefacts.job_exceptions(self.job, self.view, self.now)
+        return f"\n EXCEPTION STATUS:  {' '.join(found)}\n" if found else ""
 
     def requirements(self) -> str:
         """Resource requirements (BJOBS_RES_REQ_DISPLAY), and GPUs."""

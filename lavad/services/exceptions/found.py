@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from lavad.core.job.job import Job
@@ -29,12 +29,12 @@ class Found(NamedTuple):
     cells: tuple[str, ...]
 
 
-def exceptions_of(job: Job, view: View, now: float) -> list[Found]:
-    """The exceptions of a job of a queue that has thresholds."""
+def exceptions_of(job: Job, view: View, now: float, known: Collection[str] = ()) -> list[Found]:
+    """The exceptions of a job of a queue that has thresholds, but for those that are known."""
     spec = view.spec(job)
     if job.run is None or not queuefacts.has_thresholds(view.queue(spec.queue)):
         return []
-    names = queuefacts.job_exceptions(job, view, now)
+    names = [name for name in queuefacts.job_exceptions(job, view, now) if name not in known]
     if not names:
         return []
     ran = run_time(job, now)

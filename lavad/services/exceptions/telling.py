@@ -26,10 +26,10 @@ _PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class _Means(NamedTuple):
-    """``mails``: the words are those of a mailer, not of eadmin."""
+    """A program, and what it reads."""
 
     words: list[str]
-    mails: bool
+    given: bytes
     account: Account | None
 
 
@@ -51,24 +51,24 @@ class Teller:
         """Tell of exceptions of jobs; False: it is to be tried again."""
         conf = self._conf()
         extended = conf.params.extend_job_exception_notification
-        return await self._tell("job", lines_for_program(found), mail_of(found, conf.cluster, extended))
+        return await self._tell("job", lambda: lines_for_program(found), lambda: mail_of(found, conf.cluster, extended))
 
     async def hosts(self, hosts: Sequence[tuple[str, str]]) -> bool:
         """Tell of hosts that were closed, (name, why); False: it is to be tried again."""
-        lines = "".join(f"{name}\t{why}\n" for name, why in hosts)
-        return await self._tell("host", lines.encode(errors="replace"), host_mail(hosts, self._conf().cluster))
+        lines = "".join(f"{name}\t{why}\n" for name, why in hosts).encode(errors="replace")
+        return await self._tell("host", lambda: lines, lambda: host_mail(hosts, self._conf().cluster))
 
-    async def _tell(self, kind: str, lines: bytes, mail: str) -> bool:
-        admins = self._conf().admins
+    async def _tell(self, kind: str, lines: Callable[[], bytes], mail: Callable[[], str]) -> bool:
         try:
-            means = await self._looking.run(self._means, kind, admins)
+            means = await self._looking.run(self._means, kind, lines, mail)
         except (NoAnswer, LookupError, OSError) as error:
             return self._failed(f"exceptions cannot be told: {error}")
         if means is None:
             self._failed("exceptions of jobs and hosts are told to nobody: there is no eadmin in LSF_SERVERDIR, and no mailer")
             return True
-        given = addressed(mail, admins) if means.mails else lines
-        how, text = await run_program(means.words, SECONDS, given=given, account=means.account, env=self._environment(means))
+        how, text = await run_program(
+            means.words, SECONDS, given=means.given, account=means.account, env=self._environment(means.account)
+        )
         if how != "exited with 0":
             return self._failed(f"exceptions were not told: {means.words[0]} {how}{': ' + text if text else ''}")
         self._said = ""
@@ -81,8 +81,9 @@ class Teller:
         self._said = why
         return False
 
-    def _means(self, kind: str, admins: Sequence[str]) -> _Means | None:
+    def _means(self, kind: str, lines: Callable[[], bytes], mail: Callable[[], str]) -> _Means | None:
         """What tells, None where there is nothing. May take long; raises NoAnswer, LookupError, OSError."""
+        admins = self._conf().admins
         if not admins:
             raise LookupError("the cluster has no administrator")
         program = os.path.join(self._lsf.get("LSF_SERVERDIR") or "/nonexistent", "eadmin")
@@ -91,7 +92,8 @@ class Teller:
         if mails and not mailer:
             return None
         words = mailing.words(mailer, admins[0], ",".join(admins)) if mails else [program, kind]
-        return _Means(words, mails, self._account(admins[0]) if self._root else None)
+        given = addressed(mail(), admins) if mails else lines()
+        return _Means(words, given, self._account(admins[0]) if self._root else None)
 
     def _account(self, name: str) -> Account:
         entry = self._find(name)
@@ -99,8 +101,7 @@ class Teller:
             raise LookupError(f"administrator {name} is not known on this host")
         return Account(name, entry.uid, entry.gid, tuple(os.getgrouplist(name, entry.gid)), entry.home)
 
-    def _environment(self, means: _Means) -> dict[str, str]:
+    def _environment(self, own: Account | None) -> dict[str, str]:
         kept = {name: value for name in ("LSF_SERVERDIR", "LSF_BINDIR") if (value := self._lsf.get(name))}
         kept |= {name: value for name in ("LSF_ENVDIR", "TZ", "LANG") if (value := os.environ.get(name))}
-        own = means.account
         return {"PATH": _PATH, **({"HOME": own.home, "USER": own.name, "LOGNAME": own.name} if own is not None else {}), **kept}

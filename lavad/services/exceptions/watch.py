@@ -149,8 +149,7 @@ class Exceptions:
             for key in keys[at : at + AT_ONCE]:
                 job = cluster.jobs.rows.get(key)
                 if job is not None and job.run is not None:
-                    known = job.run.exceptions
-                    found += [one for one in exceptions_of(job, self._view, now) if one.name not in known]
+                    found += exceptions_of(job, self._view, now, job.run.exceptions)
             await asyncio.sleep(0)
         return [one for one in found if (one.key, one.attempt, one.name) not in self._told]
 
