@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from config.programs.owner import only_root_writes
 from lavad.core.site.conf import Conf
 from lavad.services.exceptions.found import Found, addressed, host_mail, lines_for_program, mail_of
 from proto.daemon import mailing
@@ -93,7 +94,10 @@ class Teller:
             return None
         words = mailing.words(mailer, admins[0], ",".join(admins)) if mails else [program, kind]
         given = addressed(mail(), admins) if mails else lines()
-        return _Means(words, given, self._account(admins[0]) if self._root else None)
+        account = self._account(admins[0]) if self._root else None
+        if not mails and account is not None and account.uid == 0 and not only_root_writes(program):
+            raise PermissionError(f"{program} is not run as root, as others than root may write it")
+        return _Means(words, given, account)
 
     def _account(self, name: str) -> Account:
         entry = self._find(name)

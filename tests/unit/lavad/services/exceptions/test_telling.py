@@ -113,6 +113,20 @@ def test_root_becomes_the_administrator(place: Path) -> None:
     assert (place / "who").read_text() == f"{NOBODY}\nnobody /nonexistent\n"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_what_others_may_write_is_not_run_as_root(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where root is the first administrator."""
+    eadmin = program(place / "eadmin", f"touch {place}/ran")
+    root = Entry("root", 0, 0, "/root", "/bin/sh")
+    teller = Teller({"LSF_SERVERDIR": str(place)}, lambda: replace(CONF, admins=("root",)), root=True, find=lambda name: root)
+    assert not is_told(teller)
+    assert not (place / "ran").exists()
+    assert f"{eadmin} is not run as root, as others than root may write it" in caplog.text
+    place.chmod(0o755)
+    assert is_told(teller)
+    assert (place / "ran").exists()
+
+
 def test_an_administrator_whom_this_host_does_not_know(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     program(place / "eadmin", f"touch {place}/ran")
     assert not is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=True, find=lambda name: None))
