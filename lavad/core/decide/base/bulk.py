@@ -62,10 +62,15 @@ def decide_each(
     if len(jobs.ids) > 1:
         targets = _distinct(targets)
     if not targets:
-        where = why_not_admin(cluster.conf, caller).removeprefix(DENIED) if jobs.user == "all" else ""
-        return Decided(answer={"results": [], "none": f"{UNKNOWN}{where}"})
+        return Decided(answer={"results": [], "none": why_none(cluster, jobs, caller)})
     chunks = _Chunks(targets, caller, on_job, on_elements, chunking)
     return chunks.next_chunk(cluster, now, _Progress())
+
+
+def why_none(cluster: Cluster, jobs: Select, caller: Caller) -> str:
+    """What is said where nothing is selected; everybody's jobs are for administrators."""
+    where = why_not_admin(cluster.conf, caller).removeprefix(DENIED) if jobs.user == "all" else ""
+    return f"{UNKNOWN}{where}"
 
 
 class _Progress:

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
-from lavad.core.decide.base.bulk import LEFT_OUT, Chunking, decide_each
+from lavad.core.decide.base.bulk import LEFT_OUT, Chunking, decide_each, why_none
 from lavad.core.decide.base.chunk import leave_chunk
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.decisions import decides
-from lavad.core.decide.base.select import UNKNOWN, has_filter, matching
+from lavad.core.decide.base.select import has_filter, matching
 from lavad.core.decide.base.specs import spec_number
 from lavad.core.decide.submit.resources import known_hosts
 from lavad.core.decide.submit.submit import known_names
@@ -204,7 +204,7 @@ def requeue(cluster: Cluster, ask: Requeue, caller: Caller, now: float) -> Decid
     if filters and not jobs.ids:
         newest = newest_live(cluster, ask, caller)
         if not newest:
-            return Decided(answer={"results": [], "none": UNKNOWN})
+            return Decided(answer={"results": [], "none": why_none(cluster, jobs, caller)})
         jobs = Select(ids=[newest])
 
     def on_job(job: Job, now: float) -> list[ev.Event] | str:

@@ -94,6 +94,8 @@ def test_everybody_s_jobs_are_for_administrators(bench: Bench) -> None:
     stop = asks.Stop(jobs=Select(ids=["0"], user="all"))
     none = {who.user: control.stop(bench.cluster, stop, who, bench.now).answer["none"] for who in (BOB, ELSEWHERE)}
     assert none == {"bob": "No matching job found", "boss": WHY.replace(DENIED, "No matching job found")}
+    again = asks.Requeue(jobs=Select(user="all"), states=["RUN"])
+    assert control.requeue(bench.cluster, again, ELSEWHERE, bench.now).answer["none"] == none["boss"]
 
 
 def test_a_queue_for_others(bench: Bench) -> None:
