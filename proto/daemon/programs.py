@@ -65,11 +65,14 @@ async def run_program(
         )
     except OSError as error:
         return f"cannot be run: {error.strerror}", ""
+    written = b""
     try:
         async with asyncio.timeout(seconds):
             written, _ = await process.communicate(given or None)
     except TimeoutError:
-        return f"did not end within {seconds:.0f} s", ""
+        if process.returncode is None:
+            return f"did not end within {seconds:.0f} s", ""
+        # it has ended, and left something behind that holds its output
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

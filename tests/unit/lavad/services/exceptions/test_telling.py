@@ -16,6 +16,7 @@ from lavad.services.exceptions import telling
 from lavad.services.exceptions.found import MOST_LINES, Found, mail_of
 from lavad.services.exceptions.telling import Teller
 from proto.names import Entry
+from tests.support.wait import wait_until
 
 CONF = Conf(cluster="c1", admins=("boss", "deputy"), params=Params())
 ROWS = [
@@ -97,6 +98,16 @@ def test_a_program_that_hangs_is_ended(place: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(telling, "SECONDS", 0.2)
     program(place / "eadmin", "sleep 1000")
     assert not is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=False))
+
+
+def test_a_program_that_leaves_something_behind_has_been_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "SECONDS", 2.0)
+    program(place / "eadmin", f"sleep 1000 & echo $! > {place}/left")
+    assert is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=False))
+    left = int((place / "left").read_text())
+    wait_until(
+        lambda: not Path(f"/proc/{left}/fd").exists() or not os.path.exists(f"/proc/{left}/cwd"), 20, lambda: f"{left} lives"
+    )
 
 
 def test_where_there_is_neither_nobody_is_told(place: Path, caplog: pytest.LogCaptureFixture) -> None:
