@@ -25,6 +25,7 @@ from lavad.queries.facts import queuefacts
 from lavad.queries.frame.view import View
 from lavad.services.exceptions.found import Found, exceptions_of
 from lavad.store.asked import Find
+from lavad.store.errors import StoreError
 from lavad.store.read import Reader
 from proto.daemon.workers import Workers
 
@@ -76,7 +77,8 @@ class Exceptions:
 
     async def run(self) -> None:
         """Serve for ever."""
-        await self.look_back()
+        while not await self.look_back():
+            await self._period()
         while True:
             await self._period()
             await self.turn()
@@ -107,15 +109,21 @@ class Exceptions:
     def _is_asked(self) -> bool:
         return any(queuefacts.has_thresholds(queue) for queue in self._engine.cluster.conf.queues)
 
-    async def look_back(self) -> None:
-        """Find what ended after the last note, while there was no master or before it told."""
+    async def look_back(self) -> bool:
+        """Find what ended after the last note, while there was no master or before it told; False: the store cannot be read."""
         since, now = self._engine.cluster.exceptions_told, self._clock()
         if not self._is_asked():
-            return
+            return True
         if not since:
             await self._note([], now)
-            return
-        self._ended = [*await self._reading.run(self._missed, max(since, now - BACK), now), *self._ended]
+            return True
+        try:
+            missed = await self._reading.run(self._missed, max(since, now - BACK), now)
+        except StoreError as error:
+            log.warning("exceptions of jobs that have ended: %s", error)
+            return False
+        self._ended = [*missed, *self._ended]
+        return True
 
     def _missed(self, since: float, now: float) -> list[Found]:
         """Reads the store: not for the thread of the loop."""

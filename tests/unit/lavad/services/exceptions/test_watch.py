@@ -19,6 +19,7 @@ from lavad.core.plan.volatile import PartUsage, Soft
 from lavad.services.exceptions.found import Found
 from lavad.services.exceptions.watch import Exceptions
 from lavad.store.asked import Find
+from lavad.store.errors import StoreAway
 from lavad.store.read import Reader
 from tests.support.worlds.reports import report_of
 from tests.support.worlds.watched import Watched, told_to
@@ -32,8 +33,11 @@ class Ended:
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
+        self.away = False
 
     def finished_jobs(self, find: Find) -> list[Job]:
+        if self.away:
+            raise StoreAway("store: gone")
         return [job for job in self.jobs if job.outcome is not None and (find.since or 0) <= job.outcome.at]
 
 
@@ -115,7 +119,10 @@ async def test_a_job_that_is_over_too_soon_is_told_of_once(w: Watches) -> None:
     w.bench.now += 10
     await w.ends(second)  # and the master ends before it looks again
     w.restarted()
-    await w.watch.look_back()
+    w.past.away = True
+    assert not await w.watch.look_back()
+    w.past.away = False
+    assert await w.watch.look_back()
     assert await w.looks() == [f"{second} underrun"]
     w.restarted()
     await w.watch.look_back()
