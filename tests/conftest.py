@@ -45,6 +45,7 @@ TESTS = Path(__file__).parent
 FIRST = (
     "integration/site/test_outages.py",
     "integration/parallel/test_example_jobs.py",
+    "integration/site/test_exceptions.py",
     "integration/jobs/test_staged_parts.py",
     "integration/agent/test_checkpoint_programs.py",
     "integration/site/test_host_loss.py",

@@ -24,6 +24,7 @@ from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
+from tests.support.examples import examples
 from tests.support.topologies import regular
 from tests.support.worlds.elastic import begin
 from tests.support.worlds.world import World
@@ -255,7 +256,7 @@ def check_world(world: World) -> None:
     assert sum(use.reserved.get("lic", 0.0) for use in cluster.use.hosts.values()) <= 2.0
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(60))
 @given(sites, stories)
 def test_a_plan_does_not_depend_on_what_the_scheduler_remembers(
     site: dict[str, Any], story: list[tuple[tuple[Any, ...], bool]]
