@@ -129,6 +129,7 @@ def test_starter_and_shepherds_killed_at_once_leave_nothing_to_the_next_starter(
     rig.order(rig.part("a", "sleep 100 & sleep 101"))
     rig.pid_of("a")
     shepherd = rig.shepherds()[0]
+    os.kill(rig.pid, signal.SIGSTOP)  # it would have the shepherd go on
     os.kill(shepherd, signal.SIGSTOP)
     tasks = children(shepherd)
     rig.kill()

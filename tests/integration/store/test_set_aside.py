@@ -80,25 +80,25 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def undecidable(monkeypatch: pytest.MonkeyPatch, mark: int) -> None:
-    decide = deciding.decide_report
+    decide = deciding._decide
 
     def fails(cluster: Cluster, report: PartReport, now: float) -> list[Event]:
         if getattr(getattr(report, "end", None), "max_mem", 0) == mark:
             raise ZeroDivisionError("a fault of the decision")
         return decide(cluster, report, now)
 
-    monkeypatch.setattr(deciding, "decide_report", fails)
+    monkeypatch.setattr(deciding, "_decide", fails)
 
 
 def unappliable(monkeypatch: pytest.MonkeyPatch, mark: int) -> None:
-    decide = deciding.decide_report
+    decide = deciding._decide
 
     def illegal(cluster: Cluster, report: PartReport, now: float) -> list[Event]:
         events = decide(cluster, report, now)
         marked = getattr(getattr(report, "end", None), "max_mem", 0) == mark
         return [*events, ev.JobHeld(at=now, key=report.key)] if marked else events
 
-    monkeypatch.setattr(deciding, "decide_report", illegal)
+    monkeypatch.setattr(deciding, "_decide", illegal)
 
 
 @pytest.mark.parametrize("fault", ["decided", "applied", "stored"])
