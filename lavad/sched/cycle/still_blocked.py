@@ -20,7 +20,7 @@ from lavad.sched.state.scheduler_cache import PendingClass
 LOOKS = 20_000
 """Hosts that are asked in one cycle for new reasons of classes that cannot start."""
 NOT_PLAIN = 10
-"""How many hosts each of them counts for where a class is not plain, for which asking takes longer."""
+"""How many hosts each of them counts for where a class is not plain, or there are pools: asking takes longer then."""
 
 
 class StillBlocked:
@@ -30,9 +30,7 @@ class StillBlocked:
         self._builder = builder
         self._looks = LOOKS
         cache = builder.state.cache
-        if not cache.turns.left_over:
-            cache.turns.due = cache.cycle - 1
-        cache.turns.left_over = False
+        cache.turns.begin(cache.cycle)
 
     def passes(self, need: Need, entry: PendingClass) -> bool:
         """Whether a class that hosts blocked in an earlier cycle (``entry.blocked``) is so in this one; it is noted then."""
@@ -58,7 +56,7 @@ class StillBlocked:
             return False
         is_due = entry.tried <= cache.turns.due
         if is_due and self._looks > 0:
-            self._looks -= len(state.rows) * (1 if need.is_plain else NOT_PLAIN)
+            self._looks -= len(state.rows) * (1 if need.is_plain and state.pools is None else NOT_PLAIN)
             return False
         if not same and any(self._may_fit(way) for way in need.ways or (need,)):
             return False
@@ -104,14 +102,16 @@ def _with_parts(need: Need) -> Iterator[Need]:
 
 def _may_take_from_others(builder: PlanBuilder, need: Need) -> bool:
     """Whether a class may start, or reserve, on more than the free slots of the hosts that it may use; or has several needs."""
-    if builder.queue_shares is not None or builder.state.pools is not None or need.queue.interruptible_backfill:
-        return True
-    return bool(reserves(need) or need.spec.roles or need.spec.reservation) or builder.may_preempt(need)
+    spec = need.spec
+    others = need.queue.interruptible_backfill or reserves(need) or spec.roles or spec.reservation
+    return bool(others) or builder.may_preempt(need)
 
 
 def _hosts_alone_count(builder: PlanBuilder, need: Need) -> bool:
     """Whether nothing but a change of the hosts that it may use can make room for a class, or say other reasons."""
     state, spec = builder.state, need.spec
+    if builder.queue_shares is not None or state.pools is not None:
+        return False
     book = state.limits.book
     if need.shape.cu is not None or need.shared or book.has_host_limits(spec):
         return False

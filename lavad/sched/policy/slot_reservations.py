@@ -30,6 +30,8 @@ from lavad.sched.state.cycle_state import CycleState
 
 DEPTH = 50
 """Reservations of one cycle under conservative backfill."""
+LOOKS = 20_000
+"""Hosts and running jobs that are looked at in one cycle for classes for which nothing could be reserved when last looked at."""
 
 
 class Level(IntEnum):
@@ -69,6 +71,8 @@ class SlotReservations:
         self.rows: list[SlotReservation] = []
         self.promises: dict[int, ReservedStart] = {}
         self.most = DEPTH if state.cluster.conf.params.lava_backfill is Backfill.CONSERVATIVE else 1
+        self._looks = LOOKS
+        state.cache.reserving.begin(state.cache.cycle)
 
     def set_turn(self, need: Need) -> None:
         """Hosts now show the slots that this class may use: without what it must leave to reservations."""
@@ -111,10 +115,11 @@ class SlotReservations:
 
     def reserve(self, need: Need, eligible: Eligibility, row: Job | Array, key: int) -> None:
         """Make a reservation for a job that does not fit, unless there are enough, and hold what is free of it now."""
-        if len(self.rows) >= self.most or key in self.promises or not reserves(need):
+        if len(self.rows) >= self.most or key in self.promises or not reserves(need) or not self._is_due(need):
             return
         avoid = row.avoid if isinstance(row, Job) else ()
         reservation = self._find(need, eligible, key, avoid)
+        self._note(need, reservation is not None)
         if reservation is None or (reservation.start == NEVER and not self._may_hold_without_start(need, row.submitted)):
             return
         self._limit_lending_before(reservation)
@@ -125,6 +130,22 @@ class SlotReservations:
         hosts = tuple((part.host, part.slots) for part in reservation.places)
         held = tuple((part.host, part.slots) for part in reservation.full if part.slots)
         self.promises[key] = ReservedStart(start=start, hosts=hosts, held=held)
+
+    def _is_due(self, need: Need) -> bool:
+        """Whether a class is to be looked at in this cycle: some, for which there was no room even in time, take turns."""
+        turns, since = self.state.cache.reserving, self.state.cache.classes[need.number].unreserved
+        is_due = since <= turns.due
+        if since < 0 or (is_due and self._looks > 0):
+            return True
+        turns.left_over |= is_due
+        return False
+
+    def _note(self, need: Need, found: bool) -> None:
+        """Whether anything could be reserved for a class."""
+        state = self.state
+        state.cache.classes[need.number].unreserved = -1 if found else state.cache.cycle
+        if not found:
+            self._looks -= len(state.rows) + len(state.cluster.started)
 
     def _limit_lending_before(self, reservation: SlotReservation) -> None:
         """Earlier reservations on the same hosts lend nothing beyond this start: it counts on what comes back until then."""

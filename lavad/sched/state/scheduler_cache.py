@@ -33,6 +33,7 @@ from lavad.sched.needs.rules import Rules
 from lavad.sched.order.ranking import Ranking, Scorer, Stream
 from lavad.sched.state.changed_hosts import ChangedHosts
 from lavad.sched.state.pool_cache import PoolCache
+from lavad.sched.state.turns import Turns
 
 Order = tuple[int, tuple[float, ...], int, float, float, float, float, int, int]
 """Place of a job among all, smallest first: priority of the queue (or its fair share's queues), what moves (fair share or
@@ -76,6 +77,7 @@ class PendingClass:
         "stream",
         "touched",
         "tried",
+        "unreserved",
     )
 
     def __init__(self, of: tuple[Kind, float] | None = None) -> None:
@@ -102,18 +104,10 @@ class PendingClass:
         """Last cycle in which all hosts were asked why they have no room for it."""
         self.stale = False
         """Whether hosts may have other reasons by now."""
+        self.unreserved = -1
+        """Last cycle in which nothing could be reserved for it; -1: it was not tried, or something could."""
         self.jobs = _NO_REASONS
         """Single jobs to their own pend reasons."""
-
-
-class Turns:
-    """Which blocked classes are tried again to learn why they wait now (``cycle.still_blocked``)."""
-
-    def __init__(self) -> None:
-        self.due = 0
-        """Those that were tried last up to this cycle."""
-        self.left_over = False
-        """Whether the cycle before had not the time for all of them."""
 
 
 class SchedulerCache:
@@ -126,6 +120,8 @@ class SchedulerCache:
     """If the last cycle decided nothing: its version, ``rows_seen`` and ``state_seen``, when to wake, its time zone."""
     soft_due = 0.0
     """When a job may have reached its soft run limit (EXTENDABLE_RUNLIMIT) next."""
+    mixed = False
+    """Hosts that are up have starters of different protocols."""
 
     def __init__(self, few: int = FEW, chunks: bool = False) -> None:  # noqa: PLR0915 - fields only
         self.few = few
@@ -166,9 +162,8 @@ class SchedulerCache:
         self.rows_seen = 0
         """Grows when any row was renewed."""
         self.changed = ChangedHosts()
-        self.turns = Turns()
-        self.mixed = False
-        """Hosts that are up have starters of different protocols."""
+        self.turns, self.reserving = Turns(), Turns()
+        """Of classes that stay blocked, to learn why they wait now; of those for which nothing could be reserved."""
         self.retry_blocked = False
         """Something is reserved, suspended or preempted: blocked classes are looked at again in each cycle."""
         self.rules = Rules(Conf())

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from lavad.core.lang.asks import AddReservation, Caller, Refused
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
+from lavad.sched.cycle import still_blocked
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.examples import examples
 from tests.support.topologies import regular
@@ -262,19 +264,23 @@ def test_a_plan_does_not_depend_on_what_the_scheduler_remembers(
     site: dict[str, Any], story: list[tuple[tuple[Any, ...], bool]]
 ) -> None:
     world = make_world(site)
-    columns = SchedulerCache(few=1)
+    columns, hurried = SchedulerCache(few=1), SchedulerCache(few=1)
     for action, is_followed in story:
         act(world, site["queues"], action)
         check_world(world)
         for _ in range(2 if is_followed else 0):
             plan, by_columns = world.schedule(), world.schedule(columns)
             fresh, fresh_columns = world.schedule(SchedulerCache()), world.schedule(SchedulerCache(few=1))
+            with patch.object(still_blocked, "LOOKS", 0):
+                in_haste = world.schedule(hurried)
             # what a queue deserves depends on which jobs are known to wait in vain
             for field in () if site["owns"] else (*FIELDS, *MORE):
                 found = [getattr(one, field) for one in (plan, fresh, by_columns, fresh_columns)]
                 assert found[1] == found[0], f"{field}: rows with a memory"
                 assert found[1] == found[2], f"{field}: columns with a memory"
                 assert found[1] == found[3], f"{field}: columns"
+                if field != "why_job":
+                    assert found[0] == getattr(in_haste, field), f"{field}: without time for new reasons"
             check_accepted(world, plan)
             check_world(world)
             for key in {*(one.key for one in plan.placements), *(one.key for one in plan.growths)}.intersection(

@@ -5,17 +5,23 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from config.model.guarantees import Amount, Pool, ServiceClass
 from config.model.queue import QueueConfig
 from config.model.values import Backfill, Limits
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.job.spec import Role
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params
+from lavad.sched.cycle import still_blocked
+from lavad.sched.cycle.place_class import ClassPlacer
+from lavad.sched.needs.needs import Need
+from lavad.sched.policy import slot_reservations
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.examples import examples
 from tests.support.worlds.world import World
@@ -334,3 +340,46 @@ def test_backfill_never_delays_the_first_that_waits(story: list[Wish], hosts: in
     with_fill = play([*early, *late], hosts, "easy")
     without = play([*early, *(wish for wish in late if wish.queue != "fill")], hosts, "easy")
     assert with_fill.started[first.name] == without.started[first.name]
+
+
+@pytest.mark.parametrize("looks", [0, 1, slot_reservations.LOOKS])
+def test_jobs_for_which_nothing_can_be_reserved_take_nothing_from_the_others(looks: int) -> None:
+    """Memory that is in use by no job of the cluster never comes back."""
+    world = world_of()
+    submit(world, "plain", 4, 60)
+    step(world)
+    world.load("h1", mem=1000.0)
+    in_vain = [submit(world, "big", 1, 10, resreq=f"rusage[mem={amount}]") for amount in (15_000, 15_001, 15_002)]
+    last = submit(world, "big", 4, 10)
+    looked: set[int] = set()
+    real = slot_reservations.SlotReservations._find
+
+    def find(self: slot_reservations.SlotReservations, need: Need, *rest: Any) -> Any:
+        looked.add(need.number)
+        return real(self, need, *rest)
+
+    with patch.object(slot_reservations, "LOOKS", looks), patch.object(slot_reservations.SlotReservations, "_find", find):
+        for _ in range(4):
+            looked.clear()
+            assert world.schedule().promises.keys() == {last}, "also in the cycles in which the others have their turn"
+        assert len(looked) == {0: 0, 1: 1}.get(looks, 3) + 1
+        world.load("h1", mem=16_000.0)
+        found = [next(iter(world.schedule().promises)) for _ in range(4)]
+    assert set(found) <= {in_vain[0], last}
+    assert found[-1] == (in_vain[0] if looks else last), "the first in line, once it has its turn"
+
+
+@pytest.mark.parametrize("pools", [False, True])
+def test_of_a_cluster_with_pools_too_only_those_are_tried_that_may_fit(pools: bool) -> None:
+    world = world_of(hosts=3)
+    if pools:
+        pool = Pool(name="pool", type="slots", distribution=(("gold", Amount(1)),))
+        world.configure(service_classes=(ServiceClass(name="gold"),), pools=(pool,))
+    world.memory = SchedulerCache(few=1)
+    first = submit(world, "plain", 1, 60, hosts=("h1",))
+    step(world)
+    submit(world, "plain", 13, 10)
+    world.step()
+    world.finish(first)
+    with patch.object(still_blocked, "LOOKS", 0), patch.object(ClassPlacer, "place_jobs", side_effect=AssertionError):
+        world.schedule()
