@@ -63,7 +63,7 @@ def greeted(
     jobs = [cluster.jobs.rows[key] for key in sorted(cluster.use.hosts[host].jobs)]
     runs = [(job, job.run) for job in jobs if job.run is not None]
     events += together(cluster, (_compare(cluster, job, run, host, known, booted and was_sent(run), now) for job, run in runs))
-    return [*events, *holders_moved(cluster, host, facts.copies_port, now)]
+    return [*with_array_ends(cluster, events, now), *holders_moved(cluster, host, facts.copies_port, now)]
 
 
 def _compare(

@@ -27,11 +27,18 @@ def restarts_so_far(cluster: Cluster, job: Job, spec: Spec) -> int:
 
 
 def end_others(
-    cluster: Cluster, job: int, gone: Container[int], why: str, now: float, state: JobState = JobState.EXIT
+    cluster: Cluster,
+    job: int,
+    gone: Container[int],
+    why: str,
+    now: float,
+    state: JobState = JobState.EXIT,
+    again: Container[int] = (),
 ) -> list[ev.Event]:
     """The ends of all elements of an array but those with the keys ``gone``; none where job number ``job`` is no array.
 
-    ``why``: one line for the user. ``state``: what they become.
+    ``why``: one line for the user. ``state``: what they become. ``again``: keys of those whose attempt ends with it, and which
+    would wait for another one.
     """
     array = cluster.arrays.rows.get(job)
     if array is None:
@@ -44,7 +51,7 @@ def end_others(
         other = cluster.jobs.rows[key]
         if key in gone:
             continue
-        if other.state in WAITING:
+        if other.state in WAITING or key in again:
             events.append(ev.JobFinished(at=now, key=key, state=state, reason=reason, why=why))
         elif other.run is not None and find_kill(other.run) is None:
             done = state is JobState.DONE
@@ -67,10 +74,13 @@ def with_array_ends(cluster: Cluster, events: list[ev.Event], now: float) -> lis
             ended.setdefault(job_of(event.key), []).append((policy, event))
     if not ended:
         return events
-    return events + [one for job, ends in ended.items() for one in _after(cluster, job, ends, now)]
+    again = {event.key for event in events if isinstance(event, ev.JobRequeued)}
+    return events + [one for job, ends in ended.items() for one in _after(cluster, job, ends, again, now)]
 
 
-def _after(cluster: Cluster, job: int, ends: list[tuple[Policy, ev.JobFinished]], now: float) -> list[ev.Event]:
+def _after(
+    cluster: Cluster, job: int, ends: list[tuple[Policy, ev.JobFinished]], again: Container[int], now: float
+) -> list[ev.Event]:
     """What follows from these ends of elements of one array, of which it does not know yet."""
     array, policy = cluster.arrays.rows[job], ends[-1][0]
     well = [index_of(event.key) for _, event in ends if event.state is JobState.DONE]
@@ -78,9 +88,10 @@ def _after(cluster: Cluster, job: int, ends: list[tuple[Policy, ev.JobFinished]]
     failed = array.exited + len(ends) - len(well)
     if 0 <= policy.array_failures < failed and len(well) < len(ends):
         why = f"{failed} elements of the array failed, and {policy.array_failures} may"
-        return end_others(cluster, job, gone, why, now)
+        return end_others(cluster, job, gone, why, now, again=again)
     if well and _is_enough(policy, array.well.union(Ranges.from_indices(well))):
-        return end_others(cluster, job, gone, "enough elements of the array have succeeded", now, JobState.DONE)
+        why = "enough elements of the array have succeeded"
+        return end_others(cluster, job, gone, why, now, JobState.DONE, again)
     return []
 
 

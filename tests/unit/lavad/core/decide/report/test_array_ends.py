@@ -8,7 +8,7 @@ import pytest
 
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.control import kill
-from lavad.core.decide.control.hosts import expired, silent
+from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.report.report import decide_reports
 from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import End
@@ -25,9 +25,9 @@ AGAIN = ("TaskFailed", "RestartJob", -1)
 class Elements:
     """An array of jobs of one task."""
 
-    def __init__(self, bench: Bench, name: str = "x[1-6]%3", **policy: Any) -> None:
+    def __init__(self, bench: Bench, name: str = "x[1-6]%3", again: bool = True, **policy: Any) -> None:
         self.bench = bench
-        made = ask(role(), options={"J": name, "r": True}, **policy)
+        made = ask(role(), options={"J": name} | ({"r": True} if again else {}), **policy)
         self.job = int(bench.take(submit(bench.cluster, Given(made, ALICE, bench.now, LOCAL)))["job"])
 
     def run(self) -> list[int]:
@@ -189,3 +189,36 @@ def test_an_element_whose_end_was_known_when_its_host_was_lost_counts(bench: Ben
     bench.take(expired(bench.cluster, host, [key], bench.now))
     check_invariants(bench.cluster)
     assert array.counts()[:2] == (0, 4)
+
+
+def test_elements_that_are_lost_beside_one_that_is_enough_end_with_it(bench: Bench) -> None:
+    """Those of a lost host would start again: none is asked to end that has no attempt any more."""
+    array = Elements(bench, name="x[1-6]", array_success=["1"])
+    array.run()
+    key = key_of(array.job, 1)
+    run = bench.run(key)
+    host = run.parts[0].host
+    keys = sorted(one for one in array.live() if bench.run(one).parts[0].host == host)
+    assert len(keys) > 1
+    bench.said("task_ended", key, host, 0, 1, OK, TermReason.NONE, uid=run.uid)
+    bench.ended(key, host, OK, gone=False)
+    bench.take(silent(bench.cluster, host, bench.now))
+    bench.take(expired(bench.cluster, host, keys, bench.now))
+    check_invariants(bench.cluster)
+    assert array.asked_to_end() == sorted(index_of(one) for one in array.live())
+    assert all(bench.finished(one).state is JobState.DONE for one in keys)
+
+
+def test_elements_that_a_host_has_lost_count_as_failed(bench: Bench) -> None:
+    """Those that may not start again; the host is back, and no longer has them."""
+    array = Elements(bench, name="x[1-9]%6", again=False, array_failures=0)
+    array.run()
+    host = bench.run(key_of(array.job, 1)).parts[0].host
+    there = [key for key in array.live() if bench.run(key).parts[0].host == host]
+    others = sorted(index_of(key) for key in array.live() if key not in there and bench.run(key) is not None)
+    bench.take(silent(bench.cluster, host, bench.now))
+    bench.apply(*greeted(bench.cluster, host, bench.cluster.hosts.rows[host].facts, {}, bench.now))
+    check_invariants(bench.cluster)
+    assert others == array.asked_to_end() != []
+    assert array.counts()[0] == 0
+    assert bench.finished(there[0]).state is JobState.EXIT
