@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 
 from cli.jobs.fields import Fields
 from cli.jobs.pod_failures import read_success, term_of
@@ -29,22 +30,19 @@ def success_of(policy: Fields, parts: list[Replicated]) -> str:
         if plain and all(part.size == 1 for part in chosen) and (len(chosen) > 1 or chosen[0].jobs > 1):
             return f"any({','.join(part.role.name for part in chosen)})" if targets else "any"
         found = [one for part in chosen for number in range(part.jobs) for one in _terms(part, number, rules[part.role.name])]
-        return _within(policy, found)
+        _check_number(policy, len(found))
+        return " | ".join(found)
     if plain:
         return ",".join(part.role.name for part in chosen) if targets else "all"
     each = [_terms(part, number, some) for part in chosen if (some := rules[part.role.name]) for number in range(part.jobs)]
     whole = [part.role.name for part in chosen if not rules[part.role.name]]
-    if sum(len(one) > 1 for one in each) > 6:
-        raise policy.fail("operator", "All: too many jobs whose own successPolicy has several rules")
-    return _within(policy, [_joined([*whole, *terms]) for terms in product(*each)])
+    _check_number(policy, prod(map(len, each)))
+    return " | ".join(_joined([*whole, *terms]) for terms in product(*each))
 
 
-def _within(policy: Fields, alternatives: list[str]) -> str:
-    if len(alternatives) > _MOST:
-        raise policy.fail(
-            "operator", f"{len(alternatives)} jobs and rules are alternatives of which any is enough: at most {_MOST}"
-        )
-    return " | ".join(alternatives)
+def _check_number(policy: Fields, alternatives: int) -> None:
+    if alternatives > _MOST:
+        raise policy.fail("operator", f"{alternatives} jobs and rules are alternatives of which any is enough: at most {_MOST}")
 
 
 def _terms(part: Replicated, number: int, rules: list[tuple[int, list[int]]]) -> list[str]:

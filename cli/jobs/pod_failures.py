@@ -10,6 +10,8 @@ from cli.jobs.model import JobFile
 from proto.numbers import find_number
 
 _ACTIONS = ("FailJob", "FailIndex", "Ignore", "Count")
+_MOST = 1_000_000
+"""Indexes that a success rule may name."""
 _LOST = "DisruptionTarget"
 """The condition of a pod whose host was lost, or which another one preempted."""
 
@@ -86,6 +88,8 @@ def _indexes(rule: Fields, size: int) -> list[int]:
         begin, end = (find_number(one, 0, size - 1) for one in (first, last if dash else first))
         if begin is None or end is None or begin > end:
             raise rule.fail("succeededIndexes", f"{word[:40]}: it is an index below {size}, or two with - between them")
+        if len(found) + end - begin >= _MOST:
+            raise rule.fail("succeededIndexes", f"more than {_MOST} indexes")
         found += range(begin, end + 1)
     return found
 

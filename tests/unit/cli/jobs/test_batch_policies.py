@@ -135,3 +135,9 @@ def test_what_kubernetes_refuses_is_refused(more: str, rules: str, restart: str,
         read(more, rules, restart)
     assert failed.value.text.startswith("job.yaml.spec.")
     assert failed.value.text.endswith(why)
+
+
+def test_more_indexes_than_fit_in_memory_are_refused() -> None:
+    more = 'completions: 2000000000, completionMode: Indexed, successPolicy: {rules: [{succeededIndexes: "0-1999999999"}]},'
+    with pytest.raises(Fail, match=r"rules\[0\]\.succeededIndexes: more than 1000000 indexes"):
+        read(more)

@@ -66,3 +66,11 @@ def test_a_rule_of_reasons_that_do_not_occur_here_is_named() -> None:
     assert job.ignored == ["failurePolicy.rules[0] (of DeadlineExceeded)"]
     both = one(part("a"), more=RULE.format("FailJobSet", "onJobFailureReasons: [DeadlineExceeded, PodFailurePolicy]"))
     assert both.ignored == []
+
+
+def test_rules_of_which_too_many_pairs_would_do_are_refused_before_they_are_made() -> None:
+    """Six jobs of 30 rules each are 729 million alternatives."""
+    spec = enough(*[f"succeededCount: {number % 4 + 1}" for number in range(30)])
+    with pytest.raises(Fail) as refused:
+        one(*(part(name, spec=spec) for name in "abcdef"))
+    assert "729000000 jobs and rules are alternatives of which any is enough: at most 64" in refused.value.text
