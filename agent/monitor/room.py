@@ -16,6 +16,8 @@ LEAST_BYTES = 1 << 20
 LEAST_FILES = 64
 """Below these a disk is full; it has room again from twice as much on."""
 PAUSE = 2.0
+STEADY = 5
+"""Looks in a row that have to find nothing: jobs that fill a disk and clean up again open and close their host only so often."""
 log = logging.getLogger("lava-agent")
 
 
@@ -25,20 +27,26 @@ class Room:
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = folders
         self._why = ""
+        self._well = 0
+        """Looks in a row that found nothing."""
         self._looking = Workers("room on disks")
 
     def why(self) -> str:
-        """What is wrong with the disks, as of the last look; "" for nothing."""
+        """What is wrong with the disks, as of the last looks; "" for nothing."""
         return self._why
 
     async def run(self) -> None:
         """Look again and again."""
         while True:
-            found = await self._looking.run(self.look)
-            if found != self._why:
-                log.warning("%s", found or f"{self._why}: no longer so")
-            self._why = found
+            self.note(await self._looking.run(self.look))
             await asyncio.sleep(PAUSE)
+
+    def note(self, found: str) -> None:
+        """What a look has found: a fault holds at once, and until STEADY looks in a row have found nothing."""
+        self._well = 0 if found else self._well + 1
+        if found != self._why and (found or self._well >= STEADY):
+            log.warning("%s", found or f"{self._why}: no longer so")
+            self._why = found
 
     def look(self) -> str:
         """What is wrong now: one line about the first disk with a fault, "" for nothing."""
@@ -55,7 +63,8 @@ def _why_not(folder: str, least: int) -> str:
         return f"the disk of {folder} cannot be used: {error.strerror}"
     if disk.f_flag & os.ST_RDONLY:
         return f"the disk of {folder} is read-only"
-    if disk.f_bavail * disk.f_frsize < least * LEAST_BYTES:
+    # a file system that does not know how large it is knows nothing of its room either
+    if disk.f_blocks and disk.f_bavail * disk.f_frsize < least * LEAST_BYTES:
         return f"the disk of {folder} is full"
     if disk.f_files and disk.f_favail < least * LEAST_FILES:
         return f"the disk of {folder} is full: it can have no more files"
