@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -50,6 +53,51 @@ def test_who_logs_goes_on_while_the_log_hangs(monkeypatch: pytest.MonkeyPatch) -
         log.warning("again")
         assert os.read(reader, 1 << 20) == b"again\n"
     os.close(reader)
+
+
+def test_a_line_that_cannot_be_formatted_is_one_that_says_so(tmp_path: Path) -> None:
+    """And costs nothing else."""
+    with (tmp_path / "log").open("w") as stream:
+        log = logger(LogThread(stream))
+        log.warning("%d", "three")
+        log.warning("next")
+    said, after = (tmp_path / "log").read_text().splitlines()
+    assert re.fullmatch(r"a line of .*test_log_thread.py:\d+ cannot be formatted: TypeError\(.*\)", said)
+    assert after == "next"
+
+
+def test_lines_are_written_where_there_is_no_room_for_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with (tmp_path / "log").open("w") as stream:
+        log = logger(LogThread(stream))
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", none_left)
+            log.warning("first")
+        log.warning("second")
+    assert (tmp_path / "log").read_text() == "first\nsecond\n"
+
+
+class Stream(io.StringIO):
+    """Logs while it is written to, once, as an object may that its thread frees."""
+
+    log: logging.Logger | None = None
+
+    def write(self, text: str) -> int:
+        if (log := self.log) is not None:
+            self.log = None
+            log.warning("within")
+        return super().write(text)
+
+
+def test_the_thread_may_log_itself() -> None:
+    stream = Stream()
+    handler = LogThread(stream)
+    stream.log = log = logger(handler)
+    log.warning("first")
+    handler.flush()
+    assert stream.getvalue() == "first\nwithin\n"
 
 
 FORKS = """
