@@ -74,7 +74,8 @@ async def run_program(
             return f"did not end within {seconds:.0f} s", ""
         # it has ended, and left something behind that holds its output
     finally:
-        with contextlib.suppress(ProcessLookupError):
+        # what it left behind goes too, but for what runs as another user, as a mailer's own may
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     text = " ".join(written.decode(errors="replace").split())[-MOST_TEXT:]
     code = process.returncode or 0

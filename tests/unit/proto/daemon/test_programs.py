@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -31,3 +37,28 @@ def test_one_runs_where_no_thread_can_be_begun(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(threading.Thread, "start", none_left)
     programs.wait_by_files()
     assert asyncio.run(status()) == 7
+
+
+LEAVES = """
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from proto.daemon.programs import Account, run_program
+nobody = Account("nobody", 65534, 65534, (), "/")
+print(asyncio.run(run_program(["/bin/sh", "-c", "sleep 60 </dev/null >/dev/null 2>&1 & echo $!"], 30.0, account=nobody)))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root, and setpriv")
+def test_one_that_leaves_behind_what_may_not_be_killed_has_ended_as_it_did() -> None:
+    """As a mailer that goes on as another user; here without the right of root to end processes of others."""
+    words = ["setpriv", "--bounding-set=-kill", sys.executable, "-c", LEAVES]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    how, text = re.findall(r"'([^']*)'", done.stdout) or ("", done.stderr)
+    if text.isdecimal():
+        os.kill(int(text), signal.SIGKILL)
+    assert (how, text.isdecimal()) == ("exited with 0", True), done.stderr
