@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
+from typing import Literal, TypeVar
 
 from config.model.site_params import SiteParams
 from config.read.load import Loaded
@@ -32,7 +33,7 @@ from lavad.services.masters_lease import LeaseLost
 from lavad.services.metrics_address import is_loopback, split_address
 from lavad.services.watchdog import Watchdog
 from lavad.store.backup import UNFINISHED
-from lavad.store.connect import parse_url, takes_connections
+from lavad.store.connect import may_come, parse_url
 from lavad.store.errors import Fenced, OutcomeUnknown, StoreAway, StoreError, StoreRefused
 from lavad.store.lease import Lease
 from lavad.store.refusals import Refusals
@@ -44,6 +45,7 @@ from proto.localsocket import address, is_local, why_not_kept
 from proto.whole_file import write_pid
 
 log = logging.getLogger("lavad")
+T = TypeVar("T")
 
 STANDBY_PAUSE = 0.5
 SPOOL = "/var/lib/lava-master"
@@ -176,13 +178,15 @@ async def run(
 
 
 def _open(database: str) -> Store | StoreAway:
-    """The store, or why its database is away. Raises StoreError, also where a server is there that does not let lavad in."""
+    """The store, or why its database is away. Raises StoreError, also where a server is there that does not let lavad in, and
+    where the database is named so that there can be none.
+    """
     try:
         return Store.open(database)
     except StoreAway as error:
-        if takes_connections(database):
-            raise
-        return error
+        if may_come(database):
+            return error
+        raise
 
 
 async def _wait_for_store(database: str, away: StoreAway, ended: asyncio.Event) -> Store | None:
@@ -193,12 +197,22 @@ async def _wait_for_store(database: str, away: StoreAway, ended: asyncio.Event) 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STANDBY_PAUSE):
                 await ended.wait()
-        found = await opening.run(_open, database)
+        if (found := await _unless(ended, opening.begin(_open, database))) is None:
+            return None
         if isinstance(found, Store):
             refusals.worked()
             return found
         refusals.failed(found)
     return None
+
+
+async def _unless(ended: asyncio.Event, answer: asyncio.Future[T]) -> T | None:
+    """The answer, which may take long; None when told to end first."""
+    ending = asyncio.ensure_future(ended.wait())
+    both: set[asyncio.Future[T] | asyncio.Future[Literal[True]]] = {ending, answer}
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    ending.cancel()
+    return answer.result() if answer.done() else None
 
 
 async def _lives(office: list[Master]) -> None:

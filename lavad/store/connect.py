@@ -127,15 +127,17 @@ def _postgres(url: URL, read_only: bool) -> sa.Engine:
     return engine
 
 
-def takes_connections(text: str) -> bool:
-    """Whether a PostgreSQL is there and takes connections, be it none of lavad's: one that starts or is away may come yet."""
+def may_come(text: str) -> bool:
+    """Whether a PostgreSQL that cannot be reached starts or is away: not one that takes connections, be it none of lavad's, nor
+    one that was never asked, as the URL cannot be right.
+    """
     from psycopg import pq
     from psycopg.conninfo import make_conninfo
 
     url = parse_url(text)
     words = url.get_dialect()().create_connect_args(url)[1]
     info = make_conninfo("", **{**words, "connect_timeout": _CONNECT_S})
-    return pq.PGconn.ping(info.encode()) == pq.Ping.OK
+    return pq.PGconn.ping(info.encode()) in (pq.Ping.REJECT, pq.Ping.NO_RESPONSE)
 
 
 def connect(engine: sa.Engine) -> sa.Connection:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from pathlib import Path
 
 import pytest
 
 from lavad import office
 from lavad.store.backup import UNFINISHED
+from lavad.store.errors import StoreAway
 from lavad.store.lease import Lease
 from lavad.store.writer import Store
 from proto.daemon.workers import Workers
@@ -72,3 +74,28 @@ def test_a_standby_says_once_whom_it_waits_for(
     asyncio.run(wait())
     store.close()
     assert caplog.messages == ["standby: host1/1 has the masters' lease"]
+
+
+@pytest.mark.parametrize("wrong", ["sslmode=sometimes", "target_session_attrs=what"])
+def test_a_database_that_is_named_wrongly_is_not_waited_for(wrong: str) -> None:
+    with pytest.raises(StoreAway, match=wrong.partition("=")[0]):
+        office._open(f"postgresql://lavad@127.0.0.1:1/lava?{wrong}")
+
+
+def test_a_master_that_is_told_to_end_does_not_wait_for_a_database_that_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor tries once more."""
+    monkeypatch.setattr(office, "STANDBY_PAUSE", 0.01)
+
+    async def ends(server: socket.socket) -> None:
+        ended = asyncio.Event()
+        url = f"postgresql://lavad@127.0.0.1:{server.getsockname()[1]}/lava"
+        waiting = asyncio.ensure_future(office._wait_for_store(url, StoreAway("it is away"), ended))
+        with (await asyncio.get_running_loop().sock_accept(server))[0]:
+            ended.set()
+            assert await waiting is None
+            with pytest.raises(BlockingIOError):
+                server.accept()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        asyncio.run(ends(server))
