@@ -10,6 +10,7 @@ from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, Identity, of_pod, plain
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pod_failures import read_pod_failures, read_success, runs_of, term_of
+from proto.roles import MAX_TASKS
 
 _LIMIT = "backoffLimitPerIndex"
 _INDEX = "$((LSB_JOBINDEX - 1))"
@@ -33,7 +34,7 @@ def read_batch(spec: Fields, job: JobFile) -> None:
     job.identities[role.name] = _identity(job, role.name, is_array, mode)
     if is_gang:
         role.count = count
-        _find_each_other(job.identities[role.name], template.part("spec"), str(job.options.get("J", "job")), count)
+        _find_each_other(job.identities[role.name], spec, str(job.options.get("J", "job")), count)
     role.restart = template.part("spec").text("restartPolicy", "Never")
     if role.restart not in ("Never", "OnFailure"):
         raise template.part("spec").fail("restartPolicy", f"{role.restart[:40]}: it is Never or OnFailure")
@@ -58,10 +59,12 @@ def read_batch(spec: Fields, job: JobFile) -> None:
         job.options["J"] = f"{job.options.get('J', 'job')}[1-{count}]" + (f"%{together}" if together < count else "")
 
 
-def _find_each_other(one: Identity, pod: Fields, name: str, count: int) -> None:
+def _find_each_other(one: Identity, spec: Fields, name: str, count: int) -> None:
     """The host names of the pods in commands and variables are addresses."""
+    if count > MAX_TASKS:
+        raise spec.fail("completions", f"{count} pods that know each other are one job, which has at most {MAX_TASKS} tasks")
     one.hosts = Hosts(tasks={f"{name}-{index}": (one.role, index) for index in range(count)})
-    one.hosts.find(pod.text("subdomain"))
+    one.hosts.find(spec.part("template").part("spec").text("subdomain"))
 
 
 def _failures(spec: Fields, role: Role, job: JobFile, kind: str) -> None:

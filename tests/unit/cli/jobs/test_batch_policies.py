@@ -141,3 +141,8 @@ def test_more_indexes_than_fit_in_memory_are_refused() -> None:
     more = 'completions: 2000000000, completionMode: Indexed, successPolicy: {rules: [{succeededIndexes: "0-1999999999"}]},'
     with pytest.raises(Fail, match=r"rules\[0\]\.succeededIndexes: more than 1000000 indexes"):
         read(more)
+
+
+def test_more_pods_that_know_each_other_than_a_job_has_tasks_are_refused() -> None:
+    with pytest.raises(Fail, match=r"2000000000 pods that know each other are one job, which has at most 10000"):
+        read("completions: 2000000000, parallelism: 2000000000, completionMode: Indexed,", pod="subdomain: x,")
