@@ -17,7 +17,7 @@ from lavad.core.job.memory import learn
 from lavad.core.job.run_time import with_suspension
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ranges import Ranges
-from lavad.core.lang.states import JobState, PartState, TermReason
+from lavad.core.lang.states import JobState, PartState, SignalKind, TermReason
 from lavad.core.lang.states import JobState as S
 
 
@@ -143,10 +143,28 @@ def _job_finished(cluster: Cluster, event: JobFinished) -> None:
         cluster.ended.put(job_of(job.key), known.with_element(index_of(job.key) or 1, code, bool(event.post)))
     cluster.jobs.drop(job.key)
     if index_of(job.key):
-        array = array_of(cluster, job.key)
-        if state is JobState.DONE and cluster.specs.rows[array.spec].policy.array_success:
-            array = replace(array, well=array.well.union(Ranges.span(index_of(job.key), index_of(job.key))))
+        array = _noted(cluster, array_of(cluster, job.key), job, event)
         count_finished(cluster, array, int(state is JobState.DONE), 1)
+
+
+def _noted(cluster: Cluster, array: Array, job: Job, event: JobFinished) -> Array:
+    """With what its policy asks of an element that ends."""
+    policy = cluster.specs.rows[array.spec].policy
+    if policy.array_success and event.state is JobState.DONE:
+        return replace(array, well=array.well.union(_only(job)))
+    if policy.array_failures >= 0 and event.state is JobState.EXIT and was_let_be(job, event.by):
+        return replace(array, failed=array.failed.union(_only(job)))
+    return array
+
+
+def _only(job: Job) -> Ranges:
+    return Ranges.span(index_of(job.key), index_of(job.key))
+
+
+def was_let_be(job: Job, by: str = "") -> bool:
+    """Whether a job that has ended did so by itself: nobody ended it before or in its attempt. ``by``: who ends it at once."""
+    kinds = [pending.kind for pending in job.run.pending_signals] if job.run is not None else [SignalKind.KILL]
+    return SignalKind.KILL not in kinds and not by
 
 
 def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:

@@ -182,6 +182,7 @@ def _job_revived(cluster: Cluster, event: JobRevived) -> None:
         array = cluster.arrays.rows.get(number) or event.array
         if array is None:
             raise IllegalMove(f"array {number} of {show(event.key)} is not live")
-        well = array.well.minus(Ranges.span(index, index))
-        array = replace(array, done=array.done - event.done, exited=array.exited - (not event.done), well=well)
+        this = Ranges.span(index, index)
+        array = replace(array, done=array.done - event.done, exited=array.exited - (not event.done))
+        array = replace(array, well=array.well.minus(this), failed=array.failed.minus(this))
         cluster.arrays.put(number, array)

@@ -355,6 +355,8 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     """Restarts of all its elements, where its policy counts them together (array_backoff)."""
     well: Ranges = EMPTY
     """Elements that have ended as DONE, where its policy asks which (array_success)."""
+    failed: Ranges = EMPTY
+    """Elements that have failed, and that nobody has ended, where its policy counts them (array_failures)."""
 
     @property
     def startable(self) -> Ranges:

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.events.ending import was_let_be
 from lavad.core.job.job import Attempt, Job, PendingSignal
 from lavad.core.job.spec import Policy, Spec
 from lavad.core.lang.ids import index_of, job_of
@@ -67,7 +68,7 @@ def with_array_ends(cluster: Cluster, events: list[ev.Event], now: float) -> lis
         if not isinstance(event, ev.JobFinished) or not index_of(event.key):
             continue
         job = cluster.jobs.rows.get(event.key)
-        if job is None or job.run is None or find_kill(job.run) is not None:
+        if job is None or not was_let_be(job):
             continue
         policy = cluster.specs.rows[job.spec].policy
         if policy.array_success or policy.array_failures >= 0:
@@ -85,7 +86,7 @@ def _after(
     array, policy = cluster.arrays.rows[job], ends[-1][0]
     well = [index_of(event.key) for _, event in ends if event.state is JobState.DONE]
     gone = {event.key for _, event in ends}
-    failed = array.exited + len(ends) - len(well)
+    failed = len(array.failed) + len(ends) - len(well)
     if 0 <= policy.array_failures < failed and len(well) < len(ends):
         why = f"{failed} elements of the array failed, and {policy.array_failures} may"
         return end_others(cluster, job, gone, why, now, again=again)

@@ -96,6 +96,20 @@ def test_an_element_that_is_killed_ends_no_others(bench: Bench) -> None:
     assert array.asked_to_end() == []
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_elements_that_are_killed_do_not_count(bench: Bench, at_once: bool) -> None:
+    """Whether they wait, or run."""
+    array = Elements(bench, array_failures=1)
+    array.run()
+    bench.asked(kill, Kill(jobs=Select(ids=[f"{array.job}[2,5-6]"]), now=at_once))
+    if not at_once:
+        array.gone(2, 9)
+    assert array.ends(1, code(3)) is JobState.EXIT
+    assert (array.asked_to_end(), array.counts()) == ([], (1, 0, 4))
+    assert array.ends(3, code(3)) is JobState.EXIT
+    assert array.job not in bench.cluster.arrays.rows
+
+
 def test_an_action_ends_the_whole_array(bench: Bench) -> None:
     """Also elements that wait to start again."""
     array = Elements(bench, actions=[("TaskFailed", "AbortArray", 42), AGAIN], backoff=2)
