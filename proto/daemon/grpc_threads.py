@@ -1,4 +1,4 @@
-"""How gRPC reads the sockets of a daemon: in the thread that waits for its calls.
+"""How gRPC reads the sockets of a daemon: in the thread that waits for its calls. And what it does where a daemon forks: nothing.
 
 Left alone it reads them in threads of its own, and each message passes through two of them: .2 ms later on an idle machine.
 """
@@ -11,18 +11,19 @@ from importlib import import_module
 SWITCH = "GRPC_EXPERIMENTS"
 READS = "-event_engine_client,-event_engine_listener"
 """A release of gRPC that does not know these any more says so in the log, and does as it likes."""
+FORKS = "GRPC_ENABLE_FORK_SUPPORT"
+"""Whether a fork stops and starts the threads of gRPC, or has it say that it did not: forks of a daemon become programs."""
 
 
 def load() -> None:
-    """Import gRPC, which looks at this once, as it is imported. What is set already counts instead.
+    """Import gRPC, which looks at these once, as it is imported. What is set already counts instead.
 
-    The variable does not stay: programs that the daemon starts may have a gRPC of their own.
+    The variables do not stay: programs that the daemon starts may have a gRPC of their own.
     """
-    if SWITCH in os.environ:
-        import_module("grpc.aio")
-        return
-    os.environ[SWITCH] = READS
+    own = {name: value for name, value in ((SWITCH, READS), (FORKS, "0")) if name not in os.environ}
+    os.environ.update(own)
     try:
         import_module("grpc.aio")
     finally:
-        del os.environ[SWITCH]
+        for name in own:
+            del os.environ[name]
