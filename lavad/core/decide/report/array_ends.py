@@ -63,36 +63,42 @@ def end_others(
 
 def with_array_ends(cluster: Cluster, events: list[ev.Event], now: float) -> list[ev.Event]:
     """Events, and what follows for arrays from the ends of elements among them that nobody asked for."""
-    ended: dict[int, list[tuple[Policy, ev.JobFinished]]] = {}
+    policies: dict[int, Policy | None] = {}
+    ended: dict[int, list[ev.JobFinished]] = {}
     for event in events:
         if not isinstance(event, ev.JobFinished) or not index_of(event.key):
             continue
-        job = cluster.jobs.rows.get(event.key)
-        if job is None or not was_let_be(job):
-            continue
-        policy = cluster.specs.rows[job.spec].policy
-        if policy.array_success or policy.array_failures >= 0:
-            ended.setdefault(job_of(event.key), []).append((policy, event))
+        number = job_of(event.key)
+        if number not in policies:
+            policies[number] = _find_policy(cluster, number)
+        if policies[number] is not None and (job := cluster.jobs.rows.get(event.key)) is not None and was_let_be(job):
+            ended.setdefault(number, []).append(event)
     if not ended:
         return events
     again = {event.key for event in events if isinstance(event, ev.JobRequeued)}
-    return events + [one for job, ends in ended.items() for one in _after(cluster, job, ends, again, now)]
+    return events + [one for number, ends in ended.items() for one in _after(cluster, number, ends, again, now)]
 
 
-def _after(
-    cluster: Cluster, job: int, ends: list[tuple[Policy, ev.JobFinished]], again: Container[int], now: float
-) -> list[ev.Event]:
+def _find_policy(cluster: Cluster, number: int) -> Policy | None:
+    """The policy of an array that may be over before all of its elements are; None: its policy says nothing of that."""
+    array = cluster.arrays.rows.get(number)
+    policy = cluster.specs.rows[array.spec].policy if array is not None else Policy()
+    return policy if policy.array_success or policy.array_failures >= 0 else None
+
+
+def _after(cluster: Cluster, number: int, ends: list[ev.JobFinished], again: Container[int], now: float) -> list[ev.Event]:
     """What follows from these ends of elements of one array, of which it does not know yet."""
-    array, policy = cluster.arrays.rows[job], ends[-1][0]
-    well = [index_of(event.key) for _, event in ends if event.state is JobState.DONE]
-    gone = {event.key for _, event in ends}
+    array = cluster.arrays.rows[number]
+    policy = cluster.specs.rows[array.spec].policy
+    well = [index_of(event.key) for event in ends if event.state is JobState.DONE]
+    gone = {event.key for event in ends}
     failed = len(array.failed) + len(ends) - len(well)
     if 0 <= policy.array_failures < failed and len(well) < len(ends):
         why = f"{failed} elements of the array failed, and {policy.array_failures} may"
-        return end_others(cluster, job, gone, why, now, again=again)
+        return end_others(cluster, number, gone, why, now, again=again)
     if well and _is_enough(policy, array.well.union(Ranges.from_indices(well))):
         why = "enough elements of the array have succeeded"
-        return end_others(cluster, job, gone, why, now, JobState.DONE, again)
+        return end_others(cluster, number, gone, why, now, JobState.DONE, again)
     return []
 
 

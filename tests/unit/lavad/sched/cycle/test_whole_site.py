@@ -21,7 +21,6 @@ from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.reserve.reservations import add, turn
 from lavad.core.job.spec import Role
 from lavad.core.lang.asks import AddReservation, Caller, Refused
-from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.cycle import still_blocked
@@ -29,6 +28,7 @@ from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.examples import examples
 from tests.support.topologies import regular
 from tests.support.worlds.elastic import begin
+from tests.support.worlds.stories import befall
 from tests.support.worlds.world import World
 
 ROOT = Caller(user="root", uid=0, host="h0")
@@ -163,27 +163,12 @@ def make_world(site: dict[str, Any]) -> World:
 
 
 def act(world: World, queues: Sequence[str], action: tuple[Any, ...]) -> None:
-    rows = world.cluster.jobs.rows
     match action:
         case ("submit", some):
             for fields, array in some:
                 submit(world, {**fields, "queue": queues[fields["queue"]]}, array)
-        case ("finish", at):
-            going = [key for key in world.cluster.started if rows[key].state is JobState.RUN]
-            if going:
-                world.finish(going[at % len(going)])
-        case ("gone", at):
-            ending = [key for key in world.cluster.suspended if rows[key].preempted_for_good]
-            if ending:
-                world.leave(ending[at % len(ending)])
-        case ("kill", at):
-            waiting = [key for key, job in rows.items() if job.state is JobState.PEND]
-            if waiting:
-                world.apply(ev.JobFinished(at=world.now, key=waiting[at % len(waiting)], state=JobState.EXIT))
-        case ("stop", at):
-            started = [key for key in world.cluster.started if rows[key].state in (JobState.RUN, JobState.SSUSP)]
-            if started:
-                world.apply(ev.JobSuspended(at=world.now, key=started[at % len(started)]))
+        case ("finish" | "gone" | "kill" | "stop" as what, at):
+            befall(world, what, at)
         case ("queue", at, active):
             world.queue_switch(queues[at % len(queues)], active=active)
         case _:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from config.model.cluster import Limit
+from config.model.guarantees import Amount, Loan, Pool, ServiceClass
 from config.model.queue import QueueConfig
+from lavad.core import events as ev
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.control.resize import resize
@@ -48,6 +50,31 @@ def test_it_grows_on_a_host_where_it_has_what_it_takes_once(fields: dict[str, An
     assert slots(world, key) == {"h1": 4}
     run = run_of(world, key)
     assert (run.parts[0].reserved, len(run.parts[0].gpus)) == ((("mem", 10000.0),) if "resreq" in fields else (), "gpu" in fields)
+
+
+@pytest.mark.parametrize("lent", [True, False])
+@pytest.mark.parametrize("waits", [True, False])
+def test_it_grows_into_what_a_pool_lends_at_the_end_of_a_cycle(waits: bool, lent: bool) -> None:
+    world = World()
+    loan = Loan(queues=("q",)) if lent else None
+    world.configure(
+        queues=(QueueConfig(name="q"), QueueConfig(name="low", priority=0)),
+        service_classes=(ServiceClass(name="gold"),),
+        pools=(Pool(name="pool", type="slots", distribution=(("gold", Amount(2)),), loan=loan),),
+    )
+    world.hosts("h1", slots=4)
+    filler = world.submit(slots=2)
+    key = elastic(world, 1, 3)
+    world.apply(ev.JobHeld(at=world.now, key=key))
+    world.step()
+    world.finish(filler)
+    world.apply(ev.JobReleased(at=world.now, key=key))
+    started(world, key)
+    if waits:
+        world.submit(queue="low", slots=4)
+    cycle(world)
+    begin(world, key)
+    assert slot_sum(world, key) == (3 if lent else 2)
 
 
 def test_a_plain_job_with_a_range_stays_as_it_is() -> None:

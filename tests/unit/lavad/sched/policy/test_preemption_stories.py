@@ -18,6 +18,7 @@ from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.examples import examples
+from tests.support.worlds.stories import befall
 from tests.support.worlds.world import World
 
 QUEUES = ("urgent", "big", "fill", "low", "again", "late")
@@ -79,29 +80,13 @@ def make_world(backfill: str) -> World:
 
 
 def act(world: World, action: tuple[Any, ...]) -> None:
-    rows = world.cluster.jobs.rows
     match action:
         case ("submit", fields, array):
             about = dict(fields)
             minutes = about.pop("minutes")
             world.submit(array=array, limits=Limits(run=minutes * 60 or None), **about)
-        case ("finish", at):
-            going = [key for key in world.cluster.started if rows[key].state is JobState.RUN]
-            if going:
-                world.finish(going[at % len(going)])
-        case ("gone", at):
-            ending = [key for key in world.cluster.suspended if rows[key].preempted_for_good]
-            if ending:
-                world.leave(ending[at % len(ending)])
-        case ("kill", at):
-            waiting = [key for key, job in rows.items() if job.state is JobState.PEND]
-            if waiting:
-                key = waiting[at % len(waiting)]
-                world.apply(ev.JobFinished(at=world.now, key=key, state=JobState.EXIT))
-        case ("stop", at):
-            started = [key for key in world.cluster.started if rows[key].state in (JobState.RUN, JobState.SSUSP)]
-            if started:
-                world.apply(ev.JobSuspended(at=world.now, key=started[at % len(started)]))
+        case ("finish" | "gone" | "kill" | "stop" as what, at):
+            befall(world, what, at)
         case _:
             act_on_site(world, action)
 
