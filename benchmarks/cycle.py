@@ -18,7 +18,8 @@ from typing import Any
 import msgspec
 
 from config.model.cluster import Limit
-from config.model.queue import QueueConfig
+from config.model.guarantees import Amount, Pool, ServiceClass
+from config.model.queue import FOR_EVER, QueueConfig
 from config.model.values import FairShare, Preemption
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
@@ -115,14 +116,32 @@ WAITING = {
     "slots": (0, "select[maxmem<{}]"),
     "same": (0, "select[maxmem<{}] same[type]"),
     "gpus": (1, "select[maxmem<{}] rusage[mem=1]"),
+    "pool": (0, "select[maxmem<{}]"),
+    "owner": (0, "select[maxmem<{}]"),
+    "reserving": (4, "select[maxmem<{}] rusage[mem=61000] span[hosts=1]"),
 }
 """What jobs wait for: (slots, 0 for as many as there are in all; a requirement that is another for each)."""
+_SLOTS = Params(parallel_sched_by_slot=True)
+_NORMAL = QueueConfig(name="normal")
+SITES = {
+    "pool": Conf(
+        queues=(_NORMAL,),
+        params=_SLOTS,
+        service_classes=(ServiceClass(name="gold"),),
+        pools=(Pool(name="pool", type="slots", distribution=(("gold", Amount(100)),)),),
+    ),
+    "owner": Conf(queues=(_NORMAL, QueueConfig(name="owner", weight=1, guarantee=50)), params=_SLOTS),
+    "reserving": Conf(queues=(QueueConfig(name="normal", slot_reserve=FOR_EVER),), params=_SLOTS),
+}
+"""Where they wait, if not in one plain queue: beside a guaranteed pool, beside a queue that owns slots, with SLOT_RESERVE."""
 ENDS = 5
 
 
 def jobs_that_end(what: str, count: int, hosts: int) -> None:
     """``count`` classes of WAITING wait, of which the end of another job makes room for none."""
     cluster, soft = make(hosts, 8)
+    if what in SITES:
+        apply(cluster, ev.Configured(at=NOW, conf=SITES[what]))
     gpu = merge(parse("num=1:j_exclusive=yes"), GpuReq()) if what == "gpus" else None
     for name in list(cluster.hosts.rows) if gpu else ():
         facts = Facts(ncpus=8, max_mem=64_000, gpus=(Gpu(f"{name}.0", 0, "H200", 140_000),))
