@@ -25,7 +25,7 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.events.apply import apply
-from lavad.core.job.spec import Spec
+from lavad.core.job.spec import Role, Spec
 from lavad.core.lang.gpureq import GpuReq, merge, parse
 from lavad.core.lang.ids import key_of
 from lavad.core.lang.ranges import Ranges
@@ -166,6 +166,28 @@ def jobs_that_end(what: str, count: int, hosts: int) -> None:
     print(json.dumps(line | {"warm_ms": round(statistics.median(times), 3)}), flush=True)
 
 
+def roles_of(workers: int, gpus: int = 0, mem: int = 100) -> dict[str, Any]:
+    """Fields of the spec of a job with a master and so many workers, each with a slot and ``gpus`` GPUs."""
+    master = Role(name="master", gpus=gpus, resreq=f"rusage[mem={mem}]")
+    roles = (master, Role(name="worker", count=workers, least=workers, gpus=gpus))
+    gpu = merge(parse("num=1:j_exclusive=yes"), GpuReq()) if gpus else None
+    return {"roles": roles, "slots": workers + 1, "max_slots": workers + 1, "gpu": gpu}
+
+
+def jobs_with_roles(count: int, hosts: int, gpus: int) -> None:
+    """``count`` small jobs with roles, of which all fit, and as many large ones on hosts that are nearly full, which wait."""
+    cluster, soft = make(hosts, 8)
+    for name in list(cluster.hosts.rows) if gpus else ():
+        cards = tuple(Gpu(f"{name}.{at}", at, "H200", 140_000) for at in range(8))
+        apply(cluster, ev.HostJoined(at=NOW, host=name, facts=Facts(ncpus=8, max_mem=64_000, gpus=cards)))
+    for number in range(1, count + 1):
+        submit(cluster, number, Spec(user=f"u{number % 50}", queue="normal", **roles_of(2, gpus, number)))
+    run("roles", cluster, soft, classes=count, hosts=hosts, gpus=gpus)
+    for number in range(count + 1, 2 * count + 1):
+        submit(cluster, number, Spec(user=f"u{number % 50}", queue="normal", **roles_of(4 * hosts, gpus, number)))
+    run("roles_waiting", cluster, soft, classes=count, hosts=hosts, gpus=gpus)
+
+
 def limited(count: int, elements: int, hosts: int) -> None:
     """``count`` arrays by a limit of the slots on each host: what is left over of a host is no class's."""
     cluster, soft = make(hosts, 16)
@@ -262,6 +284,8 @@ def main() -> int:
         arrays(100, 10_000, hosts)
     for what in WAITING:
         jobs_that_end(what, 200 if quick else 2_000, 300)
+    for gpus in (0, 1):
+        jobs_with_roles(100 if quick else 1_000, 50 if quick else 500, gpus)
     hosts, count = (100, 200) if quick else (500, 2_000)
     limited(count, 50, hosts)
     preempting(count, hosts)

@@ -19,7 +19,7 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, NEVER_TOGETHER, PendReason, about
 from lavad.sched.hosts.candidates import rooms
 from lavad.sched.hosts.fit import copies, units
-from lavad.sched.hosts.roles import needs_of
+from lavad.sched.hosts.role_rooms import needs_of
 from lavad.sched.needs.arrays import Ints, Mask, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility

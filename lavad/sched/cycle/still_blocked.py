@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from lavad.sched.cycle.plan_builder import PlanBuilder
 from lavad.sched.hosts.candidates import may_fit
 from lavad.sched.hosts.gates import reads_load
+from lavad.sched.hosts.role_rooms import RoleRooms, needs_of
 from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.needs import Need
 from lavad.sched.policy.slot_reservations import reserves
+from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 from lavad.sched.state.scheduler_cache import PendingClass
 
 LOOKS = 20_000
 """Hosts that are asked in one cycle for new reasons of classes that cannot start."""
 NOT_PLAIN = 10
-"""How many hosts each of them counts for where a class is not plain, or there are pools: asking takes longer then."""
+"""How many hosts each of them counts for where a class is not plain or has roles, or there are pools: it takes longer."""
 
 
 class StillBlocked:
@@ -56,7 +58,8 @@ class StillBlocked:
             return False
         is_due = entry.tried <= cache.turns.due
         if is_due and self._looks > 0:
-            self._looks -= len(state.rows) * (1 if need.is_plain and state.pools is None else NOT_PLAIN)
+            is_plain = need.is_plain and not need.spec.roles and state.pools is None
+            self._looks -= len(state.rows) * (1 if is_plain else NOT_PLAIN)
             return False
         if not same and any(self._may_fit(way) for way in need.ways or (need,)):
             return False
@@ -66,9 +69,10 @@ class StillBlocked:
 
     def _has_no_host(self, need: Need, entry: PendingClass) -> bool:
         """Whether it may use no host, or none that could ever hold it: then nothing that hosts give back is of use."""
-        if need.spec.roles or need.spec.reservation:
+        if need.spec.reservation:
             return False
-        return entry.never or not any(one.any_ok for one in self._eligible(need))
+        found = [one.any_ok for one in self._eligible(need)]
+        return entry.never or not (all(found) if need.spec.roles else any(found))
 
     def _have_changed(self, need: Need, entry: PendingClass) -> bool:
         """Whether any of the hosts that a class may use may have changed since it was blocked."""
@@ -78,32 +82,37 @@ class StillBlocked:
     def _may_use_the_same(self, need: Need, entry: PendingClass) -> bool:
         """Whether the class may use the hosts that it might when it was blocked, and no others."""
         state = self._builder.state
-        return all(get_eligible(state, one).since <= entry.blocked for one in _with_parts(need))
+        return all(get_eligible(state, one).since <= entry.blocked for one in _with_parts(state, need))
 
     def _eligible(self, need: Need) -> list[Eligibility]:
-        """The hosts that a class, or a term of its requirement, may use."""
+        """The hosts that a class, a term of its requirement, or each of its roles, may use."""
         state = self._builder.state
+        if need.spec.roles:
+            return [get_eligible(state, one) for one in needs_of(state, need)]
         return [get_eligible(state, one) for way in need.ways or (need,) for one in way.terms or (way,)]
 
     def _may_fit(self, need: Need) -> bool:
         """Whether a job may fit by this alternative of the requirement."""
         state = self._builder.state
         assert state.columns is not None
+        if need.spec.roles:
+            return RoleRooms(state, need).lacking() is None
         return all(may_fit(state, state.columns, one, get_eligible(state, one)) for one in need.terms or (need,))
 
 
-def _with_parts(need: Need) -> Iterator[Need]:
-    """A need with the alternatives of its requirement, and the terms of those that are compound."""
+def _with_parts(state: CycleState, need: Need) -> Iterator[Need]:
+    """A need with the alternatives of its requirement, the terms of those that are compound, and its roles."""
     yield need
+    if need.spec.roles:
+        yield from needs_of(state, need)
     yield from need.ways
     for way in need.ways or (need,):
         yield from way.terms
 
 
 def _may_take_from_others(builder: PlanBuilder, need: Need) -> bool:
-    """Whether a class may start, or reserve, on more than the free slots of the hosts that it may use; or has several needs."""
-    spec = need.spec
-    others = need.queue.interruptible_backfill or reserves(need) or spec.roles or spec.reservation
+    """Whether a class may start, or reserve, on more than the free slots of the hosts that it may use."""
+    others = need.queue.interruptible_backfill or reserves(need) or need.spec.reservation
     return bool(others) or builder.may_preempt(need)
 
 
@@ -117,5 +126,5 @@ def _hosts_alone_count(builder: PlanBuilder, need: Need) -> bool:
         return False
     if any(at in book.over_hosts for at, *_ in book.applying(spec)):
         return False
-    asked = (name for one in _with_parts(need) for name, _ in (*one.per_slot, *one.per_host, *one.shared))
+    asked = (name for one in _with_parts(state, need) for name, _ in (*one.per_slot, *one.per_host, *one.shared))
     return not any(map(state.ledger.is_shared, asked))

@@ -27,7 +27,10 @@ from lavad.sched.state.cycle_state import CycleState
 
 
 class Packed:
-    """A class's hosts; iterating brings the order up to what was placed. Classes that ask for the same share the order."""
+    """A class's hosts; iterating brings the order up to what was placed. Classes that ask for the same share the order.
+
+    It is made when it is first asked for: jobs with roles ask only for that of each role.
+    """
 
     __slots__ = ("_eligible", "_need", "_rows", "_state")
 
@@ -35,18 +38,29 @@ class Packed:
         self._state = state
         self._need = need
         self._eligible = eligible
+        self._rows: SortedRows | None = None
+
+    def _sorted(self) -> SortedRows:
+        state, need = self._state, self._need
         amounts = (need.per_host, need.per_slot)
         kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, *amounts, _length(state, need))
         found = state.packings.orders.get(kind)
         if found is None:
             keys = _Keys(state, need)
             found = state.packings.orders[kind] = SortedRows(len(state.rows), keys.of, len(state.renewed))
-        self._rows = found
+        return found
+
+    def numbers(self) -> list[int]:
+        """The row numbers of all hosts with room, may the class use them or not."""
+        if self._rows is None:
+            self._rows = self._sorted()
+        self._rows.renew(self._state.renewed[self._rows.seen :])
+        self._rows.seen = len(self._state.renewed)
+        return [*self._rows]
 
     def __iter__(self) -> Iterator[Row]:
-        state, rows, codes = self._state, self._rows, self._eligible.codes
-        rows.renew(state.renewed[rows.seen :])
-        rows.seen = len(state.renewed)
+        rows = self.numbers()
+        state, codes = self._state, self._eligible.codes
         open_ = state.spent.mask(self._need)
         if open_ is None:
             return (state.rows[at] for at in rows if not codes[at])

@@ -255,7 +255,7 @@ def ways_of(spec: Spec, queue: QueueConfig) -> tuple[Way, ...]:
     """The alternatives of the requirement of a job in this queue."""
     if not spec.resreq and not queue.res_req:
         return _NO_WAYS
-    return ways(_parsed(queue.res_req), _parsed(spec.resreq))
+    return ways(parsed(queue.res_req), parsed(spec.resreq))
 
 
 _NO_WAYS = ways(ResReq(), ResReq())
@@ -286,7 +286,7 @@ def dynamic_names(conf: Conf) -> frozenset[str]:
     return frozenset((*LOAD_INDICES, *dynamic, "slots", "status"))
 
 
-def _parsed(text: str) -> ResReq:
+def parsed(text: str) -> ResReq:
     """A requirement that does not parse any more asks for nothing: it was checked at submission."""
     if not text:
         return ResReq()

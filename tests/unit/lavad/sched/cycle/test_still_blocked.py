@@ -10,6 +10,7 @@ import pytest
 from config.model.cluster import HostConfig
 from config.model.queue import QueueConfig
 from config.model.values import Preemption
+from lavad.core.job.spec import Role
 from lavad.core.site.conf import ResourceConf
 from lavad.sched.cycle import still_blocked
 from lavad.sched.cycle.place_class import ClassPlacer
@@ -176,3 +177,46 @@ def test_one_that_may_use_no_host_is_not_tried_whatever_its_queue_may_do(queue: 
         for host in ("h1", "h3"):
             world.load(host, mem=7000.0)
         assert waiting in world.step()
+
+
+def submit_roles(world: World, *roles: Role) -> int:
+    slots = sum(role.count * role.slots for role in roles)
+    return world.submit(slots=slots, max_slots=slots, roles=roles, launch="roles")
+
+
+@pytest.mark.parametrize("few", [1, 64])
+def test_one_with_roles_is_tried_where_hosts_of_a_role_have_changed(few: int) -> None:
+    world = world_of(few)
+    elsewhere, here = fill(world, "h1", "h3")
+    fast = "select[fast]"
+    waiting = submit_roles(world, Role(name="a", resreq=fast), Role(name="b", count=2, least=2, resreq=fast))
+    assert len(tried(world)) == 1
+    world.finish(elsewhere)
+    assert tried(world) == []
+    world.finish(here)
+    assert world.step().keys() == {waiting}
+
+
+def test_one_with_roles_is_not_tried_where_too_little_has_come_back() -> None:
+    """Also where there is no time to ask why classes wait."""
+    world = world_of()
+    running = fill(world, "h1", "h2", "h3")
+    waiting = submit_roles(world, Role(name="a", slots=2), Role(name="b", count=5, least=5))
+    assert len(tried(world, looks=0)) == 1
+    world.finish(running[0])
+    assert tried(world, looks=0) == []
+    world.finish(running[1])
+    assert len(tried(world, looks=0)) == 1
+    assert waiting in world.running()
+
+
+def test_one_with_a_role_that_no_host_may_have_is_not_tried() -> None:
+    world = world_of()
+    running = fill(world, "h1", "h2")
+    waiting = submit_roles(world, Role(name="a"), Role(name="b", resreq="select[mem>5000]"))
+    assert len(tried(world)) == 1
+    world.finish(running[0])
+    assert tried(world) == []
+    world.load("h2", mem=7000.0)
+    world.finish(running[1])
+    assert waiting in world.step()
