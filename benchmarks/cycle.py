@@ -188,6 +188,21 @@ def jobs_with_roles(count: int, hosts: int, gpus: int) -> None:
     run("roles_waiting", cluster, soft, classes=count, hosts=hosts, gpus=gpus)
 
 
+def jobs_with_gpus(count: int, hosts: int) -> None:
+    """``count`` jobs of a GPU each that all differ in their memory, and as many of 32 GPUs on 4 hosts, of which few fit."""
+    for what, spec in (
+        ("one", Spec(user="u", queue="normal", gpu=merge(parse("num=1:j_exclusive=yes"), GpuReq()))),
+        ("many", Spec(user="u", queue="normal", slots=4, max_slots=4, gpu=merge(parse("num=8:j_exclusive=yes"), GpuReq()))),
+    ):
+        cluster, soft = make(hosts, 16)
+        for name in list(cluster.hosts.rows):
+            cards = tuple(Gpu(f"{name}.{at}", at, "H200", 140_000) for at in range(8))
+            apply(cluster, ev.HostJoined(at=NOW, host=name, facts=Facts(ncpus=16, max_mem=64_000, gpus=cards)))
+        for number in range(1, count + 1):
+            submit(cluster, number, msgspec.structs.replace(spec, resreq=f"span[ptile=1] rusage[mem={100 + number}]"))
+        run(f"gpu_{what}", cluster, soft, classes=count, hosts=hosts)
+
+
 def limited(count: int, elements: int, hosts: int) -> None:
     """``count`` arrays by a limit of the slots on each host: what is left over of a host is no class's."""
     cluster, soft = make(hosts, 16)
@@ -286,6 +301,7 @@ def main() -> int:
         jobs_that_end(what, 200 if quick else 2_000, 300)
     for gpus in (0, 1):
         jobs_with_roles(100 if quick else 1_000, 50 if quick else 500, gpus)
+    jobs_with_gpus(100 if quick else 1_000, 50 if quick else 500)
     hosts, count = (100, 200) if quick else (500, 2_000)
     limited(count, 50, hosts)
     preempting(count, hosts)

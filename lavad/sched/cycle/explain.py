@@ -10,6 +10,7 @@ from math import inf
 
 from lavad.core.cluster.gpu_book import GpuBook
 from lavad.core.lang.cpus import count_tasks
+from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.topology import parse_topology
 from lavad.core.plan.volatile import WhyClass
@@ -18,9 +19,9 @@ from lavad.core.rules.gpus import why_never as gpus_never
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.pend_reason import NEVER_RUSAGE, NEVER_TOGETHER, PendReason, about
 from lavad.sched.hosts.candidates import rooms
-from lavad.sched.hosts.fit import copies, units
+from lavad.sched.hosts.fit import copies, units, why_no_gpus
 from lavad.sched.hosts.role_rooms import needs_of
-from lavad.sched.needs.arrays import Ints, Mask, np
+from lavad.sched.needs.arrays import Floats, Ints, Mask, np
 from lavad.sched.needs.columns import Columns
 from lavad.sched.needs.eligibility import Codes, Eligibility
 from lavad.sched.needs.needs import PLAIN, Need
@@ -72,7 +73,7 @@ def _buckets(state: CycleState, need: Need, eligible: Eligibility) -> tuple[Reas
     if need.terms:
         return _count(state, _codes_of_terms(state, need, eligible))
     if state.columns is not None:
-        return _count(state, _known_codes(state, state.columns, need, eligible))
+        return _count(state, _codes(state, state.columns, need, eligible))
     buckets: dict[int, list[str]] = {}
     for row, code in zip(state.rows, eligible.codes, strict=True):
         reason = int(code or why_not_more(need, units(state, need, row)))
@@ -81,36 +82,21 @@ def _buckets(state: CycleState, need: Need, eligible: Eligibility) -> tuple[Reas
     return tuple(sorted(reasons, key=lambda reason: -reason[1]))
 
 
-def _known_codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:
-    """The same for classes with GPUs that ask for the same: of the hosts only those are asked again that have changed since."""
-    local = not any(state.ledger.is_shared(name) for name, _ in (*need.per_slot, *need.per_host)) and not need.shared
-    usual = need.is_plain and need.affinity is None and not need.spec.exclusive and not need.spec.reservation
-    timed = need.accept_gap or state.advance is not None
-    book = state.limits.book
-    if need.gpu is None or not (local and usual) or timed or state.pools is not None or book.over_hosts_together(need.spec):
-        return _codes(state, columns, need, eligible)
-    size = (need.slots, need.most, need.one_host, need.ptile)
-    kind = (id(eligible), need.gpu, *size, need.per_slot, need.per_host, need.queue_rusage, book.on_hosts(need.spec))
-    found = state.explained.get(kind)
-    codes = _codes(state, columns, need, eligible) if found is None else found[1]
-    for at in dict.fromkeys(state.renewed[found[0] :] if found is not None else ()):
-        codes[at] = eligible.array[at] or why_not_more(need, units(state, need, state.rows[at]))
-    state.explained[kind] = (len(state.renewed), codes, eligible)
-    return codes
-
-
 def _codes(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> Codes:
     """Each host's reason; rows are asked one by one only where the columns cannot tell."""
     codes = eligible.array.copy()
     state.spent.renew(need)
-    if not need.spec.exclusive:
+    if need.spec.exclusive:
+        taken = (codes == 0) & (columns.exclusive | columns.busy)
+        codes[taken] = np.where(columns.exclusive, PendReason.HOST_EXCLUSIVE, PendReason.HOST_NONEXCLUSIVE)[taken]
+    else:
         for short, reasons in _short(state, columns, need):
             some = (codes == 0) & (columns.free > 0) & short
             codes[some] = np.broadcast_to(reasons, len(codes))[some]
         state.spent.wake_after_pauses(need, codes == PendReason.HOST_ACCPT_ONE)
     if state.advance is not None and not need.spec.reservation:
         state.advance.explain(codes, columns.free)
-    usual = need.shape is PLAIN and need.gpu is None and need.affinity is None
+    usual = need.shape is PLAIN and need.affinity is None
     if usual and not (need.spec.exclusive or need.spec.reservation or (need.whole_on_host > 1 and state.advance)):
         some = (codes == 0) & (columns.free > 0)
         bounding, known = _bounding(state, columns, need)
@@ -147,20 +133,41 @@ def _bounding(state: CycleState, columns: Columns, need: Need) -> tuple[Ints, Ma
         why[fits < most] = need.rusage_reason(name, state.ledger.names)
         most = np.minimum(fits, most)
     known = np.full(len(why), not state.limits.has_host_limits(need.spec))
-    limits = state.spent.slots(need)
-    if limits is not None and state.pools is None:
+    limits = state.spent.slots(need) if state.pools is None else None
+    if limits is not None:
         known = np.isfinite(limits.left)
+    if need.gpu is not None:
+        fits, reasons, of_gpus = _gpu_room(state, columns, need, need.gpu)
+        known &= of_gpus
+        why = np.where(fits < most, reasons, why)
+        most = np.minimum(fits, most)
+    if limits is not None:
         why = np.where(limits.left < most, limits.why, why)
         most = np.minimum(limits.left, most)
         for name, amount, bounds in state.spent.amounts(need):
-            if need.one_slot or name in dict(need.per_slot):
-                fits = np.floor((bounds.left + 1e-6) / amount)
-                why = np.where(fits < most, bounds.why, why)
-                most = np.minimum(fits, most)
+            fits = np.floor((bounds.left + 1e-6) / amount)
+            if not need.one_slot and name not in dict(need.per_slot):
+                fits = np.where(fits > 0, UNLIMITED, 0)
+            why = np.where(fits < most, bounds.why, why)
+            most = np.minimum(fits, most)
     if need.one_host or need.ptile:
         few = (most < need.whole_on_host) & (why == PendReason.HOST_LESS_SLOTS)
         why = np.where(most < need.whole_on_host, np.where(few, PendReason.JOB_NO_SPAN, why), PendReason.JOB_SPREAD_TASK)
     return why, known
+
+
+def _gpu_room(state: CycleState, columns: Columns, need: Need, gpu: GpuReq) -> tuple[Floats, Ints, Mask]:
+    """(slots that the GPUs of each host are enough for, why not for more, hosts of which that is known). Shapes: (hosts,)."""
+    left = columns.gpus(gpu, lambda at: state.rows[at].gpus_left(state.ledger, gpu))
+    reasons = columns.gpu_reasons(gpu, lambda at: why_no_gpus(state, gpu, state.rows[at])).astype(np.int64)
+    wanted, known = gpu.num or 1, np.full(columns.count, True)
+    if (limits := state.spent.gpus(need)) is not None:
+        known = np.isfinite(limits.left)
+        reasons = np.where((limits.left < wanted) & (left >= wanted), limits.why, reasons)
+        left = np.minimum(left, limits.left)
+    if need.gpu_per_task and not need.one_slot:
+        return left // wanted, reasons, known
+    return np.where(left >= wanted, 1 if need.one_slot else UNLIMITED, 0), reasons, known
 
 
 def _full(columns: Columns) -> Ints:

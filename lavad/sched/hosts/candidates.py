@@ -80,10 +80,10 @@ def _in_chunks(state: CycleState, columns: Columns, need: Need, eligible: Eligib
     if not state.free_may_grow:
         state.rank_starts[need.order_key] = start
     chunk = rank[start : start + CHUNK]
-    yield from chunk[_mask(state, columns, need, eligible, chunk)].tolist()
+    yield from chunk[may_use(state, columns, need, eligible, chunk)].tolist()
     if start + CHUNK >= len(rank):
         return
-    mask = _mask(state, columns, need, eligible, None)
+    mask = may_use(state, columns, need, eligible)
     if not mask.any():
         return
     rest = rank[start + CHUNK :]
@@ -101,11 +101,13 @@ def rooms(state: CycleState, columns: Columns, name: str) -> Floats:
     return columns.room(name, lambda at: state.room(state.rows[at], name))
 
 
-def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ints | None) -> Mask:
+def may_use(state: CycleState, columns: Columns, need: Need, eligible: Eligibility, some: Ints | None = None) -> Mask:
     """Which hosts (of the rows ``some``, or of all) may have room for the class."""
     left = state.free_slots(columns)
     ok, free = (eligible.ok, left) if some is None else (eligible.ok[some], left[some])
     mask: Mask = ok & (free >= need.least_on_host)
+    if need.spec.exclusive:
+        mask &= ~(columns.busy if some is None else columns.busy[some])
     for name, amount in (*need.per_host, *need.per_slot, *need.shared):
         room = rooms(state, columns, name)
         mask &= (room if some is None else room[some]) + 1e-6 >= amount
@@ -117,7 +119,7 @@ def _mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility
 
 def may_fit(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> bool:
     """Whether hosts may have room for a job of the class; False: they have too few slots for sure."""
-    mask = _mask(state, columns, need, eligible, None)
+    mask = may_use(state, columns, need, eligible)
     if need.gpu is not None and mask.any():
         mask &= _with_gpus(state, columns, need.gpu)
     return bool(mask.any()) and _has_enough(state, columns, need, mask)
@@ -130,7 +132,7 @@ def _with_gpus(state: CycleState, columns: Columns, gpu: GpuReq) -> Mask:
 
 
 def _by_mask(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> list[int]:
-    mask = _mask(state, columns, need, eligible, None)
+    mask = may_use(state, columns, need, eligible)
     if not _has_enough(state, columns, need, mask):
         return []
     rank = ranked_array(state, columns, need)

@@ -163,7 +163,7 @@ def _spread(need: Need, offers: Iterable[Offer], least: int, most: int, few: boo
         return _tiles(least, need.ptile, offers, most)
     chosen: list[Offer] = []
     total = 0
-    for row, count in _on_few(list(offers), most) if few and need.packing == "gpus" and not need.one_slot else offers:
+    for row, count in _on_few(offers, most) if few and need.packing == "gpus" and not need.one_slot else offers:
         take = min(count, most - total)
         chosen.append((row, take))
         total += take
@@ -172,15 +172,21 @@ def _spread(need: Need, offers: Iterable[Offer], least: int, most: int, few: boo
     return chosen if total >= least else []
 
 
-def _on_few(offers: list[Offer], most: int) -> Iterator[Offer]:
-    """The largest hosts as a whole, then the first that holds the rest: GPUs of as few hosts as possible."""
-    widest = sorted(offers, key=lambda offer: -offer[1])
+def _on_few(offers: Iterable[Offer], most: int) -> Iterator[Offer]:
+    """The first host that holds all; else the largest as a whole, then the first that holds the rest: as few as possible."""
+    smaller: list[Offer] = []
+    for offer in offers:
+        if offer[1] >= most:
+            yield offer
+            return
+        smaller.append(offer)
+    widest = sorted(smaller, key=lambda offer: -offer[1])
     at = 0
     while most > 0 and at < len(widest):
         large = widest[at]
         if large[1] >= most:
             chosen = {row.index for row, _ in widest[:at]}
-            large = next(offer for offer in offers if offer[1] >= most and offer[0].index not in chosen)
+            large = next(offer for offer in smaller if offer[1] >= most and offer[0].index not in chosen)
         yield large
         most -= large[1]
         at += 1

@@ -15,7 +15,7 @@ from lavad.sched.hosts.candidates import Candidates
 from lavad.sched.hosts.choose import Offer
 from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.over_hosts import find_parts
-from lavad.sched.needs.eligibility import Eligibility
+from lavad.sched.needs.arrays import Ints, np
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
@@ -82,17 +82,15 @@ def _place(
     return found
 
 
-def _offers(state: CycleState, need: Need, at: int, avoid: frozenset[str]) -> list[Offer]:
+def _offers(state: CycleState, need: Need, at: int, avoid: frozenset[str]) -> Iterator[Offer]:
     """What hosts offer a term; hosts that suit fewer of the other terms go first."""
     term = need.terms[at]
-    eligible = get_eligible(state, term)
-    found = [(row, units(state, term, row)[0]) for row in Candidates(state, term, eligible) if row.name not in avoid]
-    others = [get_eligible(state, other) for other in need.terms if other is not term]
-    return sorted([offer for offer in found if offer[1]], key=lambda offer: _wanted(others, offer[0].index))
-
-
-def _wanted(others: list[Eligibility], at: int) -> int:
-    return sum(not other.codes[at] for other in others)
+    others = [get_eligible(state, other).ok for other in need.terms if other is not term]
+    wanted: Ints = np.sum(others, axis=0, dtype=np.int64) if others else np.zeros(len(state.rows), dtype=np.int64)
+    for row in sorted(Candidates(state, term, get_eligible(state, term)), key=lambda row: wanted[row.index]):
+        slots = 0 if row.name in avoid else units(state, term, row)[0]
+        if slots:
+            yield row, slots
 
 
 def _shift(state: CycleState, need: Need, parts: Sequence[Placed], sign: int) -> None:

@@ -121,14 +121,14 @@ def _gpu_units(state: CycleState, need: Need, gpu: GpuReq, row: Row) -> tuple[in
         if most < wanted <= left:
             return 0, limited
         left = min(left, most)
-    reason = _why_no_gpus(state, gpu, row)
+    reason = why_no_gpus(state, gpu, row)
     if need.gpu_per_task and not need.one_slot:
         return left // wanted, reason
     # one-slot jobs go one at a time: the next sees which GPUs this one took
     return (1 if need.one_slot else UNLIMITED) * (left >= wanted), reason
 
 
-def _why_no_gpus(state: CycleState, gpu: GpuReq, row: Row) -> int:
+def why_no_gpus(state: CycleState, gpu: GpuReq, row: Row) -> int:
     wanted = gpu.num or 1
     if row.gpus_fitting(gpu) < wanted:
         return PendReason.GPU_NONE

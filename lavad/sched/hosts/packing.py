@@ -17,6 +17,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.rules.gpus import wanted
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.host_names import first_hosts, preferences
+from lavad.sched.hosts.candidates import may_use
 from lavad.sched.hosts.ends import NEVER, end_of
 from lavad.sched.hosts.rank import ranked
 from lavad.sched.needs.eligibility import Eligibility
@@ -42,8 +43,8 @@ class Packed:
 
     def _sorted(self) -> SortedRows:
         state, need = self._state, self._need
-        amounts = (need.per_host, need.per_slot)
-        kind = (need.packing, need.order_key, need.slots, need.ptile, need.one_host, need.gpu, *amounts, _length(state, need))
+        size = (need.slots, need.ptile, need.one_host, need.gpu)
+        kind = (need.packing, need.order_key, *size, _memory(need), _length(state, need))
         found = state.packings.orders.get(kind)
         if found is None:
             keys = _Keys(state, need)
@@ -51,7 +52,7 @@ class Packed:
         return found
 
     def numbers(self) -> list[int]:
-        """The row numbers of all hosts with room, may the class use them or not."""
+        """The row numbers of all hosts with slots and GPUs, may the class use them or not."""
         if self._rows is None:
             self._rows = self._sorted()
         self._rows.renew(self._state.renewed[self._rows.seen :])
@@ -59,13 +60,24 @@ class Packed:
         return [*self._rows]
 
     def __iter__(self) -> Iterator[Row]:
-        rows = self.numbers()
-        state, codes = self._state, self._eligible.codes
-        open_ = state.spent.mask(self._need)
-        if open_ is None:
-            return (state.rows[at] for at in rows if not codes[at])
-        is_open = open_.tolist()
-        return (state.rows[at] for at in rows if not codes[at] and is_open[at])
+        state, need, codes = self._state, self._need, self._eligible.codes
+        numbers = self.numbers()
+        if state.columns is not None:
+            usable = may_use(state, state.columns, need, self._eligible)
+            return (state.rows[at] for at in numbers if usable[at])
+        amounts = (*need.per_host, *need.per_slot)
+        rows = (state.rows[at] for at in numbers if not codes[at])
+        return (row for row in rows if all(state.room(row, name) + 1e-6 >= amount for name, amount in amounts))
+
+
+def _memory(need: Need) -> float:
+    """Memory that a class asks for on a host, in MB, in steps of a factor of 1.4, so that many classes share an order."""
+    return _step(dict((*need.per_host, *need.per_slot)).get("mem", 0.0))
+
+
+def _step(value: float) -> float:
+    """The next power of the square root of 2; 0 for 0."""
+    return float(2.0 ** (math.ceil(2 * math.log2(value)) / 2)) if value else 0.0
 
 
 def _length(state: CycleState, need: Need) -> float:
@@ -76,7 +88,7 @@ def _length(state: CycleState, need: Need) -> float:
     expected = need.spec.expected if need.packing == "gpus" else None
     if expected is None:
         return NEVER
-    return float(2.0 ** (math.ceil(2 * math.log2(max(60.0, state.run_times.normalized(need.spec, expected)))) / 2))
+    return _step(max(60.0, state.run_times.normalized(need.spec, expected)))
 
 
 class _Keys:
@@ -92,14 +104,12 @@ class _Keys:
         self._weights = dict(conf.params.lava_pack_weights)
         self._first = first_hosts(conf, need.preferred, state.cache.by_name)
         self._levels = preferences(conf, need.preferred, state.cache.by_name) if need.preferred else {}
-        amounts = (*need.per_host, *need.per_slot)
-        self._amounts = [(name, amount) for name, amount in amounts if not state.ledger.is_shared(name)]
-        self._memory = dict(amounts).get("mem", 0.0)
+        self._memory = _memory(need)
 
     def of(self, at: int) -> Key | None:
-        """None: the host has no room."""
+        """None: the host has no slots, or not the GPUs of a task."""
         row, need = self._state.rows[at], self._need
-        if not row.free or any(self._state.room(row, name) + 1e-6 < amount for name, amount in self._amounts):
+        if not row.free:
             return None
         cost: Key = ()
         if need.gpu is not None:

@@ -221,7 +221,7 @@ def _usable(state: CycleState, need: Need, avoid: frozenset[str]) -> Mask:
     else:
         usable = np.fromiter((not row.exclusive for row in rows), dtype=np.bool_, count=len(rows))
     if need.spec.exclusive:
-        usable &= np.fromiter((not state.ledger.host(row.name).jobs for row in rows), dtype=np.bool_, count=len(rows))
+        usable &= np.fromiter((not row.busy for row in rows), dtype=np.bool_, count=len(rows))
     for name in avoid:
         if name in state.cache.by_name:
             usable[state.cache.by_name[name].index] = False

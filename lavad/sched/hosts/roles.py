@@ -8,7 +8,6 @@ elsewhere. With cu[] all of it is within as few compute units as will do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 
 from msgspec.structs import replace
 
@@ -58,18 +57,13 @@ class RolePlacer:
         new = self.rooms.slots > 0
         found = []
         for one, open_ in zip(self.needs, self.rooms.open, strict=True):
-            order = self._by_gpus(one) if one.packing == "gpus" else ranked(self.state, one)
+            packed = one.packing == "gpus"
+            order = Packed(self.state, one, get_eligible(self.state, one)).numbers() if packed else ranked(self.state, one)
             numbers = np.array(order, dtype=np.int64)
             numbers = numbers[(open_ & new)[numbers]]
             new[numbers] = False
             found.append(numbers)
         return np.concatenate(found)
-
-    def _by_gpus(self, need: Need) -> list[int]:
-        """Hosts for tasks with GPUs. Amounts do not count, as ``RoleRooms`` has them: so jobs of many kinds share the order."""
-        alike = copy(need)
-        alike.per_host = alike.per_slot = ()
-        return Packed(self.state, alike, get_eligible(self.state, need)).numbers()
 
     def place(self, most: int) -> tuple[Placed, ...]:
         """The parts, ``most`` slots at most; none: it does not fit."""

@@ -21,21 +21,25 @@ Key = TypeVar("Key")
 
 
 class Columns:
-    """``codes`` (why a host takes no jobs, 0: it does), ``free`` slots, whether a job has the host for itself, CPUs; by resource
-    ``rooms`` (what may still be reserved) and ``values`` (nan: it has none); by requirement the GPUs that are free for it."""
+    """``codes`` (why a host takes no jobs, 0: it does), ``free`` slots, whether a job has the host for itself, whether any has a
+    part of it, CPUs; by resource ``rooms`` (what may still be reserved) and ``values`` (nan: it has none); by requirement the
+    GPUs that are free for it, and the pend reason where these are too few."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.codes: Ints32 = np.full(count, -1, dtype=np.int32)
         self.free: Ints = np.zeros(count, dtype=np.int64)
         self.exclusive: Mask = np.zeros(count, dtype=np.bool_)
+        self.busy: Mask = np.zeros(count, dtype=np.bool_)
         self.ncpus: Ints = np.zeros(count, dtype=np.int64)
         self.rooms: dict[str, Floats] = {}
         self.values: dict[str, Floats] = {}
         self.free_gpus: dict[GpuReq, Floats] = {}
+        self.why_no_gpus: dict[GpuReq, Floats] = {}
         self.stale_rooms: dict[str, set[int]] = {}
         self.stale_values: dict[str, set[int]] = {}
         self.stale_gpus: dict[GpuReq, set[int]] = {}
+        self.stale_reasons: dict[GpuReq, set[int]] = {}
         self.changes = 0
         """Grows with each row that changes."""
 
@@ -50,8 +54,9 @@ class Columns:
         """Take over a row after something was placed on its host."""
         self.free[row.index] = row.free
         self.exclusive[row.index] = row.exclusive
+        self.busy[row.index] = row.busy
         self.changes += 1
-        for stale in (*self.stale_rooms.values(), *self.stale_gpus.values()):
+        for stale in (*self.stale_rooms.values(), *self.stale_gpus.values(), *self.stale_reasons.values()):
             stale.add(row.index)
 
     def sum_free(self) -> int:
@@ -72,6 +77,13 @@ class Columns:
             self.free_gpus.clear()
             self.stale_gpus.clear()
         return _column(self.free_gpus, self.stale_gpus, req, self.count, read)
+
+    def gpu_reasons(self, req: GpuReq, read: Callable[[int], float]) -> Floats:
+        """The pend reason of each host for a job that it has too few GPUs for."""
+        if len(self.why_no_gpus) > MOST_GPU_REQS:
+            self.why_no_gpus.clear()
+            self.stale_reasons.clear()
+        return _column(self.why_no_gpus, self.stale_reasons, req, self.count, read)
 
 
 def _column(

@@ -26,6 +26,7 @@ class Row:
     """One host. ``free``: slots for a new job; ``start``: the same when the cycle began; ``index``: its number in all columns."""
 
     __slots__ = (
+        "busy",
         "calm",
         "exclusive",
         "free",
@@ -58,6 +59,7 @@ class Row:
         self.exclusive = False
         """Whether a job has the host for itself."""
         self.free = self.start = 0
+        self.busy = False
         self.spare = -(1 << 60)
         self.held = 0.0
         self.rooms: dict[str, float] = {}
@@ -87,6 +89,7 @@ class Row:
         self.spare = mine.slots - mine.taken
         self.held = sum(mine.reserved.values()) if mine.reserved else 0.0
         self.exclusive = bool(mine.exclusive)
+        self.busy = bool(mine.jobs)
         self.free = 0 if self.exclusive else max(0, self.spare)
         self.rooms = {}
         self.gpu_room = {}

@@ -15,7 +15,7 @@ from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.limits import Limits
 from lavad.sched.needs.arrays import Floats, Ints, np
 from lavad.sched.needs.columns import Columns
-from lavad.sched.needs.eligibility import Codes, Eligibility
+from lavad.sched.needs.eligibility import Eligibility
 from lavad.sched.needs.rows import Row
 from lavad.sched.needs.sorted_rows import Packings
 from lavad.sched.order.fairshare import Shares
@@ -61,8 +61,6 @@ class CycleState:
         """Running jobs that this cycle preempts or suspends."""
         self.free_may_grow = False
         """Whether hosts may have more free slots for one class than for the one before it, as slots are reserved."""
-        self.explained: dict[tuple[object, ...], tuple[int, Codes, Eligibility]] = {}
-        """Id of eligible hosts and what is asked for to (changes seen, each host's reason, those hosts) (``cycle.explain``)."""
         self.in_time: dict[tuple[object, ...], Eligibility] = {}
         """Class of jobs (as far as it counts) to the hosts on which these would not end too late (``state.in_time``)."""
         self.retry_blocked = False
