@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,6 +37,7 @@ from web.rest.tokens import TOKENS, Tokens
 from web.settings import Settings
 from web.signin import SignIn, Who
 from web.streams import Open, StreamAnswer, Streams
+from web.uploads import Uploads
 
 STATIC = Path(__file__).with_name("static")
 MOST_OUTPUT = 256 << 10
@@ -232,7 +233,9 @@ class Page:
         return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
 
-def _taking(row: Row, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+def _taking(
+    row: Row, answer: Callable[[Request], Awaitable[Response]], uploads: Uploads
+) -> Callable[[Request], Awaitable[Response]]:
     """The route, which takes its own parameters only: one that is misspelt is not as if it were not there."""
     given = {param.name: param.schema.get("maxLength") for param in row.params}
     longest = {name: most if isinstance(most, int) else SHORT for name, most in given.items()}
@@ -244,7 +247,9 @@ def _taking(row: Row, answer: Callable[[Request], Awaitable[Response]]) -> Calla
             raise Problem(400, "a parameter is given twice")
         if long := [name for name, value in request.query_params.items() if len(value) > longest[name]]:
             raise Problem(400, f"{long[0]}: at most {longest[long[0]]} characters")
-        return await answer(request)
+        async with AsyncExitStack() as answered:
+            request.state.body = lambda: uploads.read(request, answered)
+            return await answer(request)
 
     return checked
 
@@ -285,9 +290,10 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     tokens = Tokens(master, sign_in)
     own |= {name: getattr(tokens, name) for name in TOKENS}
     routes: list[Route | Mount] = []
+    uploads = Uploads(page.streams)
     for row in TABLE:
         answer = own.get(row.name) or (page.record(row) if row.word else page.change(row))
-        routes.append(Route(ROOT + row.path, _taking(row, answer), methods=[row.method], name=row.name))
+        routes.append(Route(ROOT + row.path, _taking(row, answer, uploads), methods=[row.method], name=row.name))
     description = openapi.document()
 
     async def described(_: Request) -> Response:
@@ -302,8 +308,8 @@ def make_app(settings: Settings, master: Master, sign_in: SignIn) -> Starlette:
     ]
 
     async def problem(request: Request, error: Exception) -> Response:
-        if isinstance(error, Problem) and error.status == 401 and hasattr(request.state, "token"):
-            sign_in.forget(request.state.token)
+        if isinstance(error, Problem) and error.status == 401 and hasattr(request.state, "who"):
+            sign_in.forget(request.state.who.token)
         return await problems.handler(request, error)
 
     async def failed(request: Request, error: Exception) -> Response:

@@ -14,6 +14,7 @@ import resource
 import socket
 import sys
 from contextlib import suppress
+from typing import NamedTuple
 
 import h11
 import uvicorn
@@ -32,11 +33,24 @@ from web.streams import most_connections
 
 _PR_SET_NAME = 15
 SILENT = 20.0
-"""Seconds after which a connection is closed that has brought no whole request; after an answer, twice as many at most."""
+"""Seconds after which a connection is closed that has brought no whole request, or takes nothing of its answer; after an answer,
+twice as many at most."""
+
+
+class _Seen(NamedTuple):
+    """What a look at a connection has found."""
+
+    is_answered: bool
+    """The last request has its answer, or there was none."""
+    last: RequestResponseCycle | None
+    left: int
+    """Bytes that the other side has not taken yet."""
+    took: int
+    """How often it has taken so much that more could follow."""
 
 
 class Patient(H11Protocol):
-    """A connection; one that brings no request takes no place from others for long.
+    """A connection; one that brings no request, or takes no answer, takes no place from others for long.
 
     What is no request of HTTP is told as REST tells any problem, as is one of a connection too many. Those that were there before
     it are served.
@@ -47,15 +61,23 @@ class Patient(H11Protocol):
         most, self.limit_concurrency = self.limit_concurrency, None
         if most is not None and len(self.connections) > most:
             self.app = problems.answer(problems.Problem(503, "Too many connections; try again", 5), {"Connection": "close"})
-        self.loop.call_later(SILENT, self._look, (True, None))
+        self._took = 0
+        self.loop.call_later(SILENT, self._look, _Seen(True, None, 0, 0))
 
-    def _look(self, before: tuple[bool, RequestResponseCycle | None]) -> None:
-        """``before``: whether the last request had its answer at the last look, and which it was; None: there was none."""
-        now = self.cycle is None or self.cycle.response_complete, self.cycle
-        if now == before and now[0]:
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._took += 1
+
+    def _look(self, before: _Seen) -> None:
+        left = self.transport.get_write_buffer_size()
+        now = _Seen(self.cycle is None or self.cycle.response_complete, self.cycle, left, self._took)
+        if self.transport.is_closing() and not left:
+            return
+        if now == before and left:
+            self.transport.abort()  # what is closed waits until all of it is taken
+        elif now == before and now.is_answered:
             self.transport.close()
-        elif not self.transport.is_closing():
-            self.loop.call_later(SILENT, self._look, now)
+        self.loop.call_later(SILENT, self._look, now)
 
     def send_400_response(self, msg: str) -> None:
         response = problems.answer(problems.Problem(400, msg), {"Connection": "close"})

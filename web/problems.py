@@ -16,6 +16,7 @@ TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Method not allowed",
+    408: "Too slow",
     409: "Refused",
     413: "Too large",
     415: "Unsupported media type",

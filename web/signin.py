@@ -93,7 +93,7 @@ class SignIn:
         return self._counted(request, found)
 
     def _counted(self, request: Request, who: Who) -> Who:
-        request.state.token = who.token
+        request.state.who = who
         (self._reads if request.method in SAFE else self._writes).take(who.user)
         return who
 

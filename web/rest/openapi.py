@@ -88,7 +88,7 @@ def _statuses(route: Route) -> Iterable[int]:
     if "{id}" in route.path or route.word or route.name == "kill_many":
         yield 404
     if route.body is not None:
-        yield from (413, 415)
+        yield from (408, 413, 415)
     if route.method != "GET":
         yield 422
     if route.name == "end":

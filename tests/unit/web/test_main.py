@@ -124,3 +124,39 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_beginning() -> N
         connection, _ = listening.accept()
         with connection:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_connection_that_takes_nothing_of_its_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch, is_whole: bool) -> None:
+    """Whether the whole answer waits to be taken, or what makes it still waits."""
+    monkeypatch.setattr(main, "SILENT", 0.2)
+
+    async def tried() -> None:
+        ended, lost = asyncio.Event(), asyncio.Event()
+
+        class Seen(Patient):
+            def connection_lost(self, exc: Exception | None) -> None:
+                super().connection_lost(exc)
+                lost.set()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            body = {"type": "http.response.body", "body": bytes(32 << 20)}
+            try:
+                for _ in range(0 if is_whole else 3):
+                    await send({**body, "more_body": True})
+                await send(body)
+            finally:
+                ended.set()
+
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
+        config.load()
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(lambda: Seen(config, state, {}), "127.0.0.1", 0)
+        with socket.create_connection(server.sockets[0].getsockname()[:2]) as deaf:
+            deaf.sendall(ASKED)
+            await lost.wait()
+            await ended.wait()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(tried(), 60))

@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from starlette.types import Message
 
 from lavad.core import events as ev
 from lavad.core.site.host import Facts
@@ -22,8 +21,7 @@ from tests.support.worlds.page import ALICE, BOB, BOSS, PageWorld
 from web import app as pages
 from web.app import HEADERS, make_app
 from web.master import Frame, Master
-from web.problems import Problem
-from web.rest import bodies, changes
+from web.rest import changes
 from web.rest.described import COMMON
 from web.rest.routes import ROOT, TABLE
 from web.rest.submit import options_of
@@ -77,16 +75,6 @@ def test_a_submission_with_a_key_is_done_once(world: PageWorld) -> None:
     assert answer.status_code == 404, answer.text
 
 
-async def _gone(_: object = None) -> dict[str, str]:
-    return {"type": "http.disconnect"}
-
-
-def test_a_body_that_does_not_come_whole_is_said_so() -> None:
-    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"100")]}
-    with pytest.raises(Problem, match="did not come whole"):
-        asyncio.run(bodies.read(Request(scope, _gone), bodies.Submit))
-
-
 def test_a_job_is_told_at_length(world: PageWorld) -> None:
     ident = submit(world, command=["echo", "two words"], options={"n": 2, "H": True, "J": "long"}, env={"A": "b"})
     job = get(world, f"/jobs/{ident}")
@@ -131,8 +119,8 @@ def test_what_a_change_names_is_no_address(world: PageWorld) -> None:
 
 
 def test_a_requeue_of_jobs_that_have_ended_takes_all_others_too() -> None:
-    async def body() -> Message:
-        return {"type": "http.request", "body": b'{"ended": true}'}
+    async def body() -> bytes:
+        return b'{"ended": true}'
 
     class Told(Master):
         async def ask(self, frame: Frame, token: str = "", changes: bool = True) -> Answer:
@@ -142,7 +130,9 @@ def test_a_requeue_of_jobs_that_have_ended_takes_all_others_too() -> None:
     told: list[object] = []
     headers = [(b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/", "path_params": {"id": "5"}, "headers": headers}
-    asyncio.run(changes.changed("requeue", Request(scope, body), Told(""), Who("ann", "", "")))
+    request = Request(scope)
+    request.state.body = body
+    asyncio.run(changes.changed("requeue", request, Told(""), Who("ann", "", "")))
     assert told == [["RUN", "USUSP", "SSUSP", "DONE", "EXIT"]]
 
 
