@@ -8,9 +8,11 @@ that hangs, while another master is at work, finds the position of the other and
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import socket
+import stat
 import sys
 import time
 from collections.abc import Sequence
@@ -77,6 +79,7 @@ class Log:
     def _recovered(self) -> int:
         """The position to continue from; lines written after the last saved position are removed."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._hide()
         mark = position.read(self.folder) or {"restored": self.restored}
         for name, path in self.paths.items():
             size = int(mark.get(name, 0))
@@ -86,6 +89,23 @@ class Log:
         if int(mark.get("restored", 0)) != self.restored:
             return self.restored - 1  # the numbers up to there were given to other events before
         return int(mark.get("seq", 0))
+
+    def _hide(self) -> None:
+        """Where bhist and bacct show not all of others' jobs, who can read the files would see all: the folder is lavad's alone.
+
+        Raises OSError, before anything is written. It stays so where they show all again: whose it is, is the site's to say.
+        """
+        if self.params.secure_infodir_user_access == "N":
+            return
+        found = self.folder.stat()
+        others = stat.S_IRWXO | (stat.S_IRWXG if found.st_uid == os.geteuid() else 0)
+        if not found.st_mode & others:
+            return
+        try:
+            self.folder.chmod(stat.S_IMODE(found.st_mode) & ~others)
+        except PermissionError:
+            why = "other users may enter its folder, which SECURE_INFODIR_USER_ACCESS forbids, and it is not lavad's to close"
+            raise PermissionError(errno.EPERM, why) from None
 
     def _save(self) -> None:
         position.save(self.folder, self.seq, self.paths.values(), self.restored, self._writer)
@@ -113,9 +133,10 @@ class Log:
         rows = self.reader.events_after(self.seq, AT_ONCE)
         if not rows:
             return False
+        self.params = next((event.conf.params for _, event in reversed(rows) if isinstance(event, Configured)), self.params)
+        self._hide()
         self._write([event for _, event in rows])
         self.seq = rows[-1][0]
-        self.params = next((event.conf.params for _, event in reversed(rows) if isinstance(event, Configured)), self.params)
         self._check()
         self._save()
         # after the position, which for the file that is moved away would not be known any more

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from config.model.params import Params
 from lavad.core import events as ev
 from lavad.core.lang.bounds import MAX_COMMAND
 from lavad.core.lang.ranges import Ranges
@@ -189,3 +191,49 @@ def test_folder_that_cannot_be_made_may_come_later_and_another_writer_meanwhile(
     with pytest.raises(Replaced):
         first.advance()
     check_each_line_is_there_once(folder)
+
+
+HIDDEN = [("N", 0o755), ("Y", 0o700), ("G", 0o700)]
+
+
+@contextmanager
+def hiding(folder: Path, access: str) -> Iterator[Reader]:
+    """The reader of a store with a job, whose site says this."""
+    c = QueryCluster()
+    params = msgspec.structs.replace(c.cluster.conf.params, secure_infodir_user_access=access)
+    c.feed(ev.Configured(at=at("11:00:00"), conf=msgspec.structs.replace(c.cluster.conf, params=params)))
+    c.submit(1)
+    (folder / "logdir").mkdir(mode=0o755)
+    with stored(c, folder):
+        found = Reader.open(f"sqlite:///{folder}/lava.db")
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize(("access", "mode"), HIDDEN)
+def test_where_bhist_hides_jobs_nobody_else_reads_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, access: str, mode: int, is_known: bool
+) -> None:
+    """Whether that is known at the beginning, or hidden later."""
+    with hiding(tmp_path, access) as reader:
+        if not is_known:
+            monkeypatch.setattr(reader, "params", Params)
+        log = Log(tmp_path / "logdir", reader)
+        assert log.folder.stat().st_mode & 0o777 == (mode if is_known else 0o755)
+        write_all(log)
+        assert log.folder.stat().st_mode & 0o777 == mode
+        assert told_of(log.folder, "lsb.events", "JOB_NEW") == ["1"]
+
+
+def test_nothing_is_written_where_others_would_read_what_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError
+
+    with hiding(tmp_path, "Y") as reader:
+        log = Log(tmp_path / "logdir", reader)
+        log.folder.chmod(0o755)
+        monkeypatch.setattr(Path, "chmod", denied)
+        with pytest.raises(PermissionError, match="SECURE_INFODIR_USER_ACCESS forbids"):
+            write_all(log)
+        assert told_of(log.folder, "lsb.events", "JOB_NEW") == []
