@@ -50,6 +50,11 @@ class PeekService:
         """Of a finished array: the first element that failed, else its first element."""
         return await self.reads.run(self._reader.worst_element, array, who=user)
 
+    async def spec_of(self, ended: Job, user: str) -> Spec:
+        """Of a job that is not live."""
+        specs = await self.reads.run(self._reader.specs, [ended.spec], who=user)
+        return specs[ended.spec]
+
     async def answer(self, ask: Peek, caller: Caller) -> AsyncIterator[Piece]:
         """Pieces of output, then the exit status."""
         try:
@@ -83,8 +88,7 @@ class PeekService:
             ended = await self.find_finished(key, caller.user)
             if ended is None:
                 raise Refused(await self._why_none(shown, key, caller))
-            specs = await self.reads.run(self._reader.specs, [ended.spec], who=caller.user)
-            job, spec = ended, specs[ended.spec]
+            job, spec = ended, await self.spec_of(ended, caller.user)
         if why := why_not_control(self._cluster.conf, spec, caller):
             raise Refused(f"Job <{shown}>: {why}")
         started = has_started(job)

@@ -28,7 +28,6 @@ from lavad.core.lang.windows import local_of
 from lavad.core.rules.vouching import why_not_vouched
 from lavad.core.site.rights import why_not_admin
 from lavad.engine import Engine
-from lavad.hosts import attach
 from lavad.hosts.job_text_cache import JobTextCache
 from lavad.hosts.peek_service import PeekService
 from lavad.local_time import local_time
@@ -39,11 +38,12 @@ from lavad.rpc.store_growth import StoreGrowth
 from lavad.rpc.submissions import Submissions
 from lavad.rpc.tokens import Tokens
 from lavad.rpc.under_way import CHANGE, LARGE, QUERY, UnderWay
+from lavad.rpc.waiting import Waiting
 from lavad.services.changes import Changes
 from lavad.services.lookups import Lookups
 from lavad.services.perfmon import LONGEST, Perfmon
 from lavad.services.reconfiguration import Reconfiguration
-from lavad.services.waits import Waits, answer_for
+from lavad.services.waits import Waits
 from lavad.store.errors import StoreAway, StoreRefused
 from lavad.store.refusals import Away, for_users
 from proto.answers import Answer
@@ -120,12 +120,11 @@ class Dispatch:
     ) -> None:
         self._engine = engine
         self._texts = texts
-        self._waits = waits
         self._queries = queries
         self._outputs = outputs
         self.lookups = Lookups(engine.cluster, outputs.reader, outputs.reads, engine.clock)
         self._reconfiguration = reconfiguration
-        self._secret = secret
+        self._waiting = Waiting(engine, waits, outputs, secret)
         self._tokens = Tokens(secret)
         self._perfmon = perfmon
         self._under_way = UnderWay()
@@ -317,32 +316,11 @@ class Dispatch:
 
     @_answer.register
     async def _attach(self, ask: asks.Attach, caller: Caller) -> Answer:
-        while True:
-            found = attach.find_attach_address(self._engine.cluster, ask, caller, self._secret)
-            if found is not None:
-                return found
-            told = await self._waits.wait(ask.job, "attachable")
-            if told is None:
-                return await self._wait(asks.Wait(job=ask.job), caller)
-            if told:
-                return told
+        return await self._waiting.attach(ask, caller)
 
     @_answer.register
     async def _wait(self, ask: asks.Wait, caller: Caller) -> Answer:
-        if ask.until not in ("started", "finished"):
-            raise Refused(f"{ask.until}: no state to wait for")
-        await self._waits.array_over(ask.job)
-        live = await self._waits.wait(ask.job, ask.until)
-        if live is not None:
-            return live
-        # a job that has just left memory is in the store when the turn is over
-        async with self._engine.quiet:
-            pass
-        finished = await self._outputs.find_finished(ask.job, caller.user)
-        finished = finished or await self._outputs.find_worst_element(ask.job, caller.user)
-        if finished is None:
-            raise Refused(f"Job <{ask.job}> is not found")
-        return answer_for(finished)
+        return await self._waiting.wait(ask, caller)
 
     @_answer.register
     async def _changes(self, ask: asks.Changes, caller: Caller) -> Answer:
