@@ -1,7 +1,7 @@
 """The server's side of the local socket, the same at lavad and at agents: who calls, and frames of their asks as they come.
 
 Rule: a user is who the kernel says. Nobody alone can fill a daemon's memory, and nobody at all use up its open files: whoever has
-too many connections is sent away (commands try again), and of one user's large frames a few at a time are read, the others wait.
+too many connections is sent away (commands try again), and of one user's larger frames a few at a time are read, the others wait.
 """
 
 from __future__ import annotations
@@ -29,9 +29,14 @@ from proto.names import NoAnswer, find_name
 HEAD = struct.Struct(">I")
 MAX_FRAME = 16 << 20
 LARGE = 64 << 10
+SMALL = 8 << 10
+PIECE, LARGE_PIECE = 8 << 10, 256 << 10
+"""Bytes that are read of a connection at once, and of a large frame. Twice as many are kept that nobody has asked for yet, and as
+many of answers that are not taken before another is made."""
 PAUSE = 60.0
 """Seconds between two lines of the log about callers that are sent away."""
-MOST_LARGE = 4
+MOST_LARGE, MOST_MIDDLE = 4, 64
+"""Frames of a user at a time that are read and answered, and those over SMALL that are read."""
 NAMES_KEPT = 60.0
 """Seconds until a name is asked for again; while the directory gives no answer it stays in use."""
 NAMES_WAIT = 5.0
@@ -71,9 +76,23 @@ class CallerReader(asyncio.StreamReader):
     """
 
     def __init__(self) -> None:
-        super().__init__(loop=asyncio.get_running_loop())
+        super().__init__(limit=PIECE // 2, loop=asyncio.get_running_loop())
         self._gone = False
         self._answering: asyncio.Task[object] | None = None
+        self._socket: Any = None
+
+    def set_transport(self, transport: asyncio.BaseTransport) -> None:
+        """It is connected."""
+        super().set_transport(transport)
+        self._socket = transport
+        self._socket.set_write_buffer_limits(PIECE)
+        self.read_pieces(PIECE)
+
+    def read_pieces(self, size: int) -> None:
+        """How many bytes are read at once from now on."""
+        if self._socket is not None:
+            # asyncio would read 256 KB of each connection, whoever wants them
+            self._socket.max_size = size
 
     def feed_eof(self) -> None:
         """The caller has closed the connection, or died."""
@@ -177,6 +196,7 @@ class Callers:
         self._most = most or max(32, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
         self._open: Counter[int] = Counter()
         self._large: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
+        self._middle: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
         self._find = find
         self._wait = wait
         self._directory = Workers("names of callers", 4)
@@ -236,22 +256,30 @@ class Callers:
             if not self._open[uid]:
                 del self._open[uid]
 
-    async def frames(self, reader: asyncio.StreamReader, uid: int) -> AsyncGenerator[bytes | None, None]:
+    async def frames(self, reader: CallerReader, uid: int) -> AsyncGenerator[bytes | None, None]:
         """The bodies of a connection's frames until it ends; None, once, for one that is too large.
 
         A large one counts until the next is asked for, that is until it was answered.
         """
         large = self._large.setdefault(uid, asyncio.Semaphore(MOST_LARGE))
+        middle = self._middle.setdefault(uid, asyncio.Semaphore(MOST_MIDDLE))
         try:
             while True:
                 (size,) = HEAD.unpack(await reader.readexactly(HEAD.size))
                 if size > MAX_FRAME:
                     yield None
                     return
-                if size <= LARGE:
+                if size <= SMALL:
                     yield await reader.readexactly(size)
-                    continue
-                async with large:
-                    yield await reader.readexactly(size)
+                elif size <= LARGE:
+                    async with middle:
+                        body = await reader.readexactly(size)
+                    yield body
+                else:
+                    async with large:
+                        reader.read_pieces(LARGE_PIECE)
+                        body = await reader.readexactly(size)
+                        reader.read_pieces(PIECE)
+                        yield body
         except (asyncio.IncompleteReadError, ConnectionError):
             return

@@ -20,8 +20,8 @@ from tests.support.open_files import no_more_files
 ALICE, BOB = 1000, 1001
 
 
-def reader_of(*data: bytes, ends: bool = True) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader()
+def reader_of(*data: bytes, ends: bool = True) -> CallerReader:
+    reader = CallerReader()
     for piece in data:
         reader.feed_data(piece)
     if ends:
