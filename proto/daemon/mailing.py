@@ -20,9 +20,14 @@ def mailer(conf: Mapping[str, str]) -> str:
     return found if os.access(found, os.X_OK) else ""
 
 
+def is_server(program: str) -> bool:
+    """Whether what ``mailer`` gives is a mail server, which a program of lava's own asks."""
+    return program.startswith(_SMTP)
+
+
 def words(program: str, admin: str, to: str) -> list[str]:
     """The command that mails its standard input. ``program``: as ``mailer`` gives it."""
-    if program.startswith(_SMTP):
+    if is_server(program):
         return [sys.executable, "-I", smtp.__file__, program[len(_SMTP) :], admin, to]
     return [program, "-oi", "-FLSF", f"-f{admin}", to]
 

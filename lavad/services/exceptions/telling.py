@@ -95,8 +95,9 @@ class Teller:
         words = mailing.words(mailer, admins[0], ",".join(admins)) if mails else [program, kind]
         given = addressed(mail(), admins) if mails else lines()
         account = self._account(admins[0]) if self._root else None
-        if not mails and account is not None and account.uid == 0 and not only_root_writes(program):
-            raise PermissionError(f"{program} is not run as root, as others than root may write it")
+        runs = "" if mailing.is_server(mailer) else words[0]
+        if runs and account is not None and account.uid == 0 and not only_root_writes(runs):
+            raise PermissionError(f"{runs} is not run as root, as others than root may write it")
         return _Means(words, given, account)
 
     def _account(self, name: str) -> Account:

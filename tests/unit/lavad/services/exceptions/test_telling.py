@@ -125,14 +125,16 @@ def test_root_becomes_the_administrator(place: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_what_others_may_write_is_not_run_as_root(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("name", ["eadmin", "mailer"])
+def test_what_others_may_write_is_not_run_as_root(place: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
     """Where root is the first administrator."""
-    eadmin = program(place / "eadmin", f"touch {place}/ran")
+    tells = program(place / name, f"touch {place}/ran")
     root = Entry("root", 0, 0, "/root", "/bin/sh")
-    teller = Teller({"LSF_SERVERDIR": str(place)}, lambda: replace(CONF, admins=("root",)), root=True, find=lambda name: root)
+    lsf = {"LSF_SERVERDIR": str(place), "LSB_MAILPROG": str(place / "mailer")}
+    teller = Teller(lsf, lambda: replace(CONF, admins=("root",)), root=True, find=lambda _: root)
     assert not is_told(teller)
     assert not (place / "ran").exists()
-    assert f"{eadmin} is not run as root, as others than root may write it" in caplog.text
+    assert f"{tells} is not run as root, as others than root may write it" in caplog.text
     place.chmod(0o755)
     assert is_told(teller)
     assert (place / "ran").exists()
