@@ -1,6 +1,7 @@
 """The folder of a job's checkpoints on one of its hosts: it is made, and tried, before the job starts.
 
-Rule: as the job's user, in its shepherd; a job whose checkpoints could not be written, or not be found again, does not start.
+Rule: as the job's user, in its shepherd; a job whose checkpoints could not be written, or not be found again, does not start, nor
+one that would go on from what another user has put there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 
 from agent.starter.protocol.part import CheckpointFolder
 from agent.starter.system import mounts
+from agent.starter.system.planted import why_planted
 from agent.starter.system.stdio import Refused, code_of
 
 ALL = "all"
@@ -53,6 +55,8 @@ def _make(path: str, of: str) -> None:
     if not of:
         os.makedirs(path, exist_ok=True)
     os.listdir(path)
+    if why := why_planted(path):
+        raise ValueError(why)
 
 
 def _make_own(folder: str) -> None:

@@ -14,6 +14,7 @@ from agent.starter.part import generations
 from agent.starter.protocol.answers import Data, Folders, Generations
 from agent.starter.protocol.orders import Append, Deliver, FindFolders, FindGenerations, Read
 from agent.starter.protocol.reports import Wrote
+from agent.starter.system.stdio import make_folder_of
 
 MOST_READ = 16 << 20
 _CHUNK = 1 << 20
@@ -119,7 +120,7 @@ def _is_file(path: str, one: os.stat_result) -> bool:
 
 def _open(path: str, truncate: bool, mkdir: bool) -> int:
     if mkdir:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        make_folder_of(path)
     # A pipe without a reader must not hold up the shepherd.
     fd = os.open(path, _FLAGS | (os.O_TRUNC if truncate else 0), 0o666)
     if stat.S_ISFIFO(os.fstat(fd).st_mode):

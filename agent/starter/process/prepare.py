@@ -11,6 +11,7 @@ import stat
 
 from agent.starter.process.spec import Spec
 from agent.starter.protocol.part import JobFile
+from agent.starter.system.planted import why_planted
 from agent.starter.system.stdio import Refused, code_of, open_input, open_output, spooled_input
 
 SECRET_BYTES = 64 << 10
@@ -58,6 +59,7 @@ def make_folder(spec: Spec) -> bool:
 def enter_folder(spec: Spec) -> str:
     """Change to the part's working folder, or the first fallback that can be entered, and return it; Refused: none can.
 
+    One that was to be made, and that another user has put there, is refused: the job would find that user's links in it.
     One that this host cannot reach is no reason for a fallback: the folder is there, but not here.
     """
     cwd, why = spec.part.cwd, ""
@@ -65,6 +67,8 @@ def enter_folder(spec: Spec) -> str:
     for folder in (cwd, *spec.part.cwd_else):
         try:
             os.chdir(folder)
+            if spec.part.make_cwd and folder is cwd and (planted := why_planted(folder)):
+                raise Refused("cwd", f"working folder {cwd}: {planted}")
             return folder
         except (OSError, ValueError) as e:
             why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))

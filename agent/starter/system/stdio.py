@@ -12,6 +12,7 @@ import stat
 from types import FrameType
 
 from agent.starter.protocol.part import OutputFile
+from agent.starter.system.planted import why_planted
 
 MAX_LINE = 64 * 1024
 LONGEST_LINE = 16_384
@@ -69,10 +70,18 @@ def open_output(file: OutputFile | None) -> int:
         flags |= os.O_TRUNC
     try:
         if file.mkdir:
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            make_folder_of(path)
         return _open(path, flags)
     except (OSError, ValueError) as e:
         raise Refused(code_of(e, "output"), f"output file {path}: {_why(e)}") from None
+
+
+def make_folder_of(path: str) -> None:
+    """Make a file's folder where there is none. OSError; ValueError where another user has put it there before."""
+    folder = os.path.dirname(path) or "."
+    os.makedirs(folder, exist_ok=True)
+    if why := why_planted(folder):
+        raise ValueError(why)
 
 
 def _open(path: str, flags: int) -> int:

@@ -105,7 +105,7 @@ static bool read_argv(struct memory *memory, struct json *json, struct spec *spe
 static bool read_file(struct memory *memory, struct json *json, struct file *file)
 {
     struct text key;
-    bool first = true, mkdir;
+    bool first = true, makes_folder = false;
     *file = (struct file){0};
     if (!json_begins(json, '{'))
         return false;
@@ -114,9 +114,11 @@ static bool read_file(struct memory *memory, struct json *json, struct file *fil
             return false;
         if (is(key, "path") ? !decoded(memory, json, &file->path)
             : is(key, "append") ? !json_true(json, &file->append)
-            : !is(key, "mkdir") || !json_true(json, &mkdir))
+            : !is(key, "mkdir") || !json_true(json, &makes_folder))
             return false;
     }
+    if (makes_folder) /* whose folder that is, is looked at in Python */
+        return false;
     if (file->path && !*file->path)
         file->path = NULL;
     return true;

@@ -147,6 +147,7 @@ def test_a_job_file_is_written_and_goes_with_the_part(native: Shepherd, tmp_path
         {"argv": ["/etc/passwd"]},
         {"cwd": "/is/not/there", "cwd_else": ["/"]},
         {"stdout": {"path": "/is/not/there/out"}},
+        {"stdout": {"path": "/dev/null", "mkdir": True}},
         {"stdin": "/is/not/there"},
         {"env": {"": "x", "a=b": "c", "nul": "\0"}},
         {"argv": []},
