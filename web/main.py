@@ -14,7 +14,7 @@ import resource
 import socket
 import sys
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h11
 import uvicorn
@@ -87,6 +87,25 @@ class Patient(H11Protocol):
         self.transport.close()
 
 
+class Listener(socket.socket):
+    """Where browsers connect. Those beyond ``most`` open files are sent away: the page needs some for lavad.
+
+    Who has connected and goes no further in TLS counts nowhere else.
+    """
+
+    def __init__(self, descriptor: int, most: int) -> None:
+        super().__init__(fileno=descriptor)
+        self._most = most
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """A connection. BlockingIOError: there is none, or there are too many."""
+        link, address = super().accept()
+        if link.fileno() >= self._most:  # the lowest number that was free
+            link.close()
+            raise BlockingIOError
+        return link, address
+
+
 def main(argv: list[str] | None = None) -> int:
     """Serve until SIGTERM."""
     options = _options(argv)
@@ -105,6 +124,7 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    listening = Listener(listening.detach(), most * 3 // 4)
     settings = settings._replace(port=listening.getsockname()[1])
     ctypes.CDLL(None).prctl(_PR_SET_NAME, b"lava-web", 0, 0, 0)
     if options.address_file:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
 import socket
+import ssl
 
 import pytest
 import uvicorn
@@ -12,9 +15,10 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from web import main
-from web.main import Patient
+from web.main import Listener, Patient
 from web.settings import Settings
 
+MANY = 60
 ASKED = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -160,3 +164,26 @@ def test_a_connection_that_takes_nothing_of_its_answer_is_cut_off(monkeypatch: p
         server.close()
 
     asyncio.run(asyncio.wait_for(tried(), 60))
+
+
+def test_who_connects_and_goes_no_further_leaves_files_to_the_page() -> None:
+    """Before TLS has begun, too, when uvicorn does not know of the connection."""
+
+    async def tried() -> None:
+        loop, context = asyncio.get_running_loop(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with contextlib.ExitStack() as stack:
+            plain = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=MANY))
+            links = [stack.enter_context(socket.create_connection(plain.getsockname()[:2])) for _ in range(MANY)]
+            most = max(link.fileno() for link in links) + MANY // 2
+            server = await loop.create_server(asyncio.Protocol, sock=Listener(plain.detach(), most), ssl=context)
+            for link in links:
+                link.setblocking(False)
+            assert await asyncio.wait_for(loop.sock_recv(links[-1], 1), 60) == b""
+            with pytest.raises(BlockingIOError):
+                links[0].recv(1)
+            another = os.dup(links[0].fileno())
+            os.close(another)
+            assert another <= most
+            server.close()
+
+    asyncio.run(tried())
