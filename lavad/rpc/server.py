@@ -25,6 +25,8 @@ OPTIONS = [
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.so_reuseport", 0),
+    # who connects and has no certificate to show takes a place, and it would be for two minutes
+    ("grpc.server_handshake_timeout_ms", 20_000),
 ]
 
 
