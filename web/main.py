@@ -8,11 +8,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ctypes
+import fcntl
 import logging
 import os
 import resource
 import socket
+import struct
 import sys
+import termios
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -69,7 +72,7 @@ class Patient(H11Protocol):
         self._took += 1
 
     def _look(self, before: _Seen) -> None:
-        left = self.transport.get_write_buffer_size()
+        left = self._left()
         now = _Seen(self.cycle is None or self.cycle.response_complete, self.cycle, left, self._took)
         if self.transport.is_closing() and not left:
             return
@@ -78,6 +81,15 @@ class Patient(H11Protocol):
         elif now == before and now.is_answered:
             self.transport.close()
         self.loop.call_later(SILENT, self._look, now)
+
+    def _left(self) -> int:
+        """Bytes that are to be sent, also those that the kernel has, which takes many at once from a slow connection's buffer."""
+        left = self.transport.get_write_buffer_size()
+        sock = self.transport.get_extra_info("socket")
+        if not left or sock is None or sock.fileno() < 0:
+            return left
+        (queued,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)))
+        return left + int(queued)
 
     def send_400_response(self, msg: str) -> None:
         response = problems.answer(problems.Problem(400, msg), {"Connection": "close"})

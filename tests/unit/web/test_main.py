@@ -166,6 +166,32 @@ def test_a_connection_that_takes_nothing_of_its_answer_is_cut_off(monkeypatch: p
     asyncio.run(asyncio.wait_for(tried(), 60))
 
 
+def test_what_the_kernel_has_of_an_answer_is_not_taken_yet() -> None:
+    """Of a slow connection it takes much at once from the page, and then nothing for long."""
+
+    async def tried() -> None:
+        ended = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": bytes(32 << 20)})
+            ended.set()
+
+        config = uvicorn.Config(app, log_config=None, lifespan="off")
+        config.load()
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(lambda: Patient(config, state, {}), "127.0.0.1", 0)
+        with socket.create_connection(server.sockets[0].getsockname()[:2]) as deaf:
+            deaf.sendall(ASKED)
+            await ended.wait()
+            (connection,) = state.connections
+            assert isinstance(connection, Patient)
+            assert connection._left() > connection.transport.get_write_buffer_size() > 0
+        server.close()
+
+    asyncio.run(tried())
+
+
 def test_who_connects_and_goes_no_further_leaves_files_to_the_page() -> None:
     """Before TLS has begun, too, when uvicorn does not know of the connection."""
 
