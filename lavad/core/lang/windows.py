@@ -1,4 +1,4 @@
-"""Time windows: `20:00-8:30 5:18:00-1:8:30`, the language of RUN_WINDOW and DISPATCH_WINDOW.
+"""Time windows: `20:00-8:30 5:18:00-mon:8:30`, the language of RUN_WINDOW and DISPATCH_WINDOW.
 
 Rule: a window is a set of seconds in a week that begins on Sunday 0:00 local time; the caller brings the local time.
 """
@@ -13,6 +13,7 @@ import msgspec
 DAY = 86_400
 WEEK = 7 * DAY
 _TIME = re.compile(r"\d{1,2}(:\d{1,2}){0,2}", re.ASCII)
+_DAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
 Local = tuple[int, int]
 
@@ -63,6 +64,7 @@ def _second(local: Local) -> int:
 
 def _window(word: str) -> list[tuple[int, int]]:
     begin, dash, end = word.partition("-")
+    begin, end = _numbered(begin), _numbered(end)
     if not dash or not _TIME.fullmatch(begin) or not _TIME.fullmatch(end):
         raise WindowError(f"{word}: Bad time window")
     first, last = _fields(begin), _fields(end)
@@ -81,6 +83,12 @@ def _wrapped(opens: int, closes: int, period: int = WEEK) -> list[tuple[int, int
     if closes <= WEEK:
         return [(opens, closes)]
     return [(opens, WEEK), (0, closes - WEEK)]
+
+
+def _numbered(time: str) -> str:
+    """With the number of the day in place of its name."""
+    day, colon, rest = time.partition(":")
+    return f"{_DAY_NAMES.index(day.lower())}:{rest}" if colon and day.lower() in _DAY_NAMES else time
 
 
 def _fields(text: str) -> list[int]:

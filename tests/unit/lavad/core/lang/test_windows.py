@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from config.text.units import week_spans
 from lavad.core.lang.windows import DAY, WEEK, WindowError, is_open, next_change, parse_windows
 
 TIMES = st.tuples(st.integers(0, 23), st.integers(0, 59))
@@ -30,12 +31,35 @@ def at(day, hour, minute=0):
         ("8:00-8:00", [at(0, 0), at(3, 8)], []),
         ("", [at(0, 0)], []),
         ("20:00-8:30 5:18:00-1:8:30", [at(6, 12), at(2, 21)], [at(2, 12)]),
+        ("mon:8:00-Fri:18:00", [at(1, 8), at(3, 0), at(5, 17, 59)], [at(1, 7, 59), at(5, 18), at(0, 12)]),
+        ("sat:20:00-sun:6:00", [at(6, 23), at(0, 5)], [at(0, 6), at(6, 19)]),
     ],
 )
 def test_open_and_closed(text, open_at, closed_at):
     windows = parse_windows(text)
     assert all(is_open(windows, local) for local in open_at)
     assert not any(is_open(windows, local) for local in closed_at)
+
+
+DAYS = st.sampled_from(["0", "3", "6", "7", "sun", "mon", "Tue", "WED", "thu", "fri", "sat"])
+
+
+@given(st.tuples(DAYS, DAYS) | st.just(("", "")), TIMES, TIMES)
+def test_what_the_files_may_say_opens_when_they_say(days, begin, end):
+    """Files are checked by ``config.text.units``: what it lets pass means the same here."""
+    first, last = (f"{day}:{hour}:{minute:02}".lstrip(":") for day, (hour, minute) in zip(days, (begin, end), strict=True))
+    text = f"{first}-{last}"
+    if begin == end and days[0] == days[1]:
+        return
+    try:
+        spans = week_spans((text,))
+    except ValueError:
+        assert begin == end, "one day by its name and by its number"
+        return
+    minutes = {minute for opens, closes in spans for minute in range(opens, closes)}
+    windows = parse_windows(text)
+    for minute in {edge + more for span in spans for edge in span for more in (-1, 0, 1)}:
+        assert is_open(windows, divmod(minute % (7 * 1440) * 60, DAY)) == (minute % (7 * 1440) in minutes)
 
 
 @given(st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=3), st.integers(0, WEEK - 1))
