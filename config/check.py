@@ -7,7 +7,7 @@ from config.model.params import KILL_TIME, Params
 from config.model.problems import Place, Problems
 from config.model.queue import QueueConfig
 from config.model.values import SHARE_KEYWORDS, Shares
-from config.text.units import week_spans
+from config.text.units import overlap
 from config.values.names import base_host
 
 PlaceOf = Callable[[str, str], Place]
@@ -56,7 +56,7 @@ def _contradictions(queue: QueueConfig, queues: Mapping[str, QueueConfig]) -> It
     yield from _against_policy(queue)
     if not queue.gang and (queue.slot_reserve or queue.resource_reserve):
         yield "GANG", "GANG=N and SLOT_RESERVE or RESOURCE_RESERVE exclude each other"
-    if queue.run_window and queue.dispatch_window and not _overlap(queue.run_window, queue.dispatch_window):
+    if queue.run_window and queue.dispatch_window and not overlap(queue.run_window, queue.dispatch_window):
         yield "DISPATCH_WINDOW", "DISPATCH_WINDOW is never open together with RUN_WINDOW: no job could start"
     for word, _ in queue.preemption.preempts:
         other = queues.get(base_host(word))
@@ -75,11 +75,6 @@ def _against_policy(queue: QueueConfig) -> Iterable[tuple[str, str]]:
         yield "INTERRUPTIBLE_BACKFILL", "INTERRUPTIBLE_BACKFILL needs BACKFILL=Y and RUNLIMIT"
     if queue.scheduler == "gang" and not queue.gang:
         yield "SCHEDULER", "SCHEDULER=gang and GANG=N exclude each other"
-
-
-def _overlap(one: str, other: str) -> bool:
-    spans = week_spans(tuple(one.split()))
-    return any(first < last2 and first2 < last for first, last in spans for first2, last2 in week_spans(tuple(other.split())))
 
 
 def _check_guarantees(queues: Mapping[str, QueueConfig], hosts: Sequence[HostConfig], place: PlaceOf, problems: Problems) -> None:

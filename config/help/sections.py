@@ -74,7 +74,9 @@ DESCRIPTION          text                  shown by bresources -g -l
 """,
     ("lsb.serviceclasses", "ServiceClass"): """\
 NAME                 name                  the class
-GOALS                [GUARANTEE]           classes with goals in time are not supported by lava
+GOALS                [GUARANTEE]           or goals in time: [VELOCITY n timeWindow (…)] [THROUGHPUT …] [DEADLINE timeWindow (…)]
+PRIORITY             number                among classes with goals in time the largest comes first
+USER_GROUP           users                 whose jobs a class with goals in time takes; default: all
 ACCESS_CONTROL       lists                 whose jobs it lets in: QUEUES[…] USERS[…] FAIRSHARE_GROUPS[…] APPS[…] PROJECTS[…]
 AUTO_ATTACH          Y or N                whether jobs without -sla that it lets in belong to it
 DESCRIPTION          text                  shown by bsla

@@ -1,18 +1,34 @@
 """Service classes (lsb.serviceclasses) and the pools of resources that are guaranteed to them (lsb.resources).
 
-The words and their meaning are LSF's: "Guaranteed resource pools" of the LSF administration guide.
+The words and their meaning are LSF's: "Guaranteed resource pools" and "Using goal-oriented SLA scheduling" of the LSF
+administration guide.
 """
+
+from typing import Literal
 
 import msgspec
 
 
+class Goal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A goal in time: so many jobs at once (velocity), all jobs done by the end of the window (deadline), so many an hour."""
+
+    kind: Literal["velocity", "deadline", "throughput"]
+    number: int = 0
+    """Jobs at once, or jobs an hour; of a deadline 0."""
+    windows: str = ""
+    """When it is pursued, as of RUN_WINDOW; "": always."""
+
+    def __str__(self) -> str:
+        return f"{self.kind.upper()} {self.number}" if self.number else self.kind.upper()
+
+
 class ServiceClass(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A group of jobs with guarantees. An empty list of ACCESS_CONTROL lets in all."""
+    """A group of jobs with guarantees, or with goals in time. An empty list of ACCESS_CONTROL lets in all."""
 
     name: str
     queues: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
-    """Users and user groups."""
+    """Users and user groups; of a class with goals USER_GROUP, which lets in administrators too."""
     fairshare_groups: tuple[str, ...] = ()
     """User groups that jobs are submitted for (``bsub -G``)."""
     apps: tuple[str, ...] = ()
@@ -20,6 +36,10 @@ class ServiceClass(msgspec.Struct, frozen=True, omit_defaults=True):
     auto_attach: bool = False
     """Whether jobs that name no class and are let in belong to it; of several such classes to the first."""
     description: str = ""
+    goals: tuple[Goal, ...] = ()
+    """(): its goal is GUARANTEE."""
+    priority: int = 1
+    """PRIORITY: among classes with goals the largest comes first, of equal ones the first in the file."""
 
 
 class Amount(msgspec.Struct, frozen=True, omit_defaults=True):

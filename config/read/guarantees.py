@@ -1,12 +1,13 @@
 """lsb.serviceclasses -> ServiceClass, GuaranteedResourcePool sections of lsb.resources -> Pool."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from config.model.guarantees import Amount, Loan, Pool, ServiceClass
 from config.model.problems import Place, Problems
+from config.read.goals import read_goals
 from config.read.queues import name_is_good
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -28,12 +29,6 @@ def access_control(value: str, _: v.Scope) -> Fields:
             raise ValueError(f"{name}[] names nothing")
         found[name.lower()] = found.get(name.lower(), ()) + words
     return found
-
-
-def _goals(value: str, _: v.Scope) -> str:
-    if value.strip("[] ").lower() != "guarantee":
-        raise ValueError(f"'{value}' is not [GUARANTEE]: classes with goals in time are not supported by lava")
-    return "guarantee"
 
 
 def _amount(text: str) -> Amount:
@@ -113,11 +108,16 @@ def pool_type(value: str, scope: v.Scope) -> Fields:
 
 
 SERVICE_CLASS: Table = {
-    "GOALS": _goals,
+    "GOALS": read_goals,
+    "PRIORITY": v.number(1, 2**31 - 1),
+    "USER_GROUP": v.words,
     "ACCESS_CONTROL": access_control,
     "AUTO_ATTACH": v.yes_no,
     "DESCRIPTION": v.text,
 }
+_OF_GOALS = ("PRIORITY", "USER_GROUP")
+"""What classes with goals in time alone may have (LSF), and what those with guarantees alone."""
+_OF_GUARANTEES = ("ACCESS_CONTROL", "AUTO_ATTACH")
 POOL: Table = {
     "TYPE": pool_type,
     "DISTRIBUTION": distribution,
@@ -140,7 +140,8 @@ class Guarantees(msgspec.Struct, frozen=True):
 def read_guarantees(classes: list[Section], resources: list[Section], scope: v.Scope, problems: Problems) -> Guarantees:
     """The sections of lsb.serviceclasses and of lsb.resources; ``scope``: of sizes in the latter."""
     found = _read_service_classes(classes, problems)
-    pools = _read_pools(resources, found, scope, problems)
+    with_guarantees = [name for name, (service, _) in found.items() if not service.goals]
+    pools = _read_pools(resources, with_guarantees, scope, problems)
     places = {("class", name): place for name, (_, place) in found.items()}
     places |= {("pool", pool.name): place for pool, place in pools}
     return Guarantees(tuple(one for one, _ in found.values()), tuple(pool for pool, _ in pools), places)
@@ -162,13 +163,24 @@ def _read_service_classes(sections: list[Section], problems: Problems) -> dict[s
                 problems.error(row.place, f"{owner} is defined twice; the first one holds")
                 continue
             fields = fill(row, SERVICE_CLASS, v.Scope(), problems, owner, {"NAME"})
-            if fields.pop("goals", None) is None:
+            if "goals" not in fields:
                 if not row.text("GOALS"):
                     problems.error(row.place, f"{owner} has no GOALS")
                 continue
+            _leave_out_others(row, fields, owner, problems)
             fields |= fields.pop("access_control", {})
+            if "user_group" in fields:
+                fields["users"] = fields.pop("user_group")
             found[name] = ServiceClass(name=name, **fields), row.place
     return found
+
+
+def _leave_out_others(row: Row, fields: Fields, owner: str, problems: Problems) -> None:
+    """Leave out what the goals of a class do not go with (reported)."""
+    kind, other = ("[GUARANTEE]", _OF_GOALS) if not fields["goals"] else ("goals in time", _OF_GUARANTEES)
+    for name in other:
+        if fields.pop(name.lower(), None) is not None:
+            problems.error(row.cells[name].place, f"{owner}: {name} is not for a class with {kind}")
 
 
 def _read_pools(
@@ -200,7 +212,9 @@ def _read_pool(row: Row, name: str, owner: str, classes: Collection[str], scope:
     fields |= fields.pop("type")
     for one, _ in fields["distribution"]:
         if one not in classes:
-            problems.error(row.cells["DISTRIBUTION"].place, f"{owner}: DISTRIBUTION: no service class {one[:200]}")
+            problems.error(
+                row.cells["DISTRIBUTION"].place, f"{owner}: DISTRIBUTION: no service class {one[:200]} with [GUARANTEE]"
+            )
     fields["distribution"] = tuple(pair for pair in fields["distribution"] if pair[0] in classes)
     if fields.get("slots_per_host") is not None and fields["type"] != "slots":
         text = f"{owner}: SLOTS_PER_HOST is for pools of slots: it has no effect"
@@ -211,9 +225,17 @@ def _read_pool(row: Row, name: str, owner: str, classes: Collection[str], scope:
     return Pool(name=name, **fields)
 
 
-def check_guarantees(given: Guarantees, queues: Collection[str], known_hosts: Collection[str], problems: Problems) -> None:
-    """Names of queues and hosts (``known_hosts``: none where any host may join), and percentages beyond the whole."""
+def check_guarantees(
+    given: Guarantees, queues: Collection[str], known_hosts: Collection[str], taken: Mapping[str, str], problems: Problems
+) -> None:
+    """Names of queues and hosts (``known_hosts``: none where any host may join), and percentages beyond the whole.
+
+    ``taken``: names that a class with goals must not have, with what has them.
+    """
     for service in given.classes:
+        if service.goals and service.name in taken:
+            place = given.places["class", service.name]
+            problems.error(place, f"service class {service.name}: {taken[service.name]} has this name")
         for queue in service.queues:
             if queue not in queues:
                 place = given.places["class", service.name]

@@ -187,7 +187,8 @@ def _assembled(
     countable = reservable(shared.resources.values())
     _check_params(params, queues, sections["lsb.params"], countable, problems)
     check_limits(limits, queues, names, users.groups, countable, problems)
-    check_guarantees(guarantees, queues, names, problems)
+    taken = dict.fromkeys(users.groups, "a user group") | {part.name: "a host partition" for part in batch.partitions}
+    check_guarantees(guarantees, queues, names, taken, problems)
     check_groups(users.groups, users.places, problems)
     return ClusterConfig(
         name=folders.cluster,

@@ -111,6 +111,12 @@ def week_spans(texts: tuple[str, ...]) -> list[tuple[int, int]]:
     return found
 
 
+def overlap(one: str, other: str) -> bool:
+    """Whether two lists of windows have minutes of the week in common."""
+    theirs = week_spans(tuple(other.split()))
+    return any(first < last2 and first2 < last for first, last in week_spans(tuple(one.split())) for first2, last2 in theirs)
+
+
 def _span(parsed: Window, day: int) -> tuple[int, int]:
     begin, end = parsed.begin, parsed.end
     first = day * 1440 + begin.minute

@@ -177,7 +177,7 @@ def _fold(fold: Cluster, event: Event, finished: _Finished) -> None:
 
 def _differing_tables(fold: Cluster, rows: Cluster) -> list[str]:
     found = []
-    for name in ("jobs", "arrays", "hosts", "queues", "charges", "learnt", "tokens", "groups", "reservations"):
+    for name in ("jobs", "arrays", "hosts", "queues", "charges", "learnt", "paces", "tokens", "groups", "reservations"):
         theirs, ours = getattr(fold, name).rows, getattr(rows, name).rows
         differing = [key for key in {**theirs, **ours} if _differ(theirs.get(key), ours.get(key))]
         found += [f"{name} {show(key) if name in ('jobs', 'arrays') else key}" for key in differing]

@@ -15,7 +15,7 @@ from lavad.queries.frame.terminal import shown
 from lavad.queries.frame.view import View
 from lavad.queries.hosts import bhosts, brsvs, bslots, clusters, lshosts, lsinfo, lsload
 from lavad.queries.jobs import bacct, bhist, bjdepinfo, bjgroup, bjobs, bread, report, stats, time_left, why
-from lavad.queries.queues import bapp, blimits, bparams, bqueues, busers, groups, guarantees
+from lavad.queries.queues import bapp, blimits, bparams, bqueues, bsla, busers, groups
 from lavad.queries.records import show as records
 
 PIECE = 64 * 1024
@@ -52,7 +52,7 @@ RENDERERS: dict[str, Callable[[Request], Iterator[Shown]]] = {
     "bstatus": bread.show_status,
     "bslots": bslots.show,
     "bclusters": clusters.show_bclusters,
-    "bsla": guarantees.show_bsla,
+    "bsla": bsla.show_bsla,
     "lsacct": lsacct.show,
     "brsvs": brsvs.show,
     "bresources": blimits.show_resources,

@@ -14,6 +14,7 @@ from lavad.core.events import Event, SpecAdded
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
+from lavad.core.job.pace import Pace
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.plan.cycle_record import RecordedCycle
 from lavad.core.site.conf import QueueAdmin
@@ -46,6 +47,7 @@ class Batch(msgspec.Struct):
     """As ``groups``."""
     charges: Sequence[Charge] = ()
     learnt: Sequence[Learnt] = ()
+    paces: Sequence[Pace] = ()
     tokens: Sequence[tuple[bool, UserTokens]] = ()
     """As ``groups``."""
     texts: Sequence[tuple[int, JobText]] = ()
@@ -75,7 +77,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
     jobs = cluster.jobs.rows
     arrays = cluster.arrays.rows
     queues = cluster.queues.rows
-    charges, learnt = cluster.charges.rows, cluster.learnt.rows
+    charges, learnt, paces = cluster.charges.rows, cluster.learnt.rows, cluster.paces.rows
     return Batch(
         first=cluster.version - len(events) + 1,
         events=events,
@@ -90,6 +92,7 @@ def batch_of(cluster: Cluster, events: Sequence[Event]) -> Batch:
         reservations=_with_gone(cluster.reservations),
         charges=[charges[account] for account in cluster.charges.changed if account in charges],
         learnt=[learnt[user] for user in cluster.learnt.changed if user in learnt],
+        paces=[paces[name] for name in cluster.paces.changed if name in paces],
         tokens=_with_gone(cluster.tokens),
         epoch=cluster.epoch,
     )

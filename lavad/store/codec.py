@@ -18,6 +18,7 @@ from lavad.core.events import AnyEvent, Configured, Event
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
+from lavad.core.job.pace import Pace
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.site.conf import QueueAdmin
 from lavad.core.site.host import Host
@@ -51,6 +52,7 @@ _hosts = msgspec.msgpack.Decoder(Host)
 _queues = msgspec.msgpack.Decoder(QueueAdmin)
 _charges = msgspec.msgpack.Decoder(Charge)
 _learnt = msgspec.msgpack.Decoder(Learnt)
+_paces = msgspec.msgpack.Decoder(Pace)
 _tokens = msgspec.msgpack.Decoder(UserTokens)
 _groups = msgspec.msgpack.Decoder(JobGroup)
 _reservations = msgspec.msgpack.Decoder(Reservation)
@@ -168,6 +170,10 @@ def decode_charge(data: bytes) -> Charge:
 
 def decode_learnt(data: bytes) -> Learnt:
     return _decode(_learnt, data, "a row of learnt")
+
+
+def decode_pace(data: bytes) -> Pace:
+    return _decode(_paces, data, "a row of paces")
 
 
 def decode_tokens(data: bytes) -> UserTokens:

@@ -65,6 +65,9 @@ def load_rows(connection: sa.Connection, read: Callable[[Snapshot], None] = lamb
     for (data,) in connection.execute(sa.select(schema.learnt.c.data)):
         learnt = codec.decode_learnt(data)
         cluster.learnt.put(learnt.user, learnt)
+    for (data,) in connection.execute(sa.select(schema.paces.c.data)):
+        pace = codec.decode_pace(data)
+        cluster.paces.put(pace.name, pace)
     for (data,) in connection.execute(sa.select(schema.tokens.c.data)):
         tokens = codec.decode_tokens(data)
         cluster.tokens.put(tokens.user, tokens)

@@ -90,6 +90,7 @@ class Rows:
         yield to.reservation, [(row.name, gone, encode(row)) for gone, row in batch.reservations]
         yield to.charge, [(charge.queue, charge.user, charge.group, encode(charge)) for charge in batch.charges]
         yield to.learnt, [(learnt.user, encode(learnt)) for learnt in batch.learnt]
+        yield to.pace, [(pace.name, encode(pace)) for pace in batch.paces]
         yield to.tokens, [(row.user, encode(row)) for gone, row in batch.tokens if not gone]
         yield to.tokens_gone, [(row.user,) for gone, row in batch.tokens if gone]
         yield to.cycle, [msgspec.structs.astuple(cycle) for cycle in batch.cycles]

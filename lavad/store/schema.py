@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-HEAD = "0015"
+HEAD = "0016"
 """The newest migration: what this code needs."""
 
 metadata = sa.MetaData()
@@ -221,6 +221,14 @@ learnt = sa.Table(
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 """What the programs of each user need of memory."""
+
+paces = sa.Table(
+    "paces",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""How long jobs of each service class with goals take."""
 
 tokens = sa.Table(
     "tokens",

@@ -134,6 +134,7 @@ class Statements:
         self.reservation = upsert(schema.reservations, dialect)
         self.charge = upsert(schema.charges, dialect)
         self.learnt = upsert(schema.learnt, dialect)
+        self.pace = upsert(schema.paces, dialect)
         self.tokens = upsert(schema.tokens, dialect)
         self.tokens_gone = _delete(schema.tokens.c.user, dialect)
         self.jobs_gone = _delete(schema.jobs.c.id, dialect, span=True)

@@ -22,6 +22,7 @@ from lavad.core.events import EVENTS
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
+from lavad.core.job.pace import Pace
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
@@ -30,7 +31,7 @@ from lavad.core.site.tokens import UserTokens
 from lavad.store.schema import HEAD
 
 GOLDEN = Path(__file__).parent / "record_shapes.txt"
-ROOTS = (*EVENTS, Job, Array, Spec, JobText, Host, QueueAdmin, Charge, Learnt, UserTokens, JobGroup, Reservation)
+ROOTS = (*EVENTS, Job, Array, Spec, JobText, Host, QueueAdmin, Charge, Learnt, Pace, UserTokens, JobGroup, Reservation)
 READ_ANEW = {Conf}
 """A lavad that starts reads it from its own files; what older ones stored is upgraded (``lavad.store.older_conf``)."""
 

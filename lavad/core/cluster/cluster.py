@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from config.model.cluster import HostConfig
-from config.model.queue import QueueConfig
 from lavad.core.cluster.accounts import Accounts, same
 from lavad.core.cluster.charge import Account, Charge, hist_hours
 from lavad.core.cluster.conditions import Conditions
@@ -25,11 +23,13 @@ from lavad.core.job.depend import NEVER, Ended, Jobs
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
+from lavad.core.job.pace import Pace
 from lavad.core.job.spec import Spec
 from lavad.core.lang.states import WAITING, JobState
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.service_classes import ServiceClasses
 from lavad.core.site.tokens import UserTokens
 
 KEPT_SPECS = 200
@@ -52,8 +52,6 @@ class Cluster:
         self.extended = (0.0, 0.0)
         """badmin lease extend: (when it was asked or last noted, seconds that were left then)."""
         self.conf = Conf()
-        self.queue_conf: dict[str, QueueConfig] = {}
-        self.host_conf: dict[str, HostConfig] = {}
         self.use = UsageIndex()
         self.pending: dict[int, Pending] = {}
         """Spec number to its pending jobs."""
@@ -85,6 +83,7 @@ class Cluster:
         self.charges: Table[Account, Charge] = Table()
         """Decayed usage of finished attempts, for fair share."""
         self.learnt: Table[str, Learnt] = Table()
+        self.paces: Table[str, Pace] = Table()
         self.tokens: Table[str, UserTokens] = Table()
         self.groups: Table[str, JobGroup] = Table(self._group_moved)
         self.reservations: Table[str, Reservation] = Table()
@@ -115,6 +114,7 @@ class Cluster:
         self.queue_conf = {queue.name: queue for queue in conf.queues}
         self.host_conf = {host.name: host for host in conf.hosts}
         self.hist_hours = hist_hours(conf)
+        self.service_classes = ServiceClasses(conf)
 
     def spec_of(self, key: int) -> Spec:
         """The spec of a live job, element or array."""
@@ -122,8 +122,7 @@ class Cluster:
 
     def get(self, key: int) -> Job | Array:
         """The live job or touched element, or the array that an untouched element or a plain array id names."""
-        job = self.jobs.rows.get(key)
-        return job if job is not None else self.arrays.rows[key & 0xFFFFFFFF]
+        return job if (job := self.jobs.rows.get(key)) is not None else self.arrays.rows[key & 0xFFFFFFFF]
 
     def find_job(self, key: int) -> Job | None:
         """The live job or touched element of this key."""
@@ -142,8 +141,7 @@ class Cluster:
         conf = self.host_conf.get(host)
         if conf is not None and conf.slots is not None:
             return conf.slots
-        known = self.hosts.rows.get(host)
-        return known.facts.ncpus if known is not None else 0
+        return known.facts.ncpus if (known := self.hosts.rows.get(host)) is not None else 0
 
     def topology_of(self, host: str) -> str:
         """The processors of a host as ``core.lang.topology`` reads them; "" where affinity is off or they are not known."""
@@ -152,8 +150,8 @@ class Cluster:
         return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
 
     def _tables(self) -> tuple[Table[Any, Any], ...]:
-        small = (self.hosts, self.queues, self.charges, self.learnt, self.tokens, self.ended, self.groups, self.reservations)
-        return self.jobs, self.arrays, self.specs, *small
+        site = self.hosts, self.queues, self.groups, self.reservations
+        return self.jobs, self.arrays, self.specs, *site, self.charges, self.learnt, self.paces, self.tokens, self.ended
 
     def forget_changes(self) -> None:
         """Forget the changes of a batch, which is committed."""
@@ -222,9 +220,8 @@ class Cluster:
             self._forget_ended(self.conditions.moved(row.key, was, now, row is new and row.blocked == NEVER))
 
     def _forget_ended(self, jobs: list[int]) -> None:
-        for job in jobs:
-            if job in self.ended.rows:
-                self.ended.drop(job)
+        for job in self.ended.rows.keys() & jobs:
+            self.ended.drop(job)
 
     def find_named(self, name: str, prefix: bool, user: str | None) -> Jobs:
         """Live jobs and arrays of a name, or of all names that begin so; of a user, or of all (None)."""
@@ -391,9 +388,8 @@ class Cluster:
         self.count_class(self.specs.rows[spec], -1)
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
-            oldest = next(iter(self.idle_specs))
+            self.specs.drop(oldest := next(iter(self.idle_specs)))
             del self.idle_specs[oldest]
-            self.specs.drop(oldest)
 
 
 def _key_of(row: Job | Array) -> int:

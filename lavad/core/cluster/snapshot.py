@@ -17,6 +17,7 @@ from lavad.core.job.depend import Ended
 from lavad.core.job.groups import JobGroup
 from lavad.core.job.job import Array, Job
 from lavad.core.job.memory import Learnt
+from lavad.core.job.pace import Pace
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
@@ -52,6 +53,7 @@ class Snapshot(msgspec.Struct, tag=True):
     groups: list[JobGroup] = []
     reservations: list[Reservation] = []
     exceptions_told: float = 0.0
+    paces: list[Pace] = []
 
 
 def take(cluster: Cluster) -> Snapshot:
@@ -76,6 +78,7 @@ def take(cluster: Cluster) -> Snapshot:
         groups=list(cluster.groups.rows.values()),
         reservations=list(cluster.reservations.rows.values()),
         exceptions_told=cluster.exceptions_told,
+        paces=list(cluster.paces.rows.values()),
     )
 
 
@@ -113,6 +116,8 @@ def restore(snapshot: Snapshot) -> Cluster:
         cluster.reservations.put(reservation.name, reservation)
     for charge in snapshot.charges:
         cluster.charges.put((charge.queue, charge.user, charge.group), charge)
+    for pace in snapshot.paces:
+        cluster.paces.put(pace.name, pace)
     for learnt in snapshot.learnt:
         cluster.learnt.put(learnt.user, learnt)
     for tokens in snapshot.tokens:

@@ -14,7 +14,8 @@ from lavad.core.job.checkpoints import died, started_again
 from lavad.core.job.depend import Ended, exit_code
 from lavad.core.job.job import Array, Attempt, End, Job, Outcome
 from lavad.core.job.memory import learn
-from lavad.core.job.run_time import with_suspension
+from lavad.core.job.pace import with_job
+from lavad.core.job.run_time import start_of, with_suspension
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, PartState, SignalKind, TermReason
@@ -175,6 +176,7 @@ def finish(cluster: Cluster, job: Job, event: JobFinished) -> None:
     if run is not None and event.end is not None:
         run = _with_end(run, event.end)
     _charge(cluster, job.spec, run, at)
+    _note_pace(cluster, job, at, event.by)
     cluster.finished[job.key] = replace(job, state=event.state, since=at, outcome=outcome, run=run)
 
 
@@ -195,6 +197,13 @@ def _charge(cluster: Cluster, spec: int, run: Attempt | None, at: float) -> None
         charge = charged(cluster.charges.rows.get(account), run, value, at, hours)
         if charge is not None:
             cluster.charges.put(account, charge)
+
+
+def _note_pace(cluster: Cluster, job: Job, at: float, by: str) -> None:
+    """Note how long a job of a service class with goals has taken, if nobody ended it."""
+    name = cluster.service_classes.with_goals(cluster.specs.rows[job.spec])
+    if name and start_of(job) and was_let_be(job, by):
+        cluster.paces.put(name, with_job(cluster.paces.rows.get(name), name, max(0.0, at - start_of(job))))
 
 
 def _with_end(run: Attempt, end: End) -> Attempt:

@@ -114,6 +114,8 @@ class Ledger:
         """Place in ``placed`` of slots that a running job got to the hosts that it had before."""
         self.counted: list[tuple[Spec, tuple[Placed, ...]]] = []
         """Of jobs that are only counted: their slots are held in another way."""
+        self.begun: list[Spec] = []
+        """Of the jobs that were started or counted, or began to get slots, one by one."""
         self._consumable = {resource.name: resource for resource in cluster.conf.resources if resource.locations}
         self._shared: dict[tuple[str, int], float] | None = None
         self._shifted: list[tuple[str, tuple[tuple[str, float], ...], int]] = []
@@ -202,6 +204,7 @@ class Ledger:
         for group in lineage(spec.group):
             self.groups[group] += count
         self.placed += [(spec, parts)] * count
+        self.begun += [spec] * count
 
     def count(self, key: int, spec: Spec, parts: tuple[Placed, ...]) -> None:
         """Count a job for the limits only: its slots are held in another way."""
@@ -210,7 +213,8 @@ class Ledger:
         self.count_job(key, spec)
 
     def count_job(self, key: int, spec: Spec) -> None:
-        """One job more of its array and its job group."""
+        """One job more, also of its array and its job group."""
+        self.begun.append(spec)
         if key >> 32:
             self.arrays[key & 0xFFFFFFFF] += 1
         for group in lineage(spec.group):

@@ -36,8 +36,8 @@ class Limits:
     def __init__(self, book: LimitBook, ledger: Ledger) -> None:
         self.book = book
         self.ledger = ledger
-        self.policy: Callable[[Spec], Room] | None = None
-        """What queue shares leave to jobs of a spec; the scheduler alone sets it, so that ``accept_plan`` does not hold it."""
+        self.policies: list[Callable[[Spec], Room]] = []
+        """What policies leave to jobs of a spec; the scheduler alone sets them, so that ``accept_plan`` does not hold them."""
         self.given_back = 0
         """Grows whenever something no longer counts."""
         self._counted = -1
@@ -67,6 +67,11 @@ class Limits:
             yield
         finally:
             self._preempting = False
+
+    @property
+    def for_started_jobs(self) -> bool:
+        """Whether more slots are asked for a job that has some."""
+        return self._own is not None
 
     @property
     def for_new_jobs(self) -> bool:
@@ -105,8 +110,8 @@ class Limits:
         if by_slots and (self.book.on_gpus or (queue is not None and queue.gpu_capability is not None)):
             gpus, reason = self.gpus_left(spec)
             room = min(room, (slots_with_gpus(spec, gpus), reason))
-        if self.policy is not None:
-            room = min(room, self.policy(spec))
+        for policy in self.policies:
+            room = min(room, policy(spec))
         if spec.group:
             more = self.ledger.group_left(spec.group)
             if more < UNLIMITED and self._own is None:

@@ -149,6 +149,7 @@ class PendReason(IntEnum):
     QUE_GPUS_DESERVED = 9041, "The queue has the GPUs that it deserves, and other queues wait for theirs"
     QUE_GPUS_GUARANTEE = 9042, "The GPUs that are left are guaranteed to other queues"
     QUE_GPU_CAPABILITY = 9043, "The queue has the most GPUs that it may have (CAPABILITY)"
+    SLA_OPTIMUM = 9060, "As many jobs of the service class run as its goals need now"
     SLOTS_ONE_BY_ONE = 9016, "Waiting for more job slots, as its queue has GANG=N"
     JOB_DEADLOCK = 9017, "Deadlock: the job holds slots that other waiting jobs need, and waits for those that they hold"
 

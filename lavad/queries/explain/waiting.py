@@ -185,6 +185,10 @@ _SAID: dict[PendReason, tuple[str, str]] = {
     _R.QUE_GPUS_DESERVED: ("Its queue has its share of the GPUs, and others wait for theirs.", "wait, or bswitch QUEUE JOB"),
     _R.QUE_GPUS_GUARANTEE: ("The free GPUs are guaranteed to other queues.", "bresources -g; wait, or bswitch QUEUE JOB"),
     _R.QUE_GPU_CAPABILITY: ("Its queue has all the GPUs that it may ever have.", "wait, or bswitch QUEUE JOB"),
+    _R.SLA_OPTIMUM: (
+        "Its service class has a goal in time, and as many of its jobs have slots as that needs.",
+        "bsla CLASS shows the goal and its optimum; wait, or bmod -slan JOB",
+    ),
     _R.SLOTS_ONE_BY_ONE: ("Its queue gives slots one by one (GANG=N), and it has not all of them.", _WAIT),
     _R.JOB_DEADLOCK: (
         "It and other jobs of queues with GANG=N hold slots that each other needs.",

@@ -16,8 +16,8 @@ from lavad.core.job.job import Array, Job
 from lavad.core.job.spec import NO_TEXT, JobText, Spec
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.plan.volatile import Soft
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.conf import Params
+from lavad.core.site.service_classes import ServiceClasses
 from lavad.queries.frame import formats
 from lavad.store.asked import Asked, Find, Mark, Share, Sums, Wasteful
 from proto.records import Sample
@@ -154,6 +154,10 @@ class View:
             self.load_specs([job])
             found = self._specs.get(job.spec) or Spec(user="?", queue="?")
         return found
+
+    def spec_numbered(self, number: int) -> Spec:
+        """The spec with this number, of a live job or one that ``load_specs`` has read."""
+        return self.spec(Mark(key=0, spec=number))
 
     def finished_jobs(self, find: Find) -> list[Job]:
         """As of the reader, without those that are live in this version of the cluster: the store can be ahead of it."""

@@ -11,7 +11,6 @@ from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import JobState
 from lavad.queries.facts.jobset import STOPPED
 from lavad.queries.frame.request import Request, Shown, err, leave, out
-from lavad.store.asked import Mark
 
 HEADER = "GROUP       NJOBS   PEND    RUN     SUSP    EXITED  DONE    JLIMIT\n"
 COLUMNS = ("NJOBS", "PEND", "RUN", "SUSP", "EXITED", "DONE")
@@ -98,7 +97,7 @@ def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
             for kind, count in zip(("PEND", "SUSP", "DONE", "EXITED"), pairs, strict=True):
                 add(spec, kind, count)
     for number, states in _ended(request).items():
-        spec = view.spec(Mark(key=0, spec=number))
+        spec = view.spec_numbered(number)
         for state, count in states.items():
             add(spec, "DONE" if state is JobState.DONE else "EXITED", count)
     return found

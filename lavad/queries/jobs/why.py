@@ -17,6 +17,7 @@ from lavad.core.lang.job_names import ArrayError, parse_job_id
 from lavad.core.lang.states import JobState
 from lavad.queries.explain import table
 from lavad.queries.facts import jobset, reasons, tasks, visibility
+from lavad.queries.facts.service_goals import ServiceGoals
 from lavad.queries.frame import formats
 from lavad.queries.frame.request import Request, Shown, each_job, out
 from lavad.queries.jobs import bjdepinfo, why_ended
@@ -152,6 +153,8 @@ def _place(request: Request, key: int) -> Iterator[Shown]:
         more = " ..." if place.before > len(place.first) else ""
         yield out(f"; {place.before} go before it in all queues{': ' + names + more if names else ''}")
     yield out("\n")
+    for name, jobs in ServiceGoals(request.view, request.now).before(request.cluster.spec_of(key)):
+        yield out(f"  {jobs} of service class {name} go before it, as its goals need so many more at once (bsla {name})\n")
 
 
 def _changes(request: Request, key: int) -> Iterator[Shown]:

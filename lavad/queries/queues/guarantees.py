@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 
-from config.model.guarantees import ServiceClass
-from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
-from lavad.core.lang.states import JobState
 from lavad.core.rules.guarantees.pools import PoolUse, members_of, ready_hosts, standing_of, uses_on
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.ownership import SLOTS
@@ -17,7 +13,6 @@ from lavad.queries.facts import queuefacts
 from lavad.queries.frame.request import Request, Shown, err, leave, out
 
 _RULE = "-" * 78 + "\n"
-_COUNTED = ("PEND", "RUN", "SSUSP", "USUSP")
 
 
 def pools(request: Request) -> list[PoolUse]:
@@ -111,65 +106,3 @@ def _long(one: PoolUse, hosts: bool) -> Iterator[str]:
     yield f"{'SERVICE CLASS':<24}{'CONFIGURED':>12}{'USED':>12}{'USED':>12}\n"
     for name, most in one.guaranteed.items():
         yield f"{name:<24}{most:>12}{min(one.used[name], most):>12}{one.used[name]:>12}\n"
-
-
-def show_bsla(request: Request) -> Iterator[Shown]:
-    """bsla [-N] [class]: each service class, what is guaranteed to it in which pool, and its jobs (-N: their slots)."""
-    options = request.options()
-    classes = request.cluster.conf.service_classes
-    if not classes and not request.words:
-        raise Refused("No service class is configured")
-    unknown = next((word for word in request.words if all(one.name != word for one in classes)), "")
-    if unknown:
-        raise Refused(f"{unknown[:80]}: No such service class")
-    found, counts = pools(request), _counts(request, slots="N" in options)
-    for one in classes:
-        if not request.words or one.name in request.words:
-            yield out("".join(_class(one, found, counts.get(one.name, Counter()), "NSLOTS" if "N" in options else "NJOBS")))
-
-
-def _class(one: ServiceClass, found: list[PoolUse], counts: Counter[str], title: str) -> Iterator[str]:
-    yield f"SERVICE CLASS NAME:  {one.name}\n -- {one.description}\n"
-    lists = (
-        ("QUEUES", one.queues),
-        ("USERS", one.users),
-        ("FAIRSHARE_GROUPS", one.fairshare_groups),
-        ("APPS", one.apps),
-        ("PROJECTS", one.projects),
-    )
-    access = " ".join(f"{name}[{' '.join(names)}]" for name, names in lists if names)
-    if access:
-        yield f"ACCESS CONTROL:  {access}\n"
-    yield f"AUTO ATTACH:  {'Y' if one.auto_attach else 'N'}\n\nGOAL:  GUARANTEE\n\n"
-    yield f"{'':<32}{'GUARANTEE':>10}{'GUARANTEE':>11}{'TOTAL':>8}\n"
-    yield f"{'POOL NAME':<24}{'TYPE':<8}{'CONFIG':>10}{'USED':>11}{'USED':>8}\n"
-    for pool in found:
-        most = pool.guaranteed.get(one.name)
-        if most is not None:
-            used = pool.used[one.name]
-            yield f"{pool.pool.name:<24}{pool.pool.type:<8}{most:>10}{min(used, most):>11}{used:>8}\n"
-    yield f"\n{title:>6} {'PEND':>6} {'RUN':>6} {'SSUSP':>6} {'USUSP':>6}\n"
-    yield f"{sum(counts.values()):>6} " + " ".join(f"{counts[state]:>6}" for state in _COUNTED) + "\n\n"
-
-
-def _counts(request: Request, slots: bool) -> dict[str, Counter[str]]:
-    """Service class to its jobs, or their slots, by state. Those that wait are counted by kinds of jobs, not one by one."""
-    cluster, of_spec = request.cluster, request.view.service_classes.of
-    specs, waiting = cluster.specs.rows, Counter(cluster.spec_jobs)
-    found: dict[str, Counter[str]] = {}
-    for key in cluster.started:
-        job = cluster.jobs.rows[key]
-        waiting[job.spec] -= 1
-        if name := of_spec(specs[job.spec]):
-            many = sum(part.slots for part in job.run.parts) if job.run is not None else 0
-            found.setdefault(name, Counter())[_state(job)] += many if slots else 1
-    for array in cluster.arrays.rows.values():
-        waiting[array.spec] += len(array.pending) + len(array.held) - 1
-    for number, count in waiting.items():
-        if name := of_spec(specs[number]):
-            found.setdefault(name, Counter())["PEND"] += count * (specs[number].slots if slots else 1)
-    return found
-
-
-def _state(job: Job) -> str:
-    return job.state.name if job.state in (JobState.SSUSP, JobState.USUSP) else "RUN"

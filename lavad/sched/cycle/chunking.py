@@ -25,9 +25,11 @@ def most_in_chunk(builder: PlanBuilder, need: Need) -> int:
     """The most jobs of this class that share a slot; 1: each has its own.
 
     A chunk keeps its slot for as long as all of its jobs together: not where a single one's time is looked at, for what is
-    promised to others, for a window or a deadline, or for what it reserves.
+    promised to others, for a window or a deadline, for what it reserves, or for the goal of a service class.
     """
     if not builder.state.cache.chunks or builder.state.advance is not None or builder.slot_reservations.rows:
+        return 1
+    if builder.goals is not None and builder.goals.cache.active(need.spec):
         return 1
     if need.decays or need.spec.deadline or (need.queue.run_window and not need.queue.ignore_deadline):
         return 1

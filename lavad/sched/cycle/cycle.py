@@ -116,6 +116,9 @@ class _Cycle:
         entry = cache.classes[number]
         if not state.free and entry.blocked >= 0 and not (cache.retry_blocked or state.retry_blocked):
             return None
+        if self.builder.goals is not None and self.builder.goals.is_full(number):
+            self._wait(number, entry, PendReason.SLA_OPTIMUM)
+            return None
         if self.same_kind.waits(number, entry):
             return None
         need = cache.need(state.cluster, number)
@@ -144,15 +147,19 @@ class _Cycle:
         by_slot = takes_parts(need)
         reason = why_not_class(self.state, need) or (0 if by_slot else self._why_not_limits(need))
         if reason:
-            entry.blocked = -1
-            self.state.cache.forget_job_reasons(entry)
-            self.builder.set_reason(need.number, reason)
+            self._wait(need.number, entry, reason)
             self.same_kind.note_reason(entry.kind, reason)
         elif by_slot:
             self.state.retry_blocked = True
             self.builder.incremental.needs.append(need)
             self.builder.set_reason(need.number, PendReason.SLOTS_ONE_BY_ONE)
         return bool(reason) or by_slot
+
+    def _wait(self, number: int, entry: PendingClass, reason: int) -> None:
+        """A class waits for a reason that is about no host."""
+        entry.blocked = -1
+        self.state.cache.forget_job_reasons(entry)
+        self.builder.set_reason(number, reason)
 
     def _why_not_limits(self, need: Need) -> int:
         """As ``why_not_limits``; a limit on jobs alone does not keep a class that may preempt others (LSF)."""

@@ -19,6 +19,7 @@ from lavad.sched.policy.elastic import ElasticGrowth
 from lavad.sched.policy.incremental_alloc import IncrementalAllocation, is_whole
 from lavad.sched.policy.preempt import Preemptor
 from lavad.sched.policy.queue_shares import QueueShares
+from lavad.sched.policy.service_goals import ServiceGoals
 from lavad.sched.policy.slot_reservations import SlotReservations, reserves
 from lavad.sched.policy.soft_limits import SoftLimits
 from lavad.sched.policy.suspend import SuspendResume
@@ -45,7 +46,11 @@ class PlanBuilder:
         self.queue_shares = QueueShares(state) if state.cache.rules.has_guarantees else None
         """What queues deserve, where any queue owns slots."""
         if self.queue_shares is not None:
-            state.limits.policy = self.queue_shares.left
+            state.limits.policies.append(self.queue_shares.left)
+        self.goals = ServiceGoals(state, state.cache.goals) if state.cache.goals is not None else None
+        """What service classes with goals in time may start, where there are such."""
+        if self.goals is not None:
+            state.limits.policies.append(self.goals.left)
         self.suspend_resume = SuspendResume(state, self.queue_shares)
         self.preemptor = Preemptor(state, self.queue_shares)
         self.slot_reservations = SlotReservations(state)
@@ -112,9 +117,10 @@ class PlanBuilder:
 
     def begin_class(self, need: Need) -> None:
         """A class's turn begins: suspended and growing jobs that come before it are served first."""
+        priority = need.queue.priority if self.goals is None else self.goals.cache.rank(need.spec, need.queue.priority)
         if self.suspend_resume.waiting:
-            self.suspend_resume.resume(need.queue.priority)
-        for growing in self.growth.before(need.queue.priority):
+            self.suspend_resume.resume(priority)
+        for growing in self.growth.before(priority):
             self.set_turn(growing)
         self.set_turn(need)
 

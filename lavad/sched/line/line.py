@@ -14,7 +14,7 @@ from lavad.core.cluster.job_rows import JobRows
 from lavad.core.cluster.versioned_table import Pending
 from lavad.core.job.job import Job
 from lavad.core.job.spec import Spec
-from lavad.sched.order.ranking import Ranking, Stream, score
+from lavad.sched.order.ranking import Stream, score
 from lavad.sched.state.scheduler_cache import Order, PendingClass, SchedulerCache
 
 SLACK = 100
@@ -30,6 +30,8 @@ def renew_line(cluster: Cluster, cache: SchedulerCache) -> None:
         if entry is None:
             entry = classes[number] = PendingClass(cache.needs.kind_of(cluster, number))
             entry.stream = cache.ranking.stream(cluster.specs.rows[number])
+            if cache.goals is not None:
+                cache.goals.join(number, cluster.specs.rows[number])
         if entry.touched != jobs.touched or entry.pending is not jobs:
             head = entry.head
             _renew(cluster, cache, number, entry, jobs)
@@ -89,7 +91,7 @@ def _order_alone(cluster: Cluster, cache: SchedulerCache, number: int, key: int)
     submitted = rows.submitted(key)
     if submitted is None or spec.queue in cache.ranking.policy_names:
         return None
-    return _order(cache.ranking, spec, submitted, (0.0, 0.0, submitted, key, 0))
+    return _order(cache, spec, submitted, (0.0, 0.0, submitted, key, 0))
 
 
 def order_at(cluster: Cluster, cache: SchedulerCache, number: int, key: int) -> Order:
@@ -98,13 +100,17 @@ def order_at(cluster: Cluster, cache: SchedulerCache, number: int, key: int) -> 
     policy = cache.ranking.policy_names.get(spec.queue, "")
     own = score(policy, spec, row, cache.scorer, cache.run_times) if policy else 0.0
     job = row.key & 0xFFFFFFFF if isinstance(row, Job) else row.job
-    return _order(cache.ranking, spec, row.submitted, (row.position, own, row.queue_time or row.submitted, job, key >> 32))
+    return _order(cache, spec, row.submitted, (row.position, own, row.queue_time or row.submitted, job, key >> 32))
 
 
-def _order(ranking: Ranking, spec: Spec, submitted: float, rest: tuple[float, float, float, int, int]) -> Order:
+def _order(cache: SchedulerCache, spec: Spec, submitted: float, rest: tuple[float, float, float, int, int]) -> Order:
+    ranking, goals = cache.ranking, cache.goals
+    rank = ranking.ranks.get(spec.queue, 0)
+    if goals is not None:
+        rank = goals.rank(spec, rank)
     # JOB_PRIORITY_OVER_TIME: all priorities grow at one rate, so that only the difference of submission times counts
     priority = ranking.growth * submitted - max(0, spec.priority)
-    return (-ranking.ranks.get(spec.queue, 0), (), -ranking.priorities.get(spec.queue, 0), priority, *rest)
+    return (-rank, (), -ranking.priorities.get(spec.queue, 0), priority, *rest)
 
 
 def keys_in_order(cluster: Cluster, number: int, entry: PendingClass) -> Iterator[int]:

@@ -178,8 +178,8 @@ class Victims:
 
     def _may_be_preempted(self, job: Job, spec: Spec, queue: str) -> bool:
         """Whether jobs of a queue may preempt a job now."""
-        pools = self.state.pools
-        kept = pools is not None and pools.guards(queue, spec)
+        pools, goals = self.state.pools, self.state.cache.goals
+        kept = (pools is not None and pools.guards(queue, spec)) or (goals is not None and bool(goals.active(spec)))
         return not kept and self._is_running(job) and not is_guarded(self.state, job, spec)
 
     def _is_running(self, job: Job) -> bool:

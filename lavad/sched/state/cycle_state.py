@@ -39,6 +39,7 @@ class CycleState:
         self.ledger = Ledger(cluster)
         cache.renew(self.ledger, soft, local)
         self.run_times = cache.run_times
+        self.clock = cache.clock(local)
         self.rows: list[Row] = cache.rows
         self.columns: Columns | None = cache.columns
         self.shares = Shares(cache.ranking.policies, cluster, soft, now)
@@ -74,12 +75,13 @@ class CycleState:
         self.spent = SpentHosts(self)
         self._instances: dict[str, Ints] = {}
         self._starts: dict[str, float] = {}
-        self._wake_at_changes_of_hosts()
+        self._wake_at_changes()
 
-    def _wake_at_changes_of_hosts(self) -> None:
+    def _wake_at_changes(self) -> None:
         for edge in self.advance.edges[:1] if self.advance is not None else ():
             self.wake(edge)
-        for text in {text for texts in self.cache.host_windows.values() for text in texts}:
+        goals = self.cache.goals.windows if self.cache.goals is not None else ()
+        for text in {text for texts in self.cache.host_windows.values() for text in texts}.union(goals):
             self.wake_at_change(text)
 
     def wake(self, at: float) -> None:

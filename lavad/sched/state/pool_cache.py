@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.rules.guarantees.pools import Standing, members_of, standing_of, uses_on
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Conf
+from lavad.core.site.service_classes import ServiceClasses
 
 
 class PoolCache:

@@ -16,6 +16,7 @@ from lavad.core.lang.windows import Local, WindowError, Windows, is_open, next_c
 from lavad.core.plan.plan import Plan
 from lavad.core.plan.volatile import Soft, WhyClass
 from lavad.core.rules.cpu_factors import RunTimes
+from lavad.core.rules.goals.work import Clock
 from lavad.core.rules.ledger import Ledger
 from lavad.core.rules.reserved import Ends
 from lavad.core.site.conf import Conf
@@ -32,6 +33,7 @@ from lavad.sched.needs.rows import Row
 from lavad.sched.needs.rules import Rules
 from lavad.sched.order.ranking import Ranking, Scorer, Stream
 from lavad.sched.state.changed_hosts import ChangedHosts
+from lavad.sched.state.goal_cache import GoalCache, goal_cache
 from lavad.sched.state.pool_cache import PoolCache
 from lavad.sched.state.turns import Turns
 
@@ -175,6 +177,7 @@ class SchedulerCache:
         self.deserved: tuple[dict[str, int], ...] = ()
         """Queue to what it deserved in the cycle before, of each resource that queues own parts of."""
         self.pools = PoolCache(Conf())
+        self.goals: GoalCache | None = None
         self.reservations: tuple[object, ...] = ()
         """(advance reservation, whether it was active) of the cycle before."""
         self.ends: dict[str, tuple[int, Ends]] = {}
@@ -197,6 +200,8 @@ class SchedulerCache:
         self._renew_rows(ledger, soft, local)
         if not self._factors_seen:
             self._renew_run_times(cluster)
+        if self.goals is not None:
+            self.goals.renew(self.classes, self.clock(local))
         if len(self.eligibilities) > SPARE + 4 * len(self.classes):
             self.eligibilities.clear()
         self.retry_blocked = self.retry_blocked or bool(cluster.suspended or cluster.promised)
@@ -223,6 +228,7 @@ class SchedulerCache:
             kept.clear()
         self.units.clear()
         self.pools = PoolCache(conf)
+        self.goals = goal_cache(conf)
         self.ranking = Ranking(conf)
         self.dynamic = dynamic_names(conf)
         self.increasing = increasing_names(conf)
@@ -324,6 +330,10 @@ class SchedulerCache:
         """Seconds until a window opens or closes; None: never."""
         return next_change(self.window(text), local) if text else None
 
+    def clock(self, local: Local) -> Clock:
+        """Of time windows at this time."""
+        return Clock(lambda text: self.is_window_open(text, local), lambda text: self.next_window_change(text, local))
+
     def note_idle(self, plan: Plan, now: float, local: Local) -> None:
         """A cycle is over: if it decided nothing, the next need not look while nothing changes."""
         still = not (plan.decides or self.retry_blocked)
@@ -356,6 +366,8 @@ class SchedulerCache:
         self.needs.forget(number)
         self.role_needs.pop(number, None)
         self.why.pop(number, None)
+        if self.goals is not None:
+            self.goals.leave(number)
         for key in entry.jobs:
             self.why_job.pop(key, None)
 

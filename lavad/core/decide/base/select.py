@@ -21,9 +21,9 @@ from lavad.core.lang.ids import job_of, key_of, show
 from lavad.core.lang.job_names import MAX_KEYS, ArrayError, parse_job_id, parse_job_ids, pattern
 from lavad.core.lang.ranges import EMPTY, Ranges
 from lavad.core.lang.states import SUSPENDED, WAITING, JobState
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.host_names import members
 from lavad.core.site.rights import is_admin, users_of_group, why_not_control
+from lavad.core.site.service_classes import ServiceClasses
 
 _STATES = {"run": frozenset({JobState.RUN, JobState.UNKWN}), "pend": WAITING | {JobState.WAIT}, "susp": SUSPENDED}
 MOST_LINES = 100

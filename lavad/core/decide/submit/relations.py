@@ -8,7 +8,7 @@ from lavad.core.job.groups import read_path
 from lavad.core.lang import dependency
 from lavad.core.lang.asks import OptionValue, Refused
 from lavad.core.lang.bounds import MAX_INT32
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
+from lavad.core.site.service_classes import ServiceClasses
 from proto.numbers import find_number
 from proto.options import BY_NAME
 

@@ -19,11 +19,11 @@ from lavad.core.job.job import Part, Placed
 from lavad.core.lang.resreq import text as resreq
 from lavad.core.lang.resreq.eval import compile_select
 from lavad.core.lang.states import HostState
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.rules.host_values import idle_values
 from lavad.core.rules.ledger import UNLIMITED, Ledger
 from lavad.core.site.host_names import preferences
 from lavad.core.site.reservation import is_active
+from lavad.core.site.service_classes import ServiceClasses
 
 Use = tuple[str, int, float]
 """What a part of a job has on a host: (service class or "", slots, memory in MB)."""

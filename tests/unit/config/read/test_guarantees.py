@@ -121,7 +121,7 @@ def test_what_is_wrong_with_a_pool_is_told(tmp_path: Path, pool: str, words: str
 @pytest.mark.parametrize(
     ("classes", "words"),
     [
-        ("NAME = a\nGOALS = [DEADLINE timeWindow (9:00-17:00)]", "classes with goals in time are not supported"),
+        ("NAME = a\nGOALS = [SPEED 4]", "is none of [GUARANTEE]"),
         ("NAME = a", "has no GOALS"),
         ("GOALS = [GUARANTEE]", "has no NAME"),
         ("NAME = a\nGOALS = [GUARANTEE]\nACCESS_CONTROL = QUEUES[]", "QUEUES[] names nothing"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.model.cluster import HostConfig, Limit
-from config.model.guarantees import Amount, Loan, Pool, ServiceClass
+from config.model.guarantees import Amount, Goal, Loan, Pool, ServiceClass
 from config.model.queue import QueueConfig
 from config.model.values import Backfill, FairShare, JobAction, JobControl, Limits, Preemption, Thresholds
 from lavad.core import events as ev
@@ -56,6 +56,11 @@ RESREQS = (
     "affinity[core(1)]",
 )
 
+SOON = ServiceClass(name="soon", goals=(Goal("deadline", 0, "9:00-18:00"), Goal("velocity", 1, "19:00-21:00")))
+STEADY = ServiceClass(name="steady", goals=(Goal("velocity", 2),), priority=5)
+BRISK = ServiceClass(name="steady", goals=(Goal("throughput", 30, "8:00-18:00"),))
+"""At noon and in the evening some have a goal and others not."""
+
 jobs = st.fixed_dictionaries(
     {
         "user": st.sampled_from(["alice", "bob", "carol"]),
@@ -69,7 +74,7 @@ jobs = st.fixed_dictionaries(
         "resizable": st.sampled_from([False, False, True]),
         "roles": st.sampled_from([()] * 9 + list(ROLES)),
         "reservation": st.sampled_from([False] * 5 + [True]),
-        "service_class": st.sampled_from(["", "", "", "gold", "silver"]),
+        "service_class": st.sampled_from(["", "", "", "gold", "silver", "soon", "steady"]),
         "group": st.sampled_from(["", "", "/g"]),
     }
 )
@@ -98,6 +103,7 @@ sites = st.fixed_dictionaries(
         "fair": st.booleans(),
         "owns": st.sampled_from([False, False, True]),
         "pools": st.sampled_from(["", "", "slots", "hosts", "package"]),
+        "goals": st.sampled_from([(), (), (STEADY,), (SOON, STEADY), (SOON, BRISK)]),
         "by_slot": st.booleans(),
         "limits": st.lists(
             st.sampled_from(
@@ -144,7 +150,7 @@ def make_world(site: dict[str, Any]) -> World:
         limits=tuple(site["limits"]),
         hosts=tuple(HostConfig(name=name, resources=(("color", "red"),) if name != "h2" else ()) for name in HOSTS),
         host_groups=(("r1", ("h0", "h1")), ("r2", ("h2",))),
-        service_classes=(ServiceClass(name="gold"), ServiceClass(name="silver")),
+        service_classes=(ServiceClass(name="gold"), ServiceClass(name="silver"), *site["goals"]),
         pools=(pool,) if site["pools"] else (),
         params=Params(
             parallel_sched_by_slot=site["by_slot"],
@@ -241,6 +247,8 @@ def check_world(world: World) -> None:
         assert use.reserved.get("mem", 0.0) <= 16_000
         assert use.exclusive == 0 or len(use.jobs) <= 1
     assert sum(use.reserved.get("lic", 0.0) for use in cluster.use.hosts.values()) <= 2.0
+    of = [cluster.service_classes.with_goals(cluster.spec_of(key)) for key in (*cluster.started, *cluster.promised)]
+    assert STEADY not in cluster.conf.service_classes or of.count("steady") <= 2
 
 
 @settings(max_examples=examples(60))

@@ -15,10 +15,10 @@ from config.model.values import Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.job.spec import Role
 from lavad.core.rules.guarantees.pools import PoolUse, members_of, ready_hosts, standing_of, uses_on
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import POOL, PendReason
+from lavad.core.site.service_classes import ServiceClasses
 from tests.support.examples import examples
 from tests.support.worlds.preempting import step
 from tests.support.worlds.world import World

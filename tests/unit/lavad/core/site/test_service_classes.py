@@ -11,8 +11,8 @@ from config.model.queue import QueueConfig
 from lavad.core.decide.modify.modify import modify
 from lavad.core.job.spec import JobText, Spec
 from lavad.core.lang.asks import Modify, Refused
-from lavad.core.rules.guarantees.service_classes import ServiceClasses
 from lavad.core.site.conf import Conf
+from lavad.core.site.service_classes import ServiceClasses
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
 GROUPS = (("physicists", ("alice",)), ("all_of_them", ("physicists",)), ("but_some", ("all", "~physicists")))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from config.model.guarantees import ServiceClass
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
-from lavad.core.site.rights import NamedUsers, user_groups
+from lavad.core.site.rights import NamedUsers, expand_users, user_groups
 
 MOST_KNOWN = 10_000
 """Kinds of jobs of which it is kept to which class they belong."""
@@ -24,6 +24,7 @@ class ServiceClasses:
         self._auto = [one for one in conf.service_classes if one.auto_attach]
         self._groups: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[str, ...], str] = {}
+        self._timed = frozenset(one.name for one in conf.service_classes if one.goals)
 
     def of(self, spec: Spec) -> str:
         """The class that jobs of this spec belong to; "": none."""
@@ -37,6 +38,10 @@ class ServiceClasses:
             found = self._known[key] = self._find(spec)
         return found
 
+    def with_goals(self, spec: Spec) -> str:
+        """The class with goals in time that jobs of this spec belong to; "": none."""
+        return found if self._timed and (found := self.of(spec)) in self._timed else ""
+
     def _find(self, spec: Spec) -> str:
         if spec.service_class:
             own = self._by_name.get(spec.service_class)
@@ -44,14 +49,20 @@ class ServiceClasses:
         return next((one.name for one in self._auto if self.lets_in(one, spec)), "")
 
     def lets_in(self, service: ServiceClass, spec: Spec) -> bool:
-        """Whether ACCESS_CONTROL of a class lets in jobs of this spec: by each of its lists."""
+        """Whether ACCESS_CONTROL of a class, by each of its lists, or USER_GROUP lets in jobs of this spec."""
         return (
             _has(service.queues, (spec.queue,))
-            and (not service.users or spec.user in NamedUsers(self._conf, service.users))
+            and (not service.users or self._is_named(service, spec.user))
             and _has(service.fairshare_groups, self._own_group(spec))
             and _has(service.apps, (spec.app,))
             and _has(service.projects, (spec.project,))
         )
+
+    def _is_named(self, service: ServiceClass, user: str) -> bool:
+        """Classes with goals are open to root and administrators as well (LSF)."""
+        if user in NamedUsers(self._conf, service.users):
+            return True
+        return bool(service.goals) and (user == "root" or user in expand_users(self._conf, self._conf.admins))
 
     def _own_group(self, spec: Spec) -> tuple[str, ...]:
         """The user group of a job (-G), if its user is in it."""

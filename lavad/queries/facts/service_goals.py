@@ -1,0 +1,47 @@
+"""How service classes with goals in time stand: what each has to do, and which come before other jobs now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from config.model.guarantees import ServiceClass
+from lavad.core.job.spec import Spec
+from lavad.core.lang.windows import is_open, next_change, parse_windows
+from lavad.core.rules.goals.optimum import Work
+from lavad.core.rules.goals.work import Clock, elements_waiting, optimum_now, pursued, work_of
+from lavad.queries.frame.formats import week_second
+from lavad.queries.frame.view import View
+
+
+class ServiceGoals:
+    """The classes of one view at one moment."""
+
+    def __init__(self, view: View, now: float) -> None:
+        self._cluster = view.cluster
+        self._of = view.service_classes.with_goals
+        self.now = now
+        local = week_second(now)
+        self.clock = Clock(lambda text: is_open(parse_windows(text), local), lambda text: next_change(parse_windows(text), local))
+
+    def work(self, one: ServiceClass) -> Work:
+        """What a class has to do."""
+        cluster = self._cluster
+        specs, elements = cluster.specs.rows, elements_waiting(cluster)
+        mine = [(number, keys) for number, keys in cluster.pending.items() if self._of(specs[number]) == one.name]
+        waiting = [(len(keys) + elements[number], specs[number].expected) for number, keys in mine]
+        jobs = [job for key in cluster.started if self._of(specs[(job := cluster.jobs.rows[key]).spec]) == one.name]
+        running = [(job.run.dispatched, specs[job.spec].expected) for job in jobs if job.run is not None]
+        return work_of(waiting, running, cluster.paces.rows.get(one.name), self.now)
+
+    def before(self, spec: Spec) -> Iterator[tuple[str, int]]:
+        """The classes that come before jobs of a spec now, each with how many more of its waiting jobs it is to have at once."""
+        services = sorted((one for one in self._cluster.conf.service_classes if one.goals), key=lambda one: -one.priority)
+        own = self._of(spec)
+        for one in services:
+            goals = pursued(one, self.clock)
+            if goals and one.name == own:
+                return
+            work = self.work(one) if goals else None
+            more = 0 if work is None else min(work.waiting, optimum_now(goals, work, self.clock) - len(work.ends))
+            if more > 0:
+                yield one.name, more
