@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from config.model.cluster import Limit
-from config.model.guarantees import Amount, Pool, ServiceClass
+from config.model.guarantees import Amount, Goal, Pool, ServiceClass
 from config.model.queue import FOR_EVER, QueueConfig
 from config.model.values import FairShare, Preemption
 from lavad.core import events as ev
@@ -119,6 +119,7 @@ WAITING = {
     "pool": (0, "select[maxmem<{}]"),
     "owner": (0, "select[maxmem<{}]"),
     "reserving": (4, "select[maxmem<{}] rusage[mem=61000] span[hosts=1]"),
+    "goal": (1, "select[maxmem<{}]"),
 }
 """What jobs wait for: (slots, 0 for as many as there are in all; a requirement that is another for each)."""
 _SLOTS = Params(parallel_sched_by_slot=True)
@@ -132,13 +133,21 @@ SITES = {
     ),
     "owner": Conf(queues=(_NORMAL, QueueConfig(name="owner", weight=1, guarantee=50)), params=_SLOTS),
     "reserving": Conf(queues=(QueueConfig(name="normal", slot_reserve=FOR_EVER),), params=_SLOTS),
+    "goal": Conf(
+        queues=(_NORMAL,),
+        params=_SLOTS,
+        service_classes=(
+            ServiceClass(name="goal", goals=(Goal("deadline", 0, "8:00-18:00"), Goal("velocity", 1, "11:00-13:00"))),
+        ),
+    ),
 }
-"""Where they wait, if not in one plain queue: beside a guaranteed pool, beside a queue that owns slots, with SLOT_RESERVE."""
+"""Where they wait, if not in one plain queue: beside a guaranteed pool or a queue that owns slots, with SLOT_RESERVE, in a
+service class whose goals need one at once."""
 ENDS = 5
 
 
 def jobs_that_end(what: str, count: int, hosts: int) -> None:
-    """``count`` classes of WAITING wait, of which the end of another job makes room for none."""
+    """``count`` classes of WAITING wait, of which the end of another job makes room for none (by goals: for one)."""
     cluster, soft = make(hosts, 8)
     if what in SITES:
         apply(cluster, ev.Configured(at=NOW, conf=SITES[what]))
@@ -153,6 +162,8 @@ def jobs_that_end(what: str, count: int, hosts: int) -> None:
     slots, resreq = WAITING[what]
     for number in range(3, count + 3):
         spec = Spec(user="u", queue="normal", resreq=resreq.format(100_000 + number), slots=slots or 8 * hosts, gpu=gpu)
+        if what == "goal":
+            spec = msgspec.structs.replace(spec, service_class="goal")
         submit(cluster, number, msgspec.structs.replace(spec, max_slots=spec.slots))
     cache = SchedulerCache()
     first, _ = timed(lambda: schedule(cluster, soft, NOW, LOCAL, cache))
