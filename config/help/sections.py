@@ -76,6 +76,7 @@ DESCRIPTION          text                  shown by bresources -g -l
 NAME                 name                  the class
 GOALS                [GUARANTEE]           or goals in time: [VELOCITY n timeWindow (…)] [THROUGHPUT …] [DEADLINE timeWindow (…)]
 PRIORITY             number                among classes with goals in time the largest comes first
+CONTROL_ACTION       VIOLATION_PERIOD[minutes] CMD [command]  is run, as the first administrator, once a goal was missed so long
 USER_GROUP           users                 whose jobs a class with goals in time takes; default: all
 ACCESS_CONTROL       lists                 whose jobs it lets in: QUEUES[…] USERS[…] FAIRSHARE_GROUPS[…] APPS[…] PROJECTS[…]
 AUTO_ATTACH          Y or N                whether jobs without -sla that it lets in belong to it

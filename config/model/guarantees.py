@@ -22,6 +22,16 @@ class Goal(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.kind.upper()} {self.number}" if self.number else self.kind.upper()
 
 
+class ControlAction(msgspec.Struct, frozen=True, omit_defaults=True):
+    """CONTROL_ACTION: what is run each time that a goal has been missed for so many seconds."""
+
+    seconds: int
+    command: str
+    """For /bin/sh."""
+    file: str = ""
+    """That says so: who may write it decides whether root runs it."""
+
+
 class ServiceClass(msgspec.Struct, frozen=True, omit_defaults=True):
     """A group of jobs with guarantees, or with goals in time. An empty list of ACCESS_CONTROL lets in all."""
 
@@ -40,6 +50,7 @@ class ServiceClass(msgspec.Struct, frozen=True, omit_defaults=True):
     """(): its goal is GUARANTEE."""
     priority: int = 1
     """PRIORITY: among classes with goals the largest comes first, of equal ones the first in the file."""
+    control_action: ControlAction | None = None
 
 
 class Amount(msgspec.Struct, frozen=True, omit_defaults=True):

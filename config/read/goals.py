@@ -1,4 +1,4 @@
-"""GOALS of lsb.serviceclasses: guarantees, or goals in time with their windows.
+"""GOALS of lsb.serviceclasses: guarantees, or goals in time with their windows; and CONTROL_ACTION.
 
 Rule, as in LSF: a goal without a window, or with an empty one, is always pursued and the only one of its class; a deadline has
 a window. Windows of one goal do not overlap.
@@ -7,7 +7,7 @@ a window. Windows of one goal do not overlap.
 import re
 from itertools import combinations
 
-from config.model.guarantees import Goal
+from config.model.guarantees import ControlAction, Goal
 from config.text.units import WEEK, overlap, week_spans
 from config.values import values as v
 
@@ -32,6 +32,16 @@ def read_goals(value: str, scope: v.Scope) -> tuple[Goal, ...]:
     if len(found) > 1 and not all(goal.windows for goal in found):
         raise ValueError("a goal without a timeWindow is the only one of its class")
     return tuple(found)
+
+
+def read_control_action(value: str, _: v.Scope) -> ControlAction:
+    """``VIOLATION_PERIOD[minutes] CMD [command]``; the command may have brackets of its own."""
+    match = re.fullmatch(r"\s*VIOLATION_PERIOD\s*\[\s*([0-9]{1,7})\s*\]\s*CMD\s*\[(.*)\]\s*", value, re.IGNORECASE | re.DOTALL)
+    if match is None or not match[2].strip():
+        raise ValueError(f"'{value[:60]}' is not VIOLATION_PERIOD[minutes] CMD [command]")
+    if not int(match[1]):
+        raise ValueError("VIOLATION_PERIOD[0]: it is at least a minute")
+    return ControlAction(60 * int(match[1]), match[2].strip())
 
 
 def _why_not(text: str) -> str:

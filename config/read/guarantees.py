@@ -7,7 +7,7 @@ import msgspec
 
 from config.model.guarantees import Amount, Loan, Pool, ServiceClass
 from config.model.problems import Place, Problems
-from config.read.goals import read_goals
+from config.read.goals import read_control_action, read_goals
 from config.read.queues import name_is_good
 from config.text.sections import Row, Section
 from config.values import values as v
@@ -111,11 +111,12 @@ SERVICE_CLASS: Table = {
     "GOALS": read_goals,
     "PRIORITY": v.number(1, 2**31 - 1),
     "USER_GROUP": v.words,
+    "CONTROL_ACTION": read_control_action,
     "ACCESS_CONTROL": access_control,
     "AUTO_ATTACH": v.yes_no,
     "DESCRIPTION": v.text,
 }
-_OF_GOALS = ("PRIORITY", "USER_GROUP")
+_OF_GOALS = ("PRIORITY", "USER_GROUP", "CONTROL_ACTION")
 """What classes with goals in time alone may have (LSF), and what those with guarantees alone."""
 _OF_GUARANTEES = ("ACCESS_CONTROL", "AUTO_ATTACH")
 POOL: Table = {
@@ -169,6 +170,8 @@ def _read_service_classes(sections: list[Section], problems: Problems) -> dict[s
                 continue
             _leave_out_others(row, fields, owner, problems)
             fields |= fields.pop("access_control", {})
+            if "control_action" in fields:
+                fields["control_action"] = msgspec.structs.replace(fields["control_action"], file=row.place.file)
             if "user_group" in fields:
                 fields["users"] = fields.pop("user_group")
             found[name] = ServiceClass(name=name, **fields), row.place

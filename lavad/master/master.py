@@ -47,6 +47,8 @@ from lavad.services.event_log import EventLog
 from lavad.services.exceptions.telling import Teller
 from lavad.services.exceptions.watch import Exceptions
 from lavad.services.fencing import Fencing
+from lavad.services.goals.action import Actions
+from lavad.services.goals.watch import GoalWatch
 from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch, gpus_of_running_jobs
@@ -211,6 +213,8 @@ class Master:
         """Who hears of every commit, in this order."""
         teller = Teller(self.site.lsf, lambda: self.cluster.conf, os.geteuid() == 0)
         self.exceptions = Exceptions(self.engine, self.soft, lambda: reader, teller, time.time)
+        actions = Actions(self.site.lsf, lambda: self.cluster.conf, os.geteuid() == 0)
+        self.goals = GoalWatch(self.cluster, self.soft, lambda: reader, actions, time.time)
         self.engine.ahead = self.publisher
         for listener in (
             self._forget,
@@ -335,6 +339,7 @@ class Master:
             group.create_task(self.gpu_watch.run())
             group.create_task(self.exceptions.run())
             group.create_task(self.exceptions.run_hosts())
+            group.create_task(self.goals.run())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())
             group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", "")).run())

@@ -11,8 +11,10 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+from proto.names import Entry, find_user
 
 
 def wait_by_files() -> None:
@@ -35,6 +37,24 @@ class Account(NamedTuple):
     gid: int
     groups: tuple[int, ...]
     home: str
+
+
+def account_of(name: str, find: Callable[[str], Entry | None] = find_user) -> Account:
+    """That of an administrator, as whom a daemon of root's runs what is the site's. Raises LookupError, NoAnswer, OSError."""
+    entry = find(name)
+    if entry is None:
+        raise LookupError(f"administrator {name} is not known on this host")
+    return Account(name, entry.uid, entry.gid, tuple(os.getgrouplist(name, entry.gid)), entry.home)
+
+
+_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def site_environment(lsf: Mapping[str, str], own: Account | None) -> dict[str, str]:
+    """The variables of such a program: ``lsf``: lsf.conf; ``own``: as whom it runs, None: as this process."""
+    kept = {name: value for name in ("LSF_SERVERDIR", "LSF_BINDIR") if (value := lsf.get(name))}
+    kept |= {name: value for name in ("LSF_ENVDIR", "TZ", "LANG") if (value := os.environ.get(name))}
+    return {"PATH": _PATH, **({"HOME": own.home, "USER": own.name, "LOGNAME": own.name} if own is not None else {}), **kept}
 
 
 async def run_program(

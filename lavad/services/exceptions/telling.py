@@ -15,7 +15,7 @@ from config.programs.owner import only_root_writes
 from lavad.core.site.conf import Conf
 from lavad.services.exceptions.found import Found, addressed, host_mail, lines_for_program, mail_of
 from proto.daemon import mailing
-from proto.daemon.programs import Account, run_program
+from proto.daemon.programs import Account, account_of, run_program, site_environment
 from proto.daemon.workers import Workers
 from proto.names import Entry, NoAnswer, find_user
 
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 
 SECONDS = 60.0
 """That eadmin, or what mails, may take."""
-_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class _Means(NamedTuple):
@@ -68,7 +67,7 @@ class Teller:
             self._failed("exceptions of jobs and hosts are told to nobody: there is no eadmin in LSF_SERVERDIR, and no mailer")
             return True
         how, text = await run_program(
-            means.words, SECONDS, given=means.given, account=means.account, env=self._environment(means.account)
+            means.words, SECONDS, given=means.given, account=means.account, env=site_environment(self._lsf, means.account)
         )
         if how != "exited with 0":
             return self._failed(f"exceptions were not told: {means.words[0]} {how}{': ' + text if text else ''}")
@@ -94,19 +93,8 @@ class Teller:
             return None
         words = mailing.words(mailer, admins[0], ",".join(admins)) if mails else [program, kind]
         given = addressed(mail(), admins) if mails else lines()
-        account = self._account(admins[0]) if self._root else None
+        account = account_of(admins[0], self._find) if self._root else None
         runs = "" if mailing.is_server(mailer) else words[0]
         if runs and account is not None and account.uid == 0 and not only_root_writes(runs):
             raise PermissionError(f"{runs} is not run as root, as others than root may write it")
         return _Means(words, given, account)
-
-    def _account(self, name: str) -> Account:
-        entry = self._find(name)
-        if entry is None:
-            raise LookupError(f"administrator {name} is not known on this host")
-        return Account(name, entry.uid, entry.gid, tuple(os.getgrouplist(name, entry.gid)), entry.home)
-
-    def _environment(self, own: Account | None) -> dict[str, str]:
-        kept = {name: value for name in ("LSF_SERVERDIR", "LSF_BINDIR") if (value := self._lsf.get(name))}
-        kept |= {name: value for name in ("LSF_ENVDIR", "TZ", "LANG") if (value := os.environ.get(name))}
-        return {"PATH": _PATH, **({"HOME": own.home, "USER": own.name, "LOGNAME": own.name} if own is not None else {}), **kept}

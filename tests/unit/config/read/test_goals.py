@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from config.model.guarantees import Goal
+from config.model.guarantees import ControlAction, Goal
 from config.model.problems import report
 from config.read.load import load
 from tests.unit.config.read.test_guarantees import loaded
@@ -81,7 +81,7 @@ def test_priority_and_users_of_a_class_with_goals(tmp_path: Path) -> None:
     assert (service.priority, service.users, service.description) == (20, ("ann", "physicists"), "day")
 
 
-@pytest.mark.parametrize("line", ["PRIORITY = 20", "USER_GROUP = ann"])
+@pytest.mark.parametrize("line", ["PRIORITY = 20", "USER_GROUP = ann", "CONTROL_ACTION = VIOLATION_PERIOD[1] CMD [true]"])
 def test_what_is_not_for_guarantees(tmp_path: Path, line: str) -> None:
     found = loaded(tmp_path, classes=section("GOALS = [GUARANTEE]", line))
     name = line.partition(" ")[0]
@@ -109,3 +109,29 @@ def test_a_class_with_goals_has_a_name_of_its_own(tmp_path: Path) -> None:
     loaded(tmp_path, classes=section("GOALS = [VELOCITY 3]"))
     found = load(str(tmp_path))
     assert [problem.text for problem in found.problems] == ["service class tofino: a user group has this name"]
+
+
+def test_a_control_action_may_have_brackets_of_its_own(tmp_path: Path) -> None:
+    line = "CONTROL_ACTION = VIOLATION_PERIOD[10] CMD [[ -w /tmp ] && echo `date` >> /tmp/log]"
+    found = loaded(tmp_path, classes=section("GOALS = [VELOCITY 3]", line))
+    assert not found.problems, report(found.problems)
+    [service] = found.config.service_classes
+    file = str(tmp_path / "lsb.serviceclasses")
+    assert service.control_action == ControlAction(600, "[ -w /tmp ] && echo `date` >> /tmp/log", file)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CMD [true]", "is not VIOLATION_PERIOD[minutes] CMD [command]"),
+        ("VIOLATION_PERIOD[10]", "is not VIOLATION_PERIOD[minutes] CMD [command]"),
+        ("VIOLATION_PERIOD[10] CMD []", "is not VIOLATION_PERIOD[minutes] CMD [command]"),
+        ("VIOLATION_PERIOD[-1] CMD [true]", "is not VIOLATION_PERIOD[minutes] CMD [command]"),
+        ("VIOLATION_PERIOD[0] CMD [true]", "it is at least a minute"),
+    ],
+)
+def test_control_actions_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> None:
+    found = loaded(tmp_path, classes=section("GOALS = [VELOCITY 3]", f"CONTROL_ACTION = {text}"))
+    [problem] = found.problems
+    assert problem.text.startswith("service class tofino: CONTROL_ACTION: ")
+    assert said in problem.text

@@ -1,0 +1,106 @@
+"""Looks whether goals of service classes with CONTROL_ACTION are reached, and has the action run for those that are missed.
+
+Rule, as in LSF: an action runs when a goal has been missed for its violation period without a break, and again each time that the
+period is over; for each goal by itself. Since when goals are missed is not kept: a new master counts anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterator
+from typing import Protocol
+
+from config.model.guarantees import ControlAction, Goal, ServiceClass
+from lavad.boottime import boottime
+from lavad.core.cluster.cluster import Cluster
+from lavad.core.plan.volatile import Soft
+from lavad.core.rules.goals.optimum import HOUR, is_on_time
+from lavad.core.rules.goals.work import pursued, seconds_left
+from lavad.queries.facts.service_goals import ServiceGoals
+from lavad.queries.frame.view import Reader, View
+from lavad.store.errors import StoreError
+from proto.daemon.workers import Workers
+
+log = logging.getLogger(__name__)
+
+PAUSE = 20.0
+"""Seconds between two looks; violation periods are minutes."""
+Missed = tuple[str, Goal]
+"""(service class, goal of it)."""
+
+
+class Act(Protocol):
+    """``action.Actions``."""
+
+    async def run(self, service: str, goal: Goal, action: ControlAction) -> None: ...
+
+
+class Violations:
+    """Since when goals are missed: pure."""
+
+    def __init__(self) -> None:
+        self._since: dict[Missed, float] = {}
+
+    def due(self, missed: Collection[tuple[Missed, float]], now: float) -> list[Missed]:
+        """Those of what is missed (with its period, s) whose period is over, which begins anew; all others are reached."""
+        self._since = {key: self._since.get(key, now) for key, _ in missed}
+        over = [key for key, period in missed if now - self._since[key] >= period]
+        self._since.update(dict.fromkeys(over, now))
+        return over
+
+
+class GoalWatch:
+    """Those of all service classes."""
+
+    def __init__(self, cluster: Cluster, soft: Soft, opened: Callable[[], Reader], act: Act, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
+        self._soft = soft
+        self._opened = opened
+        self._act = act
+        self._clock = clock
+        self._violations = Violations()
+        self._reading = Workers("jobs of service classes that ended")
+
+    async def run(self) -> None:
+        """Serve for ever."""
+        while True:
+            await asyncio.sleep(PAUSE)
+            await self.turn(boottime())
+
+    async def turn(self, at: float) -> None:
+        """Look once; ``at``: seconds of a clock that nobody sets."""
+        services = {one.name: one for one in self._cluster.conf.service_classes if one.control_action is not None}
+        missed: list[Missed] = []
+        if services:
+            try:
+                view, now = View(self._cluster, self._soft, self._opened), self._clock()
+                ended = await self._reading.run(self._ended, view, now) if _has_throughput(services.values()) else {}
+                missed = [key for one in services.values() for key in self._missed(one, view, now, ended.get(one.name, 0))]
+            except StoreError as error:
+                log.warning("whether service classes reach their goals is not known: %s", error)
+                return
+        actions = {name: one.control_action for name, one in services.items()}
+        periods = [((name, goal), float(action.seconds)) for name, goal in missed if (action := actions[name]) is not None]
+        for name, goal in self._violations.due(periods, at):
+            if (action := actions[name]) is not None:
+                await self._act.run(name, goal, action)
+
+    def _ended(self, view: View, now: float) -> dict[str, int]:
+        """Service class to the jobs that ended within CLEAN_PERIOD. Reads the store: not for the thread of the loop."""
+        found: dict[str, int] = {}
+        for mark in view.finished_marks(now - view.params.clean_period):
+            if name := view.service_classes.with_goals(view.spec_numbered(mark.spec)):
+                found[name] = found.get(name, 0) + 1
+        return found
+
+    def _missed(self, one: ServiceClass, view: View, now: float, ended: int) -> Iterator[Missed]:
+        goals = ServiceGoals(view, now)
+        work, rate = goals.work(one), ended * HOUR / max(1, view.params.clean_period)
+        for goal in pursued(one, goals.clock):
+            if not is_on_time(goal, work, seconds_left(goal, goals.clock), rate):
+                yield one.name, goal
+
+
+def _has_throughput(services: Collection[ServiceClass]) -> bool:
+    return any(goal.kind == "throughput" for one in services for goal in one.goals)
