@@ -119,6 +119,7 @@ def _other_options(cluster: Cluster, spec: Spec, now: float) -> Iterator[Change]
         (spec.exclusive, "sharing its hosts (no -x)", replace(spec, exclusive=False)),
         (spec.begin > now, "no start time (no -b)", replace(spec, begin=0.0)),
         (spec.deadline > 0, "no deadline (no -t)", replace(spec, deadline=0.0)),
+        (bool(spec.service_class), "no service class (bmod -slan)", replace(spec, service_class="")),
         (bool(spec.dependency), "no dependency (no -w)", replace(spec, dependency="")),
     )
     yield from (Change(1.0, text, other) for has, text, other in plain if has)

@@ -13,6 +13,8 @@ from config.model.values import FairShare, Limits, Preemption
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.pend_reason import LIMIT_SLOTS, PendReason
+from lavad.sched.ask.trial import Moment, starts
+from lavad.sched.ask.what_if import find_changes
 from lavad.sched.state.scheduler_cache import SchedulerCache
 from tests.support.worlds.stories import befall
 from tests.support.worlds.world import World
@@ -257,3 +259,13 @@ def step_by_slot(world: World) -> None:
     plan = world.schedule()
     world.accept(plan)
     world.soft.why.update(plan.why)
+
+
+def test_what_would_start_a_job_that_is_held_back() -> None:
+    world = world_of(velocity("a", 1))
+    mine = submit(world, "a", 2)
+    assert step(world) == mine[:1]
+    world.cluster.forget_changes()
+    moment = Moment(world.cluster, world.soft, world.now, world.local)
+    assert not starts(moment, mine[1])
+    assert [change.text for change in find_changes(moment, mine[1])] == ["no service class (bmod -slan)"]
