@@ -65,6 +65,9 @@ BECAUSE = {
     "PERSISTENT_HOST_ORDER": "it is of jobs that migrate between clusters",
     "EXEC_DRIVER": "lava starts and ends containers as any process",
     "HOST_TIMEOUT": "a host is silent for all queues at once, after LAVA_HOST_TIMEOUT",
+    "CONSUMER": "hosts of a service class come from EGO by it",
+    "EGO_RES_REQ": "hosts of a service class come from EGO by it",
+    "MAX_HOST_IDLE_TIME": "hosts of a service class go back to EGO by it",
     "EGO_DEFINE_NCPUS": "MXJ in lsb.hosts says how many slots a host has",
     "SIMPLIFIED_GUARANTEE": "what is guaranteed is counted over all hosts of a pool, and jobs of any size have their part of it",
     "DEFAULT_LIMIT_IGNORE_USER_GROUP": "the default section of lsb.users is for users alone, as with Y",
@@ -153,6 +156,7 @@ KNOWN = {
     "lsb.applications": frozenset(_KNOWN_APPLICATIONS.split()),
     "lsb.params": frozenset(_KNOWN_PARAMS.split()),
     "lsb.resources": frozenset(_KNOWN_LIMITS.split()),
+    "lsb.serviceclasses": frozenset(("CONSUMER", "EGO_RES_REQ", "MAX_HOST_IDLE_TIME")),
 }
 """Parameters of LSF that are not even read, so that the warning can tell them from misspelt ones."""
 

@@ -18,6 +18,7 @@ from config.help.texts import read_texts
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.site_params import SiteParams
 from config.read import params as read
+from config.read.guarantees import SERVICE_CLASS
 from config.values import without_effect
 from config.values.fields import OTHER_NAMES, Table
 from config.values.parameters import APPLICATION, QUEUE
@@ -123,6 +124,7 @@ def _names_alone() -> Iterator[str]:
         "lsb.applications": APPLICATION,
         "lsb.hosts": ("CHKPNT", "CONDENSE"),
         "lsb.resources": ("RESERVE",),
+        "lsb.serviceclasses": SERVICE_CLASS,
         "lsf.cluster": ("REXPRI",),
     }
     for file in files:

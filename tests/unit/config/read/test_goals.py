@@ -135,3 +135,12 @@ def test_control_actions_that_cannot_be_read(tmp_path: Path, text: str, said: st
     [problem] = found.problems
     assert problem.text.startswith("service class tofino: CONTROL_ACTION: ")
     assert said in problem.text
+
+
+@pytest.mark.parametrize("name", ["CONSUMER", "EGO_RES_REQ", "MAX_HOST_IDLE_TIME"])
+def test_what_is_of_ego_has_no_effect(tmp_path: Path, name: str) -> None:
+    found = loaded(tmp_path, classes=section("GOALS = [VELOCITY 3]", f"{name} = x"))
+    [problem] = found.problems
+    assert not problem.fatal
+    assert problem.text.startswith(f"service class tofino: {name} is not supported by lava and has no effect: hosts of a service")
+    assert found.config.service_classes
