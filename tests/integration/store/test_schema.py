@@ -89,8 +89,8 @@ def test_only_the_holder_of_the_lease_brings_an_older_store_up_to_date(store: St
         gpus, checkpoints = "gpu_held gpu_used gpu_idle gpu_energy", "checkpoints checkpoint_cost restarts work_lost"
         for column in ("slot_seconds", *gpus.split(), *checkpoints.split()):
             connection.exec_driver_sql(f"ALTER TABLE jobs DROP COLUMN {column}")
-        connection.exec_driver_sql("DROP TABLE learnt")
-        connection.exec_driver_sql("DROP TABLE tokens")
+        for name in ("learnt", "tokens", "paces"):
+            connection.exec_driver_sql(f"DROP TABLE {name}")
         connection.exec_driver_sql("ALTER TABLE specs DROP COLUMN retired")
         connection.exec_driver_sql("ALTER TABLE texts DROP COLUMN env")
         connection.exec_driver_sql("DROP TABLE live_jobs")
@@ -135,6 +135,7 @@ def test_an_upgrade_that_takes_long_keeps_the_lease() -> None:
     lease = Lease(store.engine)
     assert lease.acquire("m1", 60.0) == 1
     with store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE paces")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0014'")
     upgraded: list[str | None] = []
     upgrading = threading.Thread(target=lambda: upgraded.append(store.take_over(1)))

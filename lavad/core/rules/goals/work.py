@@ -1,8 +1,7 @@
 """What a service class has to do at one moment, and how many of its jobs should run at once for the goals that it pursues then.
 
 What a job is expected to take is its estimate, else its run limit, else what jobs of the class have taken, and while nothing is
-known as long as the one that has run longest has run by now (LSF: "If you do not specify a run time limit, LSF automatically
-adjusts the optimum number of running jobs according to the observed run time of finished jobs").
+known as long as the one that has run longest has run by now. LSF goes by the same, in that order, but for the last.
 """
 
 from __future__ import annotations
