@@ -8,7 +8,7 @@ from config.model.guarantees import ServiceClass
 from lavad.core.job.spec import Spec
 from lavad.core.lang.windows import is_open, next_change, parse_windows
 from lavad.core.rules.goals.optimum import Work
-from lavad.core.rules.goals.work import Clock, elements_waiting, optimum_now, pursued, work_of
+from lavad.core.rules.goals.work import Clock, elements_waiting, optimum_now, pursued, seconds_of, work_of
 from lavad.queries.frame.formats import week_second
 from lavad.queries.frame.view import View
 
@@ -28,9 +28,9 @@ class ServiceGoals:
         cluster = self._cluster
         specs, elements = cluster.specs.rows, elements_waiting(cluster)
         mine = [(number, keys) for number, keys in cluster.pending.items() if self._of(specs[number]) == one.name]
-        waiting = [(len(keys) + elements[number], specs[number].expected) for number, keys in mine]
+        waiting = [(len(keys) + elements[number], seconds_of(specs[number])) for number, keys in mine]
         jobs = [job for key in cluster.started if self._of(specs[(job := cluster.jobs.rows[key]).spec]) == one.name]
-        running = [(job.run.dispatched, specs[job.spec].expected) for job in jobs if job.run is not None]
+        running = [(job.run.dispatched, seconds_of(specs[job.spec])) for job in jobs if job.run is not None]
         return work_of(waiting, running, cluster.paces.rows.get(one.name), self.now)
 
     def before(self, spec: Spec) -> Iterator[tuple[str, int]]:

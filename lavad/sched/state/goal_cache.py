@@ -13,7 +13,7 @@ from config.model.guarantees import Goal
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.cluster.usage_index import HostUse
 from lavad.core.job.spec import Spec
-from lavad.core.rules.goals.work import Clock, pursued
+from lavad.core.rules.goals.work import Clock, pursued, seconds_of
 from lavad.core.site.conf import Conf
 from lavad.core.site.service_classes import ServiceClasses
 
@@ -55,7 +55,7 @@ class GoalCache:
     def join(self, number: int, spec: Spec) -> None:
         """A class of jobs has waiting ones now."""
         if name := self._of(spec):
-            self.members[name][number] = spec.expected
+            self.members[name][number] = seconds_of(spec)
             self.names[number] = name
 
     def leave(self, number: int) -> None:
@@ -90,7 +90,7 @@ class GoalCache:
             spec = cluster.specs.rows[job.spec]
             name = self._of(spec)
             if name and job.run is not None:
-                found.setdefault(name, {})[key] = job.run.dispatched, spec.expected
+                found.setdefault(name, {})[key] = job.run.dispatched, seconds_of(spec)
         return found
 
 

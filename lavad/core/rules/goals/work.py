@@ -1,7 +1,7 @@
 """What a service class has to do at one moment, and how many of its jobs should run at once for the goals that it pursues then.
 
-What a job is expected to take is its estimate, else its run limit, else what jobs of the class have taken, and while nothing is
-known as long as the one that has run longest has run by now. LSF goes by the same, in that order, but for the last.
+What a job is expected to take is its estimate or its run limit (``seconds_of``), else what jobs of the class have taken, and
+while nothing is known as long as the one that has run longest has run by now. So does LSF, but for the last.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ from typing import NamedTuple
 from config.model.guarantees import Goal, ServiceClass
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.job.pace import Pace
+from lavad.core.job.spec import Spec
 from lavad.core.rules.goals.optimum import SHORTEST, Work, optimum_of
 
 Waiting = Iterable[tuple[int, int | None]]
 """Numbers of jobs, with the seconds that each of them is expected to take (None: unknown)."""
 Running = Iterable[tuple[float, int | None]]
 """Of each started job when it was dispatched, and the seconds that it is expected to take (None: unknown)."""
+
+
+def seconds_of(spec: Spec) -> int | None:
+    """What a job is expected to take: its estimate, if its run limit is not less, else that (LSF); None: unknown."""
+    return min((seconds for seconds in (spec.estimate, spec.limits.run) if seconds), default=None)
 
 
 def work_of(waiting: Waiting, running: Running, pace: Pace | None, now: float) -> Work:

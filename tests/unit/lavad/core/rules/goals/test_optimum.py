@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.model.guarantees import Goal, ServiceClass
+from config.model.values import Limits
 from lavad.core.job.pace import NEWEST, Pace, with_job
+from lavad.core.job.spec import Spec
 from lavad.core.rules.goals.optimum import Work, done_after, optimum_of
-from lavad.core.rules.goals.work import Clock, optimum_now, pursued, work_of
+from lavad.core.rules.goals.work import Clock, optimum_now, pursued, seconds_of, work_of
 
 MINUTE, HOUR = 60.0, 3600.0
 DEADLINE = Goal("deadline", 0, "16:15-16:45")
@@ -140,3 +142,10 @@ def test_what_ran_long_ago_is_forgotten() -> None:
         pace = with_job(pace, "a", 10.0)
     assert pace.jobs == NEWEST
     assert pace.seconds == pytest.approx(10.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "limit", "seconds"), [(0, None, None), (60, None, 60), (0, 90, 90), (60, 90, 60), (90, 60, 60)]
+)
+def test_an_estimate_counts_up_to_the_run_limit(estimate: int, limit: int | None, seconds: int | None) -> None:
+    assert seconds_of(Spec(user="u", queue="q", estimate=estimate, limits=Limits(run=limit))) == seconds
