@@ -925,7 +925,7 @@ class Limits(_message.Message):
     def __init__(self, run: _Optional[int] = ..., cpu: _Optional[int] = ..., mem: _Optional[int] = ..., swap: _Optional[int] = ..., file: _Optional[int] = ..., data: _Optional[int] = ..., stack: _Optional[int] = ..., core: _Optional[int] = ..., processes: _Optional[int] = ..., threads: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "finish", "hosts", "limits", "amend", "copy_to", "copy_generation", "packed")
+    __slots__ = ("key", "attempt", "uid", "start", "release", "kill", "signal", "stop", "start_task", "end_task", "finish", "hosts", "limits", "amend", "copy_to", "copy_generation", "packed")
     KEY_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
@@ -935,6 +935,7 @@ class Order(_message.Message):
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     STOP_FIELD_NUMBER: _ClassVar[int]
     START_TASK_FIELD_NUMBER: _ClassVar[int]
+    END_TASK_FIELD_NUMBER: _ClassVar[int]
     FINISH_FIELD_NUMBER: _ClassVar[int]
     HOSTS_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
@@ -951,6 +952,7 @@ class Order(_message.Message):
     signal: Signal
     stop: Stop
     start_task: StartTask
+    end_task: EndTask
     finish: Finish
     hosts: Hosts
     limits: Limits
@@ -958,7 +960,7 @@ class Order(_message.Message):
     copy_to: Holder
     copy_generation: int
     packed: bytes
-    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., amend: _Optional[_Union[Amend, _Mapping]] = ..., copy_to: _Optional[_Union[Holder, _Mapping]] = ..., copy_generation: _Optional[int] = ..., packed: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, key: _Optional[int] = ..., attempt: _Optional[int] = ..., uid: _Optional[str] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., kill: _Optional[_Union[Kill, _Mapping]] = ..., signal: _Optional[_Union[Signal, _Mapping]] = ..., stop: _Optional[_Union[Stop, _Mapping]] = ..., start_task: _Optional[_Union[StartTask, _Mapping]] = ..., end_task: _Optional[_Union[EndTask, _Mapping]] = ..., finish: _Optional[_Union[Finish, _Mapping]] = ..., hosts: _Optional[_Union[Hosts, _Mapping]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., amend: _Optional[_Union[Amend, _Mapping]] = ..., copy_to: _Optional[_Union[Holder, _Mapping]] = ..., copy_generation: _Optional[int] = ..., packed: _Optional[bytes] = ...) -> None: ...
 
 class RoleSlots(_message.Message):
     __slots__ = ("role", "first", "count")
@@ -1129,6 +1131,14 @@ class StartTask(_message.Message):
     number: int
     delay: float
     def __init__(self, rank: _Optional[int] = ..., number: _Optional[int] = ..., delay: _Optional[float] = ...) -> None: ...
+
+class EndTask(_message.Message):
+    __slots__ = ("rank", "number")
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    rank: int
+    number: int
+    def __init__(self, rank: _Optional[int] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Finish(_message.Message):
     __slots__ = ("status", "rank", "why", "leave")

@@ -16,7 +16,7 @@ from agent.core.part import Stage
 from agent.launch.report import Summary, Use
 from agent.parts.entry import Entry
 from agent.parts.host_monitor import Final
-from agent.starter.protocol.orders import Finish, Scope, Signal
+from agent.starter.protocol.orders import EndTask, Finish, Scope, Signal, StartTask
 from agent.starter.protocol.part import NO_RANK
 from agent.starter.protocol.reports import End, FirstFailure, HostEnd, HostUse, TaskEnded, TaskStarted
 from proto import agent_pb2 as pb
@@ -32,6 +32,17 @@ def signal(effect: Send) -> Signal:
     if effect.tasks:
         return Signal((effect.uid,), effect.signal, Scope.CATCHING, CATCH_WITHIN)
     return Signal((effect.uid,), effect.signal)
+
+
+def start_task(order: pb.Order) -> StartTask:
+    """The order to the starter to start one task of a role job."""
+    task = order.start_task
+    return StartTask(order.uid, task.rank, task.number, task.delay)
+
+
+def end_task(order: pb.Order) -> EndTask:
+    """The order to end one, which starts again with others."""
+    return EndTask(order.uid, order.end_task.rank, order.end_task.number, asked=True)
 
 
 def finish(order: pb.Order) -> Finish:

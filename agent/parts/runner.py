@@ -288,8 +288,9 @@ class Runner:
         if what == "release":
             self.starter.put(orders.Go(order.uid, root_of(order.release)))
         elif what == "start_task":
-            task = order.start_task
-            self.starter.put(orders.StartTask(order.uid, task.rank, task.number, task.delay))
+            self.starter.put(messages.start_task(order))
+        elif what == "end_task":
+            self.starter.put(messages.end_task(order))
         elif what == "finish":
             self.starter.put(messages.finish(order))
         elif what == "hosts":

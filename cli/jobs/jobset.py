@@ -13,7 +13,7 @@ from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, Identity, address, plain, pod_index
 from cli.jobs.jobset_success import success_of
 from cli.jobs.levels import Order, read_levels
-from cli.jobs.model import Action, JobFile, Policy, Role, minutes_of
+from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pod_failures import read_pod_failures
 from proto.roles import MAX_TASKS
 
@@ -27,12 +27,9 @@ _ACTIONS = {
     "FailJobSet": "AbortJob",
     "RestartJobSet": "RestartJob",
     "RestartJobSetAndIgnoreMaxRestarts": "RestartJobUncounted",
-    "RestartJob": "RestartTask",
-    "RestartJobAndIgnoreMaxRestarts": "RestartTask",
+    "RestartJob": "RestartGroup",
+    "RestartJobAndIgnoreMaxRestarts": "RestartGroupUncounted",
 }
-_OF_A_JOB = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
-_MOST = 1_000_000
-"""Restarts that are not counted."""
 _STRATEGIES = ("Recreate", "BlockingRecreate", "InPlaceRestart")
 
 
@@ -97,26 +94,18 @@ class Replicated:
         in_pod = template.part("spec").text("restartPolicy", "OnFailure")
         if in_pod not in ("Never", "OnFailure"):
             raise template.part("spec").fail("restartPolicy", f"{in_pod[:40]}: it is Never or OnFailure")
-        named = action_of(self, "BackoffLimitExceeded")
-        after, at_once = _ACTIONS[named], _ACTIONS[action_of(self, "PodFailurePolicy")]
+        after, at_once = (_ACTIONS[action_of(self, why)] for why in ("BackoffLimitExceeded", "PodFailurePolicy"))
         failures = read_pod_failures(spec, self.job)
         role.actions = [("TaskFailed", at_once, code) for code, action in failures.by_code.items() if action == "FailJob"]
         others = {*failures.by_code.values(), failures.other, failures.lost} - {"", "FailJob", "Count"}
         if failures.other == "FailJob":
             others.add("NotIn")
         self.job.ignore(*(f"podFailurePolicy: {action}" for action in sorted(others)))
-        limit = spec.number("backoffLimit", 6)
-        again: list[Action] = [("TaskFailed", "RestartTask", -1)]
-        if limit > 0:
-            role.actions += again
-            # a job that is restarted by itself has its own limit again
-            role.backoff = limit if after != "RestartTask" else (limit + 1) * (self.job.policy.backoff + 1) - 1
-        if after != "RestartTask":
-            role.actions.append(("TaskFailed", after, -1))
-        elif limit <= 0:
-            role.actions += again
-        if named in _OF_A_JOB[1:]:
-            role.backoff = _MOST
+        if (limit := spec.number("backoffLimit", 6)) > 0:
+            role.actions.append(("TaskFailed", "RestartTask", -1))
+            role.backoff = limit
+        role.actions.append(("TaskFailed", after, -1))
+        role.group = self.size if self.jobs > 1 else 0
         self.job.roles.append(role)
         self.job.ignore(*(f"template.spec.{name}" for name in spec.others(("activeDeadlineSeconds", "successPolicy"))))
 
@@ -199,8 +188,7 @@ class _Failures:
     def __init__(self, spec: Fields, parts: list[Replicated], job: JobFile) -> None:
         policy = spec.part("failurePolicy")
         self.given = "failurePolicy" in spec
-        self.jobs = sum(part.jobs for part in parts)
-        self.rules: list[tuple[list[str], list[str], str, Fields]] = []
+        self.rules: list[tuple[list[str], list[str], str]] = []
         job.policy.backoff = max(0, policy.number("maxRestarts", 0))
         strategy = policy.text("restartStrategy", "Recreate")
         if strategy not in _STRATEGIES:
@@ -213,28 +201,19 @@ class _Failures:
             self.rules.append(rule)
             if rule[1] and not set(rule[1]) & set(_HAPPENS):
                 job.ignore(f"failurePolicy.rules[{at}] (of {', '.join(rule[1])})")
-        if job.policy.backoff or any(action != "FailJobSet" for _, _, action, _ in self.rules):
+        if job.policy.backoff or any(action != "FailJobSet" for _, _, action in self.rules):
             job.options["r"] = True  # what loses a host starts again, which counts for nothing
         job.ignore(*(f"failurePolicy.{name}" for name in policy.others()))
 
-    def is_alone(self, part: Replicated) -> bool:
-        """Whether there is one job."""
-        return self.jobs == part.jobs == 1
-
     def action_of(self, part: Replicated, reason: str) -> str:
         """The action of the JobSet when a job has failed for this reason."""
-        for targets, reasons, action, where in self.rules:
+        for targets, reasons, action in self.rules:
             if part.role.name in (targets or [part.role.name]) and reason in (reasons or [reason]):
-                if action in _OF_A_JOB and part.size > 1:
-                    if not self.is_alone(part):
-                        why = f"{action}: {part.role.name} has jobs of several pods; lava restarts a task, or all"
-                        raise where.fail("action", why)
-                    return action.replace("Job", "JobSet", 1)  # that job is all there is
                 return action
         return "RestartJobSet" if self.given else "FailJobSet"
 
 
-def _rule(rule: Fields, names: list[str]) -> tuple[list[str], list[str], str, Fields]:
+def _rule(rule: Fields, names: list[str]) -> tuple[list[str], list[str], str]:
     rule.any("name")
     action, targets, reasons = rule.text("action"), rule.words("targetReplicatedJobs"), rule.words("onJobFailureReasons")
     if action not in _ACTIONS:
@@ -245,7 +224,7 @@ def _rule(rule: Fields, names: list[str]) -> tuple[list[str], list[str], str, Fi
         raise rule.fail("onJobFailureReasons", f"{unknown[:64]}: it is one of {', '.join(_REASONS)}")
     if rule.words("onJobFailureMessagePatterns"):
         raise rule.fail("onJobFailureMessagePatterns", "lava has no messages of jobs: podFailurePolicy tells exit codes apart")
-    return targets, reasons, action, rule
+    return targets, reasons, action
 
 
 def _deadlines(parts: list[Replicated], job: JobFile) -> None:

@@ -44,6 +44,7 @@ class Role:
     actions: list[Action] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
     backoff: int = -1
+    group: int = 0
 
     def frame(self) -> dict[str, object]:
         """Its part of the ask: what is not as it is by itself."""

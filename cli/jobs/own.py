@@ -107,6 +107,7 @@ def _role(name: str, fields: Fields) -> Role:
         actions=_actions(fields.part("on")),
         after=_list(fields, "after"),
         backoff=fields.number("backoff", -1),
+        group=fields.number("group", 0),
     )
     fields.refuse_others()
     return role

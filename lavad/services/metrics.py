@@ -111,6 +111,7 @@ class Metrics:
             ev.RanksSuspected: self._ranks_suspected,
             ev.PartRefused: self._part_refused,
             ev.TaskRetried: self._task_retried,
+            ev.TasksReturned: self._tasks_returned,
             ev.CheckpointMade: self._checkpoint_made,
             ev.CheckpointFailed: self._checkpoint_failed,
         }
@@ -167,6 +168,9 @@ class Metrics:
 
     def _task_retried(self, event: ev.TaskRetried, finished: dict[int, Job]) -> None:
         self.retried[self._labels_of_job(event.key, finished)] += 1
+
+    def _tasks_returned(self, event: ev.TasksReturned, finished: dict[int, Job]) -> None:
+        self.retried[self._labels_of_job(event.key, finished)] += len(event.ranks)
 
     def _checkpoint_made(self, event: ev.CheckpointMade, finished: dict[int, Job]) -> None:
         self.checkpoints[(*self._labels_of_job(event.key, finished), "made")] += 1

@@ -317,8 +317,7 @@ def _alike(
 
 def kill(order: KillOrder) -> OrderMessage:
     """The order to end all of a part."""
-    kill = pb.Kill(leaves=order.leaves, grace=order.grace, why=order.why, status=order.status)
-    return _named(order) + pb.Order(kill=kill).SerializeToString()
+    return _named(order) + pb.Order(kill=pb.Kill(**fields_of(order, pb.Kill))).SerializeToString()
 
 
 def copy_to(effect: eff.CopyTo, record: Holder) -> OrderMessage:
@@ -347,6 +346,8 @@ def _what(effect: eff.Effect) -> pb.Order:
             return pb.Order(stop=pb.Stop(**fields_of(effect, pb.Stop)))
         case eff.StartTask():
             return pb.Order(start_task=pb.StartTask(**fields_of(effect, pb.StartTask)))
+        case eff.EndTask():
+            return pb.Order(end_task=pb.EndTask(**fields_of(effect, pb.EndTask)))
         case eff.FinishPart():
             return pb.Order(finish=pb.Finish(**fields_of(effect, pb.Finish)))
         case eff.CopyGeneration(generation=number):

@@ -88,6 +88,10 @@ class RoleTasks:
             return None
         return TaskEnded(self._spec.uid, task.rank, self._number(task), task.pid, task.status or 0, task.at)
 
+    def newest(self, rank: int) -> int:
+        """The number of the newest start of a task, 0: none was ordered."""
+        return self._numbers.get(rank, 0)
+
     def _number(self, task: Task) -> int:
         return self._numbers.get(task.rank, 1)
 
@@ -140,6 +144,24 @@ class PartTasks:
         else:
             self._running[task.pid] = task
 
+    def wake_at(self) -> float | None:
+        """When ``on_time`` or ``start_due`` has something to do (monotonic)."""
+        times = (self._resources.wake_at(), self.role.wake_at() if self.role else None, self.signals.wake_at())
+        return min((at for at in times if at is not None), default=None)
+
+    def on_time(self) -> None:
+        """What is due of their resources; those that were asked to end, and have not in time, are killed."""
+        self._resources.on_time()
+        self.signals.kill_asked()
+
+    def end_task(self, rank: int, number: int, asked: bool) -> None:
+        """End one task and all its descendants, unless a later start than this ``number`` was ordered (0: whichever runs).
+
+        ``asked``: SIGTERM first, and SIGKILL after the grace of the part.
+        """
+        if not number or (self.role and self.role.newest(rank) == number):
+            self.signals.end_task(rank, self._spec.part.grace if asked else None)
+
     def start_due(self) -> None:
         """Start the tasks of a role job that were ordered and whose time has come."""
         if self.role is None:
@@ -176,6 +198,7 @@ class PartTasks:
         if task is None:
             return False
         task.ended(seen)
+        self.signals.ended(task.pid)
         self._over(task)
         return True
 

@@ -142,9 +142,9 @@ class PartRun:
         if sig is not None:
             self._tell(reports.SignalIgnored(self.uid, sig))
 
-    def end_task(self, rank: int) -> None:
-        """SIGKILL one task and all its descendants."""
-        self._tasks.signals.end_task(rank)
+    def end_task(self, rank: int, number: int, asked: bool) -> None:
+        """End one task and all its descendants, as of the order."""
+        self._tasks.end_task(rank, number, asked)
 
     def renew(self, deadline: float) -> None:
         """Move the lease deadline."""
@@ -171,7 +171,7 @@ class PartRun:
     def wait_for(self) -> float | None:
         """Seconds until ``on_time`` has something to do."""
         times = list(self._timers.values())
-        times += [at for one in (self.resources, self._tasks.role) if one and (at := one.wake_at()) is not None]
+        times += [] if (at := self._tasks.wake_at()) is None else [at]
         left = None if self._expired or self.phase is Phase.GONE else self._lease.look_in()
         due = [at - time.monotonic() for at in times] + ([] if left is None else [left])
         return max(0.0, min(due)) if due else None
@@ -182,7 +182,7 @@ class PartRun:
         if left is not None and left <= 0 and not self._expired and self.phase is not Phase.GONE:
             self._expired, self._posts_always = True, False
             self.kill()
-        self.resources.on_time()
+        self._tasks.on_time()
         self.take_events()
         self._start_due()
         if not self._timers:

@@ -205,8 +205,8 @@ class Shepherd:
                 part.go(root)
             case orders.StartTask(_, rank, number, delay):
                 part.start_task(rank, number, delay)
-            case orders.EndTask(_, rank):
-                part.end_task(rank)
+            case orders.EndTask(_, rank, number, asked):
+                part.end_task(rank, number, asked)
             case orders.Finish(_, first, leave):
                 part.finish(first, leave)
             case orders.Note(_, use):

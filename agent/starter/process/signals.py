@@ -7,6 +7,7 @@ a handler are checked again for some time: a program gets the signal once it is 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterable, Mapping
 
@@ -77,6 +78,8 @@ class Signals:
         self._running = running
         self._timers = timers
         self._asking: Catching | None = None
+        self._to_kill: dict[int, float] = {}
+        """Pid of each task that was asked to end, to when it is killed (monotonic)."""
 
     def send(self, sig: int, tasks_only: bool = False) -> None:
         """Signal the task processes only, or every process group of the part."""
@@ -99,7 +102,37 @@ class Signals:
             return None
         return asking.sig if asking.is_ignored else None
 
-    def end_task(self, rank: int) -> None:
-        """SIGKILL one task and all its descendants."""
+    def end_task(self, rank: int, seconds: float | None = None) -> None:
+        """SIGKILL one task and all its descendants, or ask them to end by SIGTERM and kill them after so many seconds."""
         for pid in [task.pid for task in self._running.values() if task.rank == rank]:
-            proctree.kill_all(lambda root=pid: {root} | proctree.below([root]))  # type: ignore[misc]
+            if seconds is None:
+                _kill_from(pid)
+            elif pid not in self._to_kill:
+                self._to_kill[pid] = time.monotonic() + seconds
+                proctree.signal_groups({pid} | proctree.below([pid]), signal.SIGTERM)
+
+    def wake_at(self) -> float | None:
+        """When ``kill_asked`` has something to do (monotonic)."""
+        return min(self._to_kill.values(), default=None)
+
+    def kill_asked(self) -> None:
+        """SIGKILL tasks that were asked to end, and have not in time."""
+        now = time.monotonic()
+        for pid in [pid for pid, at in self._to_kill.items() if at <= now]:
+            del self._to_kill[pid]
+            _kill_from(pid)
+
+    def ended(self, pid: int) -> None:
+        """A task has ended, and is not reaped yet: what one that was asked to end has left of its session is killed."""
+        if self._to_kill.pop(pid, None) is not None:
+            proctree.kill_all(lambda: {one for one in proctree.below([os.getpid()]) if one != pid and _session(one) == pid})
+
+
+def _kill_from(root: int) -> None:
+    proctree.kill_all(lambda: {root} | proctree.below([root]))
+
+
+def _session(pid: int) -> int:
+    """Its session, 0: it is gone."""
+    fields = proctree.stat_fields(pid)
+    return int(fields[3]) if len(fields) > 3 else 0

@@ -193,6 +193,10 @@ class EndTask(NamedTuple):
 
     uid: str
     rank: int
+    number: int = 0
+    """Of the start that is meant, 0: whichever runs. A later one is left alone."""
+    asked: bool = False
+    """SIGTERM first, and SIGKILL when the grace of the part is over."""
 
 
 @order("finish")

@@ -61,7 +61,7 @@ from lavad.core.events.site import (
     StoreRestored,
 )
 from lavad.core.events.submission import ElementsHeld, ElementsKilled, ElementSplit, ElementsReleased, JobRevived, JobSubmitted
-from lavad.core.events.task import JobJudged, TaskEnded, TaskRetried, TaskStarted
+from lavad.core.events.task import JobJudged, TaskEnded, TaskRetried, TasksRecalled, TasksReturned, TaskStarted
 from lavad.core.events.tokens import TokenMade, TokensEnded
 
 
@@ -153,6 +153,8 @@ __all__ = [
     "TaskEnded",
     "TaskRetried",
     "TaskStarted",
+    "TasksRecalled",
+    "TasksReturned",
     "TokenMade",
     "TokensEnded",
     "kind_of",

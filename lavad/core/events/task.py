@@ -87,6 +87,54 @@ def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
     _count_again(cluster, job, run, event.at, event.why, 0 if apart else 1)
 
 
+class TasksRecalled(JobEvent, frozen=True):
+    """Tasks that belong together are ended, as one of them has failed, to be started again together after ``delay`` seconds."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    ranks: tuple[int, ...]
+    delay: float = 0.0
+    why: str = ""
+    counts: bool = True
+    """It is one of the restarts that the job may have."""
+
+
+@folds(TasksRecalled)
+def _tasks_recalled(cluster: Cluster, event: TasksRecalled) -> None:
+    job, run = staying_attempt(cluster, event, event.attempt)
+    run = recalled(run, event)
+    _count_again(cluster, job, run, event.at, event.why, 1 if event.counts else 0)
+
+
+def recalled(run: Attempt, event: TasksRecalled) -> Attempt:
+    """The attempt once tasks were recalled."""
+    for rank in event.ranks:
+        run = with_task(run, rank, recalled=True, delay=event.delay)
+    return run
+
+
+class TasksReturned(JobEvent, frozen=True):
+    """Tasks that were recalled together are over, and are to start again."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    ranks: tuple[int, ...]
+
+
+@folds(TasksReturned)
+def _tasks_returned(cluster: Cluster, event: TasksReturned) -> None:
+    job, run = staying_attempt(cluster, event, event.attempt)
+    for rank in event.ranks:
+        task = run.tasks[rank] if 0 <= rank < len(run.tasks) else None
+        number, recalls = (task.number + 1, task.recalls + 1) if task is not None else (0, 0)
+        run = with_task(
+            run, rank, recalled=False, state=TaskState.WAITING, at=event.at, number=number, base=number, recalls=recalls
+        )
+    cluster.jobs.put(job.key, replace(job, run=run))
+
+
 def _count_again(cluster: Cluster, job: Job, run: Attempt, at: float, why: str, counts: int) -> None:
     """Note a restart; ``counts``: 1, or 0 where it is none of those that the job, or its array, may have."""
     cluster.jobs.put(job.key, replace(job, run=run, retries=job.retries + counts, retried=at, retried_why=why))

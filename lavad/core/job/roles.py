@@ -21,9 +21,14 @@ RESTARTS = ("Never", "OnFailure", "Always", "ExitCode")
 EVENTS = ("TaskFailed", "TaskCompleted", "Any")
 UNCOUNTED = "RestartJobUncounted"
 """RestartJob, as often as it comes to that: it is none of the job's restarts."""
+RESTART_GROUP, UNCOUNTED_GROUP, RESTART_ROLE = "RestartGroup", "RestartGroupUncounted", "RestartRole"
+"""The tasks of the group, or of the whole role, are ended and start again in their places, while others run on."""
 ABORT_ARRAY = "AbortArray"
 """AbortJob, and the other elements of the array end with it."""
-ACTIONS = ("RestartJob", UNCOUNTED, "RestartTask", "AbortJob", ABORT_ARRAY, "CompleteJob", "Ignore")
+_TOGETHER = (RESTART_GROUP, UNCOUNTED_GROUP, RESTART_ROLE)
+ACTIONS = ("RestartJob", UNCOUNTED, "RestartTask", *_TOGETHER, "AbortJob", ABORT_ARRAY, "CompleteJob", "Ignore")
+_COUNTED = ("RestartTask", "RestartJob", RESTART_GROUP, RESTART_ROLE)
+"""Actions that are among the restarts that the job may have."""
 CLEAN = ("running", "all", "none")
 LAUNCHER_START = ("when_ready", "at_once")
 FRAMEWORKS = ("", "mpi", "mpich", "intelmpi", "pytorch", "tensorflow", "jax", "xgboost", "paddle", "mxnet", "volcano")
@@ -95,6 +100,11 @@ def startable(run: Attempt) -> Iterator[tuple[int, TaskRun]]:
         yield rank, task
 
 
+def recalled(run: Attempt) -> Iterator[tuple[int, TaskRun]]:
+    """(rank, task) of tasks that run and are to end, as they start again with others."""
+    return ((rank, task) for rank, task in enumerate(run.tasks) if task.recalled and task.state is TaskState.RUNNING)
+
+
 class Count(msgspec.Struct, frozen=True):
     """Numbers of a role's tasks by state."""
 
@@ -144,6 +154,16 @@ class Retry(msgspec.Struct, frozen=True):
     why: str
 
 
+class Recall(msgspec.Struct, frozen=True):
+    """Tasks are ended, if they are not over, and start again together."""
+
+    ranks: tuple[int, ...]
+    delay: float
+    why: str
+    counts: bool = True
+    """It is one of the job's restarts."""
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """The verdict of the whole job, or (``again``) its restart as a whole."""
 
@@ -155,7 +175,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """The other elements of its array end with it."""
 
 
-def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Judgement | None:
+def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Recall | Judgement | None:
     """What follows from the end of a task (``run`` includes it already); None: the job continues without the task.
 
     ``retries``: restarts so far that count for ``backoff``, of the job or of its whole array.
@@ -164,7 +184,7 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
     role = spec.roles[task.role]
     code = exit_code(task.status)
     what = how_ended(spec, run, rank, limit)
-    spent = _is_spent(run, task.role, role)
+    spent = _is_spent(run, task, role)
     if wants_retry(role.restart, code) and not spent:
         if role.backoff >= 0 or retries < spec.policy.backoff:
             return Retry(delay_of(task.number - 1), what)
@@ -176,15 +196,15 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
         what += f", and the {role.backoff} restarts of role {role.name} are used up"
     if action == "RestartTask" and role.backoff >= 0:
         return Retry(delay_of(task.number - 1), what)
-    if action in ("RestartTask", "RestartJob") and retries >= spec.policy.backoff:
+    if action in _COUNTED and retries >= spec.policy.backoff:
         what += f", and the {'array' if spec.policy.array_backoff else 'job'}'s {spec.policy.backoff} restarts are used up"
         return _failed(task, rank, limit, what, now, spec.policy.array_backoff)
     if action == "RestartTask":
         return Retry(delay_of(task.number - 1), what)
-    if action == "RestartJob":
-        return Judgement(_end(task, rank, limit, what, now), again=what)
-    if action == UNCOUNTED:
-        return Judgement(_end(task, rank, limit, what, now), again=what, uncounted=True)
+    if action in ("RestartJob", UNCOUNTED):
+        return Judgement(_end(task, rank, limit, what, now), again=what, uncounted=action == UNCOUNTED)
+    if action in _TOGETHER:
+        return Recall(_recalled(run, task, role, action), delay_of(task.recalls), what, action != UNCOUNTED_GROUP)
     if action in ("AbortJob", ABORT_ARRAY):
         return _failed(task, rank, limit, what, now, action == ABORT_ARRAY)
     if action == "CompleteJob":
@@ -192,9 +212,33 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
     return judged(spec, run, now)
 
 
-def _is_spent(run: Attempt, number: int, role: Role) -> bool:
-    """Whether a role has restarts of its own, and they are used up."""
-    return role.backoff >= 0 and sum(task.number - 1 for task in run.tasks if task.role == number) >= role.backoff
+def _is_spent(run: Attempt, task: TaskRun, role: Role) -> bool:
+    """Whether the role, or the group of the task, has restarts of its own, and they are used up."""
+    return role.backoff >= 0 and sum(one.number - one.base for one in run.tasks if in_group(one, task, role)) >= role.backoff
+
+
+def in_group(one: TaskRun, task: TaskRun, role: Role) -> bool:
+    """Whether a task is in the group of another one, whose role this is."""
+    return one.role == task.role and (not role.group or one.index // role.group == task.index // role.group)
+
+
+def _recalled(run: Attempt, task: TaskRun, role: Role, action: str) -> tuple[int, ...]:
+    """The ranks of those that start again with a task; one that was not started yet will be with them."""
+    whole = action == RESTART_ROLE
+    found = (rank for rank, one in enumerate(run.tasks) if (one.role == task.role if whole else in_group(one, task, role)))
+    return tuple(rank for rank in found if not _is_unborn(run.tasks[rank]))
+
+
+def _is_unborn(task: TaskRun) -> bool:
+    """Whether a task waits for its first start, which needs an order of its own."""
+    return task.late and task.number == 1 and task.state is TaskState.WAITING
+
+
+def may_return(spec: Spec, run: Attempt, rank: int) -> tuple[int, ...]:
+    """The ranks of all tasks of its group that are recalled, once none of them is left; () before."""
+    task = run.tasks[rank]
+    lot = [number for number, one in enumerate(run.tasks) if one.recalled and in_group(one, task, spec.roles[task.role])]
+    return tuple(lot) if all(run.tasks[number].state in TASK_OVER for number in lot) else ()
 
 
 def exit_code(status: int) -> int:
@@ -270,8 +314,8 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
         holds = True
         for term in terms:
             asked = deciding(spec, run, term)
-            well = sum(task.state is TaskState.SUCCEEDED for task in asked)
-            over = all(task.state in TASK_OVER for task in asked)
+            well = sum(task.state is TaskState.SUCCEEDED and not task.recalled for task in asked)
+            over = all(task.state in TASK_OVER and not task.recalled for task in asked)
             holds = holds and well >= (term.number or len(asked)) and (over or not term.late)
             open_ended = open_ended or not over
         if holds:

@@ -50,7 +50,8 @@ class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     event: str
     action: str
-    """``RestartJob``, ``RestartJobUncounted``, ``RestartTask``, ``AbortJob``, ``AbortArray``, ``CompleteJob`` or ``Ignore``."""
+    """``RestartJob``, ``RestartJobUncounted``, ``RestartTask``, ``RestartGroup``, ``RestartGroupUncounted``, ``RestartRole``,
+    ``AbortJob``, ``AbortArray``, ``CompleteJob`` or ``Ignore``."""
     code: int = -1
 
 
@@ -76,7 +77,10 @@ class Role(msgspec.Struct, frozen=True, omit_defaults=True):
     after: tuple[str, ...] = ()
     """Roles whose tasks have all been started before these are."""
     backoff: int = -1
-    """Maximum of restarts of its tasks in an attempt, which do not count for the job's own; -1: they do."""
+    """Maximum of restarts of its tasks (of each group, where it has some) in an attempt, which do not count for the job's own;
+    -1: they do."""
+    group: int = 0
+    """So many of its tasks, by index, are a group, which may be restarted as a whole; 0: all of them are one."""
 
 
 class Enough(msgspec.Struct, frozen=True, omit_defaults=True):

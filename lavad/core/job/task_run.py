@@ -27,3 +27,9 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     at: float = 0.0
     """When it entered this state."""
     pid: int = 0
+    recalled: bool = False
+    """It is ended, if it is not over, and starts again once all tasks that are recalled with it are over."""
+    base: int = 1
+    """Number of its first start since its group was last restarted as a whole."""
+    recalls: int = 0
+    """How often its group was."""

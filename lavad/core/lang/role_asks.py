@@ -32,6 +32,7 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """(event, action, exit code or -1)."""
     after: b.Words = []
     backoff: b.Signed = -1
+    group: b.Signed = 0
 
 
 class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,9 +17,9 @@ from config.model.values import Limits
 from lavad.core.job.endpoint import Endpoint, parse_endpoint
 from lavad.core.job.job import Attempt, End, Job, Part, PendingSignal
 from lavad.core.job.resize import in_use, must_notify, uid_of
-from lavad.core.job.roles import startable
+from lavad.core.job.roles import recalled, startable
 from lavad.core.job.task_run import TaskRun
-from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState
+from lavad.core.lang.states import OVER, SUSPENDED, JobState, PartState, TaskState
 
 LOST_STATUS = 255 << 8
 """The wait status of a job whose end is not known."""
@@ -78,6 +78,13 @@ class StartTask(Effect, frozen=True):
     rank: int
     number: int
     delay: float
+
+
+class EndTask(Effect, frozen=True):
+    """End one task of a running part, which starts again with others."""
+
+    rank: int
+    number: int
 
 
 class FinishPart(Effect, frozen=True):
@@ -205,10 +212,16 @@ def _part_effects(
         end = run.verdict
         due.append(FinishPart(status=end.status, rank=end.first_rank, why=end.first_reason, leave=run.leave, **name))
     elif running:
-        due += [StartTask(rank=rank, number=task.number, delay=task.delay, **name) for rank, task in tasks]
+        due += [_task_due(rank, task, name) for rank, task in tasks]
     if running:
         due += _changes_due(job, run, part, place, name)
     return due + [SignalPart(pending=pending, **name) for pending in run.pending_signals]
+
+
+def _task_due(rank: int, task: TaskRun, name: _Address) -> Effect:
+    if task.state is TaskState.WAITING:
+        return StartTask(rank=rank, number=task.number, delay=task.delay, **name)
+    return EndTask(rank=rank, number=task.number, **name)
 
 
 def _changes_due(job: Job, run: Attempt, part: Part, place: int, name: _Address) -> list[Effect]:
@@ -287,9 +300,9 @@ def said_by(part: Part) -> str:
 
 
 def _tasks_due(job: Job, run: Attempt) -> dict[int, list[tuple[int, TaskRun]]]:
-    """Index of a part to the (rank, task) of those that need a start order of their own there."""
+    """Index of a part to the (rank, task) of those that need an order of their own there: to start, or to end."""
     ending = run.verdict is not None or run.is_ending
     found: dict[int, list[tuple[int, TaskRun]]] = {}
-    for rank, task in () if ending or job.state is not JobState.RUN else startable(run):
+    for rank, task in () if ending or job.state is not JobState.RUN else (*startable(run), *recalled(run)):
         found.setdefault(task.place, []).append((rank, task))
     return found

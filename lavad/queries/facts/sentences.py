@@ -360,6 +360,12 @@ def _task_retried(_: HistoryFormatter, event: ev.TaskRetried) -> list[str]:
     return [f"Restarting{when}: {event.why};"]
 
 
+@tells(ev.TasksRecalled)
+def _tasks_recalled(_: HistoryFormatter, event: ev.TasksRecalled) -> list[str]:
+    when = f" in {event.delay:g} seconds" if event.delay else ""
+    return [f"Restarting {len(event.ranks)} tasks together{when}: {event.why};"]
+
+
 @tells(ev.JobJudged)
 def _decided(_: HistoryFormatter, event: ev.JobJudged) -> list[str]:
     if event.again:

@@ -33,7 +33,7 @@ class Bench(World):
     def __init__(self) -> None:
         queues = (QueueConfig(name="normal", priority=30), QueueConfig(name="night", priority=20))
         super().__init__(Conf(admins=("boss",), params=Params(lava_host_timeout=60, lava_lease=600), queues=queues))
-        self.hosts("h1", "h2", "h3", slots=4)
+        self.hosts("h1", "h2", "h3", slots=4, starter=2)
 
     def take(self, decided: Decided | Sequence[ev.Event]) -> Any:
         """Apply what was decided; its answer."""

@@ -11,13 +11,17 @@ from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.report.array_ends import end_others, restarts_so_far
 from lavad.core.decide.report.parts import find_part
-from lavad.core.events.task import ended
+from lavad.core.events.task import ended, recalled
 from lavad.core.job.job import Attempt, End, Job
 from lavad.core.job.reports import TaskEndReport, TaskReport, TaskStartReport
-from lavad.core.job.roles import Judgement, Retry, on_end, task_name
+from lavad.core.job.roles import Judgement, Recall, Retry, may_return, on_end, task_name
+from lavad.core.job.spec import Spec
 from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TASK_OVER, TaskState
+
+ENDS_TASKS = 2
+"""The first protocol by which agents are told to end a task."""
 
 
 def _find(cluster: Cluster, report: TaskReport) -> tuple[Job, Attempt, TaskRun] | None:
@@ -66,14 +70,34 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
         over = all(task.state in TASK_OVER or task.state is TaskState.WAITING for task in run.tasks)
         end = End(status=status or int(signal.SIGTERM), at=now, limit=limit)
         return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)] if over else [event]
+    if task.recalled:
+        return [event, *_returned(spec, run, key, rank, now)]
     match on_end(spec, run, rank, limit, restarts_so_far(cluster, job, spec), now):
         case Retry(delay=delay, why=why):
             return [
                 event,
                 ev.TaskRetried(at=now, key=key, attempt=run.number, rank=rank, number=report.number + 1, delay=delay, why=why),
             ]
+        case Recall(ranks=ranks, delay=delay, why=why, counts=counts) if _can_recall(cluster, run):
+            recall = ev.TasksRecalled(at=now, key=key, attempt=run.number, ranks=ranks, delay=delay, why=why, counts=counts)
+            return [event, recall, *_returned(spec, recalled(run, recall), key, rank, now)]
+        case Recall(why=why, counts=counts):  # a host of the release before: all start again
+            end = End(status=status or 1 << 8, at=now, first_rank=rank, first_reason=why, limit=limit)
+            return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end, again=why, uncounted=not counts)]
         case Judgement(end=verdict, again=again, uncounted=free, array=whole):
             why = f"element {index_of(key)} failed: {verdict.first_reason}"
             others = end_others(cluster, job_of(key), {key}, why, now) if whole and index_of(key) else []
             return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=verdict, again=again, uncounted=free), *others]
     return [event]
+
+
+def _returned(spec: Spec, run: Attempt, key: int, rank: int, now: float) -> list[ev.Event]:
+    """Tasks that were recalled start again once all of them are over."""
+    ranks = may_return(spec, run, rank)
+    return [ev.TasksReturned(at=now, key=key, attempt=run.number, ranks=ranks)] if ranks else []
+
+
+def _can_recall(cluster: Cluster, run: Attempt) -> bool:
+    """Whether all hosts of an attempt can be told to end single tasks."""
+    rows = cluster.hosts.rows
+    return all(part.host not in rows or rows[part.host].facts.starter >= ENDS_TASKS for part in run.parts)

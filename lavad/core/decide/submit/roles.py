@@ -109,6 +109,7 @@ def _role(draft: JobDraft, one: RoleAsk) -> Role:
         actions=_actions(f"role {name}: ", one.actions),
         after=tuple(dict.fromkeys(one.after)),
         backoff=_number(name, "backoff", one.backoff, -1, 1_000_000),
+        group=_number(name, "group", one.group, 0, MAX_TASKS),
     )
 
 

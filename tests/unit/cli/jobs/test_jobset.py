@@ -117,6 +117,7 @@ spec: {replicatedJobs: [{name: a, template: {spec: {template: {spec: {containers
 
 RULE = "failurePolicy: {{maxRestarts: 3, rules: [{{name: r, action: {}, {}}}]}},"
 RESTART, FAIL, AGAIN = ("TaskFailed", "RestartJob", -1), ("TaskFailed", "AbortJob", -1), ("TaskFailed", "RestartTask", -1)
+GROUP = ("TaskFailed", "RestartGroup", -1)
 CODES = "podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [42]}}]},"
 
 
@@ -131,8 +132,8 @@ CODES = "podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In
         (RULE.format("FailJobSet", "targetReplicatedJobs: [b]"), "backoffLimit: 0,", [RESTART], -1, 3),
         (RULE.format("FailJobSet", "onJobFailureReasons: [PodFailurePolicy]"), f"backoffLimit: 0, {CODES}",
          [("TaskFailed", "AbortJob", 42), RESTART], -1, 3),
-        (RULE.format("RestartJob", ""), "backoffLimit: 0,", [AGAIN], -1, 3),
-        (RULE.format("RestartJob", ""), "backoffLimit: 1,", [AGAIN], 7, 3),
+        (RULE.format("RestartJob", ""), "backoffLimit: 0,", [GROUP], -1, 3),
+        (RULE.format("RestartJob", ""), "backoffLimit: 1,", [AGAIN, GROUP], 1, 3),
     ],
 )  # fmt: skip
 def test_what_follows_from_a_failure(more: str, spec: str, actions: list[object], of_role: int, of_job: int) -> None:
@@ -182,7 +183,13 @@ def test_restarts_that_do_not_count() -> None:
     by_code = one(part("a", spec=f"backoffLimit: 0, {CODES}"), more=reason)
     assert by_code.roles[0].actions == [("TaskFailed", "RestartJobUncounted", 42), RESTART]
     alone = one(part("a", spec="backoffLimit: 0,"), more=RULE.format("RestartJobAndIgnoreMaxRestarts", ""))
-    assert (alone.roles[0].actions, alone.roles[0].backoff, alone.policy.backoff) == ([AGAIN], 1_000_000, 3)
+    assert (alone.roles[0].actions, alone.policy.backoff) == ([("TaskFailed", "RestartGroupUncounted", -1)], 3)
+
+
+def test_the_pods_of_one_job_are_a_group() -> None:
+    """backoffLimit is that of each job, too."""
+    job = one(part("a", spec=WIDE, outer="replicas: 3,"), part("b", spec=WIDE), part("c", outer="replicas: 2,"))
+    assert [(role.group, role.backoff) for role in job.roles] == [(2, -1), (0, -1), (1, 6)]
 
 
 @pytest.mark.parametrize(
@@ -243,8 +250,6 @@ def test_a_step_without_gpus_shares_none() -> None:
         ([part("a", spec="completionMode: X,")], "", ".replicatedJobs[0].template.spec.completionMode: X: it is NonIndexed or"),
         ([part("a")], "failurePolicy: {restartStrategy: X},", ".failurePolicy.restartStrategy: X: it is one of Recreate, "),
         ([part("a")], RULE.format("Wait", ""), ".failurePolicy.rules[0].action: Wait: it is one of FailJobSet, RestartJobSet, "),
-        ([part("a", spec=WIDE), part("b")], RULE.format("RestartJob", ""),
-         ".failurePolicy.rules[0].action: RestartJob: a has jobs of several pods"),
         ([part("a")], RULE.format("FailJobSet", "targetReplicatedJobs: [z]"), ".failurePolicy.rules[0].targetReplicatedJobs: z:"),
         ([part("a")], RULE.format("FailJobSet", "onJobFailureReasons: [z]"), ".failurePolicy.rules[0].onJobFailureReasons: z: i"),
         ([part("a")], RULE.format("FailJobSet", "onJobFailureMessagePatterns: [z]"), ".failurePolicy.rules[0].onJobFailureMessa"),

@@ -47,14 +47,6 @@ def test_too_many_alternatives_are_refused() -> None:
         one(part("a", spec=WIDE, outer="replicas: 80,"), more=SET.format("Any", "a"))
 
 
-@pytest.mark.parametrize(
-    ("action", "what"), [("RestartJob", "RestartJob"), ("RestartJobAndIgnoreMaxRestarts", "RestartJobUncounted")]
-)
-def test_the_only_job_starts_again_as_all(action: str, what: str) -> None:
-    job = one(part("a", spec=WIDE), more=RULE.format(action, ""))
-    assert job.roles[0].actions == [("TaskFailed", what, -1)]
-
-
 def test_a_restart_in_place_is_a_new_attempt() -> None:
     job = one(part("a", spec="backoffLimit: 0,"), more="failurePolicy: {maxRestarts: 2, restartStrategy: InPlaceRestart},")
     assert job.roles[0].actions == [RESTART]

@@ -56,6 +56,7 @@ PAIRS: list[tuple[type[msgspec.Struct], type[Message], set[str]]] = [
     (records.StartOrder, pb.Start, {"key", "attempt", "uid", "hosts"}),
     (eff.StopPart, pb.Stop, set(eff.Effect.__struct_fields__)),
     (eff.StartTask, pb.StartTask, set(eff.Effect.__struct_fields__)),
+    (eff.EndTask, pb.EndTask, set(eff.Effect.__struct_fields__)),
     (eff.FinishPart, pb.Finish, set(eff.Effect.__struct_fields__)),
     (eff.TellHosts, pb.Hosts, set(eff.Effect.__struct_fields__)),
     (PendingSignal, pb.Signal, {"at", "by", "state", "done", "said"}),
@@ -97,7 +98,7 @@ NOT_SENT = {
     JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
     Policy: {"success", "backoff", "actions", "array_backoff", "array_failures", "array_success"},
     RunSettings: {"container", "djob_env_script", "role_limits"},
-    Role: {"resreq", "restart", "spread", "actions", "after", "backoff"},
+    Role: {"resreq", "restart", "spread", "actions", "after", "backoff", "group"},
     RoleText: set(),
 }
 """What an agent need not know, and what it is told in another form."""

@@ -11,14 +11,15 @@ from lavad.core.job.job import Attempt
 from lavad.core.lang.asks import Submit
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
 from lavad.core.lang.states import TASK_OVER, JobState, TaskState
-from lavad.core.rules.effects import FinishPart, KillPart, StartTask, effects_due
+from lavad.core.rules.effects import EndTask, FinishPart, KillPart, StartTask, effects_due
 from tests.support.examples import examples
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
 
+TOGETHER = ("RestartGroup", "RestartGroupUncounted", "RestartRole")
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(["TaskFailed", "TaskCompleted", "Any"]),
-        st.sampled_from(["RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore"]),
+        st.sampled_from([*TOGETHER, "RestartJob", "RestartTask", "AbortJob", "CompleteJob", "Ignore"]),
         st.sampled_from([-1, 1]),
     ),
     max_size=2,
@@ -31,6 +32,7 @@ ROLES = st.lists(
         kind=st.sampled_from(["", "", "launcher", "hold"]),
         restart=st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"]),
         actions=ACTIONS,
+        group=st.integers(0, 2),
     ),
     min_size=1,
     max_size=3,
@@ -50,8 +52,9 @@ ENDS = st.lists(st.tuples(st.integers(0, 8), st.sampled_from([0, 0, 1 << 8, 137 
 class Story:
     """One job; ``hosts`` do what they are told."""
 
-    def __init__(self, roles: list[RoleAsk], policy: PolicyAsk) -> None:
+    def __init__(self, roles: list[RoleAsk], policy: PolicyAsk, starter: int) -> None:
         self.bench = Bench()
+        self.bench.hosts("h1", "h2", "h3", slots=4, starter=starter)
         ask = Submit(command="./x", cwd="/", roles=roles, policy=policy)
         self.key = int(self.bench.take(submit(self.bench.cluster, Given(ask, ALICE, self.bench.now, LOCAL)))["job"])
         self.holds = [role.kind == "hold" for role in roles]
@@ -83,6 +86,9 @@ class Story:
                 self.seen.add(name)
                 bench = self.bench
                 bench.said("task_started", self.key, effect.host, effect.rank, effect.number, 7, uid=run.uid)
+            elif isinstance(effect, EndTask):
+                assert run.tasks[effect.rank].number == effect.number, "another start is ended"
+                self.end(effect.rank, 15)
         if run.judged:
             self.finish(run)
 
@@ -113,10 +119,12 @@ class Story:
 
 
 @settings(max_examples=examples(300))
-@given(ROLES, POLICY, ENDS)
-def test_a_job_with_roles_goes_on_or_ends(roles: list[RoleAsk], policy: PolicyAsk, ends: list[tuple[int, int]]) -> None:
+@given(ROLES, POLICY, ENDS, st.sampled_from([1, 2]))
+def test_a_job_with_roles_goes_on_or_ends(
+    roles: list[RoleAsk], policy: PolicyAsk, ends: list[tuple[int, int]], starter: int
+) -> None:
     """As long as it has no verdict something of it runs; when it has one, every part is told to end."""
-    story = Story(roles, policy)
+    story = Story(roles, policy, starter)
     story.dispatch()
     for which, status in ends:
         story.obey()
