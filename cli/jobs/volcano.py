@@ -14,7 +14,7 @@ from cli.client.context import Fail
 from cli.jobs import pods, ray
 from cli.jobs.fields import Fields
 from cli.jobs.identity import Hosts, of_pod, plain
-from cli.jobs.model import Action, JobFile, Policy, Role
+from cli.jobs.model import Action, JobFile, Policy, Role, minutes_of
 from proto.roles import MAX_TASKS, PLUGINS
 
 _EVENTS = {
@@ -26,24 +26,30 @@ _EVENTS = {
 }
 _ACTIONS = {
     "RestartJob": "RestartJob",
-    "RestartTask": "RestartTask",
+    "RestartTask": "RestartRole",
     "RestartPod": "RestartTask",
+    "RestartPartition": "RestartGroup",
     "AbortJob": "AbortJob",
     "TerminateJob": "AbortJob",
     "CompleteJob": "CompleteJob",
 }
 
 
+_RETRIES = 3
+"""What maxRetry is by itself, of a job and of a task; 0 means the same."""
+_UNLIMITED = 1_000_000
+
+
 def read_volcano(spec: Fields, job: JobFile) -> None:
     """A Job of batch.volcano.sh/v1alpha1."""
-    job.policy = Policy(framework="volcano", success="all", backoff=spec.number("maxRetry", 3))
+    job.policy = Policy(framework="volcano", success="all", backoff=spec.number("maxRetry", _RETRIES) or _RETRIES)
     spec.any("schedulerName")
     queue = spec.text("queue")
     if queue and queue != "default":
         job.options["q"] = queue
     job.priority_class = spec.text("priorityClassName")
-    if minutes := _minutes(spec, "runningEstimate"):
-        job.options["We"] = str(minutes)
+    if seconds := _seconds(spec, "runningEstimate"):
+        job.options["We"] = minutes_of(seconds)
     job.policy.actions = _policies(spec, job)
     tasks = spec.items("tasks")
     apart = _are_apart(spec, tasks)
@@ -64,6 +70,7 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
         job.options["J"] = f"{job.options.get('J', 'job')}[1-{role.count}]"
         job.enough = max(1, spec.number("minAvailable", role.least))
         role.count, role.least = 1, 0
+        _restart_alone(role, job)
         _topology(spec.part("networkTopology"), job)
         return
     _order(tasks, job)
@@ -77,14 +84,25 @@ def read_volcano(spec: Fields, job: JobFile) -> None:
     job.say_spare()
 
 
+def _restart_alone(role: Role, job: JobFile) -> None:
+    """Elements of an array know nothing of each other: RestartTask is about the one that failed."""
+    for one in (role, job.policy):
+        if any(action == "RestartRole" for _, action, _ in one.actions):
+            job.ignore("policies.RestartTask of all pods (the one that failed starts again)")
+        one.actions = [(event, "RestartTask" if action == "RestartRole" else action, code) for event, action, code in one.actions]
+
+
 def _are_apart(spec: Fields, tasks: list[Fields]) -> bool:
     """Whether its tasks are alike, know nothing of each other (plugin svc), and need not start together, nor end so."""
-    if len(tasks) != 1 or "minSuccess" in spec or not set(spec.part("plugins").names()) <= {"env"}:
+    if len(tasks) != 1 or "minSuccess" in spec or "partitionPolicy" in tasks[0]:
+        return False
+    if not set(spec.part("plugins").names()) <= {"env"}:
         return False
     count = tasks[0].number("replicas", 1)
     together = spec.number("minAvailable", tasks[0].number("minAvailable", count))
     actions = {one[:2] for where in (spec, tasks[0]) for one in _policies(where, JobFile())}
-    return 0 <= together < count and actions <= {("TaskFailed", "RestartTask"), ("TaskCompleted", "CompleteJob")}
+    alone = {("TaskFailed", "RestartTask"), ("TaskFailed", "RestartRole"), ("TaskCompleted", "CompleteJob")}
+    return 0 <= together < count and actions <= alone
 
 
 def _find_each_other(tasks: list[Fields], job: JobFile) -> None:
@@ -129,17 +147,17 @@ def _success(spec: Fields, together: int, job: JobFile) -> int:
     return 0
 
 
-_DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})(?:\.\d+)?s)?")
+_DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6}(?:\.\d{1,9})?)s)?(?:(\d{1,9})ms)?")
 
 
-def _minutes(fields: Fields, name: str) -> int:
-    """A time as Go has it (``1h30m``), in minutes; 0: there is none."""
+def _seconds(fields: Fields, name: str) -> int:
+    """A time as Go has it (``1h30m``), in seconds, rounded up; 0: there is none."""
     text = fields.text(name)
     match = _DURATION.fullmatch(text)
     if match is None:
         raise fields.fail(name, f"{text[:40]} is no time such as 1h30m")
-    hours, minutes, seconds = (int(number or 0) for number in match.groups())
-    return hours * 60 + minutes + math.ceil(seconds / 60)
+    hours, minutes, seconds, thousandths = (float(number or 0) for number in match.groups())
+    return math.ceil(hours * 3600 + minutes * 60 + seconds + thousandths / 1000)
 
 
 def _topology(topology: Fields, job: JobFile) -> None:
@@ -166,12 +184,37 @@ def _task(task: Fields, job: JobFile) -> None:
     pods.read_template(template, role, job)
     role.restart = template.part("spec").text("restartPolicy", "Never")
     role.actions = _policies(task, job)
+    _retries(task, role, job)
+    _partitions(task.part("partitionPolicy"), role, job)
     pods.hold(role, job, only_sshd=True)
     role.after = task.part("dependsOn").words("name")
     if (iteration := task.part("dependsOn").text("iteration", "all")) not in ("all", "any"):
         raise task.fail("dependsOn.iteration", f"{iteration[:40]}: it is all or any")
     job.ignore(*(f"tasks.{name}" for name in task.others()))
     job.roles.append(role)
+
+
+def _retries(task: Fields, role: Role, job: JobFile) -> None:
+    """maxRetry: how often pods of a task are started again in their places until it counts as failed (TaskFailed)."""
+    if role.restart not in ("OnFailure", "Always"):
+        return  # then nothing is, and what a policy restarts counts for the job's own maxRetry
+    limit = task.number("maxRetry", _RETRIES) or _RETRIES
+    told = any(event in ("TaskFailed", "Any") for event, _, _ in (*role.actions, *job.policy.actions))
+    if "maxRetry" in task or told:
+        role.backoff = limit if limit > 0 else _UNLIMITED
+
+
+def _partitions(policy: Fields, role: Role, job: JobFile) -> None:
+    """partitionPolicy: tasks of which so many, by index, are restarted together (RestartPartition)."""
+    if not policy.names():
+        return
+    size, number = policy.number("partitionSize", 0), policy.number("totalPartitions", 0)
+    if size < 1 or number < 1 or size * number != role.count:
+        raise policy.fail("partitionSize", f"{number} partitions of {size} are not the {role.count} replicas of the task")
+    role.group = size
+    if policy.number("minPartitions", number) != number:
+        job.ignore("partitionPolicy.minPartitions (all of them start together)")
+    job.ignore(*(f"partitionPolicy.{name}" for name in policy.others()))
 
 
 def _order(tasks: list[Fields], job: JobFile) -> None:
@@ -257,7 +300,7 @@ def _policies(fields: Fields, job: JobFile) -> list[Action]:
     for one in fields.items("policies"):
         action = one.text("action")
         events = [*one.words("events"), *([one.text("event")] if "event" in one else [])]
-        code = one.number("exitCode", -1)
+        code, delay = one.number("exitCode", -1), _seconds(one, "timeout")
         if "exitCode" in one and not 1 <= code <= 255:
             raise one.fail("exitCode", f"{code} is not between 1 and 255")
         if not action or not (events or code >= 0):
@@ -269,6 +312,8 @@ def _policies(fields: Fields, job: JobFile) -> list[Action]:
         if "PodEvicted" in events and action == "RestartJob":
             job.options["r"] = True  # whoever loses its host runs again
             events.remove("PodEvicted")
+            if delay and not events:
+                job.ignore("policies.timeout (of PodEvicted)")
         elif action not in _ACTIONS:
             job.ignore(f"policies.{action[:64]}")
             continue
@@ -276,7 +321,7 @@ def _policies(fields: Fields, job: JobFile) -> list[Action]:
             events = ["TaskFailed"]
         for event in events:
             if event in _EVENTS:
-                found.append((_EVENTS[event], _ACTIONS[action], code))
+                found.append((_EVENTS[event], f"{_ACTIONS[action]}({delay})" if delay else _ACTIONS[action], code))
             else:
                 job.ignore(f"policies.{event[:64]}")
         job.ignore(*(f"policies.{name}" for name in one.others(("event", "events", "exitCode"))))

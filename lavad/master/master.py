@@ -323,6 +323,7 @@ class Master:
             group.create_task(self.loops.masters_lease())
             group.create_task(self.loops.overdue(self.outbox))
             group.create_task(self.loops.deadlines())
+            group.create_task(self.loops.postponed())
             group.create_task(self.pruning.run())
             group.create_task(self.audit.run())
             group.create_task(self.loops.forget_cycles())

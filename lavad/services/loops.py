@@ -19,6 +19,7 @@ from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.control.office import note_extension
 from lavad.core.decide.control.tokens import over
 from lavad.core.decide.depend.orphans import Orphans
+from lavad.core.decide.report.tasks import postponed
 from lavad.core.decide.reserve.reservations import turn
 from lavad.core.events import LeasesExtended
 from lavad.core.lang.asks import Refused
@@ -136,6 +137,13 @@ class Loops:
             await asyncio.sleep(5.0)
             if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
                 await self._tried(deadlines)
+
+    async def postponed(self) -> None:
+        """What follows from ends of tasks some time later, as their job's policy says."""
+        while True:
+            await asyncio.sleep(1.0)
+            if postponed(self._engine.cluster, self._clock()).events:
+                await self._tried(postponed)
 
     async def migrations(self) -> None:
         """MIG: migrate jobs that the system suspended long ago."""

@@ -117,6 +117,8 @@ SAMPLES: list[Event] = [
     ev.TaskStarted(at=2.5, key=KEY, attempt=2, rank=3, number=2, pid=77),
     ev.TaskEnded(at=2.5, key=KEY, attempt=2, rank=3, number=1, status=256, limit=TermReason.TERM_MEMLIMIT),
     ev.TaskRetried(at=2.5, key=KEY, attempt=2, rank=3, number=2, delay=0.5, why="worker[1] on h1 ended with exit code 1"),
+    ev.ActionPostponed(at=2.5, key=KEY, attempt=2, rank=3, delay=30.0, action="RestartJob", limit=TermReason.TERM_MEMLIMIT),
+    ev.ActionDue(at=2.5, key=KEY, attempt=2, rank=3),
     ev.TasksRecalled(at=2.5, key=KEY, attempt=2, ranks=(2, 3), delay=0.5, why="worker[1] on h1 ended with exit code 1"),
     ev.TasksReturned(at=2.5, key=KEY, attempt=2, ranks=(2, 3)),
     ev.JobJudged(at=2.5, key=KEY, attempt=2, end=END, again="worker[1] on h1 ended with exit code 1"),

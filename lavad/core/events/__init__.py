@@ -61,7 +61,16 @@ from lavad.core.events.site import (
     StoreRestored,
 )
 from lavad.core.events.submission import ElementsHeld, ElementsKilled, ElementSplit, ElementsReleased, JobRevived, JobSubmitted
-from lavad.core.events.task import JobJudged, TaskEnded, TaskRetried, TasksRecalled, TasksReturned, TaskStarted
+from lavad.core.events.task import (
+    ActionDue,
+    ActionPostponed,
+    JobJudged,
+    TaskEnded,
+    TaskRetried,
+    TasksRecalled,
+    TasksReturned,
+    TaskStarted,
+)
 from lavad.core.events.tokens import TokenMade, TokensEnded
 
 
@@ -80,6 +89,8 @@ else:
 
 __all__ = [
     "EVENTS",
+    "ActionDue",
+    "ActionPostponed",
     "AdvanceReservationEnded",
     "AdvanceReservationSet",
     "AnyEvent",

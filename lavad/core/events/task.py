@@ -87,6 +87,40 @@ def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
     _count_again(cluster, job, run, event.at, event.why, 0 if apart else 1)
 
 
+class ActionPostponed(JobEvent, frozen=True):
+    """What follows from the end of a task is done in ``delay`` seconds."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    rank: int
+    delay: float
+    action: str = ""
+    limit: TermReason = TermReason.NONE
+    why: str = ""
+
+
+@folds(ActionPostponed)
+def _action_postponed(cluster: Cluster, event: ActionPostponed) -> None:
+    job, run = staying_attempt(cluster, event, event.attempt)
+    cluster.jobs.put(job.key, replace(job, run=with_task(run, event.rank, due=event.at + event.delay, limit=event.limit)))
+
+
+class ActionDue(JobEvent, frozen=True):
+    """The time is over after which something was to follow from the end of a task."""
+
+    moves: ClassVar[Moves] = STAY_STARTED
+
+    attempt: int
+    rank: int
+
+
+@folds(ActionDue)
+def _action_due(cluster: Cluster, event: ActionDue) -> None:
+    job, run = staying_attempt(cluster, event, event.attempt)
+    cluster.jobs.put(job.key, replace(job, run=with_task(run, event.rank, due=0.0)))
+
+
 class TasksRecalled(JobEvent, frozen=True):
     """Tasks that belong together are ended, as one of them has failed, to be started again together after ``delay`` seconds."""
 
@@ -110,7 +144,7 @@ def _tasks_recalled(cluster: Cluster, event: TasksRecalled) -> None:
 def recalled(run: Attempt, event: TasksRecalled) -> Attempt:
     """The attempt once tasks were recalled."""
     for rank in event.ranks:
-        run = with_task(run, rank, recalled=True, delay=event.delay)
+        run = with_task(run, rank, recalled=True, delay=event.delay, due=0.0)
     return run
 
 

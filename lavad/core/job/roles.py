@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from lavad.core.job.job import Attempt, End, Part, Placed
-from lavad.core.job.spec import Policy, Role, Spec
+from lavad.core.job.spec import Action, Policy, Role, Spec
 from lavad.core.job.success import Term, alternatives, is_some
 from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.states import TASK_OVER, TaskState, TermReason
@@ -164,6 +164,14 @@ class Recall(msgspec.Struct, frozen=True):
     """It is one of the job's restarts."""
 
 
+class Later(msgspec.Struct, frozen=True):
+    """What follows is done in so many seconds."""
+
+    action: str
+    delay: float
+    why: str
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """The verdict of the whole job, or (``again``) its restart as a whole."""
 
@@ -175,10 +183,13 @@ class Judgement(msgspec.Struct, frozen=True):
     """The other elements of its array end with it."""
 
 
-def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float) -> Retry | Recall | Judgement | None:
+def on_end(
+    spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int, now: float, waited: bool = False
+) -> Retry | Recall | Later | Judgement | None:
     """What follows from the end of a task (``run`` includes it already); None: the job continues without the task.
 
     ``retries``: restarts so far that count for ``backoff``, of the job or of its whole array.
+    ``waited``: what was to follow later is due now.
     """
     task = run.tasks[rank]
     role = spec.roles[task.role]
@@ -191,16 +202,19 @@ def on_end(spec: Spec, run: Attempt, rank: int, limit: TermReason, retries: int,
         what += f", and its {spec.policy.backoff} restarts are used up"
         return _failed(task, rank, limit, what, now, spec.policy.array_backoff)
     rest = [one.state for one in run.tasks if one.role == task.role]
-    action = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest), spent)
+    found = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest), spent)
+    action, wait = found.action, max(found.delay, delay_of(task.number - 1))
     if spent and wants_retry(role.restart, code):
         what += f", and the {role.backoff} restarts of role {role.name} are used up"
     if action == "RestartTask" and role.backoff >= 0:
-        return Retry(delay_of(task.number - 1), what)
+        return Retry(wait, what)
+    if found.delay and not waited and action != "RestartTask":
+        return Later(action, found.delay, what)
     if action in _COUNTED and retries >= spec.policy.backoff:
         what += f", and the {'array' if spec.policy.array_backoff else 'job'}'s {spec.policy.backoff} restarts are used up"
         return _failed(task, rank, limit, what, now, spec.policy.array_backoff)
     if action == "RestartTask":
-        return Retry(delay_of(task.number - 1), what)
+        return Retry(wait, what)
     if action in ("RestartJob", UNCOUNTED):
         return Judgement(_end(task, rank, limit, what, now), again=what, uncounted=action == UNCOUNTED)
     if action in _TOGETHER:
@@ -271,7 +285,7 @@ def delay_of(before: int) -> float:
     return 0.0 if before <= 0 else min(MAX_DELAY, 0.5 * 2.0 ** min(before - 1, 10))
 
 
-def find_action(spec: Spec, role: Role, code: int, completed: bool, spent: bool = False) -> str:
+def find_action(spec: Spec, role: Role, code: int, completed: bool, spent: bool = False) -> Action:
     """The action for this end: the role's own, else the job's; without one, a failure ends the job unless its success rule
     allows it.
 
@@ -282,10 +296,9 @@ def find_action(spec: Spec, role: Role, code: int, completed: bool, spent: bool 
     for actions in (role.actions, spec.policy.actions):
         for one in actions:
             if one.code in (-1, code) and one.event in events and not (spent and one.action == "RestartTask"):
-                return one.action
-    if code == 0 or is_some(spec.policy.success) or role.kind == "hold":
-        return "Ignore"
-    return "AbortJob"
+                return one
+    ignored = code == 0 or is_some(spec.policy.success) or role.kind == "hold"
+    return Action(event="Any", action="Ignore" if ignored else "AbortJob")
 
 
 def how_ended(spec: Spec, run: Attempt, rank: int, limit: TermReason) -> str:
@@ -315,7 +328,7 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
         for term in terms:
             asked = deciding(spec, run, term)
             well = sum(task.state is TaskState.SUCCEEDED and not task.recalled for task in asked)
-            over = all(task.state in TASK_OVER and not task.recalled for task in asked)
+            over = all(is_over(task) for task in asked)
             holds = holds and well >= (term.number or len(asked)) and (over or not term.late)
             open_ended = open_ended or not over
         if holds:
@@ -324,6 +337,11 @@ def judged(spec: Spec, run: Attempt, now: float) -> Judgement | None:
         return None
     rank, task = next((rank, task) for rank, task in enumerate(run.tasks) if task.state is TaskState.FAILED)
     return Judgement(_end(task, rank, TermReason.NONE, how_ended(spec, run, rank, TermReason.NONE), now))
+
+
+def is_over(task: TaskRun) -> bool:
+    """Whether a task has ended, and nothing follows from that any more."""
+    return task.state in TASK_OVER and not task.recalled and not task.due
 
 
 def deciding(spec: Spec, run: Attempt, term: Term) -> list[TaskRun]:

@@ -53,6 +53,8 @@ class Action(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """``RestartJob``, ``RestartJobUncounted``, ``RestartTask``, ``RestartGroup``, ``RestartGroupUncounted``, ``RestartRole``,
     ``AbortJob``, ``AbortArray``, ``CompleteJob`` or ``Ignore``."""
     code: int = -1
+    delay: float = 0.0
+    """Seconds from the event until it is done, unless the task runs again by then."""
 
 
 class Role(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lavad.core.lang.states import TaskState
+from lavad.core.lang.states import TaskState, TermReason
 
 
 class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -33,3 +33,7 @@ class TaskRun(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """Number of its first start since its group was last restarted as a whole."""
     recalls: int = 0
     """How often its group was."""
+    due: float = 0.0
+    """When what follows from its end is done, which is not over before; 0.0: it was done at once."""
+    limit: TermReason = TermReason.NONE
+    """The limit that it reached, where something is ``due``."""

@@ -360,6 +360,11 @@ def _task_retried(_: HistoryFormatter, event: ev.TaskRetried) -> list[str]:
     return [f"Restarting{when}: {event.why};"]
 
 
+@tells(ev.ActionPostponed)
+def _action_postponed(_: HistoryFormatter, event: ev.ActionPostponed) -> list[str]:
+    return [f"{event.action} follows in {event.delay:g} seconds: {event.why};"]
+
+
 @tells(ev.TasksRecalled)
 def _tasks_recalled(_: HistoryFormatter, event: ev.TasksRecalled) -> list[str]:
     when = f" in {event.delay:g} seconds" if event.delay else ""

@@ -93,3 +93,42 @@ def test_no_start_is_lost_or_doubled_where_daemons_die_in_the_middle(
     wait_until(lambda: [len(starts(tmp_path)[pod]) for pod in ("0.0", "0.1")] == [2, 2], 60, "both once more")
     assert [len(starts(tmp_path)[pod]) for pod in ("1.0", "1.1")] == [1, 1]
     assert [is_alive(pids[-1]) for pids in starts(tmp_path).values()] == [True] * 4
+
+
+VOLCANO = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: x}
+spec:
+  plugins: {svc: []}
+  policies: [{event: PodFailed, action: RestartJob, timeout: 1s}]
+  tasks:
+  - name: a
+    replicas: 4
+    partitionPolicy: {totalPartitions: 2, partitionSize: 2}
+    policies: [{exitCode: 4, action: RestartPartition}]
+    template: {spec: {containers: [{command: [sh, ./part.sh]}]}}
+"""
+
+
+def test_a_partition_starts_again_and_all_some_time_after_a_failure(cluster: Cluster, tmp_path: Path) -> None:
+    """A lavad that is killed meanwhile does it when it is back."""
+    (tmp_path / "let").write_text("")
+    (tmp_path / "pod.sh").write_text(POD)
+    (tmp_path / "part.sh").write_text(
+        "JOB_INDEX=$((VC_TASK_INDEX / 2)) JOB_COMPLETION_INDEX=$((VC_TASK_INDEX % 2)) exec sh ./pod.sh\n"
+    )
+    (tmp_path / "job.yaml").write_text(VOLCANO)
+    job = lava_run(cluster, tmp_path, "-o out job.yaml")
+    wait_until(lambda: sorted(map(len, starts(tmp_path).values())) == [1] * 4, 60, "four pods")
+    (tmp_path / "fail.1.0").write_text("")
+    wait_until(lambda: [len(starts(tmp_path)[pod]) for pod in ("1.0", "1.1")] == [2, 2], 60, "the partition once more")
+    assert [len(starts(tmp_path)[pod]) for pod in ("0.0", "0.1")] == [1, 1]
+    os.kill(starts(tmp_path)["0.0"][0], signal.SIGKILL)
+    wait_until(lambda: "RestartJob follows in 1 sec" in " ".join(cluster.run(f"bhist -l {job}").stdout.split()), 30, "the delay")
+    cluster.kill("lavad")
+    cluster.up()
+    wait_until(lambda: [len(starts(tmp_path)[pod]) for pod in ("0.0", "0.1", "1.0", "1.1")] == [2, 2, 3, 3], 60, "all once more")
+    cluster.run(f"bkill {job}")
+    assert cluster.wait_end(job, timeout=60) == ["EXIT"]
+    nothing_left(cluster, "606")

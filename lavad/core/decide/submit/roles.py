@@ -36,6 +36,7 @@ KINDS = ("", *LAUNCHERS, "hold")
 LIMIT_OPTIONS = frozenset("McDFSC")
 """Limits of one task. Those of time and of processes are the whole job's."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,62}")
+_SECONDS = re.compile(r"[0-9]{1,8}\)")
 _VARIABLE = re.compile(r"[^\s=\0]+")
 _RIVALS = ("n", "nnodes", "hostfile")
 _DECIDING = ("launcher", "chief", "master")
@@ -225,11 +226,22 @@ def _actions(role: str, asked: list[tuple[str, str, int]]) -> tuple[Action, ...]
     found = []
     for event, action, code in asked:
         _word(role, "event", event, EVENTS)
-        _word(role, "action", action, ACTIONS)
+        action, delay = _timed(role, action)
         if not -1 <= code <= 255:
             raise Refused(f"{role}exit code {code} is not between 0 and 255")
-        found.append(Action(event=event, action=action, code=code))
+        found.append(Action(event=event, action=action, code=code, delay=delay))
     return tuple(found)
+
+
+def _timed(role: str, text: str) -> tuple[str, float]:
+    """(action, seconds until it is done) of ``RestartJob`` or ``RestartJob(30)``."""
+    action, bracket, delay = text.partition("(")
+    _word(role, "action", action, ACTIONS)
+    if not bracket:
+        return action, 0.0
+    if action == "Ignore" or not _SECONDS.fullmatch(delay):
+        raise Refused(f"{role}action {text[:64]}: in parentheses are seconds, after which something is done")
+    return action, float(delay[:-1])
 
 
 def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:

@@ -1,4 +1,4 @@
-"""When a Volcano job has ended, which of its tasks start together, and those that are jobs of their own."""
+"""When a Volcano job has ended, which of its tasks start together, those that are jobs of their own, and what starts again."""
 
 from __future__ import annotations
 
@@ -150,3 +150,101 @@ def test_an_order_that_is_none_is_refused(more: str, why: str) -> None:
     with pytest.raises(Fail) as failed:
         read("", task("a"), task("b", more=more))
     assert failed.value.text == f"job.yaml.spec.tasks[1].{why}"
+
+
+# -- what starts again: a pod, all pods of a task, those of a partition, all -------------------------------------------------
+
+IGNORE = ("TaskFailed", "Ignore", -1)
+
+
+def policy(action: str, more: str = "", event: str = "PodFailed") -> str:
+    return f"policies: [{{event: {event}, action: {action}, {more}}}],"
+
+
+@pytest.mark.parametrize(
+    ("action", "done"),
+    [
+        ("RestartPod", "RestartTask"),
+        ("RestartTask", "RestartRole"),
+        ("RestartPartition", "RestartGroup"),
+        ("RestartJob", "RestartJob"),
+        ("TerminateJob", "AbortJob"),
+    ],
+)
+def test_who_starts_again(action: str, done: str) -> None:
+    job = read("", task("a", 4, more=policy(action)), task("b"))
+    assert (job.roles[0].actions, job.ignored) == ([("TaskFailed", done, -1)], [])
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"), [("30s", 30), ("1m", 60), ("1h2m3s", 3723), ("1.5s", 2), ("100ms", 1), ("1m30.25s", 91)]
+)
+def test_a_policy_may_wait(time: str, seconds: int) -> None:
+    job = read(policy("RestartJob", f"timeout: {time}"), task("a", 2))
+    assert (job.policy.actions, job.ignored) == ([("TaskFailed", f"RestartJob({seconds})", -1), IGNORE], [])
+
+
+def test_a_time_that_has_no_meaning_here_is_named() -> None:
+    job = read(policy("RestartJob", "timeout: 1m", "PodEvicted"), task("a", 2))
+    assert job.ignored == ["policies.timeout (of PodEvicted)"]
+    with pytest.raises(Fail, match=r"policies\[0\]\.timeout: soon is no time such as 1h30m"):
+        read(policy("RestartJob", "timeout: soon"), task("a", 2))
+
+
+def test_partitions_are_groups() -> None:
+    job = read(
+        "minAvailable: 1,",
+        task("a", 8, more=f"partitionPolicy: {{totalPartitions: 4, partitionSize: 2}}, {policy('RestartPartition')}"),
+    )
+    assert (job.roles[0].group, job.options["J"]) == (2, "x")
+    some = "partitionPolicy: {totalPartitions: 4, partitionSize: 2, minPartitions: 2, networkTopology: {mode: hard}},"
+    assert read("", task("a", 8, more=some)).ignored == [
+        "partitionPolicy.minPartitions (all of them start together)",
+        "partitionPolicy.networkTopology",
+    ]
+
+
+@pytest.mark.parametrize(
+    "given", ["totalPartitions: 3, partitionSize: 2", "partitionSize: 8", "totalPartitions: 0, partitionSize: 0"]
+)
+def test_partitions_that_are_not_all_replicas_are_refused(given: str) -> None:
+    with pytest.raises(
+        Fail, match=r"tasks\[0\]\.partitionPolicy\.partitionSize: \d partitions of \d are not the 8 replicas of the task"
+    ):
+        read("", task("a", 8, more=f"partitionPolicy: {{{given}}},"))
+
+
+def pods(restart: str, more: str = "") -> str:
+    return task("a", 2, more=more).replace("spec: {", f"spec: {{restartPolicy: {restart}, ")
+
+
+@pytest.mark.parametrize(
+    ("row", "backoff"),
+    [
+        (pods("OnFailure"), -1),
+        (pods("OnFailure", "maxRetry: 5,"), 5),
+        (pods("OnFailure", "maxRetry: 0,"), 3),
+        (pods("OnFailure", "maxRetry: -1,"), 1_000_000),
+        (pods("OnFailure", policy("AbortJob", event="TaskFailed")), 3),
+        (pods("Always", "maxRetry: 2,"), 2),
+    ],
+)
+def test_a_task_has_failed_once_its_pods_have_been_restarted_so_often(row: str, backoff: int) -> None:
+    job = read("", row, task("b"))
+    assert (job.roles[0].backoff, job.ignored) == (backoff, [])
+
+
+def test_pods_that_never_start_again_have_no_limit_of_their_own() -> None:
+    job = read("", pods("Never", "maxRetry: 5,"), task("b"))
+    assert (job.roles[0].backoff, job.ignored) == (-1, ["tasks.maxRetry"])
+
+
+@pytest.mark.parametrize(("given", "backoff"), [("", 3), ("maxRetry: 0,", 3), ("maxRetry: 7,", 7)])
+def test_restarts_of_the_job(given: str, backoff: int) -> None:
+    assert read(given, task("a", 2)).policy.backoff == backoff
+
+
+def test_tasks_that_are_apart_start_again_alone() -> None:
+    job = read("minAvailable: 1,", task("a", 4, more=policy("RestartTask")))
+    assert (job.options["J"], job.roles[0].actions) == ("x[1-4]", [("TaskFailed", "RestartTask", -1)])
+    assert job.ignored == ["policies.RestartTask of all pods (the one that failed starts again)"]
