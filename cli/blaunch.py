@@ -14,7 +14,7 @@ from struct import unpack
 
 from cli.client.context import Fail
 from cli.terminal.gone import link_of
-from cli.terminal.targets import USAGE, choose, read_words, slots_of
+from cli.terminal.targets import USAGE, by_name, choose, read_words, slots_of
 from proto.version import PRODUCT
 
 TYPE_CHECKING = False
@@ -113,7 +113,8 @@ def run(argv: list[str]) -> int:
         raise Fail(f"job {environ['LSB_JOBID']} takes no tasks: its application profile says so (DJOB_DISABLED)")
     slots = slots_of(environ["LSB_MCPU_HOSTS"])
     here = (environ.get("LAVA_HOST", ""), "localhost", "127.0.0.1", gethostname())
-    hosts, words = choose(options, words, slots, here, environ.get("PATH", os.defpath))
+    chosen, words = choose(options, words, slots, here, environ.get("PATH", os.defpath))
+    hosts = by_name(chosen, [host for host, _ in slots], here, environ.get("LAVA_PEERS", ""))
     if not environ.get("LAVA_TASKS"):
         if sum(count for _, count in slots) > 1:
             raise Fail(f"job {environ['LSB_JOBID']} takes no tasks: lava starts its processes itself (bsub -a)")

@@ -56,13 +56,18 @@ class Hosts:
             if match[1] in self.tasks:
                 yield match.start(), match.end(), address(*self.tasks[match[1]])
 
-    def find(self, domain: str = "", alone: bool = True) -> None:
-        """Find the names of ``tasks``, ``alone`` or with this domain behind them, and the namespace behind that."""
-        names = "|".join(map(re.escape, sorted(self.tasks, key=len, reverse=True)))
-        rest = rf"(?:\.{re.escape(domain)}(?:\.[a-z0-9-]+)?(?:\.svc(?:\.cluster\.local)?)?)?" if domain else ""
+    def find(self, *domains: str, alone: bool = True) -> None:
+        """Find the names of ``tasks``, ``alone`` or with one of these domains behind them, and the namespace behind that.
+
+        What stands behind one slash is the name of a file.
+        """
+        names, behind = (
+            "|".join(map(re.escape, sorted(some, key=len, reverse=True))) for some in (self.tasks, filter(None, domains))
+        )
+        rest = rf"(?:\.(?:{behind})(?:\.[a-z0-9-]+)?(?:\.svc(?:\.cluster\.local)?)?)?" if behind else ""
         if not alone:
             rest = rest.removesuffix("?")
-        self.pattern = re.compile(rf"(?<![\w.-])({names}){rest}(?![\w-]|\.\w)")
+        self.pattern = re.compile(rf"(?<![\w.-])(?<!(?<!/)/)({names}){rest}(?![\w-]|\.\w)")
 
 
 @dataclass

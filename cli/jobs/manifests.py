@@ -7,15 +7,18 @@ Rule: a job runs as its manifest says, without containers; a field that means no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from cli.jobs import flow, jobset, leader_worker, pods, ray, spark
 from cli.jobs.batch import read_batch
 from cli.jobs.fields import Fields
+from cli.jobs.identity import Hosts, of_pod
 from cli.jobs.levels import split
 from cli.jobs.model import JobFile, Policy, Role, minutes_of
 from cli.jobs.pytorch import read_elastic, read_processes
 from cli.jobs.trainer import MPI_LIBRARIES, RUNTIMES, read_trainjob, runtimes_of
 from cli.jobs.volcano import read_volcano
+from proto.roles import MAX_TASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,6 +167,7 @@ def _replicas(spec: Fields, field: str, job: JobFile, known: tuple[str, ...], re
     if not names:
         raise spec.fail(field, "there is none")
     found = {}
+    _find_each_other({name: specs.part(given).number("replicas", 1) for name, given in names.items()}, job)
     for name in _ORDER:
         if name.lower() not in names:
             continue
@@ -185,6 +189,19 @@ def _replicas(spec: Fields, field: str, job: JobFile, known: tuple[str, ...], re
     if not found:
         raise spec.fail(field, "no role has a replica")
     return found
+
+
+def _find_each_other(counts: dict[str, int], job: JobFile) -> None:
+    """The host names of the pods in commands and variables are addresses: ``x-worker-0``, ``x-worker-0.team.svc``."""
+    name, namespace = str(job.options.get("J", "job")), str(job.options.get("P", "default"))
+    hosts = Hosts()
+    for role, count in counts.items():
+        hosts.tasks |= {f"{name}-{role}-{index}": (role, index) for index in range(min(count, MAX_TASKS))}
+    if counts.get("launcher"):
+        hosts.tasks[f"{name}-launcher"] = "launcher", 0
+    hosts.find(name, namespace)
+    for role in counts:
+        job.identities[role] = replace(of_pod(name, namespace, role), hosts=hosts)
 
 
 def _run_policy(spec: Fields, job: JobFile) -> None:

@@ -90,6 +90,15 @@ def is_program(word: str, path: str) -> bool:
     return any(os.access(os.path.join(folder, word), os.X_OK) for folder in path.split(":") if folder)
 
 
+def by_name(chosen: list[str], hosts: list[str], here: tuple[str, ...], peers: str) -> list[str]:
+    """The names of hosts of which some are given by their addresses. ``peers``: LAVA_PEERS, ``name:ranks:address`` of each."""
+    found: dict[str, str] = {}
+    for word in peers.split():
+        name, _, rest = word.partition(":")
+        found.setdefault(rest.partition(":")[2], name)
+    return [host if host in hosts or host in here else found.get(host, host) for host in chosen]
+
+
 def choose(
     options: dict[str, str], words: list[str], slots: list[tuple[str, int]], here: tuple[str, ...], path: str
 ) -> tuple[list[str], list[str]]:

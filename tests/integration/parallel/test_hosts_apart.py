@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.live.cluster import VENV
 from tests.support.live.inside import run_script
+from tests.support.live.job_files import lava_run
 from tests.support.live.netns import NetnsCluster
 from tests.support.live.ranks import compiled
 
@@ -132,3 +133,34 @@ def test_blaunch_and_the_death_of_a_rank_over_the_network(cluster: NetnsCluster,
     job = cluster.submit(f'-a mpi -n 4 -R "span[ptile=2]" -m "host1 host2" -o out {program} 3', cwd=tmp_path)
     cluster.wait_for(job, "EXIT", timeout=30)
     assert "rank 3" in cluster.run(f"bjobs -l -UF {job}").stdout
+
+
+MPIJOB = """
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: pi}
+spec:
+  slotsPerWorker: 3
+  mpiImplementation: MPICH
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - name: mpi
+            command: [mpiexec, -ppn, "2", -hosts, "pi-worker-0.pi,pi-worker-1.pi", python, big.py]
+            env:
+            - {name: PATH, value: "BIN:/usr/bin:/bin"}
+            - {name: MPIR_CVAR_NOLOCAL, value: "1"}
+            - {name: UCX_TLS, value: "tcp,self"}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: mpi}]}}}
+"""
+
+
+def test_an_mpijob_names_its_workers_by_the_host_names_of_their_pods(cluster: NetnsCluster, tmp_path: Path) -> None:
+    """What the names become are addresses, by which blaunch knows the hosts of the job, too."""
+    (tmp_path / "big.py").write_text(BIG)
+    (tmp_path / "job.yaml").write_text(MPIJOB.replace("BIN", str(VENV)))
+    job = lava_run(cluster, tmp_path, "-o out job.yaml")
+    cluster.wait_for(job, "DONE", "EXIT", timeout=60)
+    assert seen((tmp_path / "out").read_text()) == RIGHT

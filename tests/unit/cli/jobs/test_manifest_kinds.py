@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+
 import pytest
 
 from cli.client.context import Fail
@@ -13,11 +16,13 @@ pytest.importorskip("yaml")
 CONTAINER = "template: {spec: {containers: [{name: sidecar, command: [s]}, {name: %s, command: [sh, -c, %s]}]}}"
 
 
-def manifest(kind: str, container: str, roles: dict[str, int], more: str = "", command: str = "x") -> JobFile:
+def manifest(
+    kind: str, container: str, roles: dict[str, int], more: str = "", command: str = "x", meta: str = "name: x"
+) -> JobFile:
     field = {"JAXJob": "jax", "XGBoostJob": "xgb", "PaddleJob": "paddle", "MXJob": "mx"}[kind] + "ReplicaSpecs"
     pod = CONTAINER % (container, command)
     specs = ", ".join(f"{name}: {{replicas: {count}, {pod}}}" for name, count in roles.items())
-    text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{{more} {field}: {{{specs}}}}}\n"
+    text = f"apiVersion: kubeflow.org/v1\nkind: {kind}\nmetadata: {{{meta}}}\nspec: {{{more} {field}: {{{specs}}}}}\n"
     (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
     return job
 
@@ -85,3 +90,27 @@ def test_what_cannot_run_is_refused(kind: str, given: dict[str, int], more: str,
     with pytest.raises(Fail) as failed:
         manifest(kind, "x", given, more)
     assert failed.value.text == why
+
+
+SEEN = {
+    "x-worker-1": "w1",
+    "tcp://x-master-0:23": "tcp://m:23",
+    "x-worker-0.team": "w0",
+    "x-worker-0.team.svc,x-worker-1.team.svc.cluster.local": "w0,w1",
+    "x-worker-0.x:4": "w0:4",
+    "/data/x-worker-0/a": "/data/x-worker-0/a",
+    "x-worker-0.log": "x-worker-0.log",
+    "x-worker-2": "x-worker-2",
+    "my-x-worker-0": "my-x-worker-0",
+    "x-worker-01": "x-worker-01",
+}
+
+
+@pytest.mark.parametrize("kind", ["XGBoostJob", "PaddleJob"])
+def test_pods_find_each_other_by_their_host_names(kind: str) -> None:
+    """In commands and variables; what is no host's name stays as it is."""
+    command = json.dumps(f"echo {' '.join(SEEN)} $HOST") + "], env: [{name: HOST, value: x-worker-1.team}"
+    job = manifest(kind, "xgboost", {"Master": 1, "Worker": 2}, command=command, meta="name: x, namespace: team")
+    peers = {"LAVA_PEER_MASTER_0": "m:1", "LAVA_PEER_WORKER_0": "w0:2", "LAVA_PEER_WORKER_1": "w1:3", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["/bin/sh", "-c", job.roles[0].command], env=peers, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [*SEEN.values(), "w1"]

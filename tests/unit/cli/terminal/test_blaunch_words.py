@@ -12,7 +12,7 @@ from agent.starter.wire import taskwire
 from cli import mpirun_lsf
 from cli.client.context import Fail
 from cli.terminal import taskframes
-from cli.terminal.targets import LONGEST, choose, is_host, read_hostfile, read_words, slots_of
+from cli.terminal.targets import LONGEST, by_name, choose, is_host, read_hostfile, read_words, slots_of
 
 SLOTS = [("host1", 2), ("host2.site.org", 1)]
 HERE = ("host1", "localhost", "realname")
@@ -34,6 +34,14 @@ def test_options_end_at_the_first_word() -> None:
     assert set(options) == {"no-shell", "n"}
     assert words == ["host1", "-z", "x"]
     assert read_words(["--", "-odd"]) == ({}, ["-odd"])
+
+
+def test_a_host_may_be_given_by_its_address() -> None:
+    """As of a job with roles; names and what means this host stay as they are."""
+    peers = "host1:2:10.0.0.1 host2.site.org:1:fd00::2 host3:1:10.0.0.1"
+    given = ["10.0.0.1", "fd00::2", "host1", "localhost", "10.0.0.9"]
+    assert by_name(given, ["host1"], HERE, peers) == ["host1", "host2.site.org", "host1", "localhost", "10.0.0.9"]
+    assert by_name(["10.0.0.1"], ["host1"], HERE, "") == ["10.0.0.1"]
 
 
 def test_a_list_of_hosts() -> None:
