@@ -19,6 +19,7 @@ from lavad.core.decide.control.hosts import expired, silent
 from lavad.core.decide.control.office import note_extension
 from lavad.core.decide.control.tokens import over
 from lavad.core.decide.depend.orphans import Orphans
+from lavad.core.decide.report.array_ends import overdue
 from lavad.core.decide.report.tasks import postponed
 from lavad.core.decide.reserve.reservations import turn
 from lavad.core.events import LeasesExtended
@@ -139,11 +140,12 @@ class Loops:
                 await self._tried(deadlines)
 
     async def postponed(self) -> None:
-        """What follows from ends of tasks some time later, as their job's policy says."""
+        """What follows from ends of tasks some time later, and the ends of arrays after some time, as their policies say."""
         while True:
             await asyncio.sleep(1.0)
-            if postponed(self._engine.cluster, self._clock()).events:
-                await self._tried(postponed)
+            for decide in (postponed, overdue):
+                if decide(self._engine.cluster, self._clock()).events:
+                    await self._tried(decide)
 
     async def migrations(self) -> None:
         """MIG: migrate jobs that the system suspended long ago."""

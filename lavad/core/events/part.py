@@ -13,6 +13,7 @@ from lavad.core.events.records import attempt_of, staying, staying_attempt
 from lavad.core.job.job import Attempt, End, Job
 from lavad.core.job.places import places_of
 from lavad.core.job.task_run import TaskRun
+from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import JobState, PartState, TaskState
 
 
@@ -88,6 +89,8 @@ def _part_started(cluster: Cluster, event: PartStarted) -> None:
     elif job.before is JobState.WAIT:
         job = replace(job, before=JobState.RUN)
     cluster.jobs.put(job.key, replace(job, run=run, failures=0, failed_why=""))
+    if cluster.specs.rows[job.spec].policy.array_limit and (array := cluster.arrays.rows.get(job_of(job.key))) is not None:
+        cluster.arrays.put(array.job, replace(array, began=array.began or event.at))
 
 
 def _with_tasks_begun(run: Attempt, host: str, at: float) -> Attempt:

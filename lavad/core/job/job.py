@@ -357,6 +357,8 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     """Elements that have ended as DONE, where its policy asks which (array_success)."""
     failed: Ranges = EMPTY
     """Elements that have failed, and that nobody has ended, where its policy counts them (array_failures)."""
+    began: float = 0.0
+    """When its first element started, where its policy asks for it (array_limit); 0.0: none has."""
 
     @property
     def startable(self) -> Ranges:

@@ -44,6 +44,17 @@ spec:
       restartPolicy: Never
       containers: [{name: main, command: [sh, -c, 'test $JOB_COMPLETION_INDEX = 0 && exec sleep 600; exit 0']}]
 """
+LATE = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: late}
+spec:
+  completions: 8
+  parallelism: 4
+  completionMode: Indexed
+  activeDeadlineSeconds: 3
+  template: {spec: {restartPolicy: Never, containers: [{name: main, command: [sleep, "600"]}]}}
+"""
 GANG = """\
 apiVersion: v1
 kind: Service
@@ -108,6 +119,19 @@ def test_an_exit_code_fails_the_whole_job(cluster: Cluster, tmp_path: Path) -> N
         why = cluster.run(f"lava why '{job}[{index}]'").stdout
         assert re.search(r"Element 2 failed: pod\[0\] on \S+ ended with exit code 42", why), why
         assert "element 2 failed" in cluster.run(f"bhist -l '{job}[{index}]'").stdout.replace("\n" + " " * 21, "")
+    nothing_left(cluster, "600")
+
+
+def test_all_of_a_job_ends_at_its_deadline(cluster: Cluster, tmp_path: Path) -> None:
+    """Counted from its first start, also by a lavad that came meanwhile; what waits never runs."""
+    job = run(cluster, tmp_path, LATE)
+    wait_until(lambda: states(cluster, job).count("RUN") == 4, 60, "four pods")
+    cluster.kill("lavad")
+    cluster.up()
+    cluster.run(f"bwait -w 'ended({job})'", timeout=90)
+    assert states(cluster, job) == ["EXIT"] * 8
+    why = cluster.run(f"bhist -l '{job}[8]'").stdout
+    assert "all of the array had 3 seconds from the start of its first element" in why.replace("\n" + " " * 21, "")
     nothing_left(cluster, "600")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
 from lavad.core.events.ending import was_let_be
 from lavad.core.job.job import Attempt, Job, PendingSignal
 from lavad.core.job.spec import Policy, Spec
@@ -35,16 +36,17 @@ def end_others(
     now: float,
     state: JobState = JobState.EXIT,
     again: Container[int] = (),
+    limit: TermReason = _REASON,
 ) -> list[ev.Event]:
     """The ends of all elements of an array but those with the keys ``gone``; none where job number ``job`` is no array.
 
     ``why``: one line for the user. ``state``: what they become. ``again``: keys of those whose attempt ends with it, and which
-    would wait for another one.
+    would wait for another one. ``limit``: what ended them.
     """
     array = cluster.arrays.rows.get(job)
     if array is None:
         return []
-    reason = TermReason.NONE if state is JobState.DONE else _REASON
+    reason = TermReason.NONE if state is JobState.DONE else limit
     events: list[ev.Event] = []
     if untouched := array.pending.union(array.held):
         events.append(ev.ElementsKilled(at=now, key=job, elements=untouched, reason=reason, state=state, why=why))
@@ -56,9 +58,21 @@ def end_others(
             events.append(ev.JobFinished(at=now, key=key, state=state, reason=reason, why=why))
         elif other.run is not None and find_kill(other.run) is None:
             done = state is JobState.DONE
-            pending = PendingSignal(kind=SignalKind.KILL, at=now, reason=_REASON, done=done, said=why)
+            pending = PendingSignal(kind=SignalKind.KILL, at=now, reason=limit, done=done, said=why)
             events.append(ev.SignalRequested(at=now, key=key, pending=pending))
     return events
+
+
+def overdue(cluster: Cluster, now: float) -> Decided:
+    """The ends of all elements of arrays whose time is over (array_limit)."""
+    limits = {number: seconds for number in cluster.spec_jobs if (seconds := cluster.specs.rows[number].policy.array_limit)}
+    events: list[ev.Event] = []
+    for array in list(cluster.arrays.rows.values()) if limits else ():
+        seconds = limits.get(array.spec, 0)
+        if seconds and 0.0 < array.began <= now - seconds:
+            why = f"all of the array had {seconds} seconds from the start of its first element"
+            events += end_others(cluster, array.job, (), why, now, limit=TermReason.TERM_RUNLIMIT)
+    return Decided(events=events)
 
 
 def with_array_ends(cluster: Cluster, events: list[ev.Event], now: float) -> list[ev.Event]:

@@ -9,6 +9,7 @@ import pytest
 from lavad.core.cluster.invariants import check_invariants
 from lavad.core.decide.control.control import kill
 from lavad.core.decide.control.hosts import expired, greeted, silent
+from lavad.core.decide.report.array_ends import overdue
 from lavad.core.decide.report.report import decide_reports
 from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import End
@@ -236,3 +237,31 @@ def test_elements_that_a_host_has_lost_count_as_failed(bench: Bench) -> None:
     assert others == array.asked_to_end() != []
     assert array.counts()[0] == 0
     assert bench.finished(there[0]).state is JobState.EXIT
+
+
+def test_all_of_an_array_ends_so_long_after_its_first_start(bench: Bench) -> None:
+    """What runs is killed once, what waits never runs; restarts of elements do not begin the time anew."""
+    array = Elements(bench, actions=[AGAIN], array_limit=300, backoff=9)
+    assert overdue(bench.cluster, bench.now + 900.0).events == []
+    assert array.run() == [1, 2, 3]
+    began = bench.now
+    assert array.ends(1, code(3)) is JobState.PEND
+    array.run()
+    bench.now = began + 299.0
+    assert overdue(bench.cluster, bench.now).events == []
+    bench.now = began + 300.0
+    bench.take(overdue(bench.cluster, bench.now))
+    assert (array.asked_to_end(), array.counts()) == ([2, 3, 4], (0, 0, 3))
+    assert overdue(bench.cluster, bench.now).events == []
+    assert {array.gone(index, 9) for index in (2, 3, 4)} == {JobState.EXIT}
+    outcome = bench.outcome(key_of(array.job, 2))
+    assert outcome is not None
+    assert (outcome.reason, outcome.why) == (
+        TermReason.TERM_RUNLIMIT,
+        "all of the array had 300 seconds from the start of its first element",
+    )
+
+
+def test_a_limit_of_an_array_needs_one(bench: Bench) -> None:
+    with pytest.raises(Refused, match="array_limit: the job is no array"):
+        Elements(bench, name="x", array_limit=300)
