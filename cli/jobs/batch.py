@@ -49,7 +49,6 @@ def read_batch(spec: Fields, job: JobFile) -> None:
         else:
             job.policy.array_success = [_enough(*rule) for rule in rules]
     pods.read_deadline(spec, job)
-    job.policy.array_limit = pods.deadline_of(spec) if is_array else 0
     if seconds := pods.deadline_of(template.part("spec")):
         job.options["W"] = minutes_of(min(seconds, pods.deadline_of(spec) or seconds))
     if (replaced := spec.text("podReplacementPolicy", "Failed")) not in ("Failed", "TerminatingOrFailed"):

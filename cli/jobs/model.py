@@ -67,7 +67,7 @@ class Policy:
     actions: list[Action] = field(default_factory=list)
     array_backoff: bool = False
     array_failures: int = -1
-    array_limit: int = 0
+    time_limit: int = 0
     array_success: list[str] = field(default_factory=list)
 
     def frame(self) -> dict[str, object]:

@@ -82,7 +82,7 @@ def _policy(fields: Fields) -> Policy:
         actions=_actions(fields.part("on")),
         array_backoff=fields.flag("array_backoff"),
         array_failures=fields.number("array_failures", plain.array_failures),
-        array_limit=fields.number("array_limit", 0),
+        time_limit=fields.number("time_limit", 0),
         array_success=_list(fields, "array_success"),
     )
 

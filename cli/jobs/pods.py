@@ -36,9 +36,10 @@ def deadline_of(spec: Fields) -> int:
 
 
 def read_deadline(spec: Fields, job: JobFile) -> None:
-    """activeDeadlineSeconds, the run limit of the whole job, and suspend: it is held until it is resumed."""
+    """activeDeadlineSeconds, the time of the whole job with all its restarts, and suspend: it is held until it is resumed."""
     if seconds := deadline_of(spec):
-        job.options["W"] = minutes_of(seconds)
+        job.options["W"] = minutes_of(seconds)  # by which others are planned around it
+        job.policy.time_limit = seconds
     if spec.flag("suspend"):
         job.options["H"] = True
 

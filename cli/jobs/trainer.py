@@ -61,10 +61,10 @@ def read_trainjob(spec: Fields, job: JobFile, runtimes: Mapping[str, Json]) -> N
     where, shipped = f"{name}.spec", name not in runtimes
     said = deepcopy(_SHIPPED[name]) if shipped else runtimes[name]
     runtime = Fields(patched(said, where, spec, job, _OF_SHIPPED if shipped else ()), where)
-    pods.read_deadline(spec, job)
     spec.any("managedBy")
     _pod_group(runtime.part("podGroupPolicy"), job)
     _Nodes(spec.part("trainer"), spec.part("initializer"), runtime, job).read()
+    pods.read_deadline(spec, job)
     job.ignore(*(f"runtime.{name}" for name in runtime.unread()))
 
 

@@ -88,8 +88,9 @@ def _part_started(cluster: Cluster, event: PartStarted) -> None:
         job = replace(job, state=JobState.RUN, since=event.at)
     elif job.before is JobState.WAIT:
         job = replace(job, before=JobState.RUN)
-    cluster.jobs.put(job.key, replace(job, run=run, failures=0, failed_why=""))
-    if cluster.specs.rows[job.spec].policy.array_limit and (array := cluster.arrays.rows.get(job_of(job.key))) is not None:
+    began = job.began or (event.at if cluster.specs.rows[job.spec].policy.time_limit else 0.0)
+    cluster.jobs.put(job.key, replace(job, run=run, failures=0, failed_why="", began=began))
+    if began and (array := cluster.arrays.rows.get(job_of(job.key))) is not None:
         cluster.arrays.put(array.job, replace(array, began=array.began or event.at))
 
 

@@ -315,6 +315,8 @@ class Job(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     messages: tuple[Message, ...] = ()
     retries: int = 0
     """Of a job with roles: how often tasks, or all of it, were started again."""
+    began: float = 0.0
+    """When it first started, where its policy asks for it (time_limit); 0.0: it has not."""
     retried: float = 0.0
     """Time of the last restart, and why."""
     retried_why: str = ""
@@ -358,7 +360,7 @@ class Array(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: Ranges = EMPTY
     """Elements that have failed, and that nobody has ended, where its policy counts them (array_failures)."""
     began: float = 0.0
-    """When its first element started, where its policy asks for it (array_limit); 0.0: none has."""
+    """When its first element started, where its policy asks for it (time_limit); 0.0: none has."""
 
     @property
     def startable(self) -> Ranges:

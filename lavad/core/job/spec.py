@@ -115,8 +115,9 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of an array: ``backoff`` is that of all elements together, and once it is used up all of them end."""
     array_failures: int = -1
     """Of an array: how many elements may fail; once more have, the others end. -1: any number."""
-    array_limit: int = 0
-    """Of an array: seconds from the start of its first element after which all of it ends; 0: no limit."""
+    time_limit: int = 0
+    """Seconds from its first start, of an array from that of its first element, after which all of it ends, however often it was
+    started again since; 0: no limit."""
     array_success: tuple[Enough, ...] = ()
     """Of an array: once any of these holds it has succeeded, and what is left of it ends as DONE."""
 

@@ -47,6 +47,6 @@ class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     actions: b.Actions = []
     array_backoff: bool = False
     array_failures: b.Signed = -1
-    array_limit: b.Signed = 0
+    time_limit: b.Signed = 0
     array_success: b.Lines = []
     """``COUNT``, ``[INDICES]`` or ``COUNT[INDICES]`` each."""

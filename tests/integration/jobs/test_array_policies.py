@@ -135,6 +135,20 @@ def test_all_of_a_job_ends_at_its_deadline(cluster: Cluster, tmp_path: Path) -> 
     nothing_left(cluster, "600")
 
 
+def test_a_job_that_starts_again_and_again_ends_at_its_deadline(cluster: Cluster, tmp_path: Path) -> None:
+    """A single pod, of which each attempt is short; the deadline is in seconds."""
+    one = (
+        LATE.replace("completions: 8", "completions: 1")
+        .replace("parallelism: 4", "backoffLimit: 100")
+        .replace("Indexed", "NonIndexed")
+    )
+    job = run(cluster, tmp_path, one.replace('[sleep, "600"]', '[sh, -c, "sleep 1; exit 3"]'))
+    assert cluster.wait_end(job, timeout=60) == ["EXIT"]
+    why = cluster.run(f"bhist -l {job}").stdout.replace("\n" + " " * 21, "")
+    assert "the job had 3 seconds from its first start" in why
+    assert why.count("Restarting the whole job") >= 1
+
+
 def test_indexes_that_are_enough_complete_the_job(cluster: Cluster, tmp_path: Path) -> None:
     """What still runs is ended, and all of it is done: who waits for it starts."""
     job = run(cluster, tmp_path, ENOUGH)

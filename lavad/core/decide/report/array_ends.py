@@ -1,4 +1,5 @@
-"""When an array is over before all of its elements are: too many have failed, or enough have succeeded (its policy)."""
+"""When an array is over before all of its elements are: too many have failed, enough have succeeded, or its time is over, as that
+of a single job (its policy)."""
 
 from __future__ import annotations
 
@@ -64,14 +65,22 @@ def end_others(
 
 
 def overdue(cluster: Cluster, now: float) -> Decided:
-    """The ends of all elements of arrays whose time is over (array_limit)."""
-    limits = {number: seconds for number in cluster.spec_jobs if (seconds := cluster.specs.rows[number].policy.array_limit)}
+    """The ends of jobs and arrays whose time is over (time_limit). What waits to start again is ended once it does."""
+    limits = {number: seconds for number in cluster.spec_jobs if (seconds := cluster.specs.rows[number].policy.time_limit)}
     events: list[ev.Event] = []
+    reason = TermReason.TERM_RUNLIMIT
     for array in list(cluster.arrays.rows.values()) if limits else ():
         seconds = limits.get(array.spec, 0)
         if seconds and 0.0 < array.began <= now - seconds:
             why = f"all of the array had {seconds} seconds from the start of its first element"
-            events += end_others(cluster, array.job, (), why, now, limit=TermReason.TERM_RUNLIMIT)
+            events += end_others(cluster, array.job, (), why, now, limit=reason)
+    for key in cluster.started if limits else ():
+        job = cluster.jobs.rows[key]
+        seconds = 0 if index_of(key) else limits.get(job.spec, 0)
+        if seconds and 0.0 < job.began <= now - seconds and job.run is not None and find_kill(job.run) is None:
+            why = f"the job had {seconds} seconds from its first start"
+            pending = PendingSignal(kind=SignalKind.KILL, at=now, reason=reason, said=why)
+            events.append(ev.SignalRequested(at=now, key=key, pending=pending))
     return Decided(events=events)
 
 

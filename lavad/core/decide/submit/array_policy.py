@@ -35,7 +35,7 @@ def check_array(policy: Policy, name: ArraySpec | str) -> None:
     """Whether what the policy says of an array can hold for this one; raises Refused."""
     fields = [
         field
-        for field in ("array_backoff", "array_failures", "array_limit", "array_success")
+        for field in ("array_backoff", "array_failures", "array_success")
         if getattr(policy, field) != getattr(_PLAIN, field)
     ]
     if not fields:

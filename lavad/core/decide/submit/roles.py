@@ -259,7 +259,7 @@ def _policy(ask: PolicyAsk, roles: tuple[Role, ...]) -> Policy:
         actions=_actions("", ask.actions),
         array_backoff=ask.array_backoff,
         array_failures=_number("", "array_failures", ask.array_failures, -1, MAX_INT32),
-        array_limit=_number("", "array_limit", ask.array_limit, 0, MAX_INT32),
+        time_limit=_number("", "time_limit", ask.time_limit, 0, MAX_INT32),
         array_success=read_enough(ask.array_success),
     )
 

@@ -40,7 +40,7 @@ def test_failures_start_a_new_pod_or_the_container_again() -> None:
     job = read("backoffLimit: 2, ttlSecondsAfterFinished: 5, suspend: true, activeDeadlineSeconds: 61,")
     assert (job.policy.backoff, job.policy.actions, job.roles[0].restart) == (2, [("TaskFailed", "RestartJob", -1)], "Never")
     assert (job.options["W"], job.options["H"], job.ignored) == ("2", True, ["ttlSecondsAfterFinished"])
-    assert (job.policy.array_limit, read("activeDeadlineSeconds: 61, completions: 3,").policy.array_limit) == (0, 61)
+    assert (job.policy.time_limit, read("activeDeadlineSeconds: 61, completions: 3,").policy.time_limit) == (61, 61)
     again = read("backoffLimitPerIndex: 1,", restart="OnFailure")
     assert (again.policy.backoff, again.policy.actions, again.roles[0].restart) == (1, [], "OnFailure")
     rules = (

@@ -31,6 +31,15 @@ def test_a_restart_policy_of_the_pods_counts_where_the_replicas_have_none() -> N
     assert (job.roles[0].restart, job.ignored[0]) == ("Never", "Worker.template.spec.restartPolicy")
 
 
+@pytest.mark.parametrize("where", ["runPolicy: {%s},", "%s,"])
+def test_a_deadline_is_the_time_of_the_whole_job(where: str) -> None:
+    given = where % "activeDeadlineSeconds: 90"
+    worker = "tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, command: [p]}]}}}}"
+    text = f"apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {{name: x}}\nspec: {{{given} {worker}}}\n"
+    (job,) = jobs_of(read_yaml("job.yaml", text), "job.yaml")
+    assert (job.policy.time_limit, job.options["W"]) == (90, "2")
+
+
 @pytest.mark.parametrize(
     ("selector", "resreq"),
     [

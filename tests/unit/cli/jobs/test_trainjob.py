@@ -189,3 +189,9 @@ def test_what_the_nodes_wait_for() -> None:
     )
     assert [job.ignored for job in steps("own", "", runtime.replace("OTHER", "dataset-initializer"))] == [[], []]
     assert steps("own", "", runtime.replace("OTHER", "log"))[0].ignored == ["replicatedJobs pool: dependsOn log"]
+
+
+def test_a_deadline_is_the_time_of_all_of_it() -> None:
+    """With its restarts; the run limit is what others are planned by."""
+    job = read("torch-distributed", "command: [a]", more="activeDeadlineSeconds: 90,")
+    assert (job.policy.time_limit, job.options["W"]) == (90, "2")

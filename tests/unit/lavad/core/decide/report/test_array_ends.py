@@ -12,13 +12,14 @@ from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.report.array_ends import overdue
 from lavad.core.decide.report.report import decide_reports
 from lavad.core.decide.submit.submit import Given, submit
+from lavad.core.events import SignalRequested
 from lavad.core.job.job import End
 from lavad.core.job.reports import EndedReport
 from lavad.core.lang.asks import Kill, Refused, Select
 from lavad.core.lang.ids import index_of, key_of
 from lavad.core.lang.states import JobState, TermReason
 from tests.support.worlds.bench import ALICE, LOCAL, Bench
-from tests.support.worlds.roles import OK, ask, code, role
+from tests.support.worlds.roles import OK, Roles, ask, code, role
 
 AGAIN = ("TaskFailed", "RestartJob", -1)
 
@@ -241,7 +242,7 @@ def test_elements_that_a_host_has_lost_count_as_failed(bench: Bench) -> None:
 
 def test_all_of_an_array_ends_so_long_after_its_first_start(bench: Bench) -> None:
     """What runs is killed once, what waits never runs; restarts of elements do not begin the time anew."""
-    array = Elements(bench, actions=[AGAIN], array_limit=300, backoff=9)
+    array = Elements(bench, actions=[AGAIN], time_limit=300, backoff=9)
     assert overdue(bench.cluster, bench.now + 900.0).events == []
     assert array.run() == [1, 2, 3]
     began = bench.now
@@ -262,6 +263,16 @@ def test_all_of_an_array_ends_so_long_after_its_first_start(bench: Bench) -> Non
     )
 
 
-def test_a_limit_of_an_array_needs_one(bench: Bench) -> None:
-    with pytest.raises(Refused, match="array_limit: the job is no array"):
-        Elements(bench, name="x", array_limit=300)
+def test_a_job_ends_so_long_after_its_first_start(bench: Bench) -> None:
+    """Its second attempt has what is left of the time."""
+    job = Roles(bench, role(actions=[AGAIN]), time_limit=300, backoff=9).run()
+    began = bench.now
+    bench.now += 100.0
+    job.ended(0, code(3))
+    assert job.finish() is JobState.PEND
+    bench.now = began + 250.0
+    job.run()
+    bench.now = began + 299.0
+    assert overdue(bench.cluster, bench.now).events == []
+    bench.now = began + 300.0
+    assert [type(event) for event in overdue(bench.cluster, began + 350.0).events] == [SignalRequested]
