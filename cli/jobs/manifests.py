@@ -37,6 +37,7 @@ NAMED = (*RUNTIMES, flow.TEMPLATE)
 """Kinds that are no jobs, but are named by some."""
 REFUSED = {
     "CronJob": "lava repeats no jobs: let cron run `lava run` of a Job with what its jobTemplate has",
+    "RayCronJob": "lava repeats no jobs: let cron run `lava run` of a RayJob with what its jobTemplate has",
     "ScheduledSparkApplication": "lava repeats no jobs: let cron run `lava run` of a SparkApplication with what its template has",
 }
 """Kinds of jobs that have no counterpart, and what to do instead."""

@@ -40,6 +40,9 @@ _RETRIES = 3
 _UNLIMITED = 1_000_000
 
 
+_RESTARTS = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
+
+
 def read_volcano(spec: Fields, job: JobFile) -> None:
     """A Job of batch.volcano.sh/v1alpha1."""
     job.policy = Policy(framework="volcano", success="all", backoff=spec.number("maxRetry", _RETRIES) or _RETRIES)
@@ -294,6 +297,18 @@ def _ray(head: Role, worker: Role | None, words: dict[str, str]) -> None:
         worker.command = f"exec {ray.start(worker, head.name)}"
 
 
+def _evicted(action: str, events: list[str], delay: int, job: JobFile) -> bool:
+    """Whether a policy restarts what loses its host (PodEvicted): then all starts again, and at once."""
+    if action not in _RESTARTS or {"PodEvicted", "AnyEvent", "*"}.isdisjoint(events):
+        return False
+    job.options["r"] = True
+    if action != "RestartJob":
+        job.ignore(f"policies.{action} of a host that is lost (all start again)")
+    if delay:
+        job.ignore("policies.timeout (of PodEvicted)")
+    return True
+
+
 def _policies(fields: Fields, job: JobFile) -> list[Action]:
     found: list[Action] = []
     seen: set[str] = set()
@@ -309,11 +324,8 @@ def _policies(fields: Fields, job: JobFile) -> list[Action]:
             if word in seen:
                 raise Fail(f"{one.where}: {word.strip()[:64]} is given twice")
             seen.add(word)
-        if "PodEvicted" in events and action == "RestartJob":
-            job.options["r"] = True  # whoever loses its host runs again
-            events.remove("PodEvicted")
-            if delay and not events:
-                job.ignore("policies.timeout (of PodEvicted)")
+        if _evicted(action, events, delay, job):
+            events = [event for event in events if event != "PodEvicted"]
         elif action not in _ACTIONS:
             job.ignore(f"policies.{action[:64]}")
             continue

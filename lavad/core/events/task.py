@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
 from lavad.core.events.records import staying_attempt
 from lavad.core.job.job import Attempt, End, Job
+from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TaskState, TermReason
 
@@ -143,9 +145,17 @@ def _tasks_recalled(cluster: Cluster, event: TasksRecalled) -> None:
 
 def recalled(run: Attempt, event: TasksRecalled) -> Attempt:
     """The attempt once tasks were recalled."""
-    for rank in event.ranks:
-        run = with_task(run, rank, recalled=True, delay=event.delay, due=0.0)
-    return run
+    return _with_tasks(run, event.ranks, lambda task: replace(task, recalled=True, delay=event.delay, due=0.0))
+
+
+def _with_tasks(run: Attempt, ranks: Iterable[int], change: Callable[[TaskRun], TaskRun]) -> Attempt:
+    """The attempt with many tasks changed at once; raises IllegalMove for a rank that it does not have."""
+    tasks = list(run.tasks)
+    for rank in ranks:
+        if not 0 <= rank < len(tasks):
+            raise IllegalMove(f"attempt {run.number} has no task {rank}")
+        tasks[rank] = change(tasks[rank])
+    return replace(run, tasks=tuple(tasks))
 
 
 class TasksReturned(JobEvent, frozen=True):
@@ -160,13 +170,13 @@ class TasksReturned(JobEvent, frozen=True):
 @folds(TasksReturned)
 def _tasks_returned(cluster: Cluster, event: TasksReturned) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
-    for rank in event.ranks:
-        task = run.tasks[rank] if 0 <= rank < len(run.tasks) else None
-        number, recalls = (task.number + 1, task.recalls + 1) if task is not None else (0, 0)
-        run = with_task(
-            run, rank, recalled=False, state=TaskState.WAITING, at=event.at, number=number, base=number, recalls=recalls
-        )
+    run = _with_tasks(run, event.ranks, lambda task: _returned(task, event.at))
     cluster.jobs.put(job.key, replace(job, run=run))
+
+
+def _returned(task: TaskRun, at: float) -> TaskRun:
+    number, recalls = task.number + 1, task.recalls + 1
+    return replace(task, recalled=False, state=TaskState.WAITING, at=at, number=number, base=number, recalls=recalls)
 
 
 def _count_again(cluster: Cluster, job: Job, run: Attempt, at: float, why: str, counts: int) -> None:

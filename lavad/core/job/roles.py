@@ -251,8 +251,10 @@ def _is_unborn(task: TaskRun) -> bool:
 def may_return(spec: Spec, run: Attempt, rank: int) -> tuple[int, ...]:
     """The ranks of all tasks of its group that are recalled, once none of them is left; () before."""
     task = run.tasks[rank]
-    lot = [number for number, one in enumerate(run.tasks) if one.recalled and in_group(one, task, spec.roles[task.role])]
-    return tuple(lot) if all(run.tasks[number].state in TASK_OVER for number in lot) else ()
+    role = spec.roles[task.role]
+    if any(one.recalled and one.state not in TASK_OVER and in_group(one, task, role) for one in run.tasks):
+        return ()
+    return tuple(number for number, one in enumerate(run.tasks) if one.recalled and in_group(one, task, role))
 
 
 def exit_code(status: int) -> int:

@@ -111,6 +111,8 @@ def test_a_template_alone_is_no_job() -> None:
 def test_a_cronjob_says_what_to_do_instead() -> None:
     with pytest.raises(Fail, match="j: kind CronJob: lava repeats no jobs: let cron run `lava run`"):
         jobs_of(read_yaml("j", "apiVersion: batch/v1\nkind: CronJob\nspec: {}"), "j")
+    with pytest.raises(Fail, match="j: kind RayCronJob: lava repeats no jobs: let cron run `lava run` of a RayJob"):
+        jobs_of(read_yaml("j", "apiVersion: ray.io/v1\nkind: RayCronJob\nspec: {}"), "j")
 
 
 def test_a_flow_may_change_its_template() -> None:
