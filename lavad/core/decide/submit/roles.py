@@ -240,7 +240,7 @@ def _timed(role: str, text: str) -> tuple[str, float]:
     if not bracket:
         return action, 0.0
     if action == "Ignore" or not _SECONDS.fullmatch(delay):
-        raise Refused(f"{role}action {text[:64]}: in parentheses are seconds, after which something is done")
+        raise Refused(f"{role}action {text[:64]}: it must be a number of seconds that is in parentheses, and Ignore has none")
     return action, float(delay[:-1])
 
 

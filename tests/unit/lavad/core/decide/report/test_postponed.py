@@ -80,7 +80,7 @@ def test_a_job_is_complete_some_time_after_its_tasks(bench: Bench) -> None:
 
 @pytest.mark.parametrize("action", ["Ignore(3)", "RestartJob(x)", "RestartJob()", "RestartJob(3", "RestartJob(-1)"])
 def test_a_time_that_is_none_is_refused(bench: Bench, action: str) -> None:
-    with pytest.raises(Refused, match="in parentheses are seconds, after which something is done"):
+    with pytest.raises(Refused, match="it must be a number of seconds that is in parentheses, and Ignore has none"):
         Roles(bench, role(), actions=[("TaskFailed", action, -1)])
 
 
