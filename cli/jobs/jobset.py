@@ -101,7 +101,14 @@ class Replicated:
         if failures.other == "FailJob":
             others.add("NotIn")
         self.job.ignore(*(f"podFailurePolicy: {action}" for action in sorted(others)))
-        if (limit := spec.number("backoffLimit", 6)) > 0:
+        role.backoff_each = "backoffLimitPerIndex" in spec
+        limit = spec.number("backoffLimitPerIndex" if role.backoff_each else "backoffLimit", 6)
+        if limit < 0:
+            raise spec.fail("backoffLimitPerIndex" if role.backoff_each else "backoffLimit", f"{limit} is less than none")
+        if role.backoff_each and self.size > 1:
+            spec.any("maxFailedIndexes")
+            self.job.ignore("maxFailedIndexes (a job fails with the first of its indexes that does)")
+        if limit > 0:
             role.actions.append(("TaskFailed", "RestartTask", -1))
             role.backoff = limit
         role.actions.append(("TaskFailed", after, -1))

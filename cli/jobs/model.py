@@ -45,6 +45,7 @@ class Role:
     after: list[str] = field(default_factory=list)
     backoff: int = -1
     group: int = 0
+    backoff_each: bool = False
 
     def frame(self) -> dict[str, object]:
         """Its part of the ask: what is not as it is by itself."""

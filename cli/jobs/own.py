@@ -109,6 +109,7 @@ def _role(name: str, fields: Fields) -> Role:
         after=_list(fields, "after"),
         backoff=fields.number("backoff", -1),
         group=fields.number("group", 0),
+        backoff_each=fields.flag("backoff_each"),
     )
     fields.refuse_others()
     return role

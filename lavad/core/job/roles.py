@@ -205,7 +205,8 @@ def on_end(
     found = find_action(spec, role, code, all(state is TaskState.SUCCEEDED for state in rest), spent)
     action, wait = found.action, max(found.delay, delay_of(task.number - 1))
     if spent and wants_retry(role.restart, code):
-        what += f", and the {role.backoff} restarts of role {role.name} are used up"
+        of = task_name(spec, task) if role.backoff_each else f"role {role.name}"
+        what += f", and the {role.backoff} restarts of {of} are used up"
     if action == "RestartTask" and role.backoff >= 0:
         return Retry(wait, what)
     if found.delay and not waited and action != "RestartTask":
@@ -227,8 +228,11 @@ def on_end(
 
 
 def _is_spent(run: Attempt, task: TaskRun, role: Role) -> bool:
-    """Whether the role, or the group of the task, has restarts of its own, and they are used up."""
-    return role.backoff >= 0 and sum(one.number - one.base for one in run.tasks if in_group(one, task, role)) >= role.backoff
+    """Whether the role, the group of the task or the task has restarts of its own, and they are used up."""
+    if role.backoff < 0:
+        return False
+    some = [task] if role.backoff_each else [one for one in run.tasks if in_group(one, task, role)]
+    return sum(one.number - one.base for one in some) >= role.backoff
 
 
 def in_group(one: TaskRun, task: TaskRun, role: Role) -> bool:

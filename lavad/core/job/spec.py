@@ -83,6 +83,8 @@ class Role(msgspec.Struct, frozen=True, omit_defaults=True):
     -1: they do."""
     group: int = 0
     """So many of its tasks, by index, are a group, which may be restarted as a whole; 0: all of them are one."""
+    backoff_each: bool = False
+    """``backoff`` is that of each task."""
 
 
 class Enough(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -33,6 +33,7 @@ class RoleAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: b.Words = []
     backoff: b.Signed = -1
     group: b.Signed = 0
+    backoff_each: bool = False
 
 
 class PolicyAsk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -111,6 +111,7 @@ def _role(draft: JobDraft, one: RoleAsk) -> Role:
         after=tuple(dict.fromkeys(one.after)),
         backoff=_number(name, "backoff", one.backoff, -1, 1_000_000),
         group=_number(name, "group", one.group, 0, MAX_TASKS),
+        backoff_each=one.backoff_each,
     )
 
 

@@ -186,6 +186,15 @@ def test_restarts_that_do_not_count() -> None:
     assert (alone.roles[0].actions, alone.policy.backoff) == ([("TaskFailed", "RestartGroupUncounted", -1)], 3)
 
 
+@pytest.mark.parametrize(("limit", "actions", "backoff"), [(2, [AGAIN, GROUP], 2), (0, [GROUP], -1)])
+def test_each_pod_may_have_a_limit_of_its_own(limit: int, actions: list[object], backoff: int) -> None:
+    spec = f"parallelism: 2, completions: 2, backoffLimitPerIndex: {limit}, maxFailedIndexes: 1,"
+    job = one(part("a", spec=spec), part("b"), more=RULE.format("RestartJob", ""))
+    role = job.roles[0]
+    assert (role.actions, role.backoff, role.backoff_each) == (actions, backoff, True)
+    assert job.ignored == ["maxFailedIndexes (a job fails with the first of its indexes that does)"]
+
+
 def test_the_pods_of_one_job_are_a_group() -> None:
     """backoffLimit is that of each job, too."""
     job = one(part("a", spec=WIDE, outer="replicas: 3,"), part("b", spec=WIDE), part("c", outer="replicas: 2,"))
@@ -246,6 +255,7 @@ def test_a_step_without_gpus_shares_none() -> None:
         ([part("a", outer="replicas: 0,")], "", ".replicatedJobs[0].replicas: 0 pods are no job"),
         ([part("a", outer="replicas: 2000000000,")], "", ".replicatedJobs: 2000000000 pods: a job has at most 10000 tasks"),
         ([part("a", spec="parallelism: 0,")], "", ".replicatedJobs[0].template.spec.parallelism: 0 pods are no job"),
+        ([part("a", spec="backoffLimitPerIndex: -1,")], "", ".replicatedJobs[0].template.spec.backoffLimitPerIndex: -1 is less "),
         ([part("a", spec="completions: 3,")], "", ".replicatedJobs[0].template.spec.completions: 3, 1 at a time: the tasks of"),
         ([part("a", spec="completionMode: X,")], "", ".replicatedJobs[0].template.spec.completionMode: X: it is NonIndexed or"),
         ([part("a")], "failurePolicy: {restartStrategy: X},", ".failurePolicy.restartStrategy: X: it is one of Recreate, "),

@@ -96,9 +96,9 @@ NOT_SENT = {
         "service_class"
     ),
     JobText: _names("mail_user on_hold array_spec esub cwd_given pend_limit eligible_limit host_file"),
-    Policy: {"success", "backoff", "actions", "array_backoff", "array_failures", "array_success"},
+    Policy: {"success", "backoff", "actions", "array_backoff", "array_failures", "array_success", "time_limit"},
     RunSettings: {"container", "djob_env_script", "role_limits"},
-    Role: {"resreq", "restart", "spread", "actions", "after", "backoff", "group"},
+    Role: {"resreq", "restart", "spread", "actions", "after", "backoff", "group", "backoff_each"},
     RoleText: set(),
 }
 """What an agent need not know, and what it is told in another form."""

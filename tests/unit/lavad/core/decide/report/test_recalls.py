@@ -100,6 +100,18 @@ def test_a_group_that_starts_again_has_its_own_restarts_again(bench: Bench) -> N
     assert bench.job(job.key).retries == 1
 
 
+def test_each_task_may_have_restarts_of_its_own(bench: Bench) -> None:
+    job = Roles(bench, role(count=2, backoff=1, backoff_each=True, restart="OnFailure"), backoff=0).run()
+    for rank in (0, 1):
+        assert job.ended(rank, code(3)) == ["TaskEnded", "TaskRetried"]
+        job.started(rank)
+    assert job.ended(0, code(3)) == ["TaskEnded", "JobJudged"]
+    assert job.finish() is JobState.EXIT
+    outcome = bench.outcome(job.key)
+    assert outcome is not None
+    assert "exit code 3, and the 1 restarts of worker[0] are used up" in outcome.why
+
+
 def test_what_has_not_started_yet_is_not_ended(bench: Bench) -> None:
     """A launcher that waits for the workers."""
     job = Roles(bench, role("ps", kind="launcher", count=2, after=["worker"], actions=GROUP), role(count=1)).run()
