@@ -276,3 +276,19 @@ def test_a_job_ends_so_long_after_its_first_start(bench: Bench) -> None:
     assert overdue(bench.cluster, bench.now).events == []
     bench.now = began + 300.0
     assert [type(event) for event in overdue(bench.cluster, began + 350.0).events] == [SignalRequested]
+
+
+@pytest.mark.parametrize(("statuses", "left"), [((OK, code(3)), [3]), ((code(3), code(3)), [])])
+def test_those_that_are_done_do_not_count_as_failed(bench: Bench, statuses: tuple[int, int], left: list[int]) -> None:
+    """One may fail; a message tells of one that did and one that did not, or of two that did."""
+    array = Elements(bench, again=False, array_failures=1)
+    array.run()
+    told = []
+    for index, status in zip((1, 2), statuses, strict=True):
+        run = bench.run(key_of(array.job, index))
+        end = End(at=bench.now, status=status)
+        key, host = key_of(array.job, index), run.parts[0].host
+        bench.said("task_ended", key, host, 0, 1, status, TermReason.NONE, uid=run.uid)
+        told.append(EndedReport(host=host, key=key, uid=run.uid, attempt=1, end=end, gone=True))
+    bench.apply(*decide_reports(bench.cluster, told, bench.now))
+    assert [index for index in (3,) if index not in array.asked_to_end()] == left

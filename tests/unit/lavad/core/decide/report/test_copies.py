@@ -124,12 +124,16 @@ def test_a_jobs_own_host_holds_nothing_for_it(bench: Bench) -> None:
 def test_what_was_on_hosts_that_are_down_is_told(bench: Bench) -> None:
     key = running(holding(bench))
     first = bench.checkpoints(key).holder
-    bench.said("checkpointed", key, "h1", 1)
-    staged(bench, key, 1, holder=first)
+    second = other(bench, key)
+    for generation, holder in ((1, second), (2, first)):
+        bench.said("checkpointed", key, "h1", generation)
+        staged(bench, key, generation, holder=holder)
     for event in silent(bench.cluster, first, bench.now):
         bench.apply(event)
-    bench.said("checkpointed", key, "h1", 1, 0.0, 0, "app", "it was damaged or gone", -1)
+    bench.said("checkpointed", key, "h1", 2, 0.0, 0, "app", "it was damaged or gone", 1)
     assert bench.checkpoints(key).why == f"its copy is on {first}, which is down"
+    bench.said("checkpointed", key, "h1", 1, 0.0, 0, "app", "it was damaged or gone", -1)
+    assert bench.checkpoints(key).why == "it was damaged or gone", "its host is up"
     assert bench.job(key).checkpoint == -1
 
 

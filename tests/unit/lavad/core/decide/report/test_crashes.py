@@ -129,3 +129,15 @@ def test_a_lost_host_is_no_crash(bench: Bench) -> None:
         bench.step()
         bench.start(key)
     assert bench.run(key).checkpoint == 1
+
+
+def test_each_crash_in_a_row_makes_the_next_start_later(bench: Bench) -> None:
+    """Not the first."""
+    key, waits = running(bench, 3), []
+    for _ in range(4):
+        bench.ended(key, "h1", SEGV)
+        waits.append(bench.job(key).not_before - bench.now)
+        bench.now += 1000
+        bench.step()
+        bench.start(key)
+    assert waits == [0.0, 0.5, 1.0, 0.0], "then from another generation"

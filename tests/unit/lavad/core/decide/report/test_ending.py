@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from config.model.queue import QueueConfig
-from config.model.values import RequeueExit
+from config.model.values import FairShare, RequeueExit
 from lavad.core import events as ev
 from lavad.core.decide.control import control
 from lavad.core.decide.report import ending
 from lavad.core.job.job import Attempt, End, Part, Suspect
 from lavad.core.job.spec import Spec
-from lavad.core.lang.asks import Kill, Requeue, Select
+from lavad.core.lang.asks import Kill, Migrate, Requeue, Select
 from lavad.core.lang.states import HangState, TermReason
 from lavad.core.rules.effects import KillPart, effects_due
 from tests.support.worlds.bench import Bench
@@ -151,3 +153,34 @@ def test_a_limit_on_another_host_is_not_the_reason_of_a_job_that_is_killed(bench
     bench.ended(key, other, 9, limit=TermReason.TERM_CPULIMIT)
     bench.ended(key, first, 9)
     assert bench.outcome(key).reason is TermReason.TERM_OWNER
+
+
+@pytest.mark.parametrize("end", ["done", "bkill", "bkill -d", "brequeue", "bmig", "exit value", "crash", "run limit", "lost"])
+def test_the_usage_of_an_attempt_is_charged_whatever_ends_it(bench: Bench, end: str) -> None:
+    """The end of an only part has no event of its own."""
+    bench.queues(
+        QueueConfig(name="normal", requeue_exit_values=RequeueExit(values=(3,)), share=FairShare(shares=(("default", 1),)))
+    )
+    key = bench.started(r=True, **({"k": "/ckpt runlimit=requeue"} if end in ("crash", "run limit") else {}))
+    bench.said("checkpointed", key, "h1", 1)
+    jobs = Select(ids=[str(key)])
+    if end.startswith("bkill"):
+        bench.asked(control.kill, Kill(jobs=jobs, done=end == "bkill -d"))
+    elif end == "brequeue":
+        bench.asked(control.requeue, Requeue(jobs=jobs))
+    elif end == "bmig":
+        bench.asked(control.migrate, Migrate(jobs=jobs))
+    status = {"done": 0, "exit value": 3 << 8, "crash": 11}.get(end, 9)
+    limit = TermReason.TERM_RUNLIMIT if end == "run limit" else TermReason.NONE
+    told: dict[str, Any] = {"lost": "gone with its host"} if end == "lost" else {}
+    (ended,) = bench.ended(key, "h1", status, limit=limit, utime=5.0, stime=2.0, **told)
+    assert (ended == "JobRequeued") == (end in ("brequeue", "bmig", "exit value", "crash", "run limit", "lost"))
+    assert [row.cpu for row in bench.cluster.charges.rows.values()] == [pytest.approx(7.0)]
+
+
+@pytest.mark.parametrize("rank", [0, 5])
+def test_the_rank_that_failed_first_is_told(bench: Bench, rank: int) -> None:
+    key = bench.placed(slots=8, launch="mpi", resreq="span[ptile=4]")
+    for part in bench.run(key).parts:
+        bench.ended(key, part.host, 3 << 8, first_rank=rank, first_reason="exit code 3")
+    assert bench.outcome(key).why == f"rank {rank} failed first: exit code 3"

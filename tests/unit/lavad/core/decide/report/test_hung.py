@@ -71,3 +71,19 @@ def test_nothing_is_said_of_a_host_that_is_silent(bench: Bench) -> None:
     assert named(bench, key, ranks, later=FRESH + 1) == []
     elsewhere = {number: replace(rank, host="h2") for number, rank in ranks.items()}
     assert named(bench, key, elsewhere) == []
+
+
+def test_nothing_is_said_of_a_job_that_is_over(bench: Bench) -> None:
+    key = bench.placed("RUN")
+    ranks = sampled(bench)
+    bench.ended(key, bench.run(key).parts[0].host)
+    assert named(bench, key, ranks) == []
+
+
+def test_nothing_is_said_while_one_of_its_hosts_is_not_heard(bench: Bench) -> None:
+    key = bench.placed(slots=8, resreq="span[ptile=4]")
+    first, other = (part.host for part in bench.run(key).parts)
+    ranks = {number: replace(rank, host=other if number == 3 else first) for number, rank in sampled(bench).items()}
+    old = ranks | {3: replace(ranks[3], heard=bench.now - FRESH - 1)}
+    assert named(bench, key, old) == []
+    assert named(bench, key, ranks) != []

@@ -91,6 +91,7 @@ def test_an_element_ends_as_the_one_before_it_unless_something_became_of_it(end:
     ]
     told[3] = replace(told[3], end=end)
     told[4] = replace(told[4], uid="of an attempt before")
+    told[7] = replace(told[7], host="h2")
     kill = PendingSignal(kind=SignalKind.KILL, at=world.now, by="ann", reason=TermReason.TERM_OWNER, done=True)
     world.apply(ev.SignalRequested(at=world.now, key=key_of(job, 2), pending=kill))
     world.apply(ev.PartStarted(at=world.now, key=key_of(job, 6), attempt=1, host="h1", pid=5))
