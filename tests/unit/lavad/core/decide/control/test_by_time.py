@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import ValuesView
+from typing import Any
 
 import pytest
 
-from config.model.queue import QueueConfig
+from config.model.cluster import HostConfig
+from config.model.queue import ApplicationConfig, QueueConfig
 from lavad.core import events as ev
 from lavad.core.cluster.job_rows import JobRows
-from lavad.core.decide.control.by_time import deadlines, migrations
+from lavad.core.decide.control.by_time import deadlines, migrate_after, migrations
 from lavad.core.job.job import Job
 from lavad.core.lang.asks import Refused
 from lavad.core.lang.states import SignalKind
@@ -26,6 +28,40 @@ def test_the_jobs_own_threshold_goes_before_the_queues(bench: Bench, own: int, q
     (requested,) = migrations(bench.cluster, since + wanted).events
     assert isinstance(requested, ev.SignalRequested)
     assert requested.pending.kind is SignalKind.MIGRATE
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "app", "host", "wanted"),
+    [
+        ("SSUSP", {"rerunnable": True}, None, None, 60),
+        ("SSUSP", {"rerunnable": True}, 20, None, 20),  # the profile's goes before the queue's
+        ("SSUSP", {"rerunnable": True, "migrate_after": 90}, 20, None, 90),
+        ("SSUSP", {"rerunnable": True, "migrate_after": 90}, None, 30, 30),  # the shorter one of its host before all
+        ("SSUSP", {"rerunnable": True}, None, 300, 60),
+        ("SSUSP", {}, None, None, None),
+        ("USUSP", {"rerunnable": True}, None, None, None),
+        ("RUN", {"rerunnable": True}, None, None, None),
+    ],
+)
+def test_only_what_the_system_has_suspended_and_may_run_again_migrates(
+    bench: Bench, state: str, fields: dict[str, Any], app: int | None, host: int | None, wanted: int | None
+) -> None:
+    bench.configure(
+        queues=(QueueConfig(name="normal", mig=60),),
+        apps=(ApplicationConfig("sim", mig=app),),
+        hosts=tuple(HostConfig(name=name, mig=host) for name in ("h1", "h2", "h3")),
+    )
+    key = bench.placed(state, app="sim", **fields)
+    assert migrate_after(bench.cluster, bench.job(key)) == wanted
+
+
+def test_a_job_migrates_once_and_keeps_its_checkpoint(bench: Bench) -> None:
+    bench.queues(QueueConfig(name="normal", mig=60))
+    key = bench.placed("SSUSP", rerunnable=True)
+    events = migrations(bench.cluster, bench.now + 60).events
+    bench.apply(*events)
+    assert [pending.kill_after for pending in bench.run(key).pending_signals] == [True]
+    assert migrations(bench.cluster, bench.now + 600).events == []
 
 
 def test_it_is_given_in_minutes_and_taken_back(bench: Bench) -> None:

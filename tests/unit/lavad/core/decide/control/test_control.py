@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from config.model.queue import QueueConfig
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control import control
 from lavad.core.decide.control.checkpoint import checkpoint
@@ -129,9 +130,10 @@ def test_a_requeued_job_waits_again_when_it_has_ended(bench: Bench, hold: bool, 
     assert bench.job(key).run is None
 
 
-def test_a_job_that_was_done_before_brequeue_came_to_it_is_done(bench: Bench) -> None:
-    key = bench.placed()
-    bench.asked(control.requeue, Requeue(jobs=ids(key)))
+@pytest.mark.parametrize("ask", [Requeue(jobs=ids(1)), Migrate(jobs=ids(1))])
+def test_a_job_that_was_done_before_brequeue_or_bmig_came_to_it_is_done(bench: Bench, ask: Requeue | Migrate) -> None:
+    key = bench.placed(rerunnable=True)
+    bench.asked(control.requeue if isinstance(ask, Requeue) else control.migrate, ask)
     assert bench.ended(key, "h1", status=0) == ["JobFinished"]
     assert bench.finished(key).state is JobState.DONE
 
@@ -155,6 +157,14 @@ def test_brequeue_of_no_state(bench: Bench, names: list[str]) -> None:
 )
 def test_bmig_in_each_state(bench: Bench, state: str, rerunnable: bool, why: str) -> None:
     key = bench.placed(state, rerunnable=rerunnable)
+    assert bench.asked(control.migrate, Migrate(jobs=ids(key))) == [(str(key), why)]
+
+
+@pytest.mark.parametrize(("never", "why"), [(False, ""), (True, "Job is not checkpointable or rerunnable")])
+def test_bmig_of_a_job_in_a_rerunnable_queue(bench: Bench, never: bool, why: str) -> None:
+    """With bsub -rn it does not run twice."""
+    bench.queues(QueueConfig(name="normal", rerunnable=True))
+    key = bench.placed(never_rerun=never)
     assert bench.asked(control.migrate, Migrate(jobs=ids(key))) == [(str(key), why)]
 
 

@@ -9,6 +9,8 @@ from lavad.core import events as ev
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.control.depart import depart, is_due
 from lavad.core.decide.control.hosts import silent
+from lavad.core.job.job import Placed
+from lavad.core.site.reservation import Reservation
 from tests.support.worlds.bench import Bench
 
 
@@ -109,3 +111,17 @@ def test_a_dynamic_host_that_is_heard_again_before_it_has_left_is_open_again(ben
     [opened] = go(bench, host)
     assert isinstance(opened, ev.HostSwitched)
     assert not bench.cluster.hosts.rows[host].closed
+
+
+def test_a_host_that_a_reservation_or_a_waiting_job_counts_on_stays(bench: Bench) -> None:
+    host, *others = bench.cluster.hosts.rows
+    named(bench, *others)
+    for row, kind in ((others[0], ev.HostLeft), (host, ev.HostSwitched)):
+        bench.cluster.reservations.put("r", Reservation(name="r", hosts=((row, 1),), end=bench.now + 60))
+        [event] = depart(bench.cluster, host, bench.now)
+        assert isinstance(event, kind)
+    bench.cluster.reservations.drop("r")
+    key = bench.submit()
+    bench.take(Decided(events=[ev.SlotsReserved(at=bench.now, key=key, parts=(Placed(host=host, slots=1),))]))
+    [event] = depart(bench.cluster, host, bench.now)
+    assert isinstance(event, ev.HostSwitched)

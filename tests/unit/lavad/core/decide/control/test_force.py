@@ -113,3 +113,14 @@ def test_a_host_that_is_named_twice_is_one(slots: int, hosts: list[str], wanted:
     assert run is not None
     assert {part.host: part.slots for part in run.parts} == wanted
     check_invariants(world.cluster)
+
+
+def test_a_closed_host_is_not_forced_to_take_it() -> None:
+    world = World()
+    world.hosts("h1", "h2", slots=2)
+    world.host_switch("h1", closed=True)
+    with pytest.raises(Refused, match="Not enough free job slots on the hosts"):
+        brun(world, world.submit(), hosts=["h1"])
+    job = world.submit(slots=2)
+    brun(world, job, hosts=["h1", "h2"])
+    assert world.running()[job] == {"h2": 2}

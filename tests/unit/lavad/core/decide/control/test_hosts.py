@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from config.model.values import Limits
 from lavad.core import events as ev
 from lavad.core.decide.control import control
+from lavad.core.decide.control.faulty_hosts import Cause, close_faulty, open_again
 from lavad.core.decide.control.hosts import expired, greeted, silent, switch_hosts
 from lavad.core.job.job import End
 from lavad.core.job.spec import Checkpoint
@@ -263,3 +264,16 @@ def uid_of(world: World, key: int) -> str:
     run = world.cluster.jobs.rows[key].run
     assert run is not None
     return run.uid
+
+
+def test_the_master_opens_no_host_that_an_administrator_has_closed(bench: Bench) -> None:
+    """Before it found a fault there, or after."""
+    bench.take(switch_hosts(bench.cluster, Hosts(hosts=["h1"], close=True), ADMIN, bench.now))
+    assert close_faulty(bench.cluster, "h1", Cause.HEALTH, "the disk is full", bench.now) == []
+    assert open_again(bench.cluster, "h1", Cause.HEALTH, "it is well again", bench.now) == []
+    bench.apply(*close_faulty(bench.cluster, "h2", Cause.HEALTH, "the disk is full", bench.now))
+    assert bench.cluster.hosts.rows["h2"].closed
+    assert open_again(bench.cluster, "h2", Cause.STARTS, "", bench.now) == []
+    bench.apply(*open_again(bench.cluster, "h2", Cause.HEALTH, "it is well again", bench.now))
+    assert not bench.cluster.hosts.rows["h2"].closed
+    assert close_faulty(bench.cluster, "gone", Cause.HEALTH, "", bench.now) == []

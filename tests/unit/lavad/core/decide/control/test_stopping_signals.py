@@ -7,6 +7,7 @@ import pytest
 from lavad.core.decide.control import control
 from lavad.core.lang.asks import Caller, Kill, Resume, Select, Stop
 from lavad.core.lang.states import JobState
+from lavad.core.rules.effects import SignalPart, effects_due
 from tests.support.worlds.bench import ADMIN, ROOT, Bench
 
 
@@ -77,8 +78,9 @@ def test_an_administrator_stops_elements_that_their_owner_has_stopped(bench: Ben
     bench.asked(control.stop, Stop(jobs=ids(f"{job}[2-3]")), ADMIN)
     denied = [(f"{job}[{n}]", "User permission denied") for n in (2, 3)]
     assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[2-3]"))) == denied
-    bench.asked(control.stop, Stop(jobs=ids(f"{job}[4]")))
-    assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[2-3]"))) == denied, "who stops more does not get these"
+    for elements in ("[4]", "[2-3]"):
+        bench.asked(control.stop, Stop(jobs=ids(f"{job}{elements}")))
+        assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[2-3]"))) == denied, "who stops more, or these, gets none"
     bench.asked(control.resume, Resume(jobs=ids(f"{job}")), ADMIN)
     bench.asked(control.stop, Stop(jobs=ids(f"{job}[4]")))
     assert bench.asked(control.resume, Resume(jobs=ids(f"{job}[4]"))) == [(f"{job}[4]", "")]
@@ -90,3 +92,11 @@ def test_bkill_r_never_stops_or_resumes(bench: Bench, signal: int) -> None:
     asked = Kill(jobs=ids(key, f"{job}[2]"), signal=signal, now=True)
     assert {why for _, why in bench.asked(control.kill, asked)} == {"Job has not started yet"}
     assert not bench.cluster.arrays.rows[job].held
+
+
+def test_a_signal_that_ends_a_job_is_no_kill(bench: Bench) -> None:
+    """The job may take it as it likes: what it ends with says what becomes of it, and nothing else is sent."""
+    key = bench.placed(requeue="3")
+    bench.asked(control.kill, Kill(jobs=ids(key), signal=15))
+    assert [effect.pending.signal for effect in effects_due(bench.job(key)) if isinstance(effect, SignalPart)] == [15]
+    assert bench.ended(key, "h1", status=3 << 8) == ["JobRequeued"]
