@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from lavad.core import events as ev
+from lavad.core.decide.control.control import kill
 from lavad.core.decide.report import parts
 from lavad.core.job.job import PendingSignal
+from lavad.core.lang.asks import Kill, Select
 from lavad.core.lang.states import JobState, PartState, SignalKind, TermReason
 from lavad.core.rules.effects import FinishPart, KillPart, StartTask
 from tests.support.worlds.bench import Bench
@@ -139,3 +141,11 @@ def test_a_host_that_refuses_sends_the_whole_job_back(bench: Bench) -> None:
     assert [one.host for one in job.due(KillPart)] == [first]
     bench.said("gone", job.key, first)
     assert bench.job(job.key).state is JobState.PEND
+
+
+def test_a_task_that_was_to_start_again_does_not_once_the_job_is_killed(bench: Bench) -> None:
+    job = Roles(bench, role(count=2, restart="OnFailure")).run()
+    job.ended(0, code(1))
+    assert len(job.due(StartTask)) == 1
+    bench.asked(kill, Kill(jobs=Select(ids=[str(job.key)])))
+    assert not job.due(StartTask)
