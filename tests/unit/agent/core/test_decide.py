@@ -183,6 +183,16 @@ def test_a_part_that_was_to_migrate_and_runs_on_is_not_to_run_again() -> None:
     assert not decide.given_up(part, 3).again
 
 
+def test_a_checkpoint_that_fails_takes_no_kill_back() -> None:
+    """A migration of a job that is killed meanwhile."""
+    part, _ = decide.asked(running(Rules(checkpoint=True)), Request(3, RequestKind.MIGRATE), 200.0)
+    part, _ = decide.asked(part, Request(4, RequestKind.KILL, reason="TERM_OWNER"), 201.0)
+    assert part.killing
+    assert decide.given_up(part, 3) == part
+    over = replace(decide.ended(part), killing=False)
+    assert decide.given_up(over, 3) == over
+
+
 REQUEUED = Request(4, RequestKind.REQUEUE, reason="TERM_PREEMPT", notice=30)
 
 
@@ -239,18 +249,6 @@ def test_when_a_part_must_end() -> None:
     assert decide.ends_at(Part("u", 7, 1, Rules(run=60, deadline=170.0)), 120.0) == 170.0
     noticed, _ = decide.asked(running(Rules(run=600, warn="23", warn_before=20)), REQUEUED, 200.0)
     assert decide.ends_at(noticed, 201.0) == 220.0
-
-
-def test_other_limits_for_a_part_that_runs() -> None:
-    part = running(Rules(run=60, warn="23", warn_before=20))
-    part, _ = decide.tick(part, 140.0)
-    part, effects = decide.limited(part, 120, 0, 0, 0, 0, 141.0)
-    assert sent(effects) == []
-    assert decide.wake_at(part) == 200.0
-    part, effects = decide.limited(part, 30, 0, 0, 0, 0, 150.0)
-    assert part.limit == "TERM_RUNLIMIT"
-    _, effects = decide.limited(decide.ended(part), 1, 1, 1, 1, 1, 150.0)
-    assert effects == []
 
 
 def test_a_host_that_leaves_ends_in_good_order_then_is_killed() -> None:
@@ -352,6 +350,13 @@ def test_limits_that_the_kernel_enforced_are_read_from_the_end(
 ) -> None:
     assert decide.limit_of_end(running(rules), status, cpu, mem) == limit
     assert decide.limit_of_end(replace(running(rules), killing=True), status, cpu, mem) == ""
+
+
+def test_what_a_user_kills_by_a_signal_has_exceeded_no_limit() -> None:
+    part = running(Rules(mem=1000, enforce_memory=True))
+    part, effects = decide.asked(part, Request(1, RequestKind.SIGNAL, 9, reason="TERM_OWNER"), 200.0)
+    assert (sent(effects), part.reason) == (["kill"], "TERM_OWNER")
+    assert decide.limit_of_end(part, 9, 0.0, 990) == ""
 
 
 @pytest.mark.parametrize(("status", "enforced", "limit"), [(9, True, "TERM_MEMLIMIT"), (1 << 8, True, ""), (9, False, "")])
