@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from agent.core.part import Part, Rules
 from agent.launch import outputs
 from agent.launch.accounts import Accounts
@@ -13,7 +15,7 @@ from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.process import account
-from agent.starter.protocol.reports import Hello, Lost, PartState, PartStatus
+from agent.starter.protocol.reports import Ended, Gone, Hello, Lost, PartState, PartStatus
 from agent.starter.protocol.version import PROTOCOL
 from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
@@ -44,3 +46,22 @@ def test_a_part_that_ran_out_of_memory_while_the_agent_was_away_ended_for_its_li
     runner.parts.starter_connected(Hello("boot", 1, 1, (status,), PROTOCOL), set())
     [told] = [report for report in runner.outbox.take() if report.HasField("ended")]
     assert told.ended.limit == "TERM_MEMLIMIT"
+
+
+@pytest.mark.parametrize("first", ["gone", "acknowledged"])
+def test_an_end_is_kept_until_the_master_has_it_and_nothing_is_left(tmp_path: Path, first: str) -> None:
+    """An agent that starts again in between tells it again; one that forgot it would have to say that the job was lost."""
+    site = Site("h1", str(tmp_path), str(tmp_path), str(tmp_path), {})
+    runner = Runner(site, Spool(str(tmp_path / "spool")), HostMonitor("127.0.0.1", 1), Accounts(), Outgoing())
+    runner.table.adopt(
+        [Entry(Part(uid="u", key=7, attempt=1), pb.Order(key=7, attempt=1, uid="u"), None, outputs.OutputPaths(), 1.0)]
+    )
+    end = account.end_of([account.Task(-1, 77)], 3 << 8, 1.0, False, account.Used())
+    runner.parts.reported([Ended("u", end)])
+    [told] = [report for report in runner.outbox.take() if report.HasField("ended")]
+    assert told.ended.status == 3 << 8
+    steps = [lambda: runner.parts.reported([Gone("u")]), lambda: runner.parts.acked(["u"])]
+    for step in steps if first == "gone" else reversed(steps):
+        assert "u" in runner.table
+        step()
+    assert not list(runner.table)
