@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,10 @@ from agent.devtools import simgpu
 from agent.launch.outputs import OutputPaths
 from agent.launch.site import User
 from agent.monitor.gpu.held import HeldGpus
+from agent.monitor.gpu.holders import Holder
 from agent.monitor.gpu.source import GpuSource, open_gpus
 from agent.monitor.gpu.watch import HANGS, GpuWatch
+from agent.monitor.procscan import read_proc
 from agent.parts import gpu_ends
 from agent.parts.entry import Entry
 from agent.parts.gpu_ends import GpuEnds
@@ -164,3 +167,14 @@ def test_a_gpu_that_broke_is_told_to_the_user_and_a_driver_that_hangs_holds_up_n
         (bench.folder / "faults").unlink()
 
     asyncio.run(story())
+
+
+def test_a_number_that_is_another_processs_by_now_is_not_killed(bench: Bench) -> None:
+    its, others = bench.on(G0), bench.on(G0)
+    for process, later in ((its, 0), (others, 1)):
+        proc = read_proc(process.pid)
+        assert proc is not None
+        gpu_ends._kill(Holder(G0, process.pid, proc.start - later, USER))
+        process.terminate()
+    assert (its.wait(10), others.wait(10)) == (-signal.SIGKILL, -signal.SIGTERM)
+    gpu_ends._kill(Holder(G0, its.pid, 1, USER))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from config.model.queue import QueueConfig
 from config.model.values import FairShare
@@ -17,7 +18,10 @@ from lavad.core.events.apply import apply, apply_all
 from lavad.core.events.base import FOLDS
 from lavad.core.events.elements import fold_alike
 from lavad.core.job.job import End, Placed
+from lavad.core.job.spec import Checkpoint
+from lavad.core.lang.cpus import Binding
 from lavad.core.lang.ids import key_of
+from lavad.core.lang.rusage_decay import RusageDecay
 from lavad.core.lang.states import JobState
 from tests.support.examples import examples
 from tests.support.worlds.history import VERBS, Author
@@ -153,3 +157,36 @@ def test_what_is_not_alike_is_read_a_few_times_however_many_there_are() -> None:
     apply_all(world.cluster, events)
     assert len(world.cluster.started) == 20
     assert events.read <= 6 * 20
+
+
+PLAIN = Placed(host="h1", slots=1, reserved=(("mem", 0.1),))
+
+
+@pytest.mark.parametrize(
+    ("spec", "part"),
+    [
+        ({"resizable": True, "max_slots": 2}, PLAIN),
+        ({"checkpoint": Checkpoint(folder="/c")}, PLAIN),
+        ({}, replace(PLAIN, gpus=("GPU-1",))),
+        ({}, replace(PLAIN, binds=(Binding((0,)),))),
+        ({}, replace(PLAIN, decays=(RusageDecay("mem", 0.1, 60),))),
+    ],
+)
+def test_elements_that_are_not_plain_are_the_same_started_and_ended_together_or_one_by_one(
+    spec: dict[str, Any], part: Placed
+) -> None:
+    together, single = World(), World()
+    for world in (together, single):
+        world.hosts("h1", slots=50)
+        job = world.submit(array="1-20", **spec)
+    starts = [
+        replace(event, parts=(replace(part, binds=(Binding((index,)),)),)) if part.binds else event
+        for index, event in enumerate(_starts(together, job, range(1, 21), parts=(part,)))
+        if isinstance(event, ev.JobDispatched)
+    ]
+    for events in (starts, _ends(together, job, range(1, 21))):
+        apply_all(together.cluster, events)
+        for event in events:
+            apply(single.cluster, event)
+        _check_same(together.cluster, single.cluster)
+        assert together.cluster.finished == single.cluster.finished
