@@ -30,14 +30,14 @@ def sums(ask: Ask, asked: Asked) -> Sums:
     expansion = 1.0 * _at_least_one(turnaround) / _at_least_one(run)
     figures = (cpu, wait, turnaround, run, hog, expansion)
     kinds = (sa.func.sum, sa.func.max, sa.func.min, sa.func.avg)
-    query = sa.select(
+    query: Query = sa.select(
         sa.func.sum(sa.case((_jobs.state == int(JobState.DONE), 1), else_=0)),
         sa.func.sum(sa.case((_jobs.state == int(JobState.EXIT), 1), else_=0)),
         *(kind(figure) for figure in figures for kind in kinds),
         sa.func.min(_jobs.finished_at),
         sa.func.max(_jobs.finished_at),
-    ).where(*_conditions(asked), *_of_keys(asked.keys))
-    row = [float(value or 0.0) for value in ask(query)[0]]
+    ).where(*_conditions(asked))
+    row = [float(value or 0.0) for value in ask(_of_keys(query, asked.keys))[0]]
     fours = [tuple(row[at : at + 4]) for at in range(2, 26, 4)]
     return Sums(
         done=int(row[0]),
@@ -88,7 +88,7 @@ _Columns = tuple[sa.Column[float] | sa.Column[int], ...]
 def _sums_of(ask: Ask, asked: Asked, columns: _Columns) -> list[float]:
     """Sums of columns that few jobs have, in a query of its own: an index has those that have the first, and nothing else."""
     query: Query = sa.select(*(sa.func.sum(column) for column in columns))
-    (row,) = ask(query.where(columns[0].is_not(None), *_conditions(asked), *_of_keys(asked.keys)))
+    (row,) = ask(_of_keys(query.where(columns[0].is_not(None), *_conditions(asked)), asked.keys))
     return [float(value or 0.0) for value in row]
 
 
@@ -148,26 +148,39 @@ def _ids(ask: Ask, asked: Asked) -> Iterator[list[int]]:
 
 
 def _spans(keys: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Where the rows of these jobs and elements are, in order and each once."""
+    """Where the rows of these jobs and elements are, in order and each once; those that follow each other are one span."""
     if not keys:
         return [(0, (1 << 63) - 1)]
-    whole = {key for key in keys if not key >> 32}
-    spans = [(key << 32, key << 32 | 0xFFFFFFFF) for key in whole]
-    return sorted(spans + [(row, row) for row in {codec.row_id(key) for key in keys if key >> 32} if row >> 32 not in whole])
+    rows = sorted({(key << 32, key << 32 | 0xFFFFFFFF) if not key >> 32 else (codec.row_id(key),) * 2 for key in keys})
+    spans = rows[:1]
+    for first, last in rows[1:]:
+        begin, end = spans[-1]
+        if first > end + 1:
+            spans.append((first, last))
+        else:
+            spans[-1] = begin, max(end, last)
+    return spans
 
 
-def _of_keys(keys: tuple[int, ...]) -> list[sa.ColumnElement[bool]]:
+def _of_keys(query: Query, keys: tuple[int, ...]) -> Query:
+    """The query about these jobs and elements alone: joined with where they are, as there is no bound on how many those are."""
     if not keys:
-        return []
-    exact = [codec.row_id(key) for key in keys if key >> 32]
-    whole = [_jobs.id.between(key << 32, key << 32 | 0xFFFFFFFF) for key in keys if not key >> 32]
-    return [sa.or_(_jobs.id.in_(exact), *whole)]
+        return query
+    columns = sa.column("first_row", sa.BigInteger), sa.column("last_row", sa.BigInteger)
+    spans = sa.values(*columns, name="asked").data(_spans(keys)).cte()
+    return query.select_from(spans.join(schema.jobs, _jobs.id.between(spans.c.first_row, spans.c.last_row)))
+
+
+def _on_one_of(hosts: tuple[str, ...]) -> sa.ColumnElement[bool]:
+    named = sa.values(sa.column("pattern", sa.Text), name="named").data([(f"% {_escaped(host)} %",) for host in hosts]).cte()
+    return sa.select(named.c.pattern).where(_jobs.hosts.like(named.c.pattern, escape="\\")).exists()
 
 
 def _conditions(asked: Asked) -> list[sa.ColumnElement[bool]]:
     where: list[sa.ColumnElement[bool]] = [_jobs.finished_at.is_not(None)]
-    # with job ids given, an index by user would make the database read all jobs of the user
+    # with job ids given, an index by user or time would make the database read all jobs of the user, or of that time
     user = sa.func.coalesce(_jobs.user, "") if asked.keys else _jobs.user
+    finished = sa.func.coalesce(_jobs.finished_at, 0.0) if asked.keys else _jobs.finished_at
     pairs = ((user, asked.users), (_jobs.queue, asked.queues), (_jobs.project, asked.projects))
     where += [column.in_(values) for column, values in pairs if values]
     if asked.but_users:
@@ -175,10 +188,10 @@ def _conditions(asked: Asked) -> list[sa.ColumnElement[bool]]:
     if asked.states:
         where.append(_jobs.state.in_([int(state) for state in asked.states]))
     if asked.hosts:
-        where.append(sa.or_(*(_jobs.hosts.like(f"% {_escaped(host)} %", escape="\\") for host in asked.hosts)))
+        where.append(_on_one_of(asked.hosts))
     if asked.names:
         where.append(sa.or_(*(_named(name) for name in asked.names)))
-    windows = ((_jobs.finished_at, asked.completed), (_jobs.submitted, asked.submitted), (_jobs.dispatched, asked.dispatched))
+    windows = ((finished, asked.completed), (_jobs.submitted, asked.submitted), (_jobs.dispatched, asked.dispatched))
     where += [column.between(*window) for column, window in windows if window is not None]
     return where
 
