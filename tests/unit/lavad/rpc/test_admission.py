@@ -80,6 +80,7 @@ def test_hosts_join_from_the_addresses_that_are_allowed() -> None:
     door.bench.configure(params=params)
     assert door.why("h3") == ""
     assert door.why("h3", peer=THERE) == "host h3 joins from 10.0.0.9, which LSF_HOST_ADDR_RANGE does not allow"
+    assert door.why("h1", peer=THERE) == "", "it is named in lsf.cluster"
 
 
 def test_a_host_that_has_obeyed_a_newer_master_is_not_this_ones() -> None:
