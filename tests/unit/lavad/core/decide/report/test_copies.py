@@ -88,6 +88,7 @@ def test_a_host_that_fails_is_followed_by_another_and_the_record_knows_who_holds
     assert staged(bench, key, 2, holder=first) == ["CheckpointStaged"], "also there"
     assert holds(bench.checkpoints(key)) == {second: [2], first: [2, 1]}
     assert f"-, copied to {second} {first}\n" in told.section(bench.checkpoints(key))
+    assert staged(bench, key, 2, "its disk is gone", second) == ["CheckpointStaged", "CheckpointHolder"], "it had one"
 
 
 def test_a_host_that_comes_back_on_another_port_is_named_again(bench: Bench) -> None:

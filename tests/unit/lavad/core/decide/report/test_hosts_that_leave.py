@@ -8,9 +8,12 @@ from msgspec.structs import replace
 from lavad.core import events as ev
 from lavad.core.cluster.charge import used_by
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control.resize import resize
 from lavad.core.job.job import End
 from lavad.core.job.resize import slots_of, uid_of
-from tests.support.worlds.elastic import cycle, elastic, growing, released, run_of, started
+from lavad.core.lang.asks import Refused, Resize
+from lavad.core.lang.states import JobState
+from tests.support.worlds.elastic import ALICE, cycle, elastic, growing, released, run_of, started
 from tests.support.worlds.world import World
 
 
@@ -86,3 +89,12 @@ def test_a_new_host_that_is_gone_before_it_ran_was_none_of_the_jobs() -> None:
     assert not [event for event in told if isinstance(event, ev.JobShrank)]
     assert [part.host for part in run_of(world, key).parts] == ["h1"]
     assert run_of(world, key).resize is None
+
+
+@pytest.mark.parametrize("what", ["request", "release", "cancel"])
+def test_a_job_that_does_not_run_is_not_resized(what: str) -> None:
+    world, key, host = three_hosts()
+    ask = Resize(job=str(key), what=what, hosts=host, most=1, cancel=True)
+    world.apply(ev.JobSuspended(at=world.now, key=key, state=JobState.USUSP))
+    with pytest.raises(Refused, match="Job is not running"):
+        resize(world.cluster, ask, ALICE, world.now)

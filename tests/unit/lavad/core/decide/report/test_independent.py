@@ -30,10 +30,18 @@ def test_good_ends_of_different_jobs_that_follow_each_other_are_together() -> No
     assert not list(independent([]))
 
 
-def test_what_may_say_something_of_other_jobs_is_decided_by_itself() -> None:
-    alone = [_end(2, End(status=256)), _end(3, End(lost="gone")), _end(4, gone=False), _end(5, faults=FAULT)]
-    alone.append(_end(6, End(first_reason="lease")))
-    assert list(independent([_end(1), *alone, _end(7), _end(8)])) == [[_end(1)], *([one] for one in alone), [_end(7), _end(8)]]
+@pytest.mark.parametrize(
+    "alone",
+    [
+        _end(2, End(status=256)),
+        _end(3, End(lost="gone")),
+        _end(4, gone=False),
+        _end(5, faults=FAULT),
+        _end(6, End(first_reason="lease")),
+    ],
+)
+def test_what_may_say_something_of_other_jobs_is_decided_by_itself(alone: EndedReport) -> None:
+    assert list(independent([_end(1), alone, _end(7), _end(8)])) == [[_end(1)], [alone], [_end(7), _end(8)]]
 
 
 def test_jobs_that_start_again_with_more_memory_stay_those_of_their_users() -> None:
