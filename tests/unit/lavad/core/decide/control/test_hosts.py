@@ -150,6 +150,7 @@ def test_an_expired_lease_fences_what_has_one(bench: Bench, option: dict[str, An
     bench.take(silent(bench.cluster, "h1", bench.now))
     bench.take(expired(bench.cluster, "h1", [key], bench.now))
     assert bench.job(key).state is (JobState.PEND if option else JobState.UNKWN)
+    assert bench.job(key).avoid == (("h1",) if option else ()), "it may be back soon, as it was"
 
 
 def test_a_host_that_greeted_meanwhile_is_not_fenced(bench: Bench) -> None:

@@ -98,3 +98,15 @@ def test_a_job_that_does_not_run_is_not_resized(what: str) -> None:
     world.apply(ev.JobSuspended(at=world.now, key=key, state=JobState.USUSP))
     with pytest.raises(Refused, match="Job is not running"):
         resize(world.cluster, ask, ALICE, world.now)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_release_waits_for_the_jobs_command_unless_it_is_to_be_silent(silent: bool) -> None:
+    world = World()
+    world.hosts("h1", "h2", slots=1)
+    key = elastic(world, 1, 2, resize_command="/bin/shrink")
+    started(world, key)
+    host = run_of(world, key).parts[1].host
+    released(world, key, host, silent=silent)
+    assert run_of(world, key).parts[1].leaving is silent
+    assert (run_of(world, key).resize is None) is silent

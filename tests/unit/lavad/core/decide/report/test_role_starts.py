@@ -144,8 +144,11 @@ def test_a_host_that_refuses_sends_the_whole_job_back(bench: Bench) -> None:
 
 
 def test_a_task_that_was_to_start_again_does_not_once_the_job_is_killed(bench: Bench) -> None:
+    """Nor does the end of the job wait for it."""
     job = Roles(bench, role(count=2, restart="OnFailure")).run()
     job.ended(0, code(1))
     assert len(job.due(StartTask)) == 1
     bench.asked(kill, Kill(jobs=Select(ids=[str(job.key)])))
     assert not job.due(StartTask)
+    assert job.ended(1, TERM) == ["TaskEnded", "JobJudged"]
+    assert job.finish() is JobState.EXIT
