@@ -192,6 +192,8 @@ def test_another_stream_brings_anew_what_is_still_to_run(run: Run) -> None:
         bench.start("b", lease=50.0)
         bench.start("c")
         bench.runner.welcomed(pb.Welcome(incarnation="i", epoch=1, protocol=PROTOCOL), now())
+        bench.order("b", kill=pb.Kill())
+        assert bench.said() == [("b", "gone")], "it is no longer here"
         bench.start("c")
         bench.over("a")
         bench.over("c")
