@@ -122,7 +122,8 @@ class Cluster:
 
     def get(self, key: int) -> Job | Array:
         """The live job or touched element, or the array that an untouched element or a plain array id names."""
-        return job if (job := self.jobs.rows.get(key)) is not None else self.arrays.rows[key & 0xFFFFFFFF]
+        job = self.jobs.rows.get(key)
+        return job if job is not None else self.arrays.rows[key & 0xFFFFFFFF]
 
     def find_job(self, key: int) -> Job | None:
         """The live job or touched element of this key."""
@@ -141,7 +142,8 @@ class Cluster:
         conf = self.host_conf.get(host)
         if conf is not None and conf.slots is not None:
             return conf.slots
-        return known.facts.ncpus if (known := self.hosts.rows.get(host)) is not None else 0
+        known = self.hosts.rows.get(host)
+        return known.facts.ncpus if known is not None else 0
 
     def topology_of(self, host: str) -> str:
         """The processors of a host as ``core.lang.topology`` reads them; "" where affinity is off or they are not known."""
@@ -220,8 +222,9 @@ class Cluster:
             self._forget_ended(self.conditions.moved(row.key, was, now, row is new and row.blocked == NEVER))
 
     def _forget_ended(self, jobs: list[int]) -> None:
-        for job in self.ended.rows.keys() & jobs:
-            self.ended.drop(job)
+        for job in jobs:
+            if job in self.ended.rows:
+                self.ended.drop(job)
 
     def find_named(self, name: str, prefix: bool, user: str | None) -> Jobs:
         """Live jobs and arrays of a name, or of all names that begin so; of a user, or of all (None)."""
@@ -388,8 +391,9 @@ class Cluster:
         self.count_class(self.specs.rows[spec], -1)
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
-            self.specs.drop(oldest := next(iter(self.idle_specs)))
+            oldest = next(iter(self.idle_specs))
             del self.idle_specs[oldest]
+            self.specs.drop(oldest)
 
 
 def _key_of(row: Job | Array) -> int:
