@@ -136,14 +136,14 @@ class Loops:
         """Termination deadlines (bsub -t): pending jobs exit, running ones are killed."""
         while True:
             await asyncio.sleep(5.0)
-            if any(spec.deadline for spec in self._engine.cluster.specs.rows.values()):
+            if self._engine.cluster.timed:
                 await self._tried(deadlines)
 
     async def postponed(self) -> None:
         """What follows from ends of tasks some time later, and the ends of arrays after some time, as their policies say."""
         while True:
             await asyncio.sleep(1.0)
-            for decide in (postponed, overdue):
+            for decide in (postponed, overdue) if self._engine.cluster.timed else ():
                 if decide(self._engine.cluster, self._clock()).events:
                     await self._tried(decide)
 

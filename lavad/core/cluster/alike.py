@@ -51,7 +51,7 @@ def add_submitted(cluster: Cluster, number: int, jobs: Sequence[tuple[int, str, 
     """Separate jobs that were submitted, and nothing else: key, name and time of each, none of whose keys is there."""
     spec = cluster.specs.rows[number]
     if number not in cluster.spec_jobs:
-        cluster.count_class(spec, 1)
+        cluster.count_class(number, 1)
     cluster.spec_jobs[number] = cluster.spec_jobs.get(number, 0) + len(jobs)
     cluster.idle_specs.pop(number, None)
     cluster.count_units(spec.user, sum([1 + len(name) // CHARS for _, name, _ in jobs]))

@@ -51,7 +51,6 @@ class Cluster:
         """Incarnations from whose backups the store was restored, with the times of the backups."""
         self.extended = (0.0, 0.0)
         """badmin lease extend: (when it was asked or last noted, seconds that were left then)."""
-        self.conf = Conf()
         self.use = UsageIndex()
         self.pending: dict[int, Pending] = {}
         """Spec number to its pending jobs."""
@@ -61,6 +60,8 @@ class Cluster:
         """Spec number to the live jobs and arrays that have it."""
         self.copy_sources: Counter[str] = Counter()
         """Names of copies of checkpoints to the classes of live jobs that go on from them, with brestart."""
+        self.timed: Counter[int] = Counter()
+        """Numbers of the specs of live jobs in which time alone may do something (``Spec.is_timed``)."""
         self.spec_numbers: dict[Spec, int] = {}
         self.idle_specs: dict[int, None] = {}
         self.by_user: dict[str, KeySet] = {}
@@ -100,7 +101,7 @@ class Cluster:
         self.specs: Table[int, Spec] = Table(self._spec_moved)
         self.hosts: Table[str, Host] = Table()
         self.queues: Table[str, QueueAdmin] = Table()
-        self.configure(self.conf)
+        self.configure(Conf())
         self._kept = self._single()
 
     def _single(self) -> tuple[tuple[int, int, str, dict[str, float]], tuple[tuple[float, float], float], tuple[int, int], Conf]:
@@ -144,12 +145,6 @@ class Cluster:
             return conf.slots
         known = self.hosts.rows.get(host)
         return known.facts.ncpus if known is not None else 0
-
-    def topology_of(self, host: str) -> str:
-        """The processors of a host as ``core.lang.topology`` reads them; "" where affinity is off or they are not known."""
-        conf = self.host_conf.get(host)
-        known = self.hosts.rows.get(host)
-        return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
 
     def _tables(self) -> tuple[Table[Any, Any], ...]:
         site = self.hosts, self.queues, self.groups, self.reservations
@@ -292,11 +287,14 @@ class Cluster:
         """Records of a user take so many more units of memory."""
         add_to(self.records, user, units)
 
-    def count_class(self, spec: Spec, sign: int) -> None:
-        """It has its first live job or array, or has lost the last one."""
+    def count_class(self, number: int, sign: int) -> None:
+        """A spec has its first live job or array, or has lost the last one."""
+        spec = self.specs.rows[number]
         self.count_units(spec.user, sign * units_of_spec(spec))
         if spec.checkpoint is not None and spec.checkpoint.of_copies:
             add_to(self.copy_sources, spec.checkpoint.of_copies, sign)
+        if spec.is_timed:
+            add_to(self.timed, number, sign)
 
     def _group_moved(self, old: JobGroup | None, new: JobGroup | None) -> None:
         for group, sign in ((old, -1), (new, 1)):
@@ -370,7 +368,7 @@ class Cluster:
         if new is not None:
             spec = self.specs.rows[new.spec]
             if new.spec not in self.spec_jobs:
-                self.count_class(spec, 1)
+                self.count_class(new.spec, 1)
             self.spec_jobs[new.spec] = self.spec_jobs.get(new.spec, 0) + 1
             self.idle_specs.pop(new.spec, None)
         if old is not None:
@@ -388,7 +386,7 @@ class Cluster:
     def forget_class(self, spec: int) -> None:
         """No live job has this spec any more. The newest such specs are kept, as the next job often has the same."""
         del self.spec_jobs[spec]
-        self.count_class(self.specs.rows[spec], -1)
+        self.count_class(spec, -1)
         self.idle_specs[spec] = None
         if len(self.idle_specs) > KEPT_SPECS:
             oldest = next(iter(self.idle_specs))

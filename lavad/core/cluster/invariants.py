@@ -117,7 +117,7 @@ def _check_indexes(cluster: Cluster) -> None:
         fresh.jobs.put(job.key, job)
     for group in cluster.groups.rows.values():
         fresh.groups.put(group.name, group)
-    counted = ("elements", "spec_jobs", "copy_sources", "by_user", "records", "groups_of")
+    counted = ("elements", "spec_jobs", "copy_sources", "timed", "by_user", "records", "groups_of")
     for name in (*counted, "started", "suspended", "promised", "held_back"):
         _require_same(name, getattr(cluster, name), getattr(fresh, name))
     _require_same("pending", _waiting(cluster), _waiting(fresh))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TypeVar
 
 import msgspec
 
@@ -54,7 +55,10 @@ def units_of_spec(spec: Spec) -> int:
     return 2 + len(spec.resreq) // READ_CHARS + _chars(msgspec.structs.astuple(spec)) // CHARS
 
 
-def add_to(counts: Counter[str], name: str, number: int) -> None:
+Key = TypeVar("Key", str, int)
+
+
+def add_to(counts: Counter[Key], name: Key, number: int) -> None:
     """Count on; what is 0 is not there."""
     counts[name] += number
     if not counts[name]:

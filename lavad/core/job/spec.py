@@ -182,6 +182,16 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, cache_hash=True):
     """``-sla``: the service class that it is to belong to; "": one with AUTO_ATTACH, or none."""
 
     @property
+    def is_timed(self) -> bool:
+        """Whether time alone may do something in its jobs: a deadline, a time limit of the whole job, actions with a delay."""
+        return bool(self.deadline or self.policy.time_limit or self.has_delays)
+
+    @property
+    def has_delays(self) -> bool:
+        """Whether an action of its policies waits for some time."""
+        return any(one.delay for some in (self.policy.actions, *(role.actions for role in self.roles)) for one in some)
+
+    @property
     def expected(self) -> int | None:
         """Seconds that the scheduler expects it to run: its estimate, else its run limit; None: unknown."""
         return self.estimate or self.limits.run

@@ -15,6 +15,12 @@ def type_of(cluster: Cluster, host: str) -> str:
     return (conf.type if conf is not None else "") or cluster.hosts.rows[host].facts.type
 
 
+def topology_of(cluster: Cluster, host: str) -> str:
+    """The processors of a host as ``core.lang.topology`` reads them; "" where affinity is off or they are not known."""
+    conf, known = cluster.host_conf.get(host), cluster.hosts.rows.get(host)
+    return known.facts.topology if known is not None and (conf is None or conf.affinity) else ""
+
+
 def own_resources(cluster: Cluster, host: str) -> tuple[tuple[str, str], ...]:
     """A host's static resources: of lsf.cluster, then those that it says it has (LSF_LOCAL_RESOURCES) and lsf.cluster does not.
 

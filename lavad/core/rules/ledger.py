@@ -22,7 +22,7 @@ from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import HostState
 from lavad.core.lang.topology import parse_topology
 from lavad.core.rules.gpus import is_joined, is_open, matches, wanted
-from lavad.core.rules.host_values import own_resource
+from lavad.core.rules.host_values import own_resource, topology_of
 from lavad.core.site.host import Gpu
 from lavad.core.site.pend_reason import JOB_RUSAGE, PendReason, about, index_names
 
@@ -49,7 +49,7 @@ class HostLedger:
         closed = host.closed_devices()
         self.gpu_book = use.gpus.copy(closed) if use else GpuBook(closed=closed)
         self.cpus: dict[int, int] = use.cpus.copy() if use else {}
-        self.topology = cluster.topology_of(name)
+        self.topology = topology_of(cluster, name)
         self.held: list[tuple[str, float]] = []
         """Amounts of resources that are held for waiting jobs."""
         for key, part in use.held.items() if use else ():

@@ -20,6 +20,7 @@ from lavad.core.lang.resreq.shown import chosen, shown
 from lavad.core.lang.resreq.text import Affinity
 from lavad.core.lang.resreq.ways import ways
 from lavad.core.lang.topology import Topology, parse_topology
+from lavad.core.rules.host_values import topology_of
 from lavad.core.site.host import Gpu, Host
 from lavad.queries.facts import jobfacts
 from lavad.queries.frame.view import View
@@ -162,7 +163,7 @@ def _unit_id(topology: Topology, cpu: int, level: str) -> str:
 def host_affinity(view: View, name: str) -> str:
     """The processors of a host as a tree; a star marks those that are bound to jobs."""
     host = view.cluster.hosts.rows.get(name)
-    topology = parse_topology(view.cluster.topology_of(name)) if host is not None else None
+    topology = parse_topology(topology_of(view.cluster, name)) if host is not None else None
     if host is None or topology is None:
         return "\n AFFINITY: Disabled\n"
     use = view.cluster.use.hosts.get(name)
@@ -173,7 +174,7 @@ def host_affinity(view: View, name: str) -> str:
 def host_topology(view: View, name: str) -> str:
     """The processors of a host as lshosts -T has them."""
     host = view.cluster.hosts.rows.get(name)
-    known = parse_topology(view.cluster.topology_of(name)) if host is not None else None
+    known = parse_topology(topology_of(view.cluster, name)) if host is not None else None
     return f"Host {name}: its topology is not known\n" if host is None or known is None else _host_tree(host, known, {})
 
 

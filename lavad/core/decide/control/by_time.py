@@ -50,7 +50,7 @@ def deadlines(cluster: Cluster, now: float) -> Decided:
     events: list[ev.Event] = []
     reason = TermReason.TERM_DEADLINE
     specs = cluster.specs.rows
-    due = {number for number in cluster.spec_jobs if specs[number].deadline and now >= specs[number].deadline}
+    due = {number for number in cluster.timed if specs[number].deadline and now >= specs[number].deadline}
     if not due:
         return Decided(events=events)  # live jobs are looked through only then: there may be a million
     for job in cluster.jobs.rows.values():

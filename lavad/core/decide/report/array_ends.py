@@ -66,7 +66,7 @@ def end_others(
 
 def overdue(cluster: Cluster, now: float) -> Decided:
     """The ends of jobs and arrays whose time is over (time_limit). What waits to start again is ended once it does."""
-    limits = {number: seconds for number in cluster.spec_jobs if (seconds := cluster.specs.rows[number].policy.time_limit)}
+    limits = {number: seconds for number in cluster.timed if (seconds := cluster.specs.rows[number].policy.time_limit)}
     events: list[ev.Event] = []
     reason = TermReason.TERM_RUNLIMIT
     for array in list(cluster.arrays.rows.values()) if limits else ():

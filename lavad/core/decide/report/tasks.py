@@ -79,7 +79,7 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
 def postponed(cluster: Cluster, now: float) -> Decided:
     """What was to follow from ends of tasks after some time, and is due now."""
     specs = cluster.specs.rows
-    delayed = {number for number in cluster.spec_jobs if _delays(specs[number])}
+    delayed = {number for number in cluster.timed if specs[number].has_delays}
     events: list[ev.Event] = []
     for key in cluster.started if delayed else ():  # others are not looked through: there may be very many
         job = cluster.jobs.rows[key]
@@ -93,11 +93,6 @@ def postponed(cluster: Cluster, now: float) -> Decided:
             limit, run = run.tasks[rank].limit, with_task(run, rank, due=0.0)
             events += _after(cluster, job, run, rank, limit, now, waited=True)
     return Decided(events=events)
-
-
-def _delays(spec: Spec) -> bool:
-    """Whether an action of a job waits for some time."""
-    return any(one.delay for some in (spec.policy.actions, *(role.actions for role in spec.roles)) for one in some)
 
 
 def _after(
