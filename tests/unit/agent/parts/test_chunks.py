@@ -17,35 +17,19 @@ from agent.parts.control import now
 from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
-from agent.starter.protocol.orders import Order
-from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import Refused
-from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 from proto.version import PROTOCOL
+from tests.support.starter_orders import StarterOrders
 
 ME = pwd.getpwuid(os.getuid()).pw_name
-
-
-class Line(Outgoing):
-    """What the starter would get."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.begun: list[str] = []
-
-    def put(self, order: Order) -> None:
-        pass
-
-    def start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
-        self.begun.append(part.uid)
 
 
 class Bench:
     def __init__(self, folder: Path) -> None:
         site = Site("h", str(folder), str(folder), str(folder), {}, own_user=ME)
         os.makedirs(site.output_dir, exist_ok=True)
-        self.line = Line()
+        self.line = StarterOrders()
         self.accounts = Accounts()
         spool = Spool(str(folder / "agent"))
         noted = spool.load()

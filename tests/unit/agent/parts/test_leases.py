@@ -16,30 +16,19 @@ from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.process import account
-from agent.starter.protocol.orders import Kill, Order, Renew
-from agent.starter_client.outgoing import Outgoing
+from agent.starter.protocol.orders import Kill, Renew
 from proto import agent_pb2 as pb
+from tests.support.starter_orders import StarterOrders
 
 BEGAN = 1e6
 """Seconds of CLOCK_BOOTTIME, later than any agent here has begun."""
 END = account.end_of([account.Task(-1, 77)], 0, 1.0, False, account.Used())
 
 
-class Line(Outgoing):
-    """What the starter would get."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.got: list[Order] = []
-
-    def put(self, order: Order) -> None:
-        self.got.append(order)
-
-
 class Bench:
     def __init__(self, folder: Path) -> None:
         site = Site("h1", str(folder), str(folder), str(folder), {})
-        self.line = Line()
+        self.line = StarterOrders()
         self.runner = Runner(site, Spool(str(folder / "spool")), HostMonitor("127.0.0.1", 1), Accounts(), self.line)
 
     def part(self, uid: str, lease: float = 0.0, rules: Rules = Rules(), since: float = 1.0) -> Entry:  # noqa: B008

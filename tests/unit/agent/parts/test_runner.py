@@ -21,10 +21,8 @@ from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.protocol import reports
-from agent.starter.protocol.orders import Order
-from agent.starter.protocol.part import PartSpec
-from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
+from tests.support.starter_orders import StarterOrders
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -44,26 +42,12 @@ class Slow(Accounts):
         return await super().find(name)
 
 
-class Line(Outgoing):
-    """What the starter would get."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.got: list[str] = []
-
-    def put(self, order: Order) -> None:
-        self.got.append(type(order).__name__)
-
-    def start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
-        self.got.append("Start")
-
-
 class Bench:
     def __init__(self, folder: Path) -> None:
         site = Site("h", str(folder), str(folder), str(folder), {}, own_user=ME)
         os.makedirs(site.output_dir)
         self.accounts = Slow()
-        self.line = Line()
+        self.line = StarterOrders()
         self.runner = Runner(site, Spool(str(folder / "agent")), HostMonitor("127.0.0.1", 1), self.accounts, self.line)
         self.poked = asyncio.Event()
         self.runner.starts.poke = self.poked.set
@@ -100,9 +84,9 @@ def test_a_signal_waits_until_the_user_is_known(bench: Bench) -> None:
     async def story() -> None:
         bench.order("u", start=True)
         bench.order("u", signal=pb.Signal(number=1, kind="kill", reason="TERM_OWNER"))
-        assert bench.line.got == []
+        assert bench.line.names == []
         await bench.found()
-        assert bench.line.got == ["Start", "Kill"]
+        assert bench.line.names == ["Start", "Kill"]
         assert bench.said() == ["granted"]
 
     asyncio.run(story())
@@ -114,7 +98,7 @@ def test_what_is_killed_meanwhile_is_not_started(bench: Bench) -> None:
         bench.order("u", kill=pb.Kill())
         await bench.found()
         bench.order("u", start=True)
-        assert bench.line.got == []
+        assert bench.line.names == []
         assert bench.said() == ["gone", "gone"]
 
     asyncio.run(story())
@@ -129,13 +113,13 @@ def test_a_refused_attempt_stays_refused(bench: Bench) -> None:
         bench.accounts.broken = False
         bench.runner.parts.new_stream()
         bench.order("u", start=True)
-        assert bench.line.got == []
+        assert bench.line.names == []
         reports = bench.runner.outbox.take()
         assert [(report.serial, report.refused.code) for report in reports] == [(1, "lookup"), (2, "lookup")]
         bench.order("v", start=True)
         bench.poked.clear()
         await bench.found()
-        assert bench.line.got == ["Start"]
+        assert bench.line.names == ["Start"]
 
     asyncio.run(story())
 
@@ -147,13 +131,13 @@ def test_a_job_starts_when_its_gpu_is_in_the_mode_that_it_asked_for_or_is_refuse
     async def story() -> None:
         bench.order("u", start=True, alone=uuid)
         await bench.found()
-        assert bench.line.got == []
+        assert bench.line.names == []
         await bench.found()
-        assert bench.line.got == ["Start"]
+        assert bench.line.names == ["Start"]
         assert pynvml.nvmlDeviceGetComputeMode(pynvml.nvmlDeviceGetHandleByIndex(0)) == 3
         bench.order("v", start=True, alone="GPU-none")
         bench.order("w", start=True)
-        assert bench.line.got == ["Start", "Start"]
+        assert bench.line.names == ["Start", "Start"]
         await bench.found()
         why = bench.runner.outbox.take()[0].refused
         assert why.code == "gpu"
@@ -171,7 +155,7 @@ def test_a_start_asked_for_twice_is_one(bench: Bench) -> None:
         bench.order("u", start=True)
         await bench.found()
         bench.order("u", start=True)
-        assert bench.line.got == ["Start"]
+        assert bench.line.names == ["Start"]
 
     asyncio.run(story())
 
@@ -191,7 +175,7 @@ def test_an_order_that_cannot_be_carried_out_is_refused_and_keeps_no_other(bench
                 await bench.found()
         said = [(report.uid, report.refused.code) for report in bench.runner.outbox.take() if report.HasField("refused")]
         assert dict(said) == {"poison": "bad", "rules": "bad", "spool": "bad"}
-        assert bench.line.got == ["Start", "Kill"]
+        assert bench.line.names == ["Start", "Kill"]
 
     asyncio.run(story())
 
@@ -205,9 +189,9 @@ def test_a_fault_in_one_order_of_a_message_keeps_no_other(bench: Bench, monkeypa
         text = pb.JobText(id=1, job=1, user=ME, command="true", cwd="/tmp")
         orders = [pb.Order(uid=uid, start=pb.Start(sequence=at, text=1, hosts=hosts)) for at, uid in ((1, "a"), (2, "b"))]
         bench.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=orders)))
-        while not bench.line.got:
+        while not bench.line.names:
             await bench.found()
-        assert bench.line.got == ["Start"]
+        assert bench.line.names == ["Start"]
         [refusal] = bench.runner.outbox.take()
         assert (refusal.uid, refusal.refused.code) == ("a", "bad")
 
@@ -225,7 +209,7 @@ def test_a_report_that_cannot_be_handled_ends_its_part_and_keeps_no_other(bench:
         bench.runner.flush()
         what = [(report.uid, report.WhichOneof("what"), report.ended.lost) for report in bench.runner.outbox.take()]
         assert what == [("bad", "ended", "host h could not handle what its starter said about it"), ("good", "started", "")]
-        assert bench.line.got[-1] == "Kill"
+        assert bench.line.names[-1] == "Kill"
 
     asyncio.run(story())
 
@@ -250,9 +234,9 @@ def test_an_order_is_obeyed_with_what_it_says_packed(bench: Bench) -> None:
         said = {"broken": b"x", "whole": zlib.compress(alike)}
         orders = [pb.Order(key=1, attempt=1, uid=uid, start=start, packed=packed) for uid, packed in said.items()]
         bench.runner.from_master(pb.ToAgent(orders=pb.Orders(texts=[text], orders=orders)))
-        while not bench.line.got:  # the refusal is there before the user is found
+        while not bench.line.names:  # the refusal is there before the user is found
             await bench.found()
-        assert bench.line.got == ["Start"]
+        assert bench.line.names == ["Start"]
         entry = bench.runner.table.find("whole")
         assert entry is not None
         assert [host.host for host in entry.order.start.hosts] == ["h0", "h1", "h2"]
@@ -269,18 +253,18 @@ def test_an_agent_that_is_killed_as_the_starter_takes_parts_knows_them_afterward
     """Their limits, the report to their user: all that the starter does not know."""
 
     def killed() -> None:
-        if bench.line.got:
+        if bench.line.names:
             raise Killed
 
     async def story() -> None:
         bench.runner._spool.load()
         bench.order("first", start=True)
         await bench.found()
-        bench.line.got.clear()
+        bench.line.names.clear()
         bench.line.flush = killed  # type: ignore[method-assign]
         with pytest.raises(Killed):
             bench.order("u", start=True)
 
     asyncio.run(story())
-    assert bench.line.got == ["Start"]
+    assert bench.line.names == ["Start"]
     assert list(Spool(str(tmp_path / "agent")).load()) == ["first", "u"]

@@ -15,32 +15,21 @@ from agent.parts.host_monitor import HostMonitor
 from agent.parts.runner import Runner
 from agent.parts.spool import Spool
 from agent.starter.process import account
-from agent.starter.protocol.orders import Kill, Order
+from agent.starter.protocol.orders import Kill
 from agent.starter.protocol.reports import Ended, Gone, Hello, PartState, PartStatus
 from agent.starter.protocol.version import PROTOCOL as STARTER
-from agent.starter_client.outgoing import Outgoing
 from proto import agent_pb2 as pb
 from proto.version import PROTOCOL
+from tests.support.starter_orders import StarterOrders
 
 END = account.end_of([account.Task(-1, 77)], 3 << 8, 1.0, False, account.Used())
 LOST = "the starter of h1 was restarted"
 
 
-class Line(Outgoing):
-    """What the starter would get."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.got: list[Order] = []
-
-    def put(self, order: Order) -> None:
-        self.got.append(order)
-
-
 class Bench:
     def __init__(self, folder: Path) -> None:
         site = Site("h1", str(folder), str(folder), str(folder), {})
-        self.line = Line()
+        self.line = StarterOrders()
         self.runner = Runner(site, Spool(str(folder / "spool")), HostMonitor("127.0.0.1", 1), Accounts(), self.line)
         assert self.welcomed("store") == ""
 
