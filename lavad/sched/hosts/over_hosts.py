@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import tee
+from typing import Protocol
 
 from lavad.core.cluster.gpu_book import gpu_amounts
 from lavad.core.job.job import Placed
@@ -28,7 +29,7 @@ def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int
         return _parts(state, need, choose(state, need, offers, most))
     offers, again = tee(offers)
     first = _parts(state, need, choose(state, need, offers, most))
-    if not first or not state.limits.why_not(need.spec, first):
+    if not first or not breaks_together(state, need, first):
         return first
     for some in retries(state, need, again):
         parts = _parts(state, need, choose(state, need, some, most))
@@ -48,6 +49,19 @@ def _parts(state: CycleState, need: Need, chosen: list[Offer]) -> tuple[Placed, 
     return tuple(place_on(state, need, row, slots, place == 0) for place, (row, slots) in enumerate(chosen))
 
 
+class TogetherRoom(Protocol):
+    """What a limit or a pool still leaves to one job while hosts are chosen for it."""
+
+    def on_host(self, host: str) -> bool:
+        """Whether it counts this host."""
+
+    def count(self, host: str, once: dict[str, float], each: dict[str, float]) -> int:
+        """Slots that one more host may give. ``once``: reserved on a host whatever its slots; ``each``: for each slot."""
+
+    def take(self, host: str, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
+        """The job gets these slots, with what goes with them."""
+
+
 class _Left:
     """What one limit still leaves to the job."""
 
@@ -60,8 +74,7 @@ class _Left:
     def on_host(self, host: str) -> bool:
         return self.book.on_host(self.at, host)
 
-    def count(self, _host: str, once: dict[str, float], each: dict[str, float]) -> int:
-        """Slots that one more host may give. ``once``: reserved on a host whatever its slots; ``each``: for each slot."""
+    def count(self, host: str, once: dict[str, float], each: dict[str, float]) -> int:
         found = self.slots
         for name, room in self.amounts.items():
             room -= once.get(name, 0.0)
@@ -71,19 +84,29 @@ class _Left:
                 return 0
         return max(0, found)
 
-    def take(self, _host: str, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
+    def take(self, host: str, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
         self.slots -= slots
         for name in self.amounts:
             self.amounts[name] -= once.get(name, 0.0) + slots * each.get(name, 0.0)
 
 
-def within_limits(state: CycleState, need: Need, offers: Iterable[Offer]) -> Iterator[Offer]:
-    """The offers, each with the slots that the limits leave to it beside those before it (span[hosts=1]: beside none)."""
+def rooms_together(state: CycleState, need: Need) -> list[TogetherRoom]:
+    """What each limit and pool leaves to one job, less what it reserves once."""
     limits = [_Left(state.limits.book, *left) for left in state.limits.over_hosts(need.spec)]
-    once, each = _amounts(need)
     for left in limits:
         left.take("", 0, dict((*need.shared, *need.shape.per_job)), {})
-    rooms = [*limits, *(state.pools.rooms(need.spec) if state.pools is not None else ())]
+    return [*limits, *(state.pools.rooms(need.spec) if state.pools is not None else ())]
+
+
+def breaks_together(state: CycleState, need: Need, parts: tuple[Placed, ...]) -> bool:
+    """Whether there are such limits, and these parts of a job break any limit."""
+    return (state.pools is not None or bool(state.limits.over_hosts(need.spec))) and bool(state.limits.why_not(need.spec, parts))
+
+
+def within_limits(state: CycleState, need: Need, offers: Iterable[Offer]) -> Iterator[Offer]:
+    """The offers, each with the slots that the limits leave to it beside those before it (span[hosts=1]: beside none)."""
+    once, each = _amounts(need)
+    rooms = rooms_together(state, need)
     for row, count in offers:
         mine = [room for room in rooms if room.on_host(row.name)]
         count = min((need.ptile or UNLIMITED, count, *(room.count(row.name, once, each) for room in mine)))

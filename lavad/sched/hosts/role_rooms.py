@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from lavad.core.cluster.gpu_book import gpu_amounts
 from lavad.core.job.spec import Policy, Role, Spec
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import ResReqError, merge
 from lavad.core.rules.gpu_tasks import give_tasks
 from lavad.sched.hosts.candidates import rooms
+from lavad.sched.hosts.over_hosts import TogetherRoom, rooms_together
 from lavad.sched.needs.arrays import Floats, Ints, Mask, np
 from lavad.sched.needs.needs import Need, parsed
 from lavad.sched.state.cycle_state import CycleState
@@ -70,6 +72,9 @@ class RoleRooms:
         self.open: list[Mask] = [get_eligible(state, one).ok & usable for one in self.needs]
         """Whether a role may use a host at all."""
         self._whole = _Left(state, need, self.needs, self.amounts)
+        self.together: list[TogetherRoom] = []
+        """What limits and pools that count several hosts leave, while they are kept to."""
+        self._keeps_together = False
         self.clear()
         every = np.arange(len(state.rows))
         self.alone = [self.fill(every, [_ANY] * len(self.roles), (number,))[number] for number in range(len(self.roles))]
@@ -77,8 +82,12 @@ class RoleRooms:
 
     @property
     def shares(self) -> bool:
-        """Whether tasks on one host take of what others have: of resources that hosts share."""
-        return bool(self._whole.instances)
+        """Whether tasks on one host take of what others have: of resources that hosts share, or of limits."""
+        return bool(self._whole.instances or self.together)
+
+    def keep_together(self) -> None:
+        """From now on keep to limits and pools that count several hosts: by each host alone the job has broken one."""
+        self._keeps_together = True
 
     def clear(self) -> None:
         """Nothing of the job is placed."""
@@ -86,6 +95,7 @@ class RoleRooms:
         self.slots, self.gpus = whole.slots.copy(), whole.gpus.copy()
         self.rooms = {name: room.copy() for name, room in whole.rooms.items()}
         self.counts = np.zeros((len(self.roles), len(self.slots)), dtype=np.int64)
+        self.together = rooms_together(self.state, self.need) if self._keeps_together else []
 
     def lacking(self) -> int | None:
         """The role whose least tasks have the least room, if these, or those of all roles together, cannot fit; else None."""
@@ -130,6 +140,8 @@ class RoleRooms:
                 count = np.minimum(count, (room[name] + 1e-6) // amount)
             if role.gpus:
                 count = np.minimum(count, gpus // role.gpus)
+            if self.together and len(hosts) == 1:
+                count = np.minimum(count, self._left_together(int(hosts[0]), number))
             count = np.maximum(count, 0).astype(np.int64)
             if role.gpus:
                 self._keep_joined(hosts, number, count, found)
@@ -150,6 +162,21 @@ class RoleRooms:
             same = self._whole.instances.get(name)
             at: int | Mask = host if same is None else same == same[host]
             self.rooms[name][at] -= count * amount
+        name = self.state.rows[host].name
+        for left in self.together:
+            if left.on_host(name):
+                left.take(name, count * role.slots, {}, self._each(number))
+
+    def _each(self, number: int) -> dict[str, float]:
+        """What a slot of a role's tasks counts against limits on resources."""
+        role = self.roles[number]
+        return {name: amount / role.slots for name, amount in (*self.amounts[number], *gpu_amounts(self.need.spec, role.gpus))}
+
+    def _left_together(self, host: int, number: int) -> int:
+        """How many more tasks of a role on a host limits and pools that count several hosts leave."""
+        name, each = self.state.rows[host].name, self._each(number)
+        slots = [left.count(name, {}, each) for left in self.together if left.on_host(name)]
+        return min(slots, default=_ANY) // self.roles[number].slots
 
     def _keep_joined(self, hosts: Ints, number: int, count: Ints, found: dict[int, Ints]) -> None:
         """Cut the counts to the tasks that can have their GPUs as glink and gtile say, beside the others on the host."""

@@ -15,6 +15,7 @@ from lavad.core.job.job import Placed
 from lavad.core.lang.gpureq import GpuReq
 from lavad.core.rules.gpu_tasks import give_tasks
 from lavad.sched.hosts.choose import by_unit
+from lavad.sched.hosts.over_hosts import breaks_together
 from lavad.sched.hosts.packing import Packed
 from lavad.sched.hosts.rank import ranked
 from lavad.sched.hosts.role_rooms import RoleRooms
@@ -34,6 +35,10 @@ def find_roles(state: CycleState, need: Need, most: int, avoid: frozenset[str]) 
         return (), rooms.needs[short]
     placer = RolePlacer(state, need, rooms)
     parts = placer.place(most)
+    if parts and breaks_together(state, need, parts):
+        rooms.keep_together()
+        others = placer.place(most)
+        parts = others if others and not state.limits.why_not(need.spec, others) else parts
     return parts, None if parts else placer.needs[placer.short]
 
 
@@ -127,6 +132,8 @@ class RolePlacer:
 
     def _fill(self, at: int, left: list[int], group: Sequence[int]) -> int:
         """Take all tasks that fit on a host of what is left; the slots that these take."""
+        if self.rooms.together:
+            return sum(self._take(at, left, {one: int(self._would_take([at], left, (one,))[one][0])}) for one in group)
         return self._take(at, left, {number: int(count[0]) for number, count in self._would_take([at], left, group).items()})
 
     def _would_take(self, hosts: Sequence[int] | Ints, left: Sequence[int], group: Sequence[int]) -> dict[int, Ints]:

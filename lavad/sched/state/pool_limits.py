@@ -194,22 +194,31 @@ class PoolRoom:
         self._pool = pool
         self._service = service
         self._spare = spare
+        self._mine: dict[str, tuple[int, float]] = {}
+        """Host to the slots and MB that the job has got there."""
 
     def on_host(self, host: str) -> bool:
         return host in self._pool
 
     def count(self, host: str, once: dict[str, float], each: dict[str, float]) -> int:
         """Slots that one more host may give. ``once``: reserved on a host whatever its slots; ``each``: for each slot."""
-        found = self._pool.slots_left(host, self._service, self._spare)
-        mem = self._pool.mem_left(host, self._spare)
+        slots, taken = self._mine.get(host, (0, 0.0))
+        spare = self._spare + self._cost(host, slots, taken)
+        found = max(0, self._pool.slots_left(host, self._service, spare) - slots)
+        mem = self._pool.mem_left(host, spare)
         if mem is None:
             return found
-        mem -= once.get("mem", 0.0)
+        mem -= taken + once.get("mem", 0.0)
         if each.get("mem"):
             return min(found, max(0, int((mem + 1e-6) // each["mem"])))
         return found if mem > -1e-6 or not once.get("mem") else 0
 
     def take(self, host: str, slots: int, once: dict[str, float], each: dict[str, float]) -> None:
         """So many slots of a host are the job's."""
-        use: Use = self._service, slots, once.get("mem", 0.0) + slots * each.get("mem", 0.0)
-        self._spare -= self._pool.cost(host, use)
+        before = self._mine.get(host, (0, 0.0))
+        mine = self._mine[host] = before[0] + slots, before[1] + once.get("mem", 0.0) + slots * each.get("mem", 0.0)
+        self._spare -= self._cost(host, *mine) - self._cost(host, *before)
+
+    def _cost(self, host: str, slots: int, mem: float) -> int:
+        use: Use = self._service, slots, mem
+        return self._pool.cost(host, use) if slots else 0

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from config.model.cluster import HostConfig, Limit
 from config.model.guarantees import Amount, Goal, Loan, Pool, ServiceClass
@@ -21,6 +22,7 @@ from lavad.core.decide.placement.placement import accept_plan
 from lavad.core.decide.reserve.reservations import add, turn
 from lavad.core.job.spec import Role
 from lavad.core.lang.asks import AddReservation, Caller, Refused
+from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.conf import Params, ResourceConf, UnitConf
 from lavad.sched.cycle import still_blocked
@@ -41,7 +43,12 @@ MORE = ("growths", "run_limits", "extensions", "why_job")
 ROLES = (
     (Role(name="ps", count=1, slots=1), Role(name="worker", count=3, least=2, slots=1)),
     (Role(name="a", count=2, least=2, slots=2, resreq="rusage[mem=3000]"), Role(name="b", count=1, slots=1, gpus=1)),
+    (Role(name="a", count=2, least=1, slots=1, resreq="rusage[lic=1]"), Role(name="b", count=3, least=3, slots=1)),
+    (Role(name="a", count=4, least=2, slots=1, gpus=1, spread=True), Role(name="b", count=1, least=1, slots=1)),
+    (Role(name="a", count=3, least=3, slots=2),),
 )
+SIMPLE = ("", "", "rusage[mem=5000]", "rusage[lic=1]", "select[r1m<1.0]", "cu[pref=minavail]")
+"""What roles go with."""
 RESREQS = (
     *[""] * 5,
     "rusage[mem=5000]",
@@ -72,7 +79,8 @@ jobs = st.fixed_dictionaries(
         "gpu": st.sampled_from(["", "", "", "", "num=1:j_exclusive=yes", "num=2"]),
         "exclusive": st.sampled_from([False] * 9 + [True]),
         "resizable": st.sampled_from([False, False, True]),
-        "roles": st.sampled_from([()] * 9 + list(ROLES)),
+        "roles": st.sampled_from([()] * 6 + list(ROLES)),
+        "simple": st.sampled_from(SIMPLE),
         "reservation": st.sampled_from([False] * 5 + [True]),
         "service_class": st.sampled_from(["", "", "", "gold", "silver", "soon", "steady"]),
         "group": st.sampled_from(["", "", "/g"]),
@@ -89,6 +97,8 @@ actions = st.one_of(
     st.tuples(st.sampled_from(["host", "close", "queue"]), st.integers(0, 3), st.booleans()),
     st.tuples(st.just("load"), st.sampled_from(HOSTS), st.sampled_from([0.0, 2.0, 5.0])),
     st.tuples(st.just("hour"), st.sampled_from([12, 20])),
+    st.tuples(st.just("gpu"), st.sampled_from(["h0", "h2"]), st.integers(0, 1), st.booleans()),
+    st.tuples(st.just("modify"), st.integers(0, 50), st.sampled_from(["", "soon"])),
     st.tuples(
         st.just("reserve"), st.sampled_from(["h0", "h1 h2", "h2"]), st.sampled_from([1, 4]), st.sampled_from([0, 300, 1200])
     ),
@@ -105,6 +115,8 @@ sites = st.fixed_dictionaries(
         "pools": st.sampled_from(["", "", "slots", "hosts", "package"]),
         "goals": st.sampled_from([(), (), (STEADY,), (SOON, STEADY), (SOON, BRISK)]),
         "by_slot": st.booleans(),
+        "pause": st.sampled_from([None, None, 1]),
+        "chunk": st.sampled_from([0, 0, 3]),
         "limits": st.lists(
             st.sampled_from(
                 [
@@ -113,6 +125,11 @@ sites = st.fixed_dictionaries(
                     Limit(name="c", per_host=True, hosts=("all",), jobs=2),
                     Limit(name="d", queues=("low",), jobs=3),
                     Limit(name="e", mem=12_000.0, per_user=True),
+                    Limit(name="f", per_host=True, slots=3),
+                    Limit(name="g", per_host=True, mem=9_000.0),
+                    Limit(name="h", per_host=True, resources=(("ngpus_physical", 1.0),)),
+                    Limit(name="i", hosts=("h0", "h2"), mem=8_000.0),
+                    Limit(name="j", hosts=("h0", "h1"), jobs=1, per_user=True),
                 ]
             ),
             max_size=2,
@@ -134,7 +151,7 @@ def queues_of(site: dict[str, Any]) -> tuple[QueueConfig, ...]:
         QueueConfig(name="late", priority=35, run_window="8:00-18:00", thresholds=load),
         QueueConfig(name="fair", priority=30, share=share if site["fair"] else None),
         QueueConfig(name="owner", priority=25, weight=2 if site["owns"] else None, guarantee=3 if site["owns"] else 0),
-        QueueConfig(name="low", priority=20, exclusive=True),
+        QueueConfig(name="low", priority=20, exclusive=True, job_accept_interval=site["pause"], chunk_job_size=site["chunk"]),
         QueueConfig(name="parts", priority=20, gang=False),
         QueueConfig(name="again", priority=10, preemption=Preemption(preemptable=True), job_controls=controls),
         QueueConfig(name="lazy", priority=1, backfill=True, interruptible_backfill=60, limits=Limits(run=3600)),
@@ -175,6 +192,8 @@ def act(world: World, queues: Sequence[str], action: tuple[Any, ...]) -> None:
                 submit(world, {**fields, "queue": queues[fields["queue"]]}, array)
         case ("finish" | "gone" | "kill" | "stop" as what, at):
             befall(world, what, at)
+        case ("modify", at, service):
+            modify(world, at, service)
         case ("queue", at, active):
             world.queue_switch(queues[at % len(queues)], active=active)
         case _:
@@ -182,20 +201,33 @@ def act(world: World, queues: Sequence[str], action: tuple[Any, ...]) -> None:
 
 
 def submit(world: World, fields: dict[str, Any], array: str) -> None:
-    minutes = fields.pop("minutes")
+    minutes, simple = fields.pop("minutes"), fields.pop("simple")
     names = list(world.cluster.reservations.rows) if fields["reservation"] else []
     fields["reservation"] = names[-1] if names else ""
     if names:
         fields["user"] = names[-1].partition("#")[0]
     if fields["roles"]:
         slots = sum(role.least * role.slots for role in fields["roles"])
-        fields |= {"resreq": "", "gpu": "", "slots": slots, "resizable": False, "exclusive": False, "reservation": ""}
+        fields |= {"resreq": simple, "gpu": "", "slots": slots, "resizable": False}
         fields["max_slots"] = sum(role.count * role.slots for role in fields["roles"])
         array = ""
     if fields["resizable"]:
         fields |= {"autoresize": True, "max_slots": fields["slots"] + 3, "resreq": "", "gpu": ""}
         array = ""
     world.submit(array=array, limits=Limits(run=minutes * 60 or None), **fields)
+
+
+def modify(world: World, at: int, service: str) -> None:
+    """bmod -sla of any job."""
+    rows = list(world.cluster.jobs.rows) or [0]
+    key = rows[at % len(rows)]
+    if key and (job := world.cluster.jobs.rows[key]).state in (JobState.RUN, JobState.PEND) and not job.promised:
+        spec = replace(world.cluster.spec_of(key), service_class=service)
+        number = world.cluster.spec_numbers.get(spec)
+        if number is None:
+            number = world.cluster.next_spec
+            world.apply(ev.SpecAdded(at=world.now, spec=number, value=spec))
+        world.apply(ev.JobModified(at=world.now, key=key, spec=number, name=job.name))
 
 
 def act_on_site(world: World, action: tuple[Any, ...]) -> None:
@@ -210,6 +242,8 @@ def act_on_site(world: World, action: tuple[Any, ...]) -> None:
             world.later(seconds)
             local = datetime.fromtimestamp(world.now)
             world.apply(*turn(world.cluster, world.now, local).events)
+        case ("gpu", host, at, closed):
+            world.apply(ev.GpuSwitched(at=world.now, host=host, gpu=f"GPU-{host}-{at}", closed=closed, by="admin"))
         case ("hour", hour):
             world.local = (1, hour * 3600)
         case ("reserve", hosts, slots, ahead):
