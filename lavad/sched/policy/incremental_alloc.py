@@ -135,8 +135,10 @@ class IncrementalAllocation:
             need = by_number.get(job.spec)
             if need is not None:
                 found.append(PartialAllocation(self.state, need, key, job.promised))
+        limits = self.state.limits
         for need in self.needs:
-            left, _ = self.state.limits.left(need.spec)
+            with limits.of_started(()):  # limits on slots: the jobs that have begun count against those on jobs already
+                left, _ = limits.left(need.spec)
             left -= sum(partial.missing for partial in found if partial.need.spec.queue == need.spec.queue)
             for key in keys_in_order(cluster, need.number, self.state.cache.classes[need.number]):
                 row = cluster.get(key)
@@ -146,7 +148,7 @@ class IncrementalAllocation:
                 if isinstance(row, Job) and (row.promised or row.not_before > self.state.now):
                     continue
                 for one in _elements(row, most):
-                    if self.state.ledger.why_not_array(one) or self.state.ledger.group_left(need.spec.group) <= 0:
+                    if self.state.ledger.why_not_array(one) or limits.left(need.spec)[0] < need.slots:
                         break
                     self.state.ledger.count_job(one, need.spec)
                     found.append(PartialAllocation(self.state, need, one, ()))

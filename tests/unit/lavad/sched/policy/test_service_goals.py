@@ -10,6 +10,8 @@ from config.model.cluster import Limit
 from config.model.guarantees import Goal, ServiceClass
 from config.model.queue import QueueConfig
 from config.model.values import FairShare, Limits, Preemption
+from lavad.core import events as ev
+from lavad.core.job.groups import JobGroup
 from lavad.core.lang.states import JobState
 from lavad.core.plan.plan import Plan
 from lavad.core.site.pend_reason import LIMIT_SLOTS, PendReason
@@ -253,6 +255,21 @@ def test_jobs_that_get_their_slots_one_by_one_count_from_the_first_slot_on() -> 
         step_by_slot(world)
     assert sorted(world.cluster.started) == mine[:2]
     assert world.why(mine[2]) == [OPTIMUM]
+
+
+@pytest.mark.parametrize("kept_by", ["goal", "group"])
+def test_what_another_job_lacks_that_gets_its_slots_one_by_one_is_not_taken_from_it(kept_by: str) -> None:
+    world = world_of(velocity("a", 1), queues=(QueueConfig(name="parts", gang=False), FAST), slots=4)
+    world.apply(ev.GroupSet(at=world.now, value=JobGroup(name="/g", owner="alice", limit=1)))
+    world.submit(queue="parts", slots=12, hosts=("h1",))
+    step_by_slot(world)
+    assert len(world.cluster.promised) == 1
+    world.hosts("h2", slots=4)
+    fields: dict[str, Any] = {"service_class": "a"} if kept_by == "goal" else {"group": "/g"}
+    mine = [world.submit(queue="parts", slots=2, hosts=("h2",), **fields) for _ in range(2)]
+    for _ in range(3):
+        step_by_slot(world)
+    assert [*world.cluster.started] == mine[:1]
 
 
 def step_by_slot(world: World) -> None:
