@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from config.model.guarantees import ServiceClass
 from lavad.core.job.spec import Spec
@@ -25,13 +26,28 @@ class ServiceGoals:
 
     def work(self, one: ServiceClass) -> Work:
         """What a class has to do."""
-        cluster = self._cluster
-        specs, elements = cluster.specs.rows, elements_waiting(cluster)
-        mine = [(number, keys) for number, keys in cluster.pending.items() if self._of(specs[number]) == one.name]
-        waiting = [(len(keys) + elements[number], seconds_of(specs[number])) for number, keys in mine]
-        jobs = [job for key in cluster.started if self._of(specs[(job := cluster.jobs.rows[key]).spec]) == one.name]
-        running = [(job.run.dispatched, seconds_of(specs[job.spec])) for job in jobs if job.run is not None]
-        return work_of(waiting, running, cluster.paces.rows.get(one.name), self.now)
+        waiting, running = self._waiting.get(one.name, ()), self._running.get(one.name, ())
+        return work_of(waiting, running, self._cluster.paces.rows.get(one.name), self.now)
+
+    @cached_property
+    def _waiting(self) -> dict[str, list[tuple[int, int | None]]]:
+        """Of all classes, for which the jobs are looked through once."""
+        specs, elements = self._cluster.specs.rows, elements_waiting(self._cluster)
+        found: dict[str, list[tuple[int, int | None]]] = {}
+        for number, keys in self._cluster.pending.items():
+            if name := self._of(specs[number]):
+                found.setdefault(name, []).append((len(keys) + elements[number], seconds_of(specs[number])))
+        return found
+
+    @cached_property
+    def _running(self) -> dict[str, list[tuple[float, int | None]]]:
+        """As ``_waiting``, of those that have started."""
+        found: dict[str, list[tuple[float, int | None]]] = {}
+        for job in map(self._cluster.jobs.rows.__getitem__, self._cluster.started):
+            spec = self._cluster.specs.rows[job.spec]
+            if job.run is not None and (name := self._of(spec)):
+                found.setdefault(name, []).append((job.run.dispatched, seconds_of(spec)))
+        return found
 
     def before(self, spec: Spec) -> Iterator[tuple[str, int]]:
         """The classes that come before jobs of a spec now, each with how many more of its waiting jobs it is to have at once."""

@@ -76,7 +76,9 @@ class GoalWatch:
             try:
                 view, now = View(self._cluster, self._soft, self._opened), self._clock()
                 ended = await self._reading.run(self._ended, view, now) if _has_throughput(services.values()) else {}
-                missed = [key for one in services.values() for key in self._missed(one, view, now, ended.get(one.name, 0))]
+                goals, period = ServiceGoals(view, now), max(1, view.params.clean_period)
+                rates = {name: ended.get(name, 0) * HOUR / period for name in services}
+                missed = [key for one in services.values() for key in self._missed(one, goals, rates[one.name])]
             except StoreError as error:
                 log.warning("whether service classes reach their goals is not known: %s", error)
                 return
@@ -94,9 +96,9 @@ class GoalWatch:
                 found[name] = found.get(name, 0) + 1
         return found
 
-    def _missed(self, one: ServiceClass, view: View, now: float, ended: int) -> Iterator[Missed]:
-        goals = ServiceGoals(view, now)
-        work, rate = goals.work(one), ended * HOUR / max(1, view.params.clean_period)
+    def _missed(self, one: ServiceClass, goals: ServiceGoals, rate: float) -> Iterator[Missed]:
+        """``rate``: jobs of it that end in an hour."""
+        work = goals.work(one)
         for goal in pursued(one, goals.clock):
             if not is_on_time(goal, work, seconds_left(goal, goals.clock), rate):
                 yield one.name, goal

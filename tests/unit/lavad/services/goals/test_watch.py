@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
 from config.model.guarantees import ControlAction, Goal, ServiceClass
 from lavad.core.events import Configured
+from lavad.core.job.spec import Spec
+from lavad.core.site.service_classes import ServiceClasses
 from lavad.services.goals.watch import GoalWatch, Violations
 from tests.support.worlds.query_cluster import QueryCluster
 
@@ -85,3 +88,24 @@ def test_a_throughput_that_is_reached_by_what_has_ended() -> None:
         c.start(number)
         c.finish(number)
     assert looks(c, 0.0, 600.0) == []
+
+
+def test_jobs_are_looked_through_once_for_all_classes() -> None:
+    assert asks_of(classes=9) == asks_of(classes=1)
+
+
+def asks_of(classes: int) -> int:
+    """How often a look asks which service class a job belongs to."""
+    c = cluster_of(FAST)
+    services = tuple(ServiceClass(name="abcdefghi"[at], goals=(FAST,), control_action=ACTION) for at in range(classes))
+    c.feed(Configured(at=c.now, conf=replace(c.cluster.conf, service_classes=services)))
+    asked, real = 0, ServiceClasses.with_goals
+
+    def count(self: ServiceClasses, spec: Spec) -> str:
+        nonlocal asked
+        asked += 1
+        return real(self, spec)
+
+    with patch.object(ServiceClasses, "with_goals", count):
+        assert len(looks(c, 0.0, 600.0)) == 1
+    return asked
