@@ -72,8 +72,10 @@ def short(path: Path) -> str:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git says what belongs to lava, and this is not its checkout")
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 def test_the_top_level_has_no_other_folders() -> None:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    folders = {line.split("/")[0] for line in listed.splitlines() if "/" in line}
+    """And no file has a name that a test made, which wrote to the wrong place."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    assert [name for name in listed if not re.fullmatch(r"[\w./+@-]*", name)] == []
+    folders = {line.split("/")[0] for line in listed if "/" in line}
     assert folders == {name.split("/")[0] for name in (*PACKAGES, *BESIDE)} | {".ci"}
 
 
