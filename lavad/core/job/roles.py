@@ -253,12 +253,17 @@ def _is_unborn(task: TaskRun) -> bool:
 
 
 def may_return(spec: Spec, run: Attempt, rank: int) -> tuple[int, ...]:
-    """The ranks of all tasks of its group that are recalled, once none of them is left; () before."""
-    task = run.tasks[rank]
-    role = spec.roles[task.role]
-    if any(one.recalled and one.state not in TASK_OVER and in_group(one, task, role) for one in run.tasks):
-        return ()
-    return tuple(number for number, one in enumerate(run.tasks) if one.recalled and in_group(one, task, role))
+    """The ranks of all tasks of its role that are recalled, of whose group none is left that is to end; () where there is none.
+
+    A role that is recalled as a whole starts again as a whole.
+    """
+    number = run.tasks[rank].role
+    size = spec.roles[number].group
+    role = [(rank, task) for rank, task in enumerate(run.tasks) if task.role == number]
+    if not size or all(task.recalled or _is_unborn(task) for _, task in role):
+        size = len(role)
+    left = {task.index // size for _, task in role if task.recalled and task.state not in TASK_OVER}
+    return tuple(rank for rank, task in role if task.recalled and task.index // size not in left)
 
 
 def exit_code(status: int) -> int:

@@ -153,3 +153,13 @@ def test_what_is_shown_of_them(bench: Bench) -> None:
     (row,) = counts(bench.cluster.specs.rows[bench.job(job.key).spec], job.attempt)
     assert (row.waiting, row.restarts, row.failed) == (2, 2, 0)
     assert bench.job(job.key).retried_why == "worker[0] on h1 ended with exit code 3"
+
+
+def test_groups_that_were_over_start_again_with_their_whole_role(bench: Bench) -> None:
+    """No end of theirs comes any more."""
+    job = Roles(bench, role(count=4, group=2, actions=[("TaskFailed", "RestartRole", -1)])).run()
+    for rank in (2, 3):
+        assert job.ended(rank, OK) == ["TaskEnded"]
+    assert job.ended(1, code(3)) == ["TaskEnded", "TasksRecalled"]
+    assert job.ended(0, TERM) == ["TaskEnded", "TasksReturned"]
+    assert [one[:2] for one in due(job)[1]] == [(0, 2), (1, 2), (2, 2), (3, 2)]

@@ -89,6 +89,7 @@ class Story:
             elif isinstance(effect, EndTask):
                 assert run.tasks[effect.rank].number == effect.number, "another start is ended"
                 self.end(effect.rank, 15)
+                return self.obey()  # others may start with its end
         if run.judged:
             self.finish(run)
 
