@@ -79,13 +79,15 @@ def test_all_users_have_so_many_large_ones() -> None:
     asyncio.run(main())
 
 
-def test_those_on_their_way_are_streams_of_their_users() -> None:
+def test_those_on_their_way_are_streams_of_their_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "AT_ONCE", 0.0)
+
     async def main() -> None:
         known = Uploads(Streams(most=1500))
         tasks = [asyncio.create_task(known.read(_request(b"x", b""), AsyncExitStack())) for _ in range(MOST)]
         await _turns()
         with pytest.raises(Problem) as refused:
-            await known.read(_request(b"x"), AsyncExitStack())
+            await known.read(_request(b"x", b""), AsyncExitStack())
         assert refused.value.status == 429
         assert await known.read(_request(b"x", who=BEN), AsyncExitStack()) == b"x"
         for task in tasks:
@@ -126,3 +128,39 @@ def test_a_request_that_was_answered_leaves_its_turn(tmp_path: Path) -> None:
             script = "#" * LARGE
             answer = world.client.post("/api/v1/jobs", json={"command": "", "script": script}, headers=world.bearer(ALICE))
             assert answer.status_code == 201, answer.text
+
+
+def test_one_has_its_time_from_its_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may be as slow as they may be."""
+    monkeypatch.setattr(uploads, "WHOLE", 0.05)
+
+    async def main() -> None:
+        known, large = Uploads(Streams()), b"x" * (LARGE + 1)
+        answers = [AsyncExitStack() for _ in range(MOST_OF_USER)]
+        for answered in answers:
+            await known.read(_request(large), answered)
+        waits = asyncio.create_task(known.read(_request(large), AsyncExitStack()))
+        over = asyncio.create_task(known.read(_request(b"x", b"", who=BEN), AsyncExitStack()))
+        await asyncio.wait([over])
+        assert not waits.done()
+        await answers[0].aclose()
+        assert await waits == large
+
+    asyncio.run(main())
+
+
+def test_streams_do_not_keep_a_user_from_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a portal has, which follows many jobs: a body that is there at once is no stream."""
+    monkeypatch.setattr(uploads, "AT_ONCE", 0.0)
+
+    async def main() -> None:
+        streams = Streams(most=1000)
+        known = Uploads(streams)
+        kept = [streams.open(ANN) for _ in range(MOST)]
+        assert await known.read(_request(b"small"), AsyncExitStack()) == b"small"
+        with pytest.raises(Problem) as refused:
+            await known.read(_request(b"half", b""), AsyncExitStack())
+        assert refused.value.status == 429
+        assert len(kept) == MOST
+
+    asyncio.run(main())
