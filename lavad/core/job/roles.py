@@ -287,7 +287,7 @@ def wants_retry(restart: str, code: int) -> bool:
 def starts_before(spec: Spec, run: Attempt, retries: int) -> int:
     """Restarts by which the next one of the whole job waits; those that do not count are known by the attempts."""
     actions = (spec.policy.actions, *(role.actions for role in spec.roles))
-    uncounted = any(one.action == UNCOUNTED for some in actions for one in some)
+    uncounted = any(one.action in (UNCOUNTED, UNCOUNTED_GROUP) for some in actions for one in some)
     return (max(run.number, retries) if uncounted else retries) - 1
 
 

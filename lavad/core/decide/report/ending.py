@@ -309,6 +309,8 @@ def first_failed_host(run: Attempt, spec: Spec) -> tuple[str, ...]:
     if run.verdict is None or run.verdict.first_rank < 0 or not run.verdict.status or len(run.parts) < 2:
         return ()
     rank = run.verdict.first_rank
+    if run.tasks:
+        return (run.parts[run.tasks[rank].place].host,) if rank < len(run.tasks) else ()
     for part in run.parts:
         rank -= 1 if spec.launch.partition("(")[0] == _PER_HOST else part.slots
         if rank < 0:

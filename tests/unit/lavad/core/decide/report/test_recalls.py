@@ -163,3 +163,16 @@ def test_groups_that_were_over_start_again_with_their_whole_role(bench: Bench) -
     assert job.ended(1, code(3)) == ["TaskEnded", "TasksRecalled"]
     assert job.ended(0, TERM) == ["TaskEnded", "TasksReturned"]
     assert [one[:2] for one in due(job)[1]] == [(0, 2), (1, 2), (2, 2), (3, 2)]
+
+
+def test_with_a_host_of_the_release_before_restarts_that_do_not_count_wait_longer_each_time(bench: Bench) -> None:
+    """They are restarts of the whole job then."""
+    bench.hosts("h1", "h2", "h3", slots=4, starter=1)
+    job = Roles(bench, role(count=1, actions=[("TaskFailed", "RestartGroupUncounted", -1)]), backoff=0).run()
+    waited = []
+    for _ in range(3):
+        job.ended(0, code(3))
+        job.finish()
+        waited.append(bench.job(job.key).not_before - bench.now)
+        job.run()
+    assert waited == [delay_of(before) for before in range(3)]

@@ -152,3 +152,15 @@ def test_a_task_that_was_to_start_again_does_not_once_the_job_is_killed(bench: B
     assert not job.due(StartTask)
     assert job.ended(1, TERM) == ["TaskEnded", "JobJudged"]
     assert job.finish() is JobState.EXIT
+
+
+def test_a_job_that_is_requeued_for_its_exit_code_avoids_the_host_of_the_task_that_failed(bench: Bench) -> None:
+    """Ranks are numbered by role, whatever hosts their tasks are on."""
+    roles = (role("a", count=3, spread=True), role("b", count=3, spread=True))
+    for rank in range(6):
+        job = Roles(bench, *roles, options={"Q": "7"}).run()
+        failed = job.host(rank)
+        job.ended(rank, code(7))
+        assert job.finish() is JobState.PEND
+        assert bench.job(job.key).avoid == (failed,)
+        bench.asked(kill, Kill(jobs=Select(ids=[str(job.key)])))
