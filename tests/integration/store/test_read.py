@@ -130,6 +130,11 @@ def test_pages_and_sums_are_about_the_same_jobs(reader: Reader, asked: Asked, na
     assert sums.done + sums.exited == len(names)
 
 
+def test_more_jobs_are_asked_for_than_a_query_has_parameters(reader: Reader) -> None:
+    """PostgreSQL takes 65,535 of them."""
+    assert reader.sums(Asked(keys=(1, *range(1_001, 71_000, 2)))).done == 1
+
+
 def test_gpus_of_users_and_projects_sum_up_to_those_of_all(store: Store, store_url: str) -> None:  # noqa: F811
     """Ann's job held two GPUs for 100 s, half used; Bob's was requeued and held one for 40 s and for 60 s."""
     cluster = Cluster()
