@@ -75,10 +75,16 @@ class RoleRooms:
         self.together: list[TogetherRoom] = []
         """What limits and pools that count several hosts leave, while they are kept to."""
         self._keeps_together = False
-        self.clear()
-        every = np.arange(len(state.rows))
-        self.alone = [self.fill(every, [_ANY] * len(self.roles), (number,))[number] for number in range(len(self.roles))]
+        self.alone = self._count_alone()
         """How many tasks of each role a host has room for if nothing else is placed on it. Shape: (hosts,) each."""
+        if state.limits.has_host_limits(need.spec) and self.lacking() is None:  # else nobody need ask them for each host
+            self._whole.limit(state, need)
+            self.alone = self._count_alone()
+
+    def _count_alone(self) -> list[Ints]:
+        self.clear()
+        every = np.arange(len(self.state.rows))
+        return [self.fill(every, [_ANY] * len(self.roles), (number,))[number] for number in range(len(self.roles))]
 
     @property
     def shares(self) -> bool:
@@ -222,12 +228,12 @@ class _Left:
             for name in names
             if state.ledger.is_shared(name)
         }
-        if state.limits.has_host_limits(need.spec):
-            self._limit(state, need)
 
-    def _limit(self, state: CycleState, need: Need) -> None:
+    def limit(self, state: CycleState, need: Need) -> None:
+        """Count limits on hosts, and pools."""
         limits, spec = state.limits, need.spec
-        for at, row in enumerate(state.rows):
+        for at in np.flatnonzero(self.slots).tolist():
+            row = state.rows[at]
             self.slots[at] = min(self.slots[at], max(0, limits.host_left(spec, row.name)[0]))
             if self.gpus[at]:
                 self.gpus[at] = min(self.gpus[at], limits.gpus_left(spec, row.name)[0])

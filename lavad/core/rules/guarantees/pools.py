@@ -147,6 +147,8 @@ class PoolUse:
         self.idle = sum(self.free.values())
         self.used: Counter[str] = Counter()
         """Service class, or "", to the units that its jobs have."""
+        self._spares: dict[tuple[str, bool], int] = {}
+        """(class, whether it borrows) to what ``spare`` has said since something changed."""
         self._on = {host: one.on for host, one in hosts.items()}
         """Host to what each class has there, as of ``Standing``: shared with it until it changes."""
         for on in self._on.values():
@@ -162,6 +164,7 @@ class PoolUse:
         """A part of a job more, or (``sign`` -1) less, on a host."""
         if host not in self._on:
             return
+        self._spares.clear()
         service, slots, mem = use
         units = sign * _counted(self.pool, slots, mem)
         on = self._on[host] = self._on[host].copy()
@@ -178,6 +181,7 @@ class PoolUse:
     def renew(self, host: str) -> None:
         """Something on a host has changed on the ledger."""
         if host in self.free:
+            self._spares.clear()
             free = _free(self.pool, self.ledger, host, self._on[host])
             self.idle += free - self.free[host]
             self.free[host] = free
@@ -194,6 +198,12 @@ class PoolUse:
 
     def spare(self, service: str, borrows: bool = False) -> int:
         """The free units that jobs of a class ("": of none) may have; ``borrows``: with what is lent of others' guarantees."""
+        found = self._spares.get((service, borrows))
+        if found is None:
+            found = self._spares[service, borrows] = self._spare(service, borrows)
+        return found
+
+    def _spare(self, service: str, borrows: bool) -> int:
         others = [name for name in self.guaranteed if name != service]
         retain = self.pool.loan.retain if borrows and self.pool.loan is not None else None
         kept = sum(

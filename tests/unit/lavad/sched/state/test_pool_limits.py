@@ -309,7 +309,7 @@ def test_the_hosts_of_a_pool_are_those_that_meet_its_requirement() -> None:
 
 def test_a_job_with_roles_keeps_out_of_what_is_guaranteed() -> None:
     world = world_of(slots(4))
-    roles = (Role(name="launcher", count=1, slots=1), Role(name="worker", count=4, slots=1))
+    roles = (Role(name="launcher"), Role(name="worker", count=4, least=4))
     [job] = many(world, 1, queue="normal", slots=5, max_slots=5, roles=roles)
     step(world)
     assert running(world, [job]) == 0
