@@ -55,8 +55,7 @@ class Packed:
         """The row numbers of all hosts with slots and GPUs, may the class use them or not."""
         if self._rows is None:
             self._rows = self._sorted()
-        self._rows.renew(self._state.renewed[self._rows.seen :])
-        self._rows.seen = len(self._state.renewed)
+        self._rows.catch_up(self._state.renewed)
         return [*self._rows]
 
     def __iter__(self) -> Iterator[Row]:

@@ -109,7 +109,7 @@ class RoleRooms:
         have = [int(count.sum()) for count in self.alone]
         if all(room >= count for room, count in zip(have, least, strict=True)) and all(self._have_all_room(least)):
             return None
-        return min((number for number in range(len(least)) if least[number]), key=lambda number: have[number] / least[number])
+        return min(range(len(least)), key=lambda number: have[number] / least[number])
 
     def _have_all_room(self, least: Sequence[int]) -> Iterator[bool]:
         """Whether all roles together may have enough of each thing that several of them take."""
@@ -132,7 +132,7 @@ class RoleRooms:
     def fill(self, hosts: Ints, left: Sequence[int], group: Sequence[int]) -> dict[int, Ints]:
         """Role of ``group``, in that order, to how many of its tasks that are ``left`` each of these hosts would take alone.
 
-        Shape of each: (len(hosts),). Nothing is taken.
+        Shape of each: (len(hosts),). Nothing is taken. What limits leave to several hosts together counts where one is asked.
         """
         slots, gpus = self.slots[hosts], self.gpus[hosts]
         room = {name: column[hosts] for name, column in self.rooms.items()}

@@ -124,7 +124,7 @@ class RolePlacer:
 
     def _spare(self, number: int, area: Ints) -> float:
         """How many times these hosts have room for the least tasks of a role."""
-        return float(self.rooms.alone[number][area].sum()) / max(1, self.roles[number].least)
+        return float(self.rooms.alone[number][area].sum()) / self.roles[number].least
 
     def _widest(self, group: Iterable[int]) -> list[int]:
         """Roles in the order in which their tasks take room: those with the most GPUs, then slots, first."""
@@ -214,8 +214,7 @@ class RolePlacer:
         if rows is None:
             rank = {at: place for place, at in enumerate(ranked(state, self.need))}
             rows = state.packings.orders[kind] = SortedRows(len(state.rows), key_of, len(state.renewed))
-        rows.renew(state.renewed[rows.seen :])
-        rows.seen = len(state.renewed)
+        rows.catch_up(state.renewed)
         return rows
 
     def _add_more(self, area: Ints, slots: int) -> None:

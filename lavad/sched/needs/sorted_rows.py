@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Key = tuple[float, ...]
 
@@ -19,6 +19,11 @@ class SortedRows:
         self._entries = sorted(self._known.values())
         self.seen = seen
         """How many of the cycle's changes it has been told of."""
+
+    def catch_up(self, renewed: Sequence[int]) -> None:
+        """Ask again for the keys of those that have changed in the cycle since it was told last; ``renewed``: all, in order."""
+        self.renew(renewed[self.seen :])
+        self.seen = len(renewed)
 
     def renew(self, numbers: Iterable[int]) -> None:
         """Ask for the keys of these rows again."""

@@ -73,7 +73,7 @@ def placers_made(world: World) -> int:
 REQUIREMENTS = ("", "rusage[mem=3000]", "rusage[mem=9000]", "rusage[lic=1]", "select[fast]", "select[!fast] rusage[mem=2000]")
 ROLES = st.builds(
     lambda least, more, slots, gpus, resreq, spread: (least, least + more, slots, gpus, resreq, spread),
-    st.integers(0, 5),
+    st.integers(1, 5),
     st.integers(0, 2),
     st.integers(1, 3),
     st.integers(0, 2),
@@ -90,11 +90,10 @@ def test_what_is_found_at_once_could_not_have_been_placed(jobs: list[Any], few: 
     world = world_of(few, limits=limits)
     for roles, user in jobs:
         named = [
-            Role(name=f"r{at}", least=least, count=max(1, count), slots=slots, gpus=gpus, resreq=resreq, spread=spread)
+            Role(name=f"r{at}", least=least, count=count, slots=slots, gpus=gpus, resreq=resreq, spread=spread)
             for at, (least, count, slots, gpus, resreq, spread) in enumerate(roles)
         ]
-        if any(role.least for role in named):
-            submit(world, *named, user=user)
+        submit(world, *named, user=user)
     plan = world.schedule(SchedulerCache(few=few))
     with patch.object(RoleRooms, "lacking", lambda self: None):
         thorough = world.schedule(SchedulerCache(few=few))
@@ -164,10 +163,3 @@ def test_without_the_license_of_the_job_no_host_is_of_use(few: int) -> None:
     keys = [submit(world, role, resreq="rusage[lic=2]", hosts=("h1", "h2")) for _ in range(2)]
     assert placed(world).keys() == {keys[0]}
     assert placed(world) == {}
-
-
-@pytest.mark.parametrize("few", [1, 64])
-def test_a_role_that_may_start_with_no_task_keeps_no_job_waiting(few: int) -> None:
-    world = world_of(few)
-    key = submit(world, Role(name="a"), Role(name="b", least=0, count=2, resreq="select[mem>99999]"))
-    assert sum(part.slots for part in placed(world)[key]) == 1
