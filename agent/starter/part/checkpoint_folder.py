@@ -11,7 +11,7 @@ import os
 
 from agent.starter.protocol.part import CheckpointFolder
 from agent.starter.system import mounts
-from agent.starter.system.planted import why_planted
+from agent.starter.system.foreign_folder import why_foreign
 from agent.starter.system.stdio import Refused, code_of
 
 ALL = "all"
@@ -55,7 +55,7 @@ def _make(path: str, of: str) -> None:
     if not of:
         os.makedirs(path, exist_ok=True)
     os.listdir(path)
-    if why := why_planted(path):
+    if why := why_foreign(path):
         raise ValueError(why)
 
 

@@ -11,7 +11,7 @@ import stat
 
 from agent.starter.process.spec import Spec
 from agent.starter.protocol.part import JobFile
-from agent.starter.system.planted import why_planted
+from agent.starter.system.foreign_folder import why_foreign
 from agent.starter.system.stdio import Refused, code_of, open_input, open_output, spooled_input
 
 SECRET_BYTES = 64 << 10
@@ -67,8 +67,8 @@ def enter_folder(spec: Spec) -> str:
     for folder in (cwd, *spec.part.cwd_else):
         try:
             os.chdir(folder)
-            if spec.part.make_cwd and folder is cwd and (planted := why_planted(folder)):
-                raise Refused("cwd", f"working folder {cwd}: {planted}")
+            if spec.part.make_cwd and folder is cwd and (why_not := why_foreign(folder)):
+                raise Refused("cwd", f"working folder {cwd}: {why_not}")
             return folder
         except (OSError, ValueError) as e:
             why = why or (e.strerror or str(e) if isinstance(e, OSError) else str(e))

@@ -12,7 +12,7 @@ import stat
 from types import FrameType
 
 from agent.starter.protocol.part import OutputFile
-from agent.starter.system.planted import why_planted
+from agent.starter.system.foreign_folder import why_foreign
 
 MAX_LINE = 64 * 1024
 LONGEST_LINE = 16_384
@@ -80,7 +80,7 @@ def make_folder_of(path: str) -> None:
     """Make a file's folder where there is none. OSError; ValueError where another user has put it there before."""
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
-    if why := why_planted(folder):
+    if why := why_foreign(folder):
         raise ValueError(why)
 
 

@@ -12,7 +12,7 @@ from agent.starter.process import prepare
 from agent.starter.process.spec import Spec, Template
 from agent.starter.protocol.orders import Append
 from agent.starter.protocol.part import CheckpointFolder, OutputFile, User
-from agent.starter.system.planted import planted
+from agent.starter.system.foreign_folder import find_foreign
 from agent.starter.system.stdio import Refused, open_output
 
 OTHER = 65533
@@ -40,25 +40,25 @@ def put(path: Path, owner: int, mode: int = 0o777) -> Path:
 @pytest.mark.parametrize("owner", [0, OTHER])
 def test_it_is_another_users_where_anybody_may_put_one(folders: Path, room: str, owner: int) -> None:
     path = put(folders / room / "run.1", owner)
-    assert planted(str(path)) == (str(path) if owner and room in ("tmp", "open") else "")
+    assert find_foreign(str(path)) == (str(path) if owner and room in ("tmp", "open") else "")
 
 
 @pytest.mark.parametrize(("mode", "found"), [(0o777, True), (0o1777, True), (0o2770, False), (0o755, False)])
 def test_one_on_the_way_counts_where_everybody_may_write_to_it(folders: Path, mode: int, found: bool) -> None:
     above = put(folders / "tmp" / "alice", OTHER, mode)
     path = put(above / "run.1", 0, 0o700)
-    assert planted(str(path)) == (str(above) if found else "")
+    assert find_foreign(str(path)) == (str(above) if found else "")
 
 
 def test_links_are_followed_and_those_of_others_are_not_trusted(folders: Path) -> None:
     path = put(folders / "tmp" / "run.1", OTHER)
     link = folders / "own" / "link"
     link.symlink_to(path)
-    assert planted(str(link)) == str(path)
+    assert find_foreign(str(link)) == str(path)
     theirs = folders / "tmp" / "link"
     theirs.symlink_to(folders / "own")
     os.lchown(theirs, OTHER, OTHER)
-    assert planted(str(theirs)) == str(theirs)
+    assert find_foreign(str(theirs)) == str(theirs)
 
 
 def test_a_job_does_not_run_in_it(folders: Path) -> None:

@@ -10,7 +10,7 @@ import os
 import stat
 
 
-def planted(path: str) -> str:
+def find_foreign(path: str) -> str:
     """The folder, or one on the way to it that everybody may write to, of which this is so; "": there is none. OSError."""
     path = os.path.abspath(path)
     if _is_public(os.stat(os.path.dirname(path))) and not _is_ours(os.lstat(path)):
@@ -33,7 +33,7 @@ def _is_ours(found: os.stat_result) -> bool:
     return found.st_uid in (0, os.getuid())
 
 
-def why_planted(path: str) -> str:
+def why_foreign(path: str) -> str:
     """Why such a folder is not used, in a line; "" where it may be. OSError."""
-    found = planted(path)
+    found = find_foreign(path)
     return f"{found} is another user's, in a folder where anybody may put one" if found else ""
