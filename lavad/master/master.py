@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
+from config.programs.as_admin import AsAdmin
 from lavad.boottime import boottime
 from lavad.committed import Committed
 from lavad.configure.difference import differences
@@ -211,10 +212,10 @@ class Master:
 
     def _listen(self, reader: Reader) -> None:
         """Who hears of every commit, in this order."""
-        teller = Teller(self.site.lsf, lambda: self.cluster.conf, os.geteuid() == 0)
+        as_admin = AsAdmin(self.site.lsf, lambda: self.cluster.conf.admins, os.geteuid() == 0)
+        teller = Teller(as_admin, lambda: self.cluster.conf)
         self.exceptions = Exceptions(self.engine, self.soft, lambda: reader, teller, time.time)
-        actions = Actions(self.site.lsf, lambda: self.cluster.conf, os.geteuid() == 0)
-        self.goals = GoalWatch(self.cluster, self.soft, lambda: reader, actions, time.time)
+        self.goals = GoalWatch(self.cluster, self.soft, lambda: reader, Actions(as_admin), time.time)
         self.engine.ahead = self.publisher
         for listener in (
             self._forget,

@@ -1,6 +1,6 @@
 """How exceptions are told: to the site's program eadmin in LSF_SERVERDIR, else in a mail to the administrators.
 
-Rule: both run in a child, as the first administrator of the cluster; words of users are on its standard input only. What asks a
+Rule: both run in a child, as ``config.programs.as_admin`` says; words of users are on its standard input only. What asks a
 directory of users or a file system does so in a thread.
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from config.programs.owner import only_root_writes
+from config.programs.as_admin import AsAdmin
 from lavad.core.site.conf import Conf
 from lavad.services.exceptions.found import Found, addressed, host_mail, lines_for_program, mail_of
 from proto.daemon import mailing
-from proto.daemon.programs import Account, account_of, run_program, site_environment
+from proto.daemon.programs import Account
 from proto.daemon.workers import Workers
-from proto.names import Entry, NoAnswer, find_user
+from proto.names import NoAnswer
 
 log = logging.getLogger(__name__)
 
@@ -34,15 +34,11 @@ class _Means(NamedTuple):
 
 
 class Teller:
-    """``lsf``: lsf.conf; ``root``: this process may become another user."""
+    """Tells of those of one cluster."""
 
-    def __init__(
-        self, lsf: Mapping[str, str], conf: Callable[[], Conf], root: bool, find: Callable[[str], Entry | None] = find_user
-    ) -> None:
-        self._lsf = lsf
+    def __init__(self, as_admin: AsAdmin, conf: Callable[[], Conf]) -> None:
+        self._as_admin = as_admin
         self._conf = conf
-        self._root = root
-        self._find = find
         self._looking = Workers("eadmin")
         self._said = ""
         """What kept the last exceptions from being told."""
@@ -66,9 +62,7 @@ class Teller:
         if means is None:
             self._failed("exceptions of jobs and hosts are told to nobody: there is no eadmin in LSF_SERVERDIR, and no mailer")
             return True
-        how, text = await run_program(
-            means.words, SECONDS, given=means.given, account=means.account, env=site_environment(self._lsf, means.account)
-        )
+        how, text = await self._as_admin.run(means.words, SECONDS, means.account, means.given)
         if how != "exited with 0":
             return self._failed(f"exceptions were not told: {means.words[0]} {how}{': ' + text if text else ''}")
         self._said = ""
@@ -83,18 +77,12 @@ class Teller:
 
     def _means(self, kind: str, lines: Callable[[], bytes], mail: Callable[[], str]) -> _Means | None:
         """What tells, None where there is nothing. May take long; raises NoAnswer, LookupError, OSError."""
-        admins = self._conf().admins
-        if not admins:
-            raise LookupError("the cluster has no administrator")
-        program = os.path.join(self._lsf.get("LSF_SERVERDIR") or "/nonexistent", "eadmin")
+        lsf, admins = self._as_admin.lsf, self._as_admin.admins()
+        program = os.path.join(lsf.get("LSF_SERVERDIR") or "/nonexistent", "eadmin")
         mails = not (os.path.isfile(program) and os.access(program, os.X_OK))
-        mailer = mailing.mailer(self._lsf) if mails else ""
+        mailer = mailing.mailer(lsf) if mails else ""
         if mails and not mailer:
             return None
         words = mailing.words(mailer, admins[0], ",".join(admins)) if mails else [program, kind]
         given = addressed(mail(), admins) if mails else lines()
-        account = account_of(admins[0], self._find) if self._root else None
-        runs = "" if mailing.is_server(mailer) else words[0]
-        if runs and account is not None and account.uid == 0 and not only_root_writes(runs):
-            raise PermissionError(f"{runs} is not run as root, as others than root may write it")
-        return _Means(words, given, account)
+        return _Means(words, given, self._as_admin.account("" if mailing.is_server(mailer) else words[0]))

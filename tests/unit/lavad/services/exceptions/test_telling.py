@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from config.programs.as_admin import AsAdmin
 from lavad.core.site.conf import Conf, Params
 from lavad.services.exceptions import telling
 from lavad.services.exceptions.found import MOST_LINES, Found, mail_of
@@ -32,6 +33,11 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
+def teller_of(lsf: dict[str, str], conf: Conf = CONF, root: bool = False, entry: Entry | None = None) -> Teller:
+    """``entry``: the only user that the host knows."""
+    return Teller(AsAdmin(lsf, lambda: conf.admins, root, lambda _: entry), lambda: conf)
+
+
 def is_told(teller: Teller) -> bool:
     return asyncio.run(teller.jobs(ROWS))
 
@@ -46,7 +52,7 @@ def place() -> Iterator[Path]:
 
 def test_eadmin_reads_a_line_for_each(place: Path) -> None:
     program(place / "eadmin", f'echo "$@" > {place}/words; cat > {place}/lines')
-    teller = Teller({"LSF_SERVERDIR": str(place), "LSB_MAILPROG": "/bin/false"}, lambda: CONF, root=False)
+    teller = teller_of({"LSF_SERVERDIR": str(place), "LSB_MAILPROG": "/bin/false"})
     assert is_told(teller)
     assert (place / "words").read_text() == "job\n"
     assert [line.split("\t") for line in (place / "lines").read_text().splitlines()] == [list(one.cells) for one in ROWS]
@@ -59,7 +65,7 @@ def test_eadmin_reads_a_line_for_each(place: Path) -> None:
 def test_without_eadmin_the_administrators_get_a_mail(place: Path, extended: bool) -> None:
     mailer = program(place / "mailer", f'echo "$@" > {place}/words; cat > {place}/mail')
     conf = replace(CONF, params=replace(CONF.params, extend_job_exception_notification=extended))
-    assert is_told(Teller({"LSF_SERVERDIR": str(place), "LSB_MAILPROG": str(mailer)}, lambda: conf, root=False))
+    assert is_told(teller_of({"LSF_SERVERDIR": str(place), "LSB_MAILPROG": str(mailer)}, conf))
     assert (place / "words").read_text() == "-oi -FLSF -fboss boss,deputy\n"
     head, _, body = (place / "mail").read_text().partition("\n\n")
     assert head.splitlines() == [
@@ -88,7 +94,7 @@ def test_a_mail_lists_only_so_many() -> None:
 
 def test_a_program_that_fails_is_tried_again_and_said_once(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     eadmin = program(place / "eadmin", "echo no room; exit 3")
-    teller = Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=False)
+    teller = teller_of({"LSF_SERVERDIR": str(place)})
     assert not is_told(teller)
     assert not is_told(teller)
     assert [record.getMessage() for record in caplog.records] == [f"exceptions were not told: {eadmin} exited with 3: no room"]
@@ -97,13 +103,13 @@ def test_a_program_that_fails_is_tried_again_and_said_once(place: Path, caplog: 
 def test_a_program_that_hangs_is_ended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telling, "SECONDS", 0.2)
     program(place / "eadmin", "sleep 1000")
-    assert not is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=False))
+    assert not is_told(teller_of({"LSF_SERVERDIR": str(place)}))
 
 
 def test_a_program_that_leaves_something_behind_has_been_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telling, "SECONDS", 2.0)
     program(place / "eadmin", f"sleep 1000 & echo $! > {place}/left")
-    assert is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=False))
+    assert is_told(teller_of({"LSF_SERVERDIR": str(place)}))
     left = int((place / "left").read_text())
     wait_until(
         lambda: not Path(f"/proc/{left}/fd").exists() or not os.path.exists(f"/proc/{left}/cwd"), 20, lambda: f"{left} lives"
@@ -111,7 +117,7 @@ def test_a_program_that_leaves_something_behind_has_been_told(place: Path, monke
 
 
 def test_where_there_is_neither_nobody_is_told(place: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert is_told(Teller({"LSB_MAILPROG": str(place / "none")}, lambda: CONF, root=False))
+    assert is_told(teller_of({"LSB_MAILPROG": str(place / "none")}))
     assert "no mailer" in caplog.text
 
 
@@ -120,7 +126,7 @@ def test_root_becomes_the_administrator(place: Path) -> None:
     program(place / "eadmin", f'id -u > {place}/who; echo "$USER $HOME" >> {place}/who')
     boss = Entry("nobody", NOBODY, NOBODY, "/nonexistent", "/bin/sh")
     conf = replace(CONF, admins=("nobody",))
-    assert is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: conf, root=True, find=lambda name: boss))
+    assert is_told(teller_of({"LSF_SERVERDIR": str(place)}, conf, root=True, entry=boss))
     assert (place / "who").read_text() == f"{NOBODY}\nnobody /nonexistent\n"
 
 
@@ -131,7 +137,7 @@ def test_what_others_may_write_is_not_run_as_root(place: Path, caplog: pytest.Lo
     tells = program(place / name, f"touch {place}/ran")
     root = Entry("root", 0, 0, "/root", "/bin/sh")
     lsf = {"LSF_SERVERDIR": str(place), "LSB_MAILPROG": str(place / "mailer")}
-    teller = Teller(lsf, lambda: replace(CONF, admins=("root",)), root=True, find=lambda _: root)
+    teller = teller_of(lsf, replace(CONF, admins=("root",)), root=True, entry=root)
     assert not is_told(teller)
     assert not (place / "ran").exists()
     assert f"{tells} is not run as root, as others than root may write it" in caplog.text
@@ -142,6 +148,6 @@ def test_what_others_may_write_is_not_run_as_root(place: Path, caplog: pytest.Lo
 
 def test_an_administrator_whom_this_host_does_not_know(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     program(place / "eadmin", f"touch {place}/ran")
-    assert not is_told(Teller({"LSF_SERVERDIR": str(place)}, lambda: CONF, root=True, find=lambda name: None))
+    assert not is_told(teller_of({"LSF_SERVERDIR": str(place)}, root=True))
     assert not (place / "ran").exists()
     assert "administrator boss is not known on this host" in caplog.text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from config.model.guarantees import ControlAction, Goal
-from lavad.core.site.conf import Conf
+from config.programs.as_admin import AsAdmin
 from lavad.services.goals import action as module
 from lavad.services.goals.action import Actions
 from proto.names import Entry
@@ -34,7 +34,7 @@ def find(name: str) -> Entry | None:
 
 
 def act(command: str, *, admin: str = "boss", root: bool = False, file: str = "/etc/passwd") -> None:
-    actions = Actions({"LSF_SERVERDIR": "/srv"}, lambda: Conf(admins=(admin,)), root, find)
+    actions = Actions(AsAdmin({"LSF_SERVERDIR": "/srv"}, lambda: [admin], root, find))
     asyncio.run(actions.run("a", GOAL, ControlAction(60, command, file)))
 
 
@@ -57,7 +57,7 @@ def test_root_runs_it_only_where_nobody_else_may_write_the_file(place: Path, cap
     file.touch()
     act(f"touch {place}/ran", admin="root", root=True, file=str(file))
     assert not (place / "ran").exists()
-    assert f"as others than root may write {file}" in caplog.text
+    assert f"{file} is not run as root, as others than root may write it" in caplog.text
     act(f"touch {place}/ran", admin="root", root=True)
     assert (place / "ran").exists()
 
