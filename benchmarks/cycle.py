@@ -199,6 +199,22 @@ def jobs_with_roles(count: int, hosts: int, gpus: int) -> None:
     run("roles_waiting", cluster, soft, classes=count, hosts=hosts, gpus=gpus)
 
 
+TOGETHER = {
+    "pool": SITES["pool"],
+    "limit": Conf(queues=(_NORMAL,), params=_SLOTS, limits=(Limit(name="most", hosts=("all",), slots=1_000),)),
+}
+
+
+def bound_together(count: int, hosts: int) -> None:
+    """``count`` jobs with roles, of which most wait for what a pool or a limit leaves of several hosts."""
+    for what, conf in TOGETHER.items():
+        cluster, soft = make(hosts, 8)
+        apply(cluster, ev.Configured(at=NOW, conf=conf))
+        for number in range(1, count + 1):
+            submit(cluster, number, Spec(user=f"u{number % 50}", queue="normal", **roles_of(20, mem=number)))
+        run(f"roles_{what}", cluster, soft, classes=count, hosts=hosts)
+
+
 def jobs_with_gpus(count: int, hosts: int) -> None:
     """``count`` jobs of a GPU each that all differ in their memory, and as many of 32 GPUs on 4 hosts, of which few fit."""
     for what, spec in (
@@ -312,6 +328,7 @@ def main() -> int:
         jobs_that_end(what, 200 if quick else 2_000, 300)
     for gpus in (0, 1):
         jobs_with_roles(100 if quick else 1_000, 50 if quick else 500, gpus)
+    bound_together(100 if quick else 1_000, 50 if quick else 500)
     jobs_with_gpus(100 if quick else 1_000, 50 if quick else 500)
     hosts, count = (100, 200) if quick else (500, 2_000)
     limited(count, 50, hosts)

@@ -5,7 +5,7 @@ Rule: the reasons are those that the decision was made with (``state.eligible``,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 
 from lavad.core.cluster.gpu_book import GpuBook
@@ -28,6 +28,7 @@ from lavad.sched.needs.needs import PLAIN, Need
 from lavad.sched.needs.rows import Row
 from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
+from lavad.sched.state.pool_columns import PoolLeft
 
 MAX_NAMES = 20
 """Host names kept of each reason."""
@@ -132,28 +133,42 @@ def _bounding(state: CycleState, columns: Columns, need: Need) -> tuple[Ints, Ma
         fits = (rooms(state, columns, name) + 1e-6) // amount
         why[fits < most] = need.rusage_reason(name, state.ledger.names)
         most = np.minimum(fits, most)
-    known = np.full(len(why), not state.limits.has_host_limits(need.spec))
-    limits = state.spent.slots(need) if state.pools is None else None
-    if limits is not None:
+    known = np.full(len(why), not state.limits.book.has_host_limits(need.spec))
+    state.spent.note_limits(need)
+    if (limits := state.spent.slots(need)) is not None:
         known = np.isfinite(limits.left)
+    pools = state.pools.columns(need.spec) if state.pools is not None else ()
     if need.gpu is not None:
         fits, reasons, of_gpus = _gpu_room(state, columns, need, need.gpu)
         known &= of_gpus
         why = np.where(fits < most, reasons, why)
         most = np.minimum(fits, most)
     if limits is not None:
-        why = np.where(limits.left < most, limits.why, why)
-        most = np.minimum(limits.left, most)
-        for name, amount, bounds in state.spent.amounts(need):
-            fits = np.floor((bounds.left + 1e-6) / amount)
-            if not need.one_slot and name not in dict(need.per_slot):
-                fits = np.where(fits > 0, UNLIMITED, 0)
-            why = np.where(fits < most, bounds.why, why)
-            most = np.minimum(fits, most)
+        why, most = np.where(limits.left < most, limits.why, why), np.minimum(limits.left, most)
+    for pool in pools:
+        pool.note_wait(pool.slots < most)
+        why, most = np.where(pool.slots < most, pool.reason, why), np.minimum(pool.slots, most)
+    for fits, bounding in _fits(state, need, pools):
+        why, most = np.where(fits < most, bounding, why), np.minimum(fits, most)
     if need.one_host or need.ptile:
         few = (most < need.whole_on_host) & (why == PendReason.HOST_LESS_SLOTS)
         why = np.where(most < need.whole_on_host, np.where(few, PendReason.JOB_NO_SPAN, why), PendReason.JOB_SPREAD_TASK)
     return why, known
+
+
+def _fits(state: CycleState, need: Need, pools: Iterable[PoolLeft]) -> Iterator[tuple[Floats, Ints | int]]:
+    """(slots that what limits, then pools, leave of a resource is enough for, reasons). Shapes: (hosts,)."""
+    each = [*state.spent.amounts(need)]
+    left: list[tuple[str, float, Floats, Ints | int]] = [(name, amount, one.left, one.why) for name, amount, one in each]
+    for name, amount in (*need.per_slot, *need.per_host, *need.shared):
+        for pool in pools if name == "mem" else ():
+            if (mem := pool.mem) is not None:
+                left.append((name, amount, mem, pool.reason))
+    for name, amount, room, reasons in left:
+        fits = np.floor((room + 1e-6) / amount)
+        if not need.one_slot and name not in dict(need.per_slot):
+            fits = np.where(fits > 0, UNLIMITED, 0)
+        yield fits, reasons
 
 
 def _gpu_room(state: CycleState, columns: Columns, need: Need, gpu: GpuReq) -> tuple[Floats, Ints, Mask]:

@@ -26,7 +26,7 @@ from lavad.sched.hosts.compound import find_compound
 from lavad.sched.hosts.fit import units
 from lavad.sched.hosts.over_hosts import find_parts
 from lavad.sched.hosts.packing import Packed
-from lavad.sched.hosts.roles import find_roles
+from lavad.sched.hosts.roles import Found, find_roles
 from lavad.sched.line.line import keys_in_order
 from lavad.sched.line.queue_iterator import order_now
 from lavad.sched.needs.eligibility import Eligibility
@@ -64,8 +64,8 @@ class ClassPlacer:
         "need",
         "next_key",
         "reasons",
+        "roles",
         "separate",
-        "short",
         "state",
     )
 
@@ -90,8 +90,8 @@ class ClassPlacer:
         """Jobs that may still be placed in this cycle."""
         self.early = False
         """Whether an alternative of the requirement (`{..}||{..}@delay`) is still to come: time alone may place a job."""
-        self.short: Need | None = None
-        """Of jobs with roles: the need of the role that there was no room for."""
+        self.roles = Found()
+        """Of jobs with roles: what was found for the last of them."""
         self.by_jobs = False
         """Whether a limit on jobs is all that keeps the class from its turn on the hosts."""
         self.separate = 0
@@ -326,8 +326,8 @@ class ClassPlacer:
 
     def _parts(self, need: Need, most: int, avoid: frozenset[str]) -> tuple[Placed, ...]:
         if need.spec.roles:
-            parts, self.short = find_roles(self.state, need, most, avoid)
-            return parts
+            self.roles = find_roles(self.state, need, most, avoid)
+            return self.roles.parts
         if need.terms:
             return find_compound(self.state, need, most, avoid)
         return find_parts(self.state, need, self._offers(need, avoid), most)
@@ -340,7 +340,7 @@ class ClassPlacer:
             return self._block(reason)
         way, parts = self._find(key, min(need.most, left), avoid)
         if not parts or (need.first and parts[0].host not in self._first_hosts()):
-            return False if avoid else self._block(why_too_many_hosts(need, self._offers(need, avoid)))
+            return False if avoid else self._block(self.roles.reason or why_too_many_hosts(need, self._offers(need, avoid)))
         reason = state.limits.why_not(need.spec, parts)
         if reason:
             return self._block(reason)
@@ -389,7 +389,7 @@ class ClassPlacer:
             self.builder.set_reason(need.number, reason)
             return False
         self.entry.blocked = state.cache.cycle
-        short = self.short
+        short = self.roles.short
         why = role_reasons(state, need, short) if short else host_reasons(state, need, self.eligible)
         self.builder.why[need.number] = why
         self.entry.never = is_never(why)

@@ -114,7 +114,22 @@ def may_use(state: CycleState, columns: Columns, need: Need, eligible: Eligibili
     open_ = state.spent.mask(need)
     if open_ is not None:
         mask &= open_ if some is None else open_[some]
+    if state.pools is not None:
+        mask &= _left_by_pools(state, need, mask, slice(None) if some is None else some)
     return mask
+
+
+def _left_by_pools(state: CycleState, need: Need, mask: Mask, some: Ints | slice) -> Mask:
+    """The hosts of which guaranteed pools leave enough to the class, of those in ``mask``, which are the rows ``some``."""
+    left = mask.copy()
+    amounts = [amount for name, amount in (*need.per_host, *need.per_slot, *need.shared) if name == "mem"]
+    for pool in state.pools.columns(need.spec) if state.pools is not None else ():
+        enough = pool.slots[some] >= need.least_on_host
+        if (mem := pool.mem) is not None and amounts:
+            enough &= mem[some] + 1e-6 >= max(amounts)
+        pool.note_wait(left & ~enough)
+        left &= enough
+    return left
 
 
 def may_fit(state: CycleState, columns: Columns, need: Need, eligible: Eligibility) -> bool:

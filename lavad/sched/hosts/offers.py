@@ -91,7 +91,7 @@ class Offers:
         rows = self.state.rows
         if need.spec.roles:
             with self.state.slots_coming_back():
-                parts = find_roles(self.state, need, need.slots, self.avoid)[0]
+                parts = find_roles(self.state, need, need.slots, self.avoid).parts
         elif need.terms:
             parts = find_compound(self.state, need, need.slots, self.avoid)
         else:

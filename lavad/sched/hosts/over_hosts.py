@@ -16,8 +16,11 @@ from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.site.limit_book import LimitBook
 from lavad.sched.hosts.choose import Offer, choose
 from lavad.sched.hosts.fit import copies, place_on
+from lavad.sched.hosts.most_together import MostTogether
+from lavad.sched.needs.arrays import np
 from lavad.sched.needs.needs import Need
 from lavad.sched.state.cycle_state import CycleState
+from lavad.sched.state.eligible import get_eligible
 
 
 def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int) -> tuple[Placed, ...]:
@@ -29,13 +32,26 @@ def find_parts(state: CycleState, need: Need, offers: Iterable[Offer], most: int
         return _parts(state, need, choose(state, need, offers, most))
     offers, again = tee(offers)
     first = _parts(state, need, choose(state, need, offers, most))
-    if not first or not breaks_together(state, need, first):
+    if not first or not breaks_together(state, need, first) or not _may_keep_together(state, need):
         return first
     for some in retries(state, need, again):
         parts = _parts(state, need, choose(state, need, some, most))
         if parts and not state.limits.why_not(need.spec, parts):
             return parts
     return first
+
+
+def _may_keep_together(state: CycleState, need: Need) -> bool:
+    """Whether some choice of hosts may keep within the limits; False: none does, for sure."""
+    if state.columns is None:
+        return True
+    most = MostTogether(state, need)
+    free = state.columns.free if not need.ptile else np.minimum(state.columns.free, need.ptile)
+    offered = np.where(get_eligible(state, need).ok, free, 0)
+    each = _amounts(need)[1].items()
+    return not most.why_not_slots(offered, need.slots) and not any(
+        most.why_not_amount(name, offered * amount, need.slots * amount) for name, amount in each
+    )
 
 
 def retries(state: CycleState, need: Need, offers: Iterable[Offer]) -> Iterator[list[Offer]]:

@@ -16,6 +16,7 @@ from lavad.core.lang.gpureq import GpuReq
 from lavad.core.lang.resreq.text import ResReqError, merge
 from lavad.core.rules.gpu_tasks import give_tasks
 from lavad.sched.hosts.candidates import rooms
+from lavad.sched.hosts.most_together import MostTogether
 from lavad.sched.hosts.over_hosts import TogetherRoom, rooms_together
 from lavad.sched.needs.arrays import Floats, Ints, Mask, np
 from lavad.sched.needs.needs import Need, parsed
@@ -107,27 +108,45 @@ class RoleRooms:
         """The role whose least tasks have the least room, if these, or those of all roles together, cannot fit; else None."""
         least = [role.least for role in self.roles]
         have = [int(count.sum()) for count in self.alone]
-        if all(room >= count for room, count in zip(have, least, strict=True)) and all(self._have_all_room(least)):
+        if all(room >= count for room, count in zip(have, least, strict=True)) and all(
+            offered.sum() + 1e-6 >= wanted for _, offered, wanted in self._offered()
+        ):
             return None
         return min(range(len(least)), key=lambda number: have[number] / least[number])
 
-    def _have_all_room(self, least: Sequence[int]) -> Iterator[bool]:
-        """Whether all roles together may have enough of each thing that several of them take."""
-        if len(least) == 1:
-            return
-        tasks = [np.minimum(count, most) for count, most in zip(self.alone, least, strict=True)]
-        for room, each in self._taken_by_several():
-            used = sum(count * amount for count, amount in zip(tasks, each, strict=True))
-            whole = sum(count * amount for count, amount in zip(least, each, strict=True))
-            yield bool(np.minimum(np.maximum(room, 0), used).sum() + 1e-6 >= whole)
+    def why_not_together(self) -> int:
+        """Why limits and pools that count several hosts leave too little for the least tasks; 0: they leave enough, or may."""
+        most = MostTogether(self.state, self.need)
+        for name, offered, wanted in self._offered() if most else ():
+            if name == _SLOTS:
+                reason = most.why_not_slots(offered, int(wanted))
+            elif name == _GPUS:
+                reason = most.why_not_gpus(offered, int(wanted))
+            else:
+                reason = most.why_not_amount(name, offered, wanted)
+            if reason:
+                return reason
+        return 0
 
-    def _taken_by_several(self) -> Iterator[tuple[Ints | Floats, list[float]]]:
-        """(what each host has of something, what a task of each role takes of it)."""
+    def _offered(self) -> Iterator[tuple[str, Ints | Floats, float]]:
+        """(slots, GPUs or a resource, what each host may give of it to the least tasks of all roles, what these take).
+
+        Shape of what hosts may give: (hosts,).
+        """
+        least = [role.least for role in self.roles]
+        tasks = [np.minimum(count, most) for count, most in zip(self.alone, least, strict=True)]
+        for name, room, each in self._taken():
+            used = sum(count * amount for count, amount in zip(tasks, each, strict=True))
+            wanted = sum(count * amount for count, amount in zip(least, each, strict=True))
+            yield name, np.minimum(np.maximum(room, 0), used), wanted
+
+    def _taken(self) -> Iterator[tuple[str, Ints | Floats, list[float]]]:
+        """(slots, GPUs or a resource, what each host has of it, what a task of each role takes of it)."""
         whole = self._whole
-        yield whole.slots, [role.slots for role in self.roles]
-        yield whole.gpus, [role.gpus for role in self.roles]
+        yield _SLOTS, whole.slots, [role.slots for role in self.roles]
+        yield _GPUS, whole.gpus, [role.gpus for role in self.roles]
         for name, room in whole.rooms.items():
-            yield room, [dict(own).get(name, 0.0) for own in self.amounts]
+            yield name, room, [dict(own).get(name, 0.0) for own in self.amounts]
 
     def fill(self, hosts: Ints, left: Sequence[int], group: Sequence[int]) -> dict[int, Ints]:
         """Role of ``group``, in that order, to how many of its tasks that are ``left`` each of these hosts would take alone.
@@ -205,6 +224,8 @@ class RoleRooms:
         return [role.gpus for role, count in zip(self.roles, counts, strict=True) for _ in range(count)]
 
 
+_SLOTS, _GPUS = "<slots>", "<gpus>"
+"""Beside the names of resources, which are without such signs."""
 _ANY = 1 << 20
 """More tasks than any host takes."""
 
@@ -231,6 +252,9 @@ class _Left:
 
     def limit(self, state: CycleState, need: Need) -> None:
         """Count limits on hosts, and pools."""
+        if state.columns is not None and state.limits.for_new_jobs and not state.free_may_grow:
+            self._limit_at_once(state, need)
+            return
         limits, spec = state.limits, need.spec
         for at in np.flatnonzero(self.slots).tolist():
             row = state.rows[at]
@@ -240,6 +264,24 @@ class _Left:
             for name, left, _ in limits.amounts_left(spec, row.name):
                 if name in self.rooms:
                     self.rooms[name][at] = min(self.rooms[name][at], left)
+
+    def _limit_at_once(self, state: CycleState, need: Need) -> None:
+        """As ``limit``, for all hosts at once."""
+        spent = state.spent
+        spent.note_limits(need)
+        if (bounds := spent.slots(need)) is not None:
+            self.slots = np.minimum(self.slots, np.maximum(0, bounds.left)).astype(np.int64)
+        if (bounds := spent.gpus(need)) is not None:
+            self.gpus = np.minimum(self.gpus, bounds.left)
+        for name, room in self.rooms.items():
+            if (bounds := spent.amount(need, name)) is not None:
+                self.rooms[name] = np.minimum(room, bounds.left)
+        for pool in state.pools.columns(need.spec) if state.pools is not None else ():
+            pool.note_wait(pool.slots < self.slots)
+            self.slots = np.minimum(self.slots, pool.slots)
+            if (mem := pool.mem) is not None and "mem" in self.rooms:
+                pool.note_wait(mem < self.rooms["mem"])
+                self.rooms["mem"] = np.minimum(self.rooms["mem"], mem)
 
 
 def _amounts(need: Need, role: Role) -> list[tuple[str, float]]:

@@ -8,6 +8,7 @@ elsewhere. With cu[] all of it is within as few compute units as will do.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,19 +28,31 @@ from lavad.sched.state.cycle_state import CycleState
 from lavad.sched.state.eligible import get_eligible
 
 
-def find_roles(state: CycleState, need: Need, most: int, avoid: frozenset[str]) -> tuple[tuple[Placed, ...], Need | None]:
-    """(parts, None) of a job with roles, or ((), need of the role that there was no room for)."""
+class Found(NamedTuple):
+    """Hosts for a job with roles, or why there are none."""
+
+    parts: tuple[Placed, ...] = ()
+    short: Need | None = None
+    """The need of the role that there was no room for."""
+    reason: int = 0
+    """Of a limit or pool that counts several hosts, which leaves too little."""
+
+
+def find_roles(state: CycleState, need: Need, most: int, avoid: frozenset[str]) -> Found:
+    """The parts of a job with roles, at most ``most`` slots in all. They may break a limit, where no choice of hosts does not."""
     rooms = RoleRooms(state, need, avoid)
     short = rooms.lacking()
     if short is not None:
-        return (), rooms.needs[short]
+        return Found(short=rooms.needs[short])
+    if reason := rooms.why_not_together():
+        return Found(reason=reason)
     placer = RolePlacer(state, need, rooms)
     parts = placer.place(most)
     if parts and breaks_together(state, need, parts):
         rooms.keep_together()
         others = placer.place(most)
         parts = others if others and not state.limits.why_not(need.spec, others) else parts
-    return parts, None if parts else placer.needs[placer.short]
+    return Found(parts, None if parts else placer.needs[placer.short])
 
 
 class RolePlacer:

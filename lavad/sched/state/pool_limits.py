@@ -7,6 +7,7 @@ after all classes had their turn; jobs that start on it preempt nobody (LSF).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from lavad.core.job.job import Part, Placed
@@ -15,6 +16,7 @@ from lavad.core.rules.guarantees.pools import PoolUse, Use, ready_hosts, use_of
 from lavad.core.rules.ledger import UNLIMITED
 from lavad.core.rules.limits import Limits, Room
 from lavad.core.site.pend_reason import POOL
+from lavad.sched.state.pool_columns import PoolColumns, PoolLeft
 from lavad.sched.state.why_waiting import wait_for_no_host
 
 if TYPE_CHECKING:
@@ -106,11 +108,7 @@ class PoolLimits(Limits):
 
     def _of(self, spec: Spec, host: str) -> Iterator[tuple[int, PoolUse]]:
         """The pools of a host that bind jobs of this spec, each with its place."""
-        queue = self.book.queues.get(spec.queue)
-        if queue is not None and queue.sla_guarantees_ignore:
-            return
-        self._catch_up()
-        for at, pool in enumerate(self._pools):
+        for at, pool in enumerate(self._binding(spec)):
             if host in pool:
                 yield at, pool
 
@@ -144,10 +142,11 @@ class PoolLimits(Limits):
             left = pool.slots_left(host, self.classes.of(spec), spare)
             if left < room[0]:
                 room = left, POOL + at
-                self._note_wait(pool, spec)
+                self.note_wait(pool, spec)
         return room
 
-    def _note_wait(self, pool: PoolUse, spec: Spec) -> None:
+    def note_wait(self, pool: PoolUse, spec: Spec) -> None:
+        """A pool holds back jobs of this spec, which may borrow of it once all others had their turn, if ever."""
         if not self.lends_idle and self._may_borrow(pool, spec):
             self.waits.add(spec.queue)
 
@@ -156,7 +155,7 @@ class PoolLimits(Limits):
         for at, pool in self._of(spec, host):
             left = pool.mem_left(host, self._spare(pool, spec))
             if left is not None:
-                self._note_wait(pool, spec)
+                self.note_wait(pool, spec)
                 yield "mem", left, POOL + at
 
     def why_not(self, spec: Spec, parts: tuple[Placed, ...]) -> int:
@@ -170,16 +169,31 @@ class PoolLimits(Limits):
                 costs[at] = costs.get(at, 0) + pool.cost(part.host, use_of(part, service, part.slots))
         for at, cost in costs.items():
             if cost > self._spare(self._pools[at], spec):
-                self._note_wait(self._pools[at], spec)
+                self.note_wait(self._pools[at], spec)
                 return POOL + at
         return 0
 
-    def rooms(self, spec: Spec) -> list[PoolRoom]:
-        """What each pool leaves to the parts of one job together."""
+    def _binding(self, spec: Spec) -> list[PoolUse]:
+        """The pools that bind jobs of this spec, in their order: all or none."""
         self._catch_up()
         queue = self.book.queues.get(spec.queue)
-        ignores = queue is not None and queue.sla_guarantees_ignore
-        return [] if ignores else [PoolRoom(pool, self.classes.of(spec), self._spare(pool, spec)) for pool in self._pools]
+        return [] if queue is not None and queue.sla_guarantees_ignore else self._pools
+
+    def rooms(self, spec: Spec) -> list[PoolRoom]:
+        """What each pool leaves to the parts of one job together."""
+        return [PoolRoom(pool, self.classes.of(spec), self._spare(pool, spec)) for pool in self._binding(spec)]
+
+    def columns(self, spec: Spec) -> list[PoolLeft]:
+        """What each pool that binds jobs of this spec leaves to them, over all hosts."""
+        service = self.classes.of(spec)
+        return [
+            PoolLeft(POOL + at, self._columns[at], service, self._spare(pool, spec), partial(self.note_wait, pool, spec))
+            for at, pool in enumerate(self._binding(spec))
+        ]
+
+    @cached_property
+    def _columns(self) -> list[PoolColumns]:
+        return [PoolColumns(pool, self._state.cache.by_name) for pool in self._pools]
 
     def guards(self, queue: str, spec: Spec) -> bool:
         """Whether jobs of a queue may not preempt a job, as it belongs to a service class (LSF)."""

@@ -124,6 +124,8 @@ class SchedulerCache:
     """When a job may have reached its soft run limit (EXTENDABLE_RUNLIMIT) next."""
     mixed = False
     """Hosts that are up have starters of different protocols."""
+    _factors_seen = False
+    """Whether ``run_times`` is of the factors as they are."""
 
     def __init__(self, few: int = FEW, chunks: bool = False) -> None:  # noqa: PLR0915 - fields only
         self.few = few
@@ -134,8 +136,6 @@ class SchedulerCache:
         self.conf: Conf | None = None
         self.book = LimitBook(Conf())
         self.run_times = RunTimes(Cluster())
-        self._factors_seen = False
-        """Whether ``run_times`` is of the factors as they are."""
         self.rows: list[Row] = []
         self.by_name: dict[str, Row] = {}
         self.columns: Columns | None = None
@@ -150,6 +150,8 @@ class SchedulerCache:
         self.masks: dict[tuple[Expr, str], tuple[tuple[int, int], Mask]] = {}
         self.codes_by_host: dict[tuple[object, ...], tuple[int, Codes]] = {}
         """What of an ``eligible_key`` asks what hosts are to (``state_seen``, reason of each host) (``state.eligible``)."""
+        self.limit_hosts: dict[int, Mask] = {}
+        """Limit of lsb.resources, by its place, to the hosts that it counts."""
         self.units: dict[str, dict[str, int]] = {}
         """Type of compute units to each host's number of its unit."""
         self.texts: set[str] = set()
@@ -223,7 +225,7 @@ class SchedulerCache:
         self.rows, self.by_name = [], {}
         self._hosts = None
         self.role_needs.clear()
-        made = (self.eligibilities, self.masks, self.codes_by_host)
+        made = (self.eligibilities, self.masks, self.codes_by_host, self.limit_hosts)
         for kept in (*made, self.needs, self.classes, self.line, self.streams, self.why, self.why_job):
             kept.clear()
         self.units.clear()
@@ -246,7 +248,7 @@ class SchedulerCache:
         self.columns = Columns(len(self.rows)) if len(self.rows) >= self.few else None
         self.codes = [-1] * len(self.rows)
         self._factors_seen = False
-        for made in (self.eligibilities, self.masks, self.codes_by_host, self.texts):
+        for made in (self.eligibilities, self.masks, self.codes_by_host, self.limit_hosts, self.texts):
             made.clear()
 
     def _renew_rows(self, ledger: Ledger, soft: Soft, local: Local) -> None:

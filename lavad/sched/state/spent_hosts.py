@@ -50,13 +50,30 @@ class SpentHosts:
 
     def note(self, need: Need, row: Row, count: int, reason: int) -> None:
         """A host has too few slots for a class, ``count``: keep why, where other classes will find the same."""
-        limits, spec = self._state.limits, need.spec
         if self._state.columns is None:
             return
         if not count and reason in _NO_CPUS:
             self._keep(_cpus(need), row, 0.0, reason)
-        if not (limits.book.has_host_limits(spec) and limits.for_new_jobs):
+        if self._has_limits(need):
+            self._note_limits(need, row)
+
+    def note_limits(self, need: Need) -> None:
+        """Note of every host that has free slots what limits leave to a class there; to be asked of many hosts only."""
+        columns = self._state.columns
+        if columns is None or not self._has_limits(need):
             return
+        self.renew(need)
+        known = self._known(self._limits(need))
+        unknown = columns.free > 0 if known is None else (columns.free > 0) & ~np.isfinite(known.left)
+        for at in np.flatnonzero(unknown).tolist():
+            self._note_limits(need, self._state.rows[at])
+
+    def _has_limits(self, need: Need) -> bool:
+        limits = self._state.limits
+        return limits.book.has_host_limits(need.spec) and limits.for_new_jobs
+
+    def _note_limits(self, need: Need, row: Row) -> None:
+        limits, spec = self._state.limits, need.spec
         # what pools keep (PoolLimits) is no upper bound: it may be lent later in the cycle
         left, why = Limits.host_left(limits, spec, row.name)
         together = limits.book.over_hosts_together(spec)
@@ -122,9 +139,7 @@ class SpentHosts:
 
     def slots(self, need: Need) -> Bounds | None:
         """Slots that limits leave to jobs of a class; None: nothing is noted, or no limit on hosts is about it."""
-        limits = self._state.limits
-        counts = bool(self._bounds) and limits.for_new_jobs and limits.book.has_host_limits(need.spec)
-        return self._known(self._limits(need)) if counts else None
+        return self._known(self._limits(need)) if self._bounds and self._has_limits(need) else None
 
     def gpus(self, need: Need) -> Bounds | None:
         """GPUs that limits leave to jobs of a class; None: nothing is noted."""
@@ -133,10 +148,13 @@ class SpentHosts:
 
     def amounts(self, need: Need) -> Iterator[tuple[str, float, Bounds]]:
         """(resource, what the class takes of it, what limits leave), where that is noted."""
-        if self.slots(need) is not None:
-            for name, amount in (*need.per_slot, *need.per_host, *need.shared):
-                if bounds := self._known(self._limits(need, name)):
-                    yield name, amount, bounds
+        for name, amount in (*need.per_slot, *need.per_host, *need.shared):
+            if bounds := self.amount(need, name):
+                yield name, amount, bounds
+
+    def amount(self, need: Need, name: str) -> Bounds | None:
+        """What limits leave of a resource to jobs of a class; None: nothing is noted."""
+        return self._known(self._limits(need, name)) if self.slots(need) is not None else None
 
     def short(self, need: Need) -> Iterator[tuple[Mask, Ints]]:
         """(hosts that have too little for even one slot, why) by each that is noted."""

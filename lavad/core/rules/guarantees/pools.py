@@ -147,6 +147,8 @@ class PoolUse:
         self.idle = sum(self.free.values())
         self.used: Counter[str] = Counter()
         """Service class, or "", to the units that its jobs have."""
+        self.changed = set(hosts)
+        """Hosts that stand in another way than when whoever keeps columns of them looked last."""
         self._spares: dict[tuple[str, bool], int] = {}
         """(class, whether it borrows) to what ``spare`` has said since something changed."""
         self._on = {host: one.on for host, one in hosts.items()}
@@ -165,6 +167,7 @@ class PoolUse:
         if host not in self._on:
             return
         self._spares.clear()
+        self.changed.add(host)
         service, slots, mem = use
         units = sign * _counted(self.pool, slots, mem)
         on = self._on[host] = self._on[host].copy()
@@ -182,6 +185,7 @@ class PoolUse:
         """Something on a host has changed on the ledger."""
         if host in self.free:
             self._spares.clear()
+            self.changed.add(host)
             free = _free(self.pool, self.ledger, host, self._on[host])
             self.idle += free - self.free[host]
             self.free[host] = free
@@ -190,7 +194,15 @@ class PoolUse:
         """Of whole hosts those in use that no class with a guarantee has alone: whoever fits may share them."""
         if self.pool.type != "hosts":
             return frozenset()
-        return frozenset(host for host, free in self.free.items() if not free and _owner(self._on[host]) not in self.guaranteed)
+        return frozenset(host for host, free in self.free.items() if not free and self.owner(host) not in self.guaranteed)
+
+    def owner(self, host: str) -> str:
+        """The class that has a whole host; "": none, or several share it."""
+        return _owner(self._on[host])
+
+    def of_owners(self, host: str) -> int:
+        """Units of a host that the classes with a guarantee have."""
+        return _of_owners(self.pool, self._on[host])
 
     def unused(self, service: str) -> int:
         """What a class does not use of its guarantee."""
@@ -215,7 +227,7 @@ class PoolUse:
         """Slots of a host that jobs of a class may have where ``spare`` units of the pool are left to them."""
         if self.pool.type == "hosts":
             if not self.free[host]:
-                owner = _owner(self._on[host])
+                owner = self.owner(host)
                 return 0 if owner != service and owner in self.guaranteed else UNLIMITED
             return UNLIMITED if spare > 0 else 0
         left, pool = self.free[host] - spare, self.pool
@@ -223,7 +235,7 @@ class PoolUse:
         if pool.slots and left > 0:
             found = max(0, self.ledger.host(host).free - left * pool.slots)
         if pool.slots_per_host is not None and service in self.guaranteed:
-            found = min(found, max(0, pool.slots_per_host - _of_owners(pool, self._on[host])))
+            found = min(found, max(0, pool.slots_per_host - self.of_owners(host)))
         return found
 
     def mem_left(self, host: str, spare: int) -> float | None:
@@ -239,5 +251,5 @@ class PoolUse:
         room = self.ledger.room(host, "mem")
         rest = _packages(self.pool, self.ledger.host(host).free - slots, None if room is None else room - mem)
         if self.pool.slots_per_host is not None and service in self.guaranteed:
-            rest = min(rest, self.pool.slots_per_host - _of_owners(self.pool, self._on[host]) - slots)
+            rest = min(rest, self.pool.slots_per_host - self.of_owners(host) - slots)
         return max(0, self.free[host] - rest)

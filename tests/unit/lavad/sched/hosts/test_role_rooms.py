@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from config.model.cluster import HostConfig, Limit
+from config.model.guarantees import Amount, Pool, ServiceClass
 from lavad.core.job.job import Placed
 from lavad.core.job.spec import Role
 from lavad.core.site.conf import ResourceConf
+from lavad.core.site.pend_reason import LIMIT_RESOURCE, LIMIT_SLOTS, POOL
 from lavad.sched.hosts.role_rooms import RoleRooms
 from lavad.sched.hosts.roles import RolePlacer
 from lavad.sched.state.scheduler_cache import SchedulerCache
@@ -83,11 +85,35 @@ ROLES = st.builds(
 JOBS = st.lists(st.tuples(st.lists(ROLES, min_size=1, max_size=3), st.sampled_from(("alice", "bob"))), min_size=1, max_size=6)
 
 
+FIRST = ("h1", "h2", "h3")
+BOUNDS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "slots of a host": {"limits": (Limit(name="own", per_host=True, slots=4, users=("bob",)),)},
+    "slots of hosts": {"limits": (Limit(name="some", hosts=FIRST, slots=6), Limit(name="all", hosts=("all",), slots=12))},
+    "memory of hosts": {"limits": (Limit(name="some", hosts=FIRST, mem=7000.0, users=("alice",)),)},
+    "GPUs of hosts": {"limits": (Limit(name="some", hosts=("all",), resources=(("ngpus_physical", 4.0),)),)},
+    **{
+        f"pools of {name}": {
+            "service_classes": (ServiceClass(name="gold"),),
+            "pools": tuple(
+                Pool(name=own, type=kind, distribution=(("gold", Amount(share)),), hosts=hosts, **fields)
+                for own, share, hosts in (("first", most, FIRST[:2]), ("second", most, ("h2", "h4")))
+            ),
+        }
+        for name, kind, most, fields in (
+            ("slots", "slots", 7, {}),
+            ("some slots", "slots", 6, {"slots_per_host": 5}),
+            ("hosts", "hosts", 1, {}),
+            ("packages", "package", 3, {"slots": 2, "mem": 3000.0}),
+        )
+    },
+}
+
+
 @settings(max_examples=examples(120))
-@given(JOBS, st.sampled_from((1, 64)), st.booleans())
-def test_what_is_found_at_once_could_not_have_been_placed(jobs: list[Any], few: int, limited: bool) -> None:
-    limits = (Limit(name="own", per_host=True, slots=4, users=("bob",)),) if limited else ()
-    world = world_of(few, limits=limits)
+@given(JOBS, st.sampled_from((1, 64)), st.sampled_from(sorted(BOUNDS)))
+def test_what_is_found_at_once_could_not_have_been_placed(jobs: list[Any], few: int, bounds: str) -> None:
+    world = world_of(few, **BOUNDS[bounds])
     for roles, user in jobs:
         named = [
             Role(name=f"r{at}", least=least, count=count, slots=slots, gpus=gpus, resreq=resreq, spread=spread)
@@ -95,7 +121,7 @@ def test_what_is_found_at_once_could_not_have_been_placed(jobs: list[Any], few: 
         ]
         submit(world, *named, user=user)
     plan = world.schedule(SchedulerCache(few=few))
-    with patch.object(RoleRooms, "lacking", lambda self: None):
+    with patch.object(RoleRooms, "lacking", lambda self: None), patch.object(RoleRooms, "why_not_together", lambda self: 0):
         thorough = world.schedule(SchedulerCache(few=few))
     assert plan.placements == thorough.placements
     assert len(world.accept(plan)) == len(plan.placements)
@@ -124,6 +150,37 @@ def test_no_task_is_placed_in_vain(roles: tuple[Role, ...], few: int) -> None:
     world = world_of(few)
     submit(world, *roles)
     assert placers_made(world) == 0
+
+
+@pytest.mark.parametrize("few", [1, 64])
+@pytest.mark.parametrize(
+    ("bounds", "roles", "reason"),
+    [
+        ("slots of hosts", (Role(name="a", least=13, count=13),), LIMIT_SLOTS + 1),
+        ("slots of hosts", (Role(name="a", least=7, count=7, resreq="select[!fast]"),), LIMIT_SLOTS),
+        (
+            "memory of hosts",
+            (Role(name="a", least=2, count=2, resreq="select[!fast] rusage[mem=3000]"), Role(name="b", least=1, count=1)),
+            0,
+        ),
+        ("memory of hosts", (Role(name="a", least=3, count=3, resreq="select[!fast] rusage[mem=3000]"),), LIMIT_RESOURCE),
+        ("GPUs of hosts", (Role(name="a", least=3, count=3), Role(name="b", least=5, count=5, gpus=1)), LIMIT_RESOURCE),
+        ("pools of slots", (Role(name="a", least=10, count=10), Role(name="b", least=4, count=4)), POOL),
+        ("pools of hosts", (Role(name="a", least=1, count=1), Role(name="b", least=17, count=17)), POOL),
+        ("pools of packages", (Role(name="a", least=9, count=9, resreq="select[!fast]"),), POOL),
+    ],
+    ids=["slots", "of some hosts", "fits", "memory", "GPUs", "pool slots", "whole hosts", "packages"],
+)
+def test_no_task_is_placed_in_vain_by_what_several_hosts_share(
+    bounds: str, roles: tuple[Role, ...], reason: int, few: int
+) -> None:
+    world = world_of(few, **BOUNDS[bounds])
+    key = submit(world, *roles)
+    if not reason:
+        assert placed(world).keys() == {key}
+        return
+    assert placers_made(world) == 0
+    assert world.soft.why[world.cluster.jobs.rows[key].spec].reasons == ((reason, 0, ()),)
 
 
 @pytest.mark.parametrize("few", [1, 64])

@@ -14,12 +14,11 @@ from config.model.queue import QueueConfig
 from config.model.values import Limits, Preemption
 from lavad.core import events as ev
 from lavad.core.job.spec import Role
-from lavad.core.rules.guarantees.pools import PoolUse, members_of, ready_hosts, standing_of, uses_on
-from lavad.core.rules.ledger import Ledger
 from lavad.core.site.conf import Params
 from lavad.core.site.pend_reason import POOL, PendReason
 from lavad.core.site.service_classes import ServiceClasses
 from tests.support.examples import examples
+from tests.support.worlds.pools import use_of
 from tests.support.worlds.preempting import step
 from tests.support.worlds.world import World
 
@@ -47,14 +46,6 @@ def many(world: World, count: int, **fields: Any) -> list[int]:
 
 def running(world: World, keys: list[int]) -> int:
     return sum(key in world.cluster.started for key in keys)
-
-
-def use_of(world: World, at: int = 0) -> PoolUse:
-    """A pool as it is between two cycles."""
-    cluster = world.cluster
-    pool, classes, ledger = cluster.conf.pools[at], ServiceClasses(cluster.conf), Ledger(cluster)
-    hosts = ready_hosts(cluster, members_of(cluster, pool), world.now)
-    return PoolUse(pool, ledger, {host: standing_of(pool, ledger, host, uses_on(cluster, host, classes)) for host in hosts})
 
 
 def test_others_leave_free_what_a_class_does_not_use() -> None:
