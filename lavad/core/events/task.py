@@ -11,6 +11,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.events.base import STAY_STARTED, IllegalMove, JobEvent, Moves, folds
 from lavad.core.events.records import staying_attempt
 from lavad.core.job.job import Attempt, End, Job
+from lavad.core.job.spec import Spec
 from lavad.core.job.task_run import TaskRun
 from lavad.core.lang.ids import index_of, job_of
 from lavad.core.lang.states import TaskState, TermReason
@@ -84,9 +85,12 @@ class TaskRetried(JobEvent, frozen=True):
 @folds(TaskRetried)
 def _task_retried(cluster: Cluster, event: TaskRetried) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
-    run = with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
-    apart = cluster.specs.rows[job.spec].roles[run.tasks[event.rank].role].backoff >= 0
-    _count_again(cluster, job, run, event.at, event.why, 0 if apart else 1)
+    _count_again(cluster, job, retried(run, event), event.at, event.why, counted(cluster.specs.rows[job.spec], run, event))
+
+
+def retried(run: Attempt, event: TaskRetried) -> Attempt:
+    """The attempt once a task is to be restarted."""
+    return with_task(run, event.rank, number=event.number, state=TaskState.WAITING, at=event.at, delay=event.delay)
 
 
 class ActionPostponed(JobEvent, frozen=True):
@@ -105,7 +109,12 @@ class ActionPostponed(JobEvent, frozen=True):
 @folds(ActionPostponed)
 def _action_postponed(cluster: Cluster, event: ActionPostponed) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
-    cluster.jobs.put(job.key, replace(job, run=with_task(run, event.rank, due=event.at + event.delay, limit=event.limit)))
+    cluster.jobs.put(job.key, replace(job, run=postponed(run, event)))
+
+
+def postponed(run: Attempt, event: ActionPostponed) -> Attempt:
+    """The attempt once what follows from the end of a task was postponed."""
+    return with_task(run, event.rank, due=event.at + event.delay, limit=event.limit)
 
 
 class ActionDue(JobEvent, frozen=True):
@@ -139,8 +148,7 @@ class TasksRecalled(JobEvent, frozen=True):
 @folds(TasksRecalled)
 def _tasks_recalled(cluster: Cluster, event: TasksRecalled) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
-    run = recalled(run, event)
-    _count_again(cluster, job, run, event.at, event.why, 1 if event.counts else 0)
+    _count_again(cluster, job, recalled(run, event), event.at, event.why, counted(cluster.specs.rows[job.spec], run, event))
 
 
 def recalled(run: Attempt, event: TasksRecalled) -> Attempt:
@@ -170,13 +178,24 @@ class TasksReturned(JobEvent, frozen=True):
 @folds(TasksReturned)
 def _tasks_returned(cluster: Cluster, event: TasksReturned) -> None:
     job, run = staying_attempt(cluster, event, event.attempt)
-    run = _with_tasks(run, event.ranks, lambda task: _returned(task, event.at))
-    cluster.jobs.put(job.key, replace(job, run=run))
+    cluster.jobs.put(job.key, replace(job, run=returned(run, event)))
+
+
+def returned(run: Attempt, event: TasksReturned) -> Attempt:
+    """The attempt once tasks that were recalled are to start again."""
+    return _with_tasks(run, event.ranks, lambda task: _returned(task, event.at))
 
 
 def _returned(task: TaskRun, at: float) -> TaskRun:
     number, recalls = task.number + 1, task.recalls + 1
     return replace(task, recalled=False, state=TaskState.WAITING, at=at, number=number, base=number, recalls=recalls)
+
+
+def counted(spec: Spec, run: Attempt, event: TaskRetried | TasksRecalled) -> int:
+    """1 where a restart is one of those that the job, or its array, may have, else 0."""
+    if isinstance(event, TasksRecalled):
+        return 1 if event.counts else 0
+    return 1 if spec.roles[run.tasks[event.rank].role].backoff < 0 else 0
 
 
 def _count_again(cluster: Cluster, job: Job, run: Attempt, at: float, why: str, counts: int) -> None:

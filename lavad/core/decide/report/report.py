@@ -39,7 +39,7 @@ def _decide(cluster: Cluster, report: reports.PartReport, now: float) -> list[ev
         case reports.StoppedReport():
             return parts.stopped(cluster, report, now)
         case reports.GrantedReport():
-            return parts.granted(cluster, report, now)
+            return tasks.granted(cluster, report, now)
         case reports.CheckpointReport():
             return parts.checkpointed(cluster, report, now)
         case reports.ResizeReport():

@@ -1,20 +1,25 @@
 """Decisions on reports about single tasks of jobs with roles: a restart, or the verdict of the job.
 
-Rule: reports about other starts than the task's current one are dropped; no task is restarted in a job that must end.
+Rule: reports about other starts than the task's current one are dropped; no task is restarted in a job that must end. What
+follows from ends meanwhile is decided once it need not end any more: its migration has failed.
 """
 
 from __future__ import annotations
 
 import signal
 
+from msgspec.structs import replace
+
 from lavad.core import events as ev
 from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
-from lavad.core.decide.report.array_ends import end_others, restarts_so_far
+from lavad.core.decide.report import parts
+from lavad.core.decide.report.array_ends import end_others, find_kill, restarts_so_far
 from lavad.core.decide.report.parts import find_part
-from lavad.core.events.task import ended, recalled, with_task
+from lavad.core.events.task import counted, ended, recalled, retried, returned, with_task
+from lavad.core.events.task import postponed as with_postponed
 from lavad.core.job.job import Attempt, End, Job
-from lavad.core.job.reports import TaskEndReport, TaskReport, TaskStartReport
+from lavad.core.job.reports import GrantedReport, TaskEndReport, TaskReport, TaskStartReport
 from lavad.core.job.roles import Judgement, Later, Recall, Retry, may_return, on_end, task_name
 from lavad.core.job.spec import Spec
 from lavad.core.job.task_run import TaskRun
@@ -68,12 +73,76 @@ def task_ended(cluster: Cluster, report: TaskEndReport, now: float) -> list[ev.E
         return [event] if run.leave else []  # it was ended with the job
     run = ended(run, event)
     if run.is_ending:
-        over = all(task.state in TASK_OVER or task.state is TaskState.WAITING for task in run.tasks)
+        if any(task.state is TaskState.RUNNING for task in run.tasks):
+            return [event]
         end = End(status=status or int(signal.SIGTERM), at=now, limit=limit)
-        return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)] if over else [event]
+        if find_kill(run) is None and _is_well(cluster, job, run, rank, now):
+            end = End(at=now)
+        return [event, ev.JobJudged(at=now, key=key, attempt=run.number, end=end)]
     if task.recalled:
         return [event, *_returned(spec, run, key, rank, now)]
     return [event, *_after(cluster, job, run, rank, limit, now)]
+
+
+def _is_well(cluster: Cluster, job: Job, run: Attempt, rank: int, now: float) -> bool:
+    """Whether all tasks have succeeded, this one as the last, and the job with them: before what it was asked to end for."""
+    if any(task.state is not TaskState.SUCCEEDED or task.recalled or task.due for task in run.tasks):
+        return False
+    spec = cluster.specs.rows[job.spec]
+    after = on_end(spec, run, rank, TermReason.NONE, restarts_so_far(cluster, job, spec), now)
+    return isinstance(after, Judgement) and not after.again and not after.end.status
+
+
+def granted(cluster: Cluster, report: GrantedReport, now: float) -> list[ev.Event]:
+    """What follows once a request was carried out on a host, or was not."""
+    events = parts.granted(cluster, report, now)
+    return events if report.ok else [*events, *_let_go_on(cluster, events, now)]
+
+
+def _let_go_on(cluster: Cluster, events: list[ev.Event], now: float) -> list[ev.Event]:
+    """What follows from the ends of tasks since a request that was to end the attempt, which has failed and is the last of them.
+
+    One after the other, as others may start again with it.
+    """
+    handled = next((event for event in events if isinstance(event, ev.SignalHandled)), None)
+    job = cluster.jobs.rows[handled.key] if handled is not None else None
+    if handled is None or job is None or job.run is None or job.run.verdict is not None:
+        return []
+    asked = next((one for one in job.run.pending_signals if one.number == handled.number and one.ends), None)
+    left = tuple(one for one in job.run.pending_signals if one.number != handled.number)
+    if asked is None or any(one.ends for one in left):
+        return []
+    run, spec, restarts, found = replace(job.run, pending_signals=left), cluster.specs.rows[job.spec], 0, list[ev.Event]()
+    ends = sorted((task.at, rank) for rank, task in enumerate(run.tasks) if task.state in TASK_OVER and task.at >= asked.at)
+    for _, rank in ends:
+        task = run.tasks[rank]
+        if task.state not in TASK_OVER or task.due:
+            continue
+        if task.recalled:
+            after = _returned(spec, run, job.key, rank, now)
+        else:
+            after = _after(cluster, job, run, rank, TermReason.NONE, now, restarts=restarts)
+        found += after
+        if any(isinstance(event, ev.JobJudged) for event in after):
+            break
+        for event in after:
+            if isinstance(event, ev.TaskRetried | ev.TasksRecalled):
+                restarts += counted(spec, run, event)
+            run = _folded(run, event)
+    return found
+
+
+def _folded(run: Attempt, event: ev.Event) -> Attempt:
+    match event:
+        case ev.TaskRetried():
+            return retried(run, event)
+        case ev.TasksRecalled():
+            return recalled(run, event)
+        case ev.TasksReturned():
+            return returned(run, event)
+        case ev.ActionPostponed():
+            return with_postponed(run, event)
+    return run
 
 
 def postponed(cluster: Cluster, now: float) -> Decided:
@@ -96,11 +165,11 @@ def postponed(cluster: Cluster, now: float) -> Decided:
 
 
 def _after(
-    cluster: Cluster, job: Job, run: Attempt, rank: int, limit: TermReason, now: float, waited: bool = False
+    cluster: Cluster, job: Job, run: Attempt, rank: int, limit: TermReason, now: float, waited: bool = False, restarts: int = 0
 ) -> list[ev.Event]:
-    """What follows from the end of a task, which ``run`` has."""
+    """What follows from the end of a task, which ``run`` has. ``restarts``: those that ``job`` does not count yet."""
     spec, key, number = cluster.specs.rows[job.spec], job.key, run.number
-    match on_end(spec, run, rank, limit, restarts_so_far(cluster, job, spec), now, waited):
+    match on_end(spec, run, rank, limit, restarts_so_far(cluster, job, spec) + restarts, now, waited):
         case Retry(delay=delay, why=why):
             start = run.tasks[rank].number + 1
             return [ev.TaskRetried(at=now, key=key, attempt=number, rank=rank, number=start, delay=delay, why=why)]

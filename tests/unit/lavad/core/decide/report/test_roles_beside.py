@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lavad.core.cluster.invariants import check_invariants
+from lavad.core.decide.control.checkpoint import checkpoint
 from lavad.core.decide.control.control import kill, migrate, requeue, resume, stop
 from lavad.core.decide.control.hosts import expired, greeted, silent
 from lavad.core.decide.report.array_ends import overdue
 from lavad.core.decide.report.tasks import postponed
 from lavad.core.decide.submit.submit import Given, submit
 from lavad.core.job.job import Attempt, End, Job
-from lavad.core.lang.asks import Kill, Migrate, Requeue, Resume, Select, Stop, Submit
+from lavad.core.lang.asks import Checkpoint, Kill, Migrate, OptionValue, Requeue, Resume, Select, Stop, Submit
 from lavad.core.lang.role_asks import PolicyAsk, RoleAsk
-from lavad.core.lang.states import HostState, JobState, TaskState
+from lavad.core.lang.states import HostState, JobState, SignalKind, TaskState
 from lavad.core.rules.effects import (
     EndTask,
     FinishPart,
@@ -83,9 +84,10 @@ POLICY = st.builds(
     actions=ACTIONS,
 )
 DONE_BY = ["obey", "obey", "obey", "obey", "end", "end", "end", "fail", "fail", "fail", "stop", "resume", "kill", "requeue"]
+SAVED_BY = ["migrate", "migrate", "checkpoint", "saved", "unsaved"]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from([*DONE_BY, "migrate", "silent", "lost", "heard", "again", "time", "time", "schedule", "old"]),
+        st.sampled_from([*DONE_BY, *SAVED_BY, "silent", "lost", "heard", "again", "time", "time", "schedule", "old"]),
         st.integers(0, 11),
     ),
     min_size=5,
@@ -96,15 +98,18 @@ STEPS = st.lists(
 class Story:
     """One job. ``real``: what really runs on the hosts, by (uid, rank)."""
 
-    def __init__(self, roles: list[RoleAsk], policy: PolicyAsk, rerunnable: bool) -> None:
+    def __init__(self, roles: list[RoleAsk], policy: PolicyAsk, options: dict[str, OptionValue]) -> None:
         self.bench = Bench()
-        ask = Submit(command="./x", cwd="/", roles=roles, policy=policy, options={"r": True} if rerunnable else {})
+        ask = Submit(command="./x", cwd="/", roles=roles, policy=policy, options=options)
         self.key = int(self.bench.take(submit(self.bench.cluster, Given(ask, ALICE, self.bench.now, LOCAL)))["job"])
         self.holds = [role.kind == "hold" for role in roles]
         self.real: dict[tuple[str, int], tuple[str, int]] = {}
         self.kept: dict[tuple[str, str], str] = {}
         self.ever: set[tuple[str, int, int]] = set()
         self.past: list[tuple[Any, ...]] = []
+        self.saving: dict[int, SignalPart] = {}
+        """What the first host was asked for and answers once the checkpoint is written, by number."""
+        self.saves = "k" in options
 
     @property
     def job(self) -> Job | None:
@@ -178,10 +183,36 @@ class Story:
             self.never_began(effect)
 
     def do_signalpart(self, effect: SignalPart, _: Attempt, runs: bool) -> None:
-        if effect.pending.ends and runs:
+        kind, run = effect.pending.kind, self.run
+        assert run is not None
+        if runs and self.saves and kind in (SignalKind.CHECKPOINT, SignalKind.MIGRATE):
+            if run.parts[0].host == effect.host:
+                self.saving[effect.pending.number] = effect
+            else:
+                self.say("granted", effect.host, effect.uid, effect.pending.number, True, "")
+        elif effect.pending.ends and runs:
             self.end_part(effect, 15, 15)
         elif effect.pending.ends:
             self.never_began(effect)
+
+    def saved(self, number: int) -> None:
+        """A checkpoint is written, which ends the part where it was asked to end with it."""
+        if asked := self.asked(number):
+            self.say("granted", asked.host, asked.uid, asked.pending.number, True, "")
+            if asked.pending.ends:
+                self.end_part(asked, 15, 15)
+
+    def unsaved(self, number: int) -> None:
+        """It is not, and the job runs on."""
+        if asked := self.asked(number):
+            self.say("granted", asked.host, asked.uid, asked.pending.number, False, "no process of the job catches SIGUSR2")
+
+    def asked(self, number: int) -> SignalPart | None:
+        """What some checkpoint was asked for, of those that are still to be written."""
+        runs = {n: one for n, one in self.saving.items() if self.kept.get((one.uid, one.host)) == "running"}
+        self.saving = {n: one for n, one in runs.items() if self.run is not None and self.run.uid == one.uid}
+        asked = [n for n, one in self.saving.items() if self.is_heard(one.host)]
+        return self.saving.pop(asked[number % len(asked)]) if asked else None
 
     def do_stoppart(self, effect: StopPart, _: Attempt, __: bool) -> None:
         self.say("stopped", effect.host, effect.uid, effect.stopped)
@@ -255,13 +286,18 @@ class Story:
         if number < 4:
             self.bench.asked(migrate, Migrate(jobs=self.ids()))
 
+    def checkpoint(self, number: int) -> None:
+        """bchkpnt, sometimes -k."""
+        self.bench.asked(checkpoint, Checkpoint(jobs=self.ids(), kill=number < 3))
+
     def silent(self, number: int) -> None:
         self.bench.take(silent(self.bench.cluster, HOSTS[number % 3], self.bench.now))
 
     def lost(self, number: int) -> None:
         """A host is silent until its leases are over: what has one does not run there any more."""
         cluster, host = self.bench.cluster, HOSTS[number % 3]
-        rerunnable = self.job is not None and cluster.specs.rows[self.job.spec].rerunnable
+        spec = cluster.specs.rows[self.job.spec] if self.job is not None else None
+        rerunnable = spec is not None and (spec.rerunnable or spec.checkpoint is not None)
         self.silent(number)
         self.bench.take(expired(cluster, host, [self.key], self.bench.now))
         for uid, where in list(self.kept) if rerunnable else ():
@@ -302,6 +338,7 @@ class Story:
             self.step("schedule", 0)
             self.step("time", 11)
             self.obey()
+            self.step("unsaved", 0)
 
     def heard(self, number: int) -> None:
         cluster, host = self.bench.cluster, HOSTS[number % 3]
@@ -310,11 +347,11 @@ class Story:
 
 
 @settings(max_examples=examples(1000))
-@given(ROLES, POLICY, st.booleans(), STEPS)
+@given(ROLES, POLICY, st.sampled_from([{}, {"r": True}, {"k": "/ck"}]), STEPS)
 def test_a_job_with_roles_comes_to_an_end_whatever_befalls_it(
-    roles: list[RoleAsk], policy: PolicyAsk, rerunnable: bool, steps: list[tuple[str, int]]
+    roles: list[RoleAsk], policy: PolicyAsk, options: dict[str, OptionValue], steps: list[tuple[str, int]]
 ) -> None:
-    story = Story(roles, policy, rerunnable)
+    story = Story(roles, policy, options)
     story.step("schedule", 0)
     for _ in range(4):
         story.obey()
