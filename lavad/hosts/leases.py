@@ -128,6 +128,11 @@ class Leases:
                 findings.silent.append((name, seconds))
         return findings
 
+    def lasting(self, cluster: Cluster, host: str, now: float) -> list[int]:
+        """The keys of the jobs whose leases on the host, with their margins, have not passed: they may run there."""
+        passed = set(self._passed(cluster, host, now))
+        return [key for key, _, _ in leased_parts(cluster, host) if key not in passed]
+
     def _passed(self, cluster: Cluster, host: str, now: float) -> Iterator[int]:
         answered = max(self._answered.get(host, 0.0), self._taken_over)
         for key, lease, margin in leased_parts(cluster, host):

@@ -192,7 +192,7 @@ class Master:
                 self.metrics_server.reload()
 
         auth = PeerAuth(certificates is None, why_not)
-        self.admission = Admission(auth, self.cluster, self.sessions, self._silence, site.host, time.time)
+        self.admission = Admission(auth, self.cluster, self.sessions, self._silence, self._lasting, site.host, time.time)
         self.set_aside = SetAside()
         self.watch: CertificateWatch | None = None
         if certificates is not None:
@@ -272,6 +272,9 @@ class Master:
 
     def _silence(self, host: str) -> float:
         return self.leases.silence(host, boottime())
+
+    def _lasting(self, host: str) -> list[int]:
+        return self.leases.lasting(self.cluster, host, boottime())
 
     def publish(self, news: SoftUpdate) -> None:
         """Soft news from an agent or the scheduler."""

@@ -7,11 +7,14 @@ how the jobs end that it has. Commands are taken on the connection of the host's
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import unquote
 
 from config.values.names import is_within
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.job.places import places_of
+from lavad.core.job.resize import uid_of
+from lavad.core.lang.ids import show
 from lavad.core.rules.vouching import has_jobs, is_admin_host, is_member
 from lavad.hosts.sessions import Sessions
 from lavad.rpc.server import Call, PeerAuth
@@ -23,10 +26,12 @@ log = logging.getLogger(__name__)
 LATELY = 60.0
 """Seconds; an agent that is refused tries again every few."""
 MOST_REFUSED = 1000
+SHOWN = 20
+"""How many jobs a line names."""
 
 
 class Admission:
-    """``master``: this master's own host; ``silence``: seconds since a host was heard."""
+    """``master``: this master's own host; ``silence``: seconds since a host was heard; ``lasting``: jobs with leases there."""
 
     def __init__(
         self,
@@ -34,6 +39,7 @@ class Admission:
         cluster: Cluster,
         sessions: Sessions,
         silence: Callable[[str], float],
+        lasting: Callable[[str], Sequence[int]],
         master: str,
         clock: Callable[[], float],
     ) -> None:
@@ -41,6 +47,7 @@ class Admission:
         self._cluster = cluster
         self._sessions = sessions
         self._silence = silence
+        self._lasting = lasting
         self._master = master
         self._clock = clock
         self._refused: dict[str, tuple[str, float]] = {}
@@ -93,14 +100,23 @@ class Admission:
         host, known = hello.host, self._cluster.hosts.rows.get(hello.host)
         if known is None or not hello.facts.agent or known.facts.agent in ("", hello.facts.agent):
             return ""
-        silence = self._silence(host)
-        if silence > self._cluster.conf.params.lava_host_timeout:
-            return ""
+        if self._silence(host) > self._cluster.conf.params.lava_host_timeout:
+            return "" if hello.facts.boot_id != known.facts.boot_id else self._why_not_yet(hello)
         if (first := self._sessions.rows.get(host)) is not None:
             return f"another agent, with another folder, is connected as host {host} from {address_of(first.peer)}"
         if has_jobs(self._cluster, host):
             return f"another agent, with another folder, has jobs on host {host}, and may be away for a moment only"
         return ""
+
+    def _why_not_yet(self, hello: Hello) -> str:
+        """Jobs of the agent that is away run on, until their leases have passed, where the machine was not booted since."""
+        host, told, rows = hello.host, {part.uid for part in hello.parts}, self._cluster.jobs.rows
+        runs = [(key, run) for key in self._lasting(host) if (run := rows[key].run) is not None]
+        left = [key for key, run in runs if any(uid_of(run, run.parts[at]) not in told for at in places_of(run, host))]
+        if not left:
+            return ""
+        shown = ", ".join(map(show, left[:SHOWN])) + (" ..." if len(left) > SHOWN else "")
+        return f"jobs of another agent, with another folder, may run on host {host} until their leases have passed: {shown}"
 
     def has_left(self, host: str) -> bool:
         """Whether nothing that the host says is of use any more."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from config.model.cluster import HostConfig
 from lavad.core.decide.control.hosts import greeted
+from lavad.core.job.spec import Checkpoint
 from lavad.core.site.host import Facts
+from lavad.hosts.leases import Leases
 from lavad.hosts.sessions import Session, Sessions
 from lavad.rpc.admission import Admission, address_of
 from lavad.rpc.server import PeerAuth
-from lavad.wire.records import Hello
+from lavad.wire.records import Hello, PartStatus
 from tests.support.worlds.bench import Bench
 from tests.support.worlds.peer import HERE, THERE, Peer
 
@@ -23,11 +27,17 @@ class Door:
         self.bench = Bench()
         self.bench.configure(hosts=tuple(HostConfig(name) for name in listed or ("h1", "h2")))
         self.sessions = Sessions()
-        self.admission = Admission(PeerAuth(False), self.bench.cluster, self.sessions, self._silence, "m", lambda: self.bench.now)
+        self.leases = Leases(self.bench.now)
+        self.admission = Admission(
+            PeerAuth(False), self.bench.cluster, self.sessions, self._silence, self._lasting, "m", lambda: self.bench.now
+        )
         self.heard: dict[str, float] = {}
 
     def _silence(self, host: str) -> float:
         return self.bench.now - self.heard[host]
+
+    def _lasting(self, host: str) -> list[int]:
+        return self.leases.lasting(self.bench.cluster, host, self.bench.now)
 
     def why(
         self,
@@ -38,8 +48,9 @@ class Door:
         epoch: int = 0,
         incarnation: str = "",
         agent: str = "",
+        parts: tuple[PartStatus, ...] = (),
     ) -> str:
-        hello = Hello(host, incarnation, epoch, 0, Facts(boot_id=boot, agent=agent), ())
+        hello = Hello(host, incarnation, epoch, 0, Facts(boot_id=boot, agent=agent), parts)
         return self.admission.why_not_stream(hello, Peer(certificate or f"agent:{host}", peer=peer))
 
     def connect(self, host: str, peer: str = HERE, boot: str = "b1") -> None:
@@ -120,6 +131,27 @@ def test_another_agent_of_a_host_is_refused_while_the_first_is_heard_or_has_jobs
     assert door.why(host, agent="two") == ""
 
 
+@pytest.mark.parametrize("options", [{"rerunnable": True}, {"checkpoint": Checkpoint("/ck")}])
+def test_another_agent_on_the_same_machine_waits_until_the_leases_of_the_first_have_passed(options: dict[str, Any]) -> None:
+    """Its folder has nothing of the jobs that run on: they would start elsewhere beside themselves."""
+    door = Door()
+    key = door.bench.placed(**options)
+    (host,) = door.bench.running()[key]
+    uid, known = door.bench.uid(key), {door.bench.uid(key): "running"}
+    door.bench.take(greeted(door.bench.cluster, host, Facts(agent="one", boot_id="b1"), known, door.bench.now))
+    door.heard[host] = door.bench.now
+    for _ in range(2):
+        door.bench.now += 319  # LAVA_LEASE 600 s, LAVA_LEASE_MARGIN 40 s
+        assert door.why(host, agent="two") == (
+            f"jobs of another agent, with another folder, may run on host {host} until their leases have passed: {key}"
+        )
+        assert door.why(host, agent="one") == ""
+        assert door.why(host, agent="two", boot="b2") == "", "it was booted: nothing runs there"
+        assert door.why(host, agent="two", parts=(PartStatus(key, 1, uid, "running"),)) == "", "its starter still has them"
+    door.bench.now += 3
+    assert door.why(host, agent="two") == ""
+
+
 def test_a_refusal_that_repeats_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     door = Door()
     for _ in range(3):
@@ -146,7 +178,7 @@ def test_administrators_have_their_rights_on_the_masters_host_and_on_one_machine
     door = Door()
     assert door.admission.may_administer("m")
     assert not door.admission.may_administer("h1")
-    local = Admission(PeerAuth(True), door.bench.cluster, door.sessions, lambda host: 0.0, "m", lambda: 0.0)
+    local = Admission(PeerAuth(True), door.bench.cluster, door.sessions, lambda host: 0.0, lambda host: [], "m", lambda: 0.0)
     assert local.may_administer("h1")
 
 

@@ -281,7 +281,7 @@ def test_a_call_is_taken_of_whom_the_table_names_and_of_nobody_else(who: str) ->
     bench.configure(hosts=(HostConfig("h2"),) if comer.left else (HostConfig("h1"), HostConfig("h2")))
     revoked = b"revoked" in comer.peer.auth_context().get("x509_common_name", ())
     auth = PeerAuth(False, lambda pem: "revoked" if revoked else "")
-    admission = Admission(auth, bench.cluster, sessions, lambda host: 0.0, "m", lambda: bench.now)
+    admission = Admission(auth, bench.cluster, sessions, lambda host: 0.0, lambda host: [], "m", lambda: bench.now)
     sessions.open(Session("h1", 0, HERE, "b1"))
     hello = Hello("h1", "test", comer.epoch, 0, Facts(boot_id=comer.boot), ())
     assert (admission.why_not_stream(hello, comer.peer) == "") == comer.streams
