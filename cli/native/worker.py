@@ -16,6 +16,7 @@ from _socket import MSG_CMSG_CLOEXEC, MSG_CTRUNC, SCM_RIGHTS, SO_PEERCRED, SOL_S
 from _socket import socket as Socket
 from fcntl import F_GETFL, F_SETFL, F_SETOWN, fcntl
 from resource import RUSAGE_SELF, getrusage
+from struct import error as NotPacked
 from struct import pack, unpack
 
 from cli.client.context import OwnProcess
@@ -129,7 +130,7 @@ class Worker:
         try:
             name, words, at = self._take_place(link)
             command = self._commands[name]
-        except (OSError, LookupError):
+        except (OSError, LookupError, ValueError, OverflowError, NotPacked):
             link.send(PLAIN)
             return False
         # The caller sends nothing more: what comes is its end, and SIGIO ends this process at once, whatever it waits for.
@@ -158,6 +159,8 @@ class Worker:
             raise OSError("this process, or the system, can open no more files")
         ((_, _, files),) = rights
         size, umask, words, _ = unpack("4I", data[:HEAD])
+        if size > LARGEST_REQUEST:
+            raise ValueError(f"a request of {size} bytes")
         while len(data) < size:
             data += link.recv(size - len(data)) or _gone()
         texts = data[HEAD:].split(b"\0")

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import binascii
 import contextlib
-import json
 import os
 import re
 from typing import NamedTuple
 
-from agent.starter.protocol.codec import ProtocolError, read, text
+from agent.starter.protocol.codec import ProtocolError, parse, read, text
 from agent.starter.protocol.reports import EncodedReport, End, Ended, write_report
 from agent.starter.system import kernel, proctree
 
@@ -133,9 +132,9 @@ def read_ends(path: str, sure: bool = False) -> dict[str, End]:
         if line.startswith(_SUM[:8]) and line != _summed(b"{" + line[_SUMMED:]):
             continue
         try:
-            ended = read(Ended, json.loads(line))
+            ended = read(Ended, parse(line))
             found[ended.uid] = ended.end
-        except (ValueError, ProtocolError):
+        except ProtocolError:
             continue
     return found
 

@@ -149,7 +149,7 @@ def _as_it_is(kind: Any) -> type | None:
 def _value(kind: type, key: str, reader: Read, value: object) -> object:
     try:
         return reader(value)
-    except (TypeError, ValueError, LookupError) as e:
+    except (TypeError, ValueError, LookupError, OverflowError) as e:  # the last of an integer that no float holds
         raise ProtocolError(f"{key} of {kind.__name__}: {e}") from None
 
 

@@ -141,3 +141,12 @@ def test_a_file_that_is_larger_than_any_may_be_holds_no_end_and_is_made_anew(tmp
     assert ends.read_ends(str(path)) == {}
     ends.make(str(path)).close()
     assert path.stat().st_size == ends.ROOM
+
+
+def test_lines_that_a_user_has_put_into_an_end_file_are_none(tmp_path: Path) -> None:
+    """It is open in the shepherd, a process of the user's; the starter reads it once that is gone."""
+    deep, large = b"[" * 100_000, b'{"is":"ended","uid":"u1","end":{"status":0,"at":1' + b"0" * 400 + b"}}"
+    end = _end(3)
+    good = text(write_report(Ended("u2", end)))
+    (tmp_path / "1.end").write_bytes(b"\n".join([deep, b'{"uid":' + deep, large, b"\xff\xfe", b"null", good]))
+    assert ends.read_ends(str(tmp_path / "1.end")) == {"u2": end}
