@@ -71,10 +71,10 @@ def _serve(options: argparse.Namespace, starter_log: str) -> int:
     _log_to(_log_file(options))
     try:
         site = _site(options)
-    except sudoers.NotUsable as e:
+        folders.make_own(site.output_dir)  # users' own folders are in it, which nobody may put there before
+    except (sudoers.NotUsable, folders.NotOwn, OSError) as e:
         sys.stderr.write(f"lava-agent: {e}\n")
         return 1
-    os.makedirs(site.output_dir, mode=0o755, exist_ok=True)
     if options.pidfile:
         write_pid(options.pidfile)
     launchers.look_up(site.address)

@@ -89,7 +89,8 @@ def _redirect(log: str | None) -> None:
     os.dup2(null, 1)
     os.close(null)
     if log:
-        fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        # a link that somebody put there is not followed
+        fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
         os.dup2(fd, 2)
         os.close(fd)
 

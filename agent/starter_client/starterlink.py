@@ -47,7 +47,7 @@ def spawn(host: str, folder: str, path: str, run_dir: str, log: str) -> subproce
         if log:
             argv += ["--log", log]
             with contextlib.suppress(OSError):
-                said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+                said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
                 stack.callback(os.close, said)
         return subprocess.Popen(argv, stdin=null, stdout=null, stderr=said, start_new_session=True, cwd="/")
 

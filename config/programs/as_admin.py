@@ -6,7 +6,7 @@ root can write the file that says what runs.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from config.programs.owner import only_root_writes
+from config.programs.owner import why_not_as_root
 from proto.daemon.programs import Account, account_of, run_program, site_environment
 from proto.names import Entry, find_user
 
@@ -40,8 +40,8 @@ class AsAdmin:
         if not self._root:
             return None
         account = account_of(self.admins()[0], self._find)
-        if file and account.uid == 0 and not only_root_writes(file):
-            raise PermissionError(f"{file} is not run as root, as others than root may write it")
+        if file and account.uid == 0 and (why := why_not_as_root(file)):
+            raise PermissionError(why)
         return account
 
     async def run(self, words: Sequence[str], seconds: float, account: Account | None, given: bytes = b"") -> tuple[str, str]:

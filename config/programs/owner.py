@@ -6,6 +6,11 @@ import stat
 _MOST_LINKS = 40
 
 
+def why_not_as_root(path: str) -> str:
+    """Why root does not run a program or obey a file of the site, in one line; "": it does."""
+    return "" if only_root_writes(path) else f"{path} is not run as root, as others than root may write it"
+
+
 def only_root_writes(path: str) -> bool:
     """Whether a file or folder belongs to root, and nobody else may write it or put another in its place.
 

@@ -343,7 +343,7 @@ class Master:
             group.create_task(self.exceptions.run_hosts())
             group.create_task(self.loops.advance_reservations())
             group.create_task(self.loops.note_extension())
-            group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", "")).run())
+            group.create_task(Fencing(self.engine, self.leases, self.site.lsf.get("LAVA_FENCE", ""), os.geteuid() == 0).run())
             self.ready.set()
             gather_soon()
             await self._listen_to_agents()

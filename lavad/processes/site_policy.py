@@ -1,18 +1,21 @@
 """A site's own scheduling policy: a Python file with ``order(job) -> number``, the smallest first (SCHEDULER=/path/FILE.py).
 
 Rule: whatever the module does, scheduling continues. A module that cannot be loaded, raises, returns no number or takes longer
-than ``LIMIT`` is reported once and ignored until the configuration is read again.
+than ``LIMIT`` is reported once and ignored until the configuration is read again. Root runs only what nobody else can write or
+put in its place.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import SupportsFloat
 
+from config.programs.owner import why_not_as_root
 from lavad.sched.order.ranking import Facts
 
 log = logging.getLogger(__name__)
@@ -80,6 +83,8 @@ class SitePolicies:
 
 
 def _load(file: str) -> _Order:
+    if os.geteuid() == 0 and (why := why_not_as_root(file)):
+        raise PermissionError(why)
     with open(file, "rb") as source:
         code = compile(source.read(), file, "exec")
     space: dict[str, object] = {"__name__": "lava_site_policy", "__file__": file}

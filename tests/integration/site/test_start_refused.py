@@ -51,6 +51,19 @@ def test_a_folder_of_the_configuration_that_is_not_there(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
+@pytest.mark.parametrize(("owner", "mode"), [(65534, 0o755), (0, 0o1777)])
+def test_a_folder_of_kept_output_in_which_others_could_put_folders_of_users(tmp_path: Path, owner: int, mode: int) -> None:
+    """Root gives a folder there to each user, and a job's script lies in it."""
+    (tmp_path / "output").mkdir()
+    (tmp_path / "output").chmod(mode)
+    os.chown(tmp_path / "output", owner, owner)
+    (tmp_path / "lsf.conf").write_text(f"LAVA_OUTPUTDIR={tmp_path}/output\n")
+    places = ["--conf", str(tmp_path), "--run", str(tmp_path / "run"), "--spool", str(tmp_path / "spool"), "--host", "h"]
+    said = refused("agent.main", *places, "--await-starter")
+    assert said.startswith(f"lava-agent: {tmp_path}/output {'belongs to user 65534' if owner else 'has mode 1777'}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be another user")
 def test_another_user_ends_no_cluster(site: TlsCluster) -> None:
     path = site.folder.path
     done = site.run(f"lava down --dir {path}", user=65534, cwd=Path("/"), ok=False)

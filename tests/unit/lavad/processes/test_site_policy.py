@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,21 @@ def test_a_module_that_fails_does_not_stop_scheduling(tmp_path: Path, text: str,
     file.write_text("def order(job):\n    return -ord(job['name'])\n")
     policies.forget()
     assert started(policies.score, QueueConfig(name="own", scheduler=str(file)))["own"][0] == "d"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="what root alone may write has to be root's")
+def test_root_runs_no_module_that_others_can_put_another_in_the_place_of(tmp_path: Path) -> None:
+    """The folder that it lies in is another user's, whatever the file is."""
+    file = tmp_path / "own.py"
+    file.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef order(job):\n    return -ord(job['name'])\n")
+    policies, queue = SitePolicies(), QueueConfig(name="own", scheduler=str(file))
+    assert started(policies.score, queue)["own"][0] == "d"
+    (tmp_path / "ran").unlink()
+    os.chown(tmp_path, 65534, 65534)
+    policies.forget()
+    assert started(policies.score, queue)["own"][0] == "a"
+    assert policies.wrong[str(file)] == f"PermissionError: {file} is not run as root, as others than root may write it"
+    assert not (tmp_path / "ran").exists()
 
 
 def test_an_unknown_policy_is_refused_with_file_and_line(tmp_path: Path) -> None:
