@@ -49,7 +49,7 @@ from lavad.services.exceptions.telling import Teller
 from lavad.services.exceptions.watch import Exceptions
 from lavad.services.fencing import Fencing
 from lavad.services.goals.action import Actions
-from lavad.services.goals.watch import GoalWatch
+from lavad.services.goals.watch import GoalWatch, note_missed
 from lavad.services.gpu_watch import GpuWatch
 from lavad.services.hang_monitor import Hangs
 from lavad.services.held_gpu_metrics import HeldWatch, gpus_of_running_jobs
@@ -215,7 +215,8 @@ class Master:
         as_admin = AsAdmin(self.site.lsf, lambda: self.cluster.conf.admins, os.geteuid() == 0)
         teller = Teller(as_admin, lambda: self.cluster.conf)
         self.exceptions = Exceptions(self.engine, self.soft, lambda: reader, teller, time.time)
-        self.goals = GoalWatch(self.cluster, self.soft, lambda: reader, Actions(as_admin), time.time)
+        note, actions = partial(note_missed, self.engine), Actions(as_admin)
+        self.goals = GoalWatch(self.cluster, self.soft, lambda: reader, actions, note, time.time)
         self.engine.ahead = self.publisher
         for listener in (
             self._forget,

@@ -19,6 +19,7 @@ from lavad.core.cluster.fill import fill
 from lavad.core.cluster.snapshot import JOBS_AT_ONCE, Snapshot, piece_of, take
 from lavad.core.events import Configured
 from lavad.core.job.job import Array, Job
+from lavad.core.site.service_classes import MissedGoals
 from lavad.store import codec, schema
 from lavad.store.connect import Query, connect, one_snapshot
 from lavad.store.ended import ended_of
@@ -116,6 +117,7 @@ def _counters(connection: sa.Connection, cluster: Cluster) -> None:
     at, seconds = meta.get("extended", "0 0").split()
     cluster.extended = (float(at), float(seconds))
     cluster.exceptions_told = float(meta.get("exceptions_told", "0"))
+    cluster.goals_missed = msgspec.json.decode(meta.get("goals_missed", "[]"), type=MissedGoals)
     cluster.next_job = int(meta.get("next_job", "1"))
     cluster.next_spec = (connection.execute(sa.select(sa.func.max(schema.specs.c.id))).scalar() or 0) + 1
     if "configured" in meta:

@@ -19,6 +19,7 @@ from lavad.core.events import (
     ElementsKilled,
     Event,
     ExceptionsTold,
+    GoalsMissed,
     JobDispatched,
     JobEvent,
     JobFinished,
@@ -199,11 +200,11 @@ def _event_row(seq: int, event: Event, kind: str) -> EventRow:
     return (seq, event.at, kind, None, None, encode(event))
 
 
-_OF_META = (Configured, MasterStarted, StoreRestored, LeasesExtended, ExceptionsTold)
+_OF_META = (Configured, MasterStarted, StoreRestored, LeasesExtended, ExceptionsTold, GoalsMissed)
 
 
 def _meta_rows(batch: Batch, submitted: list[int], has_any: bool) -> list[Row]:
-    """What is in no other table: next job id, newest ``Configured`` event, newest master, what is told of leases and exceptions.
+    """What is in no other table: next job id, newest ``Configured`` event, newest master, leases, exceptions, goals.
 
     ``has_any``: whether one of the events is _OF_META.
     """
@@ -222,6 +223,8 @@ def _meta_rows(batch: Batch, submitted: list[int], has_any: bool) -> list[Row]:
             meta["extended"] = f"{event.at!r} {event.seconds!r}"
         elif type(event) is ExceptionsTold:
             meta["exceptions_told"] = repr(event.until)
+        elif type(event) is GoalsMissed:
+            meta["goals_missed"] = msgspec.json.encode(event.missed).decode()
     return sorted(meta.items())
 
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from config.model.cluster import HostConfig
+from config.model.guarantees import Goal
 from config.model.queue import QueueConfig
 from config.model.values import Limits
 from lavad.core import events as ev
@@ -70,6 +71,7 @@ SAMPLES: list[Event] = [
     ev.HostDown(at=1.0, host="h1"),
     ev.HostFenced(at=1.0, host="h1", ok=True, how="exited with 0", text="off"),
     ev.LeasesExtended(at=1.0, seconds=7200.0, by="root"),
+    ev.GoalsMissed(at=1.0, missed=(("a", Goal("velocity", 5, "9:00-17:00"), 1.0),)),
     ev.ExceptionsTold(at=1.0, until=1.0, jobs=((KEY, ("overrun", "idle")),)),
     ev.HostLeft(at=1.0, host="h1", why="it is gone"),
     ev.HostSwitched(at=1.0, host="h1", closed=True, by="root", comment="disk"),

@@ -29,10 +29,11 @@ from lavad.core.lang.states import WAITING, JobState
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
-from lavad.core.site.service_classes import ServiceClasses
+from lavad.core.site.service_classes import MissedGoals, ServiceClasses
 from lavad.core.site.tokens import UserTokens
 
 KEPT_SPECS = 200
+_Told = tuple[tuple[float, float], float, MissedGoals]
 
 
 class Cluster:
@@ -42,6 +43,7 @@ class Cluster:
     """When the present master took over."""
     exceptions_told = 0.0
     """Administrators know the exceptions of jobs that ended before this time; 0.0: they were never told of any."""
+    goals_missed: MissedGoals = ()
 
     def __init__(self) -> None:  # noqa: PLR0915 - a table or an index each
         self.version = 0
@@ -104,10 +106,10 @@ class Cluster:
         self.configure(Conf())
         self._kept = self._single()
 
-    def _single(self) -> tuple[tuple[int, int, str, dict[str, float]], tuple[tuple[float, float], float], tuple[int, int], Conf]:
+    def _single(self) -> tuple[tuple[int, int, str, dict[str, float]], _Told, tuple[int, int], Conf]:
         """The state that is in no table."""
         store = self.version, self.epoch, self.incarnation, self.former
-        return store, (self.extended, self.exceptions_told), (self.next_job, self.next_spec), self.conf
+        return store, (self.extended, self.exceptions_told, self.goals_missed), (self.next_job, self.next_spec), self.conf
 
     def configure(self, conf: Conf) -> None:
         """Take a configuration."""
@@ -174,7 +176,7 @@ class Cluster:
         self.use.unheld.clear()
         self.conditions.undone()
         (self.version, self.epoch, self.incarnation, self.former), told, (self.next_job, self.next_spec), conf = self._kept
-        self.extended, self.exceptions_told = told
+        self.extended, self.exceptions_told, self.goals_missed = told
         if conf is not self.conf:
             self.configure(conf)
         self.finished.clear()

@@ -22,6 +22,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.service_classes import MissedGoals
 from lavad.core.site.tokens import UserTokens
 
 JOBS_AT_ONCE = 1_000
@@ -53,6 +54,7 @@ class Snapshot(msgspec.Struct, tag=True):
     groups: list[JobGroup] = []
     reservations: list[Reservation] = []
     exceptions_told: float = 0.0
+    goals_missed: MissedGoals = ()
     paces: list[Pace] = []
 
 
@@ -78,6 +80,7 @@ def take(cluster: Cluster) -> Snapshot:
         groups=list(cluster.groups.rows.values()),
         reservations=list(cluster.reservations.rows.values()),
         exceptions_told=cluster.exceptions_told,
+        goals_missed=cluster.goals_missed,
         paces=list(cluster.paces.rows.values()),
     )
 
@@ -98,7 +101,7 @@ def restore(snapshot: Snapshot) -> Cluster:
     cluster = Cluster()
     cluster.configure(snapshot.conf)
     cluster.epoch, cluster.incarnation, cluster.extended = snapshot.epoch, snapshot.incarnation, snapshot.extended
-    cluster.exceptions_told = snapshot.exceptions_told
+    cluster.exceptions_told, cluster.goals_missed = snapshot.exceptions_told, snapshot.goals_missed
     for number, spec in snapshot.specs:
         cluster.specs.put(number, spec)
         cluster.spec_numbers[spec] = number

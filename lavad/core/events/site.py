@@ -14,6 +14,7 @@ from lavad.core.lang.states import HostState
 from lavad.core.site.conf import Conf, QueueAdmin
 from lavad.core.site.host import BY, HELD_BY_PROCESS, ClosedGpu, Facts, Host
 from lavad.core.site.reservation import Reservation
+from lavad.core.site.service_classes import MissedGoals
 
 
 class MasterStarted(Event, frozen=True):
@@ -186,6 +187,19 @@ def _exceptions_told(cluster: Cluster, event: ExceptionsTold) -> None:
         job = cluster.jobs.rows.get(key)
         if job is not None and job.run is not None:
             cluster.jobs.put(key, replace(job, run=replace(job.run, exceptions=names)))
+
+
+class GoalsMissed(Event, frozen=True):
+    """Which goals of service classes are missed, and since when their violation periods count; all others are reached."""
+
+    external: ClassVar[bool] = True
+
+    missed: MissedGoals
+
+
+@folds(GoalsMissed)
+def _goals_missed(cluster: Cluster, event: GoalsMissed) -> None:
+    cluster.goals_missed = event.missed
 
 
 class HostLeft(Event, frozen=True):

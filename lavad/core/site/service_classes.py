@@ -6,11 +6,13 @@ file. A job whose class no longer lets it in belongs to none.
 
 from __future__ import annotations
 
-from config.model.guarantees import ServiceClass
+from config.model.guarantees import Goal, ServiceClass
 from lavad.core.job.spec import Spec
 from lavad.core.site.conf import Conf
 from lavad.core.site.rights import NamedUsers, expand_users, user_groups
 
+MissedGoals = tuple[tuple[str, Goal, float], ...]
+"""(service class, goal, since when its violation period counts)."""
 MOST_KNOWN = 10_000
 """Kinds of jobs of which it is kept to which class they belong."""
 

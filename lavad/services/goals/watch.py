@@ -1,22 +1,26 @@
 """Looks whether goals of service classes with CONTROL_ACTION are reached, and has the action run for those that are missed.
 
 Rule, as in LSF: an action runs when a goal has been missed for its violation period without a break, and again each time that the
-period is over; for each goal by itself. Since when goals are missed is not kept: a new master counts anew.
+period is over; for each goal by itself. Since when goals are missed is kept: a new master goes on counting.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from config.model.guarantees import ControlAction, Goal, ServiceClass
 from lavad.boottime import boottime
 from lavad.core.cluster.cluster import Cluster
+from lavad.core.decide.base.decided import Decided
+from lavad.core.events import GoalsMissed
+from lavad.core.lang.asks import Refused
 from lavad.core.plan.volatile import Soft
 from lavad.core.rules.goals.optimum import HOUR, is_on_time
 from lavad.core.rules.goals.work import pursued, seconds_left
+from lavad.engine import Engine
 from lavad.queries.facts.service_goals import ServiceGoals
 from lavad.queries.frame.view import Reader, View
 from lavad.store.errors import StoreError
@@ -28,6 +32,13 @@ PAUSE = 20.0
 """Seconds between two looks; violation periods are minutes."""
 Missed = tuple[str, Goal]
 """(service class, goal of it)."""
+Note = Callable[[Sequence[tuple[str, Goal, float]]], Awaitable[object]]
+"""Keeps which goals are missed, and since when (seconds since the epoch). Raises Refused."""
+
+
+async def note_missed(engine: Engine, missed: Sequence[tuple[str, Goal, float]]) -> None:
+    """``Note`` of a master."""
+    await engine.ask(lambda _, now: Decided(events=[GoalsMissed(at=now, missed=tuple(missed))]))
 
 
 class Act(Protocol):
@@ -39,27 +50,30 @@ class Act(Protocol):
 class Violations:
     """Since when goals are missed: pure."""
 
-    def __init__(self) -> None:
-        self._since: dict[Missed, float] = {}
+    def __init__(self, since: Mapping[Missed, float] | None = None) -> None:
+        self.since: dict[Missed, float] = dict(since or {})
 
     def due(self, missed: Collection[tuple[Missed, float]], now: float) -> list[Missed]:
         """Those of what is missed (with its period, s) whose period is over, which begins anew; all others are reached."""
-        self._since = {key: self._since.get(key, now) for key, _ in missed}
-        over = [key for key, period in missed if now - self._since[key] >= period]
-        self._since.update(dict.fromkeys(over, now))
+        self.since = {key: self.since.get(key, now) for key, _ in missed}
+        over = [key for key, period in missed if now - self.since[key] >= period]
+        self.since.update(dict.fromkeys(over, now))
         return over
 
 
 class GoalWatch:
     """Those of all service classes."""
 
-    def __init__(self, cluster: Cluster, soft: Soft, opened: Callable[[], Reader], act: Act, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, cluster: Cluster, soft: Soft, opened: Callable[[], Reader], act: Act, note: Note, clock: Callable[[], float]
+    ) -> None:
         self._cluster = cluster
         self._soft = soft
         self._opened = opened
         self._act = act
+        self._note = note
         self._clock = clock
-        self._violations = Violations()
+        self._violations: Violations | None = None
         self._reading = Workers("jobs of service classes that ended")
 
     async def run(self) -> None:
@@ -70,6 +84,9 @@ class GoalWatch:
 
     async def turn(self, at: float) -> None:
         """Look once; ``at``: seconds of a clock that nobody sets."""
+        if self._violations is None:
+            age, kept = self._clock() - at, self._cluster.goals_missed
+            self._violations = Violations({(name, goal): min(at, since - age) for name, goal, since in kept})
         services = {one.name: one for one in self._cluster.conf.service_classes if one.control_action is not None}
         missed: list[Missed] = []
         if services:
@@ -84,9 +101,20 @@ class GoalWatch:
                 return
         actions = {name: one.control_action for name, one in services.items()}
         periods = [((name, goal), float(action.seconds)) for name, goal in missed if (action := actions[name]) is not None]
-        for name, goal in self._violations.due(periods, at):
+        before = dict(self._violations.since)
+        over = self._violations.due(periods, at)
+        if self._violations.since != before:
+            await self._keep(self._violations.since, at)
+        for name, goal in over:
             if (action := actions[name]) is not None:
                 await self._act.run(name, goal, action)
+
+    async def _keep(self, since: Mapping[Missed, float], at: float) -> None:
+        age = self._clock() - at
+        try:
+            await self._note([(name, goal, began + age) for (name, goal), began in since.items()])
+        except Refused as refusal:
+            log.warning("since when goals of service classes are missed is not kept: %s", refusal.text)
 
     def _ended(self, view: View, now: float) -> dict[str, int]:
         """Service class to the jobs that ended within CLEAN_PERIOD. Reads the store: not for the thread of the loop."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from unittest.mock import patch
 
 from msgspec.structs import replace
 
 from config.model.guarantees import ControlAction, Goal, ServiceClass
-from lavad.core.events import Configured
+from lavad.core.events import Configured, GoalsMissed
 from lavad.core.job.spec import Spec
 from lavad.core.site.service_classes import ServiceClasses
 from lavad.services.goals.watch import GoalWatch, Violations
@@ -56,11 +57,17 @@ def cluster_of(*goals: Goal, action: ControlAction | None = ACTION) -> QueryClus
 
 
 def looks(c: QueryCluster, *times: float) -> list[tuple[str, str, str]]:
-    noted = Noted()
-    watch = GoalWatch(c.cluster, c.soft, lambda: c.store, noted, lambda: c.now)
+    """What one master runs that looks at these seconds of its machine's clock; the time of day goes on with that."""
+    noted, began = Noted(), c.now
+
+    async def note(missed: Sequence[tuple[str, Goal, float]]) -> None:
+        c.feed(GoalsMissed(at=c.now, missed=tuple(missed)))
+
+    watch = GoalWatch(c.cluster, c.soft, lambda: c.store, noted, note, lambda: c.now)
 
     async def look() -> None:
         for at in times:
+            c.now = began + at - times[0]
             await watch.turn(at)
 
     asyncio.run(look())
@@ -71,6 +78,30 @@ def test_for_each_goal_that_is_missed_the_action_runs() -> None:
     assert looks(cluster_of(FAST, SLOW), 0.0, 599.0) == []
     assert looks(cluster_of(FAST, SLOW), 0.0, 600.0) == [("a", "VELOCITY 5", "tell"), ("a", "THROUGHPUT 6", "tell")]
     assert len(looks(cluster_of(FAST), 0.0, 600.0, 900.0, 1200.0)) == 2
+
+
+def test_a_new_master_goes_on_counting() -> None:
+    """Its machine's clock is another one. A goal that was reached meanwhile, or whose period was over, begins anew."""
+    c = cluster_of(FAST, SLOW)
+    assert looks(c, 1000.0, 1400.0) == []
+    c.now += 100.0
+    assert [goal for _, goal, _ in looks(c, 7.0, 106.0)] == []
+    c.now += 1.0
+    assert [goal for _, goal, _ in looks(c, 90_000.0)] == ["VELOCITY 5", "THROUGHPUT 6"]
+    c.now += 599.0
+    assert looks(c, 20.0) == []
+    for number in range(1, 6):
+        c.start(number)
+    assert looks(c, 21.0) == []
+    assert c.cluster.goals_missed == ()
+
+
+def test_a_clock_that_was_set_back_ends_no_period_early() -> None:
+    c = cluster_of(FAST)
+    assert looks(c, 0.0) == []
+    c.now -= 3600.0
+    assert looks(c, 10.0, 609.0) == []
+    assert len(looks(c, 10.0, 609.0, 610.0)) == 1
 
 
 def test_not_of_one_that_is_reached_nor_outside_of_its_window_nor_without_action() -> None:
