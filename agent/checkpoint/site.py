@@ -31,14 +31,25 @@ def part(
 
 
 def copier(
-    uid: str, order: pb.Order, made: Compiled, site: Site, generation: int, holder: pb.Holder | None, deadline: float | None
+    uid: str,
+    order: pb.Order,
+    made: Compiled,
+    site: Site,
+    generation: int,
+    holder: pb.Holder | None,
+    deadline: float | None,
+    waited_for: bool,
 ) -> PartSpec:
-    """The part that copies a generation to the shared folder or ``holder``, with the least claim to processors and disks."""
+    """The part that copies a generation to the shared folder or ``holder``.
+
+    With the least claim to processors and disks, unless the end of the job waits for it (``waited_for``): on a host that others
+    keep busy it would come too late.
+    """
     env = {"LAVA_HOST": site.host} | checkpoints.holders([holder] if holder is not None else [])
     found = report.command_part(uid, order, made, "checkpoint copy", "/", "", env)
     argv = checkpoints.staging(made.text, site, made.user.name, order, generation)
     # the kernel gives a process of this niceness the lowest priority on disks, too
-    return found._replace(argv=argv, notes=True, stderr=None, nice=LEAST, deadline=deadline)
+    return found._replace(argv=argv, notes=True, stderr=None, nice=found.nice if waited_for else LEAST, deadline=deadline)
 
 
 def is_holders_fault(end: End | None) -> bool:

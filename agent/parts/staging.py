@@ -142,7 +142,8 @@ class Stager:
             return
         uid = f"{entry.uid}.{time.time_ns() // 1_000_000}.{generation}{STAGED}"
         entry.work.copying = uid
-        part = site_method.copier(uid, order, made, self._site, generation, entry.work.holder, deadline)
+        waited_for, holder = entry.end is not None, entry.work.holder
+        part = site_method.copier(uid, order, made, self._site, generation, holder, deadline, waited_for)
         self._starter.start(0, made.template, part)
 
 

@@ -16,6 +16,7 @@ from agent.starter.protocol.answers import Generations
 from agent.starter.protocol.part import PartSpec
 from agent.starter.protocol.reports import End, Ended, Hello, PartState, PartStatus, RunningTask, Started
 from proto import agent_pb2 as pb
+from proto.daemon.cpu_precedence import LEAST
 from tests.unit.agent.parts.test_runner import ME, Bench
 
 TASKS = (RunningTask(0, 4711, 1),)
@@ -27,7 +28,7 @@ class Job:
     def __init__(self, folder: Path) -> None:
         self.bench = Bench(folder)
         self.runner = self.bench.runner
-        self.copier = ""
+        self.copier, self.nice = "", -1
         self.bench.line.start = self._start  # type: ignore[method-assign]
         self.bench.line.put = self._put  # type: ignore[method-assign]
         self._orders: list[str] = []
@@ -35,7 +36,8 @@ class Job:
 
     def _start(self, sequence: int, template: PartSpec, part: PartSpec) -> None:
         self._orders.append("Start")
-        self.copier = part.uid if part.uid.endswith(STAGED) else self.copier
+        if part.uid.endswith(STAGED):
+            self.copier, self.nice = part.uid, part.nice
 
     def _put(self, order: orders.Order) -> None:
         what = f" {order.sig:d}" if isinstance(order, orders.Signal) else ""
@@ -100,6 +102,24 @@ def test_an_end_is_told_when_what_was_written_last_is_copied(job: Job) -> None:
         assert (job.ordered(), job.bench.said()) == ([], [])
         job.ends(0, job.copier, "9 5")
         assert job.bench.said() == ["checkpointed", "ended"]
+
+    asyncio.run(story())
+
+
+def test_a_copy_that_an_end_waits_for_is_no_less_than_other_processes(job: Job) -> None:
+    """One that is made while the job runs takes what nobody else wants."""
+
+    async def story() -> None:
+        await job.runs()
+        job.runner.parts.look_for_checkpoints()
+        job.found((1, 10))
+        job.runner.parts.look_for_checkpoints()
+        assert job.nice == LEAST
+        job.ends(0, job.copier, "1 5")
+        job.ends(1 << 8)
+        job.found()  # the look of before the end
+        job.found((2, 10))
+        assert job.nice == 0
 
     asyncio.run(story())
 
