@@ -87,6 +87,10 @@ _SAID: dict[PendReason, tuple[str, str]] = {
     _R.USER_PJOB_LIMIT: ("It asks for more slots than you have left (lsb.users).", "wait, or bmod -n FEWER JOB"),
     _R.UGRP_PJOB_LIMIT: ("It asks for more slots than a group of yours has left (lsb.users).", "wait, or bmod -n FEWER JOB"),
     _R.USER_STOP: ("It was held while it waited (bstop, or bsub -H).", "bresume JOB releases it"),
+    _R.ADMIN_STOP: (
+        "An administrator, of the cluster, its queue or a user group, held it while it waited.",
+        f"{_ADMIN}, who releases it; with ENABLE_USER_RESUME (lsb.params) you may, by bresume JOB",
+    ),
     _R.HOST_RES_REQ: (
         "The hosts are not of the kind that its requirement (-R select) asks for.",
         "lshosts and lsload show what hosts are; bmod -R REQUIREMENT JOB",

@@ -58,6 +58,7 @@ def untouched(array: Array, index: int, state: JobState) -> Job:
         depend=array.depend,
         blocked=stands(array, index),
         messages=array.messages,
+        stopper=array.stopper if state is JobState.PSUSP else "",
     )
 
 

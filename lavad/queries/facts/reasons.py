@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lavad.core.events import JobSuspended
 from lavad.core.job.depend import NEVER
-from lavad.core.job.job import Job
+from lavad.core.job.job import Array, Job
 from lavad.core.lang.ids import job_of
 from lavad.core.lang.states import SUSPENDED, JobState
 from lavad.core.site.pend_reason import PendReason, ReasonClass, find_reason, text
@@ -26,7 +26,7 @@ _SHOWN = 3
 def of(view: View, job: Job) -> list[Reason]:
     """Why a waiting job waits, most important first; never empty."""
     if job.state is JobState.PSUSP:
-        return [(_R.USER_STOP, 0, ())]
+        return [(held(view, job), 0, ())]
     if job.blocked:
         return [(_R.JOB_DEP_INVALID if job.blocked == NEVER else _R.JOB_DEPEND, 0, ())]
     own = view.soft.why_job.get(job.key) or view.soft.why_job.get(job_of(job.key))
@@ -36,6 +36,13 @@ def of(view: View, job: Job) -> list[Reason]:
     if known is not None and known.reasons:
         return list(known.reasons)
     return [(job.reason or _R.JOB_NEW, 0, ())]
+
+
+def held(view: View, job: Job | Array) -> int:
+    """Why a job, or elements of an array, are held: by the owner, by others who may, or as the job was not started too often."""
+    if not job.stopper and isinstance(job, Job) and job.failed_why:
+        return job.reason
+    return _R.USER_STOP if job.stopper in ("", view.spec(job).user) else _R.ADMIN_STOP
 
 
 def _closed_gpus(view: View, hosts: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from lavad.core.job.job import Job
-from lavad.core.lang.states import WAITING, HostState, JobState
+from lavad.core.lang.states import HostState, JobState
 from lavad.core.site.pend_reason import PendReason
 from lavad.queries.facts import hostfacts, reasons
 from lavad.queries.frame.request import Request
@@ -70,17 +70,18 @@ def _counts(view: View, why: Counter[str]) -> Counts:
             continue
         why[reasons.text_of(view, own)] += size
         why[reasons.key_text(view, Job(key=0, spec=spec, name="", submitted=0.0))] -= size
-    depends, stopped = reasons.text_of(view, PendReason.JOB_DEPEND), reasons.text_of(view, PendReason.USER_STOP)
+    depends = reasons.text_of(view, PendReason.JOB_DEPEND)
     if len(jobs) > len(cluster.started) + queued:
-        rest = Counter(
-            job.state for job in jobs.values() if job.state in WAITING and (job.blocked or job.state is JobState.PSUSP)
-        )
-        add(JobState.PEND, depends, rest[JobState.PEND])
-        add(JobState.PSUSP, stopped, rest[JobState.PSUSP])
+        blocked = sum(job.state is JobState.PEND and bool(job.blocked) for job in jobs.values())
+        add(JobState.PEND, depends, blocked)
+        stopped = Counter(reasons.held(view, job) for job in jobs.values() if job.state is JobState.PSUSP)
+        for reason, size in stopped.items():
+            add(JobState.PSUSP, reasons.text_of(view, reason), size)
     for array in arrays.values():
         if not array.may_start:
             add(JobState.PEND, depends, len(array.pending))
-        add(JobState.PSUSP, stopped, len(array.held))
+        if array.held:
+            add(JobState.PSUSP, reasons.text_of(view, reasons.held(view, array)), len(array.held))
     for text in [text for text, count in why.items() if count <= 0]:
         del why[text]
     return rows.counts_of(states)

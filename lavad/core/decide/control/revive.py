@@ -136,6 +136,7 @@ def _revived(
         preempted_for=0,
         preempted_for_good=False,
         promised=(),
+        stopper=caller.user if ask.hold else "",
     )
     array = None
     if job.key >> 32 and job_of(job.key) not in cluster.arrays.rows:

@@ -6,6 +6,7 @@ from typing import Any
 
 from lavad.core import events as ev
 from lavad.core.lang.gpureq import merge, parse
+from lavad.core.lang.ranges import Ranges
 from lavad.core.lang.states import JobState, TermReason
 from lavad.core.plan.volatile import PartUsage, TaskUsage, WhyClass
 from lavad.core.site.pend_reason import PendReason
@@ -79,6 +80,28 @@ def test_a_new_job_and_a_held_one() -> None:
     c.submit(1)
     assert after_row(c, p=True) == " New job is waiting for scheduling;\n"
     c.feed(ev.JobHeld(at=at("11:34:00"), key=1, by="alice"))
+    assert after_row(c, p=True) == " The job was suspended by the user while pending;\n"
+    c.feed(ev.JobHeld(at=at("11:35:00"), key=1, by="openlava"))
+    assert after_row(c, p=True) == " The job was suspended by LSF admin or root while pending;\n"
+
+
+def test_who_holds_elements_of_an_array_that_wait() -> None:
+    c = QueryCluster()
+    c.submit(5, name="a", indices="1-2")
+    for who, by in (("the user", "alice"), ("LSF admin or root", "openlava")):
+        c.feed(ev.ElementsHeld(at=at("11:34:00"), key=5, elements=Ranges.span(1, 2), by=by))
+        assert after_row(c, p=True).count(f"The job was suspended by {who} while pending;") == 2
+
+
+def test_a_job_that_is_held_as_it_could_not_be_started() -> None:
+    c = QueryCluster()
+    c.submit(1)
+    c.start(1)
+    why = "the pre-execution command ended with 4: it was retried LOCAL_MAX_PREEXEC_RETRY times"
+    c.feed(ev.JobRequeued(at=at("11:34:00"), key=1, state=JobState.PSUSP, reason=R.JOB_PRE_EXEC, failures=3, why=why))
+    assert after_row(c, p=True) == f" The job's pre-exec command exited with non-zero status: {why};\n"
+    c.feed(ev.JobReleased(at=at("11:35:00"), key=1, by="alice"))
+    c.feed(ev.JobHeld(at=at("11:36:00"), key=1, by="alice"))
     assert after_row(c, p=True) == " The job was suspended by the user while pending;\n"
 
 

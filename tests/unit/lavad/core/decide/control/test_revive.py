@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from config.model.queue import QueueConfig
 from lavad.core.decide.base.bulk import AT_ONCE
 from lavad.core.decide.base.room import TOO_MANY
+from lavad.core.decide.control.control import resume, stop
 from lavad.core.decide.control.revive import FinishedJobs, requeue_all
 from lavad.core.job.job import Job
-from lavad.core.lang.asks import Caller, Requeue, Select
+from lavad.core.lang.asks import Caller, Requeue, Resume, Select, Stop
 from lavad.core.lang.states import JobState
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, Bench
 
@@ -44,6 +45,19 @@ def test_its_owner_and_administrators_may(bench: Bench, caller: Caller, why: str
         assert 1 not in bench.cluster.jobs.rows
     else:
         assert bench.job(1).state is (JobState.PSUSP if hold else JobState.PEND)
+
+
+@pytest.mark.parametrize(("holder", "why"), [(ALICE, ""), (ADMIN, "User permission denied")])
+def test_who_held_it_last_says_whether_its_owner_may_resume_it(bench: Bench, holder: Caller, why: str) -> None:
+    """Not who held it before it ran."""
+    key = bench.placed("PEND")
+    selected = Select(ids=[str(key)])
+    bench.asked(stop, Stop(jobs=selected), ADMIN if holder is ALICE else ALICE)
+    bench.asked(resume, Resume(jobs=selected), ADMIN)
+    bench.step()
+    bench.ended(key, bench.run(key).parts[0].host, 256)
+    brequeue(bench, [bench.finished(key)], holder, hold=True)
+    assert bench.asked(resume, Resume(jobs=selected), ALICE) == [(str(key), why)]
 
 
 def test_only_those_in_a_state_that_is_asked_for(bench: Bench) -> None:
