@@ -96,17 +96,19 @@ class _Reading:
         """(the ids of the jobs of a name, whether these are live)."""
         caller, cluster = self.caller, self.cluster
         # a name matches the caller's own jobs; for an administrator, everybody's
-        jobs = cluster.find_named(ref.name, ref.prefix, None if is_admin(cluster.conf, caller) else caller.user)
-        are_live = bool(jobs)
-        if not jobs:
-            wanted = ref.name + ("*" if ref.prefix else "")
-            if wanted not in self.known.names:
-                self.missing_names.append(wanted)
-            elif not (jobs := jobs_of(self.known.names[wanted])):
-                raise Refused(f"{shown(ref)}: {UNKNOWN}")
-        return (
-            (jobs.max() if isinstance(jobs, Ranges) else jobs[-1],) if jobs and cluster.conf.params.job_dep_last_sub else jobs
-        ), are_live
+        live = cluster.find_named(ref.name, ref.prefix, None if is_admin(cluster.conf, caller) else caller.user)
+        newest = cluster.conf.params.job_dep_last_sub
+        if live and not newest:
+            return live, True
+        wanted = ref.name + ("*" if ref.prefix else "")
+        if wanted not in self.known.names:
+            self.missing_names.append(wanted)
+            return live, bool(live)
+        ended = self.known.names[wanted]
+        if not live and not ended:
+            raise Refused(f"{shown(ref)}: {UNKNOWN}")
+        # the newest may have ended while an older one is live
+        return ((max((*_last(live), *_last(ended))),) if newest else jobs_of(ended)), False
 
     def _job(self, job: int, question: Question, indices: Ranges | None) -> None:
         ref, cluster = question.ref, self.cluster
@@ -150,6 +152,10 @@ class _Reading:
             self.ended[array.job] = both
         else:
             self.missing_elements.append(array.job)
+
+
+def _last(jobs: Jobs) -> Jobs:
+    return (jobs.max(),) if isinstance(jobs, Ranges) else jobs[-1:]
 
 
 def shown(ref: JobRef) -> str:
