@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from config.model.queue import QueueConfig
-from config.model.values import FairShare
+from config.model.values import FairShare, TaskLimit
 from lavad.core.decide.modify.modify import modify
 from lavad.core.decide.modify.switch import switch
 from lavad.core.job.spec import JobText
 from lavad.core.lang.asks import Caller, Modify, Refused, Select, Switch
+from lavad.core.lang.ranges import Ranges
 from lavad.core.site.conf import Params
 from tests.support.worlds.bench import ADMIN, ALICE, BOB, LOCAL, Bench
 
@@ -97,3 +98,25 @@ def test_a_queue_that_asks_for_the_same_changes_nothing(bench: Bench) -> None:
         "SpecAdded",
         "JobSwitched",
     ]
+
+
+@pytest.mark.parametrize("ids", ["1", "1[2]", "1[1-2]"])
+def test_elements_of_an_array_stay_where_a_queue_does_not_take_them(site: Bench, ids: str) -> None:
+    site.submit(array="1-3", queue="normal", user="eve")
+    asked = Switch(queue="ours", jobs=Select(ids=[ids]))
+    assert {why for _, why in site.asked(switch, asked, EVE)} == {"ours: User cannot use the queue"}
+    assert site.cluster.arrays.rows[1].pending == Ranges.span(1, 3)
+
+
+@pytest.mark.parametrize(("queue", "refusal"), [("full", ""), ("also", "Queue does not have enough per-user job slots")])
+def test_a_job_that_is_in_a_full_queue_already_may_stay(bench: Bench, queue: str, refusal: str) -> None:
+    bench.queues(QueueConfig(name="full", ujob_limit=1), QueueConfig(name="also", ujob_limit=1))
+    key, _ = bench.started(q="full"), bench.started(q="also")
+    assert bench.asked(switch, Switch(queue=queue, jobs=Select(ids=[str(key)]))) == [(str(key), refusal)]
+
+
+def test_a_job_keeps_the_slots_that_it_had(bench: Bench) -> None:
+    bench.queues(QueueConfig(name="normal"), QueueConfig(name="wide", tasklimit=TaskLimit(minimum=1, default=2, maximum=4)))
+    key = bench.bsub(q="normal")["job"]
+    assert bench.asked(switch, Switch(queue="wide", jobs=Select(ids=[str(key)]))) == [(str(key), "")]
+    assert (bench.cluster.spec_of(key).slots, bench.spec_of(q="wide").slots) == (1, 2)
