@@ -1,4 +1,4 @@
-"""btop and bbot: administrators move jobs among all pending jobs of the queue, users among their own.
+"""btop and bbot: administrators move jobs among all pending jobs of the queue with the same priority, users among their own of them.
 
 Rule: users cannot overtake others: their own jobs swap positions with each other, or move further back.
 """
@@ -18,6 +18,7 @@ from lavad.core.job.spec import Spec
 from lavad.core.lang.asks import Caller, Move, Refused
 from lavad.core.lang.ids import job_of, key_of
 from lavad.core.lang.states import WAITING
+from lavad.core.site.conf import Conf
 from lavad.core.site.rights import why_not_queue
 
 MOST = 1000
@@ -40,14 +41,24 @@ def move(cluster: Cluster, ask: Move, caller: Caller, now: float) -> Decided:
     denied = why_not_queue(conf, spec.queue, caller)
     if conf.params.job_position_control_by_admin and denied:
         raise Refused(f"{ask.job}: {denied}")
+    if _is_by_aps(conf, spec.queue):
+        raise Refused(f"{ask.job}: Jobs of a queue with APS_PRIORITY cannot be moved")
     rows = _positions(cluster, spec, key)
     if not denied and not ask.own:
-        others = sorted(place for place, _ in rows)
+        others = sorted(place for place, other in rows if other.priority == spec.priority)
         place = min(max(ask.place, 1), len(others) + 1)
         events = _among_all(others, key, ask.top, place, caller, now)
     else:
         place, events = _among_own(cluster, rows, spec, key, ask, caller, now)
     return Decided(events=events, answer={"job": ask.job, "place": place})
+
+
+def _is_by_aps(conf: Conf, name: str) -> bool:
+    """Whether absolute priority orders the jobs of a queue: its own, or that of the queue in whose QUEUE_GROUP it is."""
+    return any(
+        queue.aps_priority is not None and (queue.name == name or (queue.share is not None and name in queue.share.queues))
+        for queue in conf.queues
+    )
 
 
 def _key_to_move(cluster: Cluster, text: str, target: Target) -> int:
