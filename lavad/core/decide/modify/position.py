@@ -1,4 +1,4 @@
-"""btop and bbot: administrators move jobs among all pending jobs of the queue with the same priority, users among their own of them.
+"""btop and bbot: administrators move jobs among all that wait in the queue with the same priority, users among their own of them.
 
 Rule: users cannot overtake others: their own jobs swap positions with each other, or move further back.
 """

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from config.model.guarantees import ServiceClass
 from config.model.queue import ApplicationConfig, QueueConfig
 from config.model.values import Chkpnt, Limits, Resizable
 from lavad.core import events as ev
@@ -33,6 +34,13 @@ NIGHT = QueueConfig(
     name="night", rerunnable=True, chkpnt=Chkpnt(dir="/q", period=60), limits=Limits(mem=500_000), default_host_spec="h3"
 )
 
+CLASSES = (
+    ServiceClass(name="gold", queues=("normal",), projects=("mine",), apps=("grows",), fairshare_groups=("dev",)),
+    ServiceClass(name="his", users=("bob",)),
+)
+GOLD = {"sla": "gold", "q": "normal", "P": "mine", "app": "grows", "G": "dev"}
+"""What lets a job into that class."""
+
 
 @pytest.fixture
 def site(bench: Bench) -> Bench:
@@ -40,9 +48,12 @@ def site(bench: Bench) -> Bench:
         apps=(SIM, GROWS, AGAIN),
         queues=(QueueConfig(name="normal", priority=30, exclusive=True), NIGHT),
         params=replace(bench.cluster.conf.params, compute_unit_types=("rack",), units=(UnitConf(name="r1", type="rack"),)),
+        service_classes=CLASSES,
+        user_groups=(("dev", ("alice",)), ("qa", ("alice",))),
     )
-    row = Reservation(name="res", users=("alice",), hosts=(("h1", 4),), begin=bench.now + 60, end=bench.now + 6000)
-    bench.apply(ev.AdvanceReservationSet(at=bench.now, value=row))
+    for name, user in (("res", "alice"), ("his", "bob")):
+        row = Reservation(name=name, users=(user,), hosts=(("h1", 4),), begin=bench.now + 60, end=bench.now + 6000)
+        bench.apply(ev.AdvanceReservationSet(at=bench.now, value=row))
     return bench
 
 
@@ -65,11 +76,19 @@ def text_of(options: dict[str, Any]) -> JobText:
         ({"Is": True}, {"k": "/ck 5"}),
         ({}, {"R": "cu[excl]"}),
         ({"U": "res"}, {"m": "h2"}),
+        ({"m": "h2"}, {"U": "res"}),
+        ({}, {"U": "his"}),
+        ({}, {"sla": "his"}),
+        ({}, {"sla": "gold"}),
+        (GOLD, {"q": "night"}),
+        (GOLD, {"P": "other"}),
+        (GOLD, {"app": "sim"}),
+        (GOLD, {"G": "qa"}),
     ],
 )
 def test_it_refuses_what_bsub_refuses(site: Bench, first: dict[str, Any], then: dict[str, Any]) -> None:
     with pytest.raises(Refused) as by_bsub:
-        site.bsub(**first, **then)
+        site.bsub(**{**first, **then})
     key = site.bsub(**first)["job"]
     before = site.cluster.spec_of(key)
     with pytest.raises(Refused) as by_bmod:
