@@ -11,6 +11,7 @@ from lavad.core.cluster.cluster import Cluster
 from lavad.core.decide.base.decided import Decided
 from lavad.core.decide.base.draft import JobDraft
 from lavad.core.decide.base.resolve import StoredJobs
+from lavad.core.decide.submit.files import leave_working_folder
 from lavad.core.decide.submit.options import read_options
 from lavad.core.decide.submit.readers import READERS
 from lavad.core.decide.submit.submit import known_names, known_resources
@@ -65,6 +66,8 @@ def reset(draft: JobDraft, option: Option) -> None:
             draft.set_limit(**{field.removeprefix("limits."): None})
         elif field == "project":
             draft.set_spec(project=draft.conf.params.default_project)
+        elif field == "cwd_given":
+            leave_working_folder(draft)
         elif field in _SPEC_DEFAULTS:
             draft.set_spec(**{field: _SPEC_DEFAULTS[field]})
         else:

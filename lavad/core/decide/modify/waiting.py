@@ -20,6 +20,7 @@ from lavad.core.decide.submit.defaults import (
     apply_app_requirement,
     apply_host_spec,
     apply_queue,
+    apply_working_folder,
     leave_app,
     leave_queue_reruns,
     settle_resizable,
@@ -57,6 +58,8 @@ def modify_waiting(change: Change, record: Job | Array) -> JobText:
     if options.keys() & {"r", "k"}:
         check_interactive(draft)
     _apply_app(draft, options.keys())
+    if "cwdn" in options:
+        apply_working_folder(draft)
     _apply_queue(change, draft)
     if options.keys() & {"b", "t"}:
         check_times(draft.spec)

@@ -147,15 +147,20 @@ def apply_queue(draft: JobDraft, queue: QueueConfig) -> None:
 
 def apply_site(draft: JobDraft) -> None:
     """DEFAULT_JOBGROUP, DEFAULT_USER_GROUP, DEFAULT_JOB_CWD (or a profile's JOB_CWD) and DEFAULT_JOB_OUTDIR."""
-    params, spec, text = draft.conf.params, draft.spec, draft.text
-    app = draft.conf.app_conf.get(spec.app)
-    folder = (app.job_cwd if app is not None else "") or params.default_job_cwd
-    if folder and not text.cwd_given:
-        draft.text = text = replace(text, cwd=below(text.cwd, folder), cwd_given=True, submit_cwd=text.cwd)
-    if params.default_job_outdir and not text.output_dir:
-        draft.text = replace(text, output_dir=params.default_job_outdir)
+    params, spec = draft.conf.params, draft.spec
+    apply_working_folder(draft)
+    if params.default_job_outdir and not draft.text.output_dir:
+        draft.set_text(output_dir=params.default_job_outdir)
     group = spec.group or (read_path(params.default_jobgroup) if params.default_jobgroup else "")
     draft.spec = replace(spec, group=group, user_group=spec.user_group or params.default_user_group)
+
+
+def apply_working_folder(draft: JobDraft) -> None:
+    """DEFAULT_JOB_CWD, or a profile's JOB_CWD, of a job that names no folder."""
+    app, text = draft.conf.app_conf.get(draft.spec.app), draft.text
+    folder = (app.job_cwd if app is not None else "") or draft.conf.params.default_job_cwd
+    if folder and not text.cwd_given:
+        draft.set_text(cwd=below(text.cwd, folder), cwd_given=True, submit_cwd=text.cwd)
 
 
 def apply_host_spec(draft: JobDraft, queue: QueueConfig) -> None:

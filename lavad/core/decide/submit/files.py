@@ -52,8 +52,13 @@ def read_output_folder(draft: JobDraft, option: str, value: OptionValue) -> None
 @reads("cwd")
 def read_working_folder(draft: JobDraft, option: str, value: OptionValue) -> None:
     """A relative folder is one below the folder of submission."""
-    folder = below(draft.text.cwd, text_of(option, value))
-    draft.set_text(cwd=folder, cwd_given=True, submit_cwd=draft.text.submit_cwd or draft.text.cwd)
+    submitted_in = draft.text.submit_cwd or draft.text.cwd
+    draft.set_text(cwd=below(submitted_in, text_of(option, value)), cwd_given=True, submit_cwd=submitted_in)
+
+
+def leave_working_folder(draft: JobDraft) -> None:
+    """The job is to run in the folder of submission, as without ``-cwd``."""
+    draft.set_text(cwd=draft.text.submit_cwd or draft.text.cwd, cwd_given=False, submit_cwd="")
 
 
 def below(submitted_in: str, folder: str) -> str:

@@ -75,7 +75,7 @@ def test_an_option_and_its_reset(bench: Bench, option: str, value: Any, field: s
     key = bench.bsub()["job"]
     bmod(bench, key, **{option: value})
     now = getattr(bench.cluster.spec_of(key), field)
-    assert now == wanted if wanted is not None else now != reset
+    assert now == wanted if wanted is not None else now != cleared
     bmod(bench, key, **reset(option))
     assert getattr(bench.cluster.spec_of(key), field) == cleared
 
