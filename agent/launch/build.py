@@ -337,7 +337,7 @@ def _with_roles(part: PartSpec, env: dict[str, str], order: pb.Order, made: Comp
 
     scratch = f"{FALLBACK_FOLDER}/lava-{made.user.uid}/{int(text.submitted)}.{job_stem(order.key)}"
     found = roles.of_host(order, text, made.path, site.address, write, scratch)
-    env |= found.env
+    env |= frameworks.gloo(order.start, environ.given(text), launchers.between(order.start, site)) | found.env
     return part._replace(
         led=True,
         clean_scratch=text.clean == "all",
@@ -371,9 +371,7 @@ def _with_tasks(part: PartSpec, order: pb.Order, made: Compiled, site: Site) -> 
 
 def _with_framework(part: PartSpec, launch: frameworks.Launch, order: pb.Order, made: Compiled, site: Site) -> PartSpec:
     start, text = order.start, made.text
-    several = len(start.hosts) > 1
-    interface = (site.conf.get("LAVA_MPI_INTERFACE") or launchers.interface_of(site.address)) if several else ""
-    env = frameworks.shared(launch, start, environ.given(text), interface)
+    env = frameworks.shared(launch, start, environ.given(text), launchers.between(start, site))
     if launch.kind in frameworks.PER_HOST:
         options = torchrun.options(launch, start, job_stem(order.key), order.attempt)
         if text.resizable:

@@ -54,8 +54,9 @@ def inherited(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def given(text: pb.JobText) -> Mapping[str, str]:
-    """All variables that the job brings along: of its submission, else of its application profile."""
-    return {**text.env_vars, **text.env} if text.env_vars else text.env
+    """All variables that the job brings along: of its submission (``frameworks.inherited``), else of its application profile."""
+    own = frameworks.inherited(text.env)
+    return {**text.env_vars, **own} if text.env_vars else own
 
 
 def shared(text: pb.JobText, user: User, site: Site) -> dict[str, str]:

@@ -31,8 +31,9 @@ _LEFT = (
     " LOCAL_SIZE CROSS_RANK CROSS_SIZE TF_CONFIG LAVA_PEERS LAVA_LAUNCH JAX_COORDINATOR_ADDRESS JAX_NUM_PROCESSES"
     " JAX_PROCESS_ID ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME LAVA_ROLE LAVA_INDEX LAVA_RANK LAVA_SIZE LAVA_PORT LAVA_RESTARTS"
     " LAVA_HOSTFILE VC_TASK_INDEX VK_TASK_INDEX MPI_HOST COORDINATOR_ADDRESS COORDINATOR_PORT NUM_PROCESSES PROCESS_ID"
-    " MX_CONFIG POD_IP"
+    " MX_CONFIG POD_IP GLOO_SOCKET_IFNAME TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 )
+_THREADS = "OMP_NUM_THREADS"
 _LEFT_BY_RANKS = frozenset(_LEFT.split())
 _LEFT_PREFIXES = ("JSM_NAMESPACE_", "HOROVOD_", "PET_", "TORCHELASTIC_", "LAVA_PEER_", "LAVA_COUNT_", "PADDLE_", "DMLC_")
 
@@ -69,7 +70,10 @@ def inherited(env: Mapping[str, str]) -> Mapping[str, str]:
     """The submitter's variables; if a rank submitted the job, without those of that rank."""
     if "LAVA_PEERS" not in env:
         return env
-    return {n: v for n, v in env.items() if n not in _LEFT_BY_RANKS and not n.startswith(_LEFT_PREFIXES)}
+    found = {n: v for n, v in env.items() if n not in _LEFT_BY_RANKS and not n.startswith(_LEFT_PREFIXES)}
+    if found.get(_THREADS) == "1":
+        del found[_THREADS]  # any other number is the user's own
+    return found
 
 
 def mark(place: int, number: int) -> str:
@@ -114,15 +118,22 @@ def shared(launch: Launch, start: pb.Start, given: Mapping[str, str], interface:
         "LAVA_PEERS": peers(start.hosts),
         "LAVA_LAUNCH": launch.kind,
     }
-    if "OMP_NUM_THREADS" not in given:
-        env["OMP_NUM_THREADS"] = "1"
-    if address_of(start.hosts, start.place).startswith("127."):
-        interface = "lo"
-    if interface and "GLOO_SOCKET_IFNAME" not in given:
-        env["GLOO_SOCKET_IFNAME"] = interface
-    if launch.kind == "horovod" and interface:
-        env["HOROVOD_GLOO_IFACE"] = interface
-    return env
+    if _THREADS not in given:
+        env[_THREADS] = "1"
+    if launch.kind == "horovod" and (found := _toward(start, interface)):
+        env["HOROVOD_GLOO_IFACE"] = found
+    return env | gloo(start, given, interface)
+
+
+def _toward(start: pb.Start, interface: str) -> str:
+    """The interface by which tasks here reach the others, loopback for its addresses. ``interface``: as of ``shared``."""
+    return "lo" if address_of(start.hosts, start.place).startswith("127.") else interface
+
+
+def gloo(start: pb.Start, given: Mapping[str, str], interface: str) -> dict[str, str]:
+    """What Gloo has to be told, which else takes the address of the host's own name: none at all, or 127.0.1.1 on Debian."""
+    found = _toward(start, interface)
+    return {"GLOO_SOCKET_IFNAME": found} if found and "GLOO_SOCKET_IFNAME" not in given else {}
 
 
 def of_rank(launch: Launch, start: pb.Start, local: int, each: int = 0) -> dict[str, str]:

@@ -45,6 +45,11 @@ def interface_of(address: str) -> str:
     return ""
 
 
+def between(start: pb.Start, site: Site) -> str:
+    """The interface by which the hosts of a job reach this one, "" for a job on one host and where it is not known."""
+    return (site.conf.get("LAVA_MPI_INTERFACE") or interface_of(site.address)) if len(start.hosts) > 1 else ""
+
+
 def shared(site: Site, uid: int, text: pb.JobText) -> dict[str, str]:
     """Variables that all jobs of a user have on this host."""
     folder = site.conf.get("LSF_BINDIR", "")
