@@ -359,7 +359,7 @@ class Parts:
         if entry.over and entry.reported:
             self._reporter.put(messages.gone(entry), entry)
         else:
-            entry.dropped = "the master ended this attempt"
+            entry.dropped = messages.ENDED
             self._control.kill(entry)
 
     def forget_acks(self) -> None:

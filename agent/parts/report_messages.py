@@ -21,6 +21,9 @@ from agent.starter.protocol.part import NO_RANK
 from agent.starter.protocol.reports import End, FirstFailure, HostEnd, HostUse, TaskEnded, TaskStarted
 from proto import agent_pb2 as pb
 
+ENDED = "the master ended this attempt"
+"""Why a part is over that the master ordered to end."""
+
 
 def about(entry: Entry, **what: Any) -> pb.Report:
     """A report about a part."""
@@ -242,6 +245,9 @@ def why_again(entry: Entry) -> str:
         return ""
     if end.lease:
         return "the master was not heard for the lease of the job"
+    failed = end.first is not None and end.first.rank >= 0
+    if failed and entry.dropped == ENDED and not entry.ended_for.why:
+        return ""  # the master heard of the rank that failed on another host, and ends all for it
     if entry.dropped:
         return entry.dropped
-    return end.first.reason if end.first and end.first.rank < 0 else ""
+    return end.first.reason if end.first and not failed else ""

@@ -11,10 +11,13 @@ from agent.core.part import Part, Stage
 from agent.launch.build import Compiled
 from agent.launch.outputs import OutputPaths
 from agent.launch.site import Site, User
+from agent.parts import report_messages as messages
 from agent.parts.entry import Entry, adopted
 from agent.parts.job_report import JobReports, is_own, owner_of
 from agent.parts.spool import Saved
 from agent.starter.process import account
+from agent.starter.protocol.orders import Append
+from agent.starter.protocol.reports import FirstFailure
 from config.model.site_params import SiteParams
 from proto import agent_pb2 as pb
 
@@ -100,6 +103,29 @@ def test_a_report_is_written_once_by_the_first_host_of_a_job_that_the_master_kno
         entry = ended(tmp_path, output=output)
         entry.orphan = True
         assert made.orders(entry, 100.0) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("rank", "lost", "dropped", "told"),
+    [
+        (1, "", messages.ENDED, ("Exited with exit code 7.", "Rank 1: rank 1 ended with exit code 7 on h2.")),
+        (1, "host h2 was lost", messages.ENDED, ("Job <1> was interrupted", "the master ended this attempt")),
+        (1, "", "another attempt of the job is here", ("Job <1> was interrupted", "another attempt of the job is here")),
+        (-1, "", messages.ENDED, ("Job <1> was interrupted", "the master ended this attempt")),
+        (-1, "", "", ("Job <1> was interrupted", "It is to be run again")),
+    ],
+)
+def test_a_rerunnable_job_of_which_a_rank_failed_elsewhere_has_its_report(
+    tmp_path: Path, rank: int, lost: str, dropped: str, told: tuple[str, str]
+) -> None:
+    """The master hears of that rank and orders the end of all others, as it does when a host is lost and the job runs again."""
+    entry = ended(tmp_path, 7 << 8, "/home/alice/out", leased=True)
+    assert entry.end is not None
+    entry.end = entry.end._replace(first=FirstFailure(rank, 7 << 8, "rank 1 ended with exit code 7 on h2"))
+    entry.dropped, entry.ended_for = dropped, pb.Kill(why=lost)
+    file, _ = JobReports(Site("h", "/run", "/spool", "/conf", {})).orders(entry, 100.0)
+    assert isinstance(file, Append)
+    assert [line in str(file) for line in told] == [True, True], file
 
 
 def test_a_suspension_is_mailed_each_time_to_who_asked_for_it(tmp_path: Path) -> None:
