@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from config.model.cluster import HostConfig
 from lavad.core.job.job import Placed
+from lavad.core.job.resize import by_hosts
 from lavad.core.lang.resreq.sections import Cu
 from lavad.core.rules.host_values import type_of
 from lavad.core.site.pend_reason import PendReason
@@ -160,7 +161,7 @@ def _spread(need: Need, offers: Iterable[Offer], least: int, most: int, few: boo
     if need.one_host:
         return _one_host(offers, least, most)
     if need.ptile:
-        return _tiles(least, need.ptile, offers, most)
+        return _tiles(need, least, offers, most)
     chosen: list[Offer] = []
     total = 0
     for row, count in _on_few(offers, most) if few and need.packing == "gpus" and not need.one_slot else offers:
@@ -202,8 +203,12 @@ def _one_host(offers: Iterable[Offer], least: int, most: int) -> list[Offer]:
     return [] if best is None else [best]
 
 
-def _tiles(slots: int, tile: int, offers: Iterable[Offer], most: int) -> list[Offer]:
-    """span[ptile=n]: n slots on each host; the rest goes to one more host."""
+def _tiles(need: Need, least: int, offers: Iterable[Offer], most: int) -> list[Offer]:
+    """span[ptile=n]: n slots on each host; the rest goes to one more host.
+
+    A job that grows by whole hosts has no other rest than that of its maximum: its hosts are alike, or it waits for them.
+    """
+    tile = need.ptile
     full: list[Offer] = []
     others: list[Offer] = []
     for row, count in offers:
@@ -216,9 +221,12 @@ def _tiles(slots: int, tile: int, offers: Iterable[Offer], most: int) -> list[Of
     total = tile * len(full)
     rest = min(most - total, tile)
     best = max(others, key=lambda offer: min(offer[1], rest), default=None)
-    if best is not None and rest and total + min(best[1], rest) >= slots:
-        return [*full, (best[0], min(best[1], rest))]
-    return full if total >= slots else []
+    take = 0 if best is None else min(best[1], rest)
+    if need.spec.resizable and by_hosts(need.spec) and not take == rest == need.most % tile:
+        take = 0
+    if best is not None and take and total + take >= least:
+        return [*full, (best[0], take)]
+    return full if total >= least else []
 
 
 def _varied_tiles(state: CycleState, need: Need, offers: list[Offer], most: int) -> list[Offer]:

@@ -249,3 +249,32 @@ def test_the_end_of_the_job_ends_hosts_that_just_join() -> None:
     world.hear("gone", key, due[0].uid, "h2")
     assert key not in world.cluster.jobs.rows
     assert world.cluster.finished[key].state is JobState.DONE
+
+
+@pytest.mark.parametrize(("most", "whole"), [(9, {"h1": 3, "h2": 3, "h3": 3}), (8, {"h1": 3, "h2": 3, "h3": 2})])
+def test_a_torchrun_has_as_many_slots_on_each_host_as_its_span_says(most: int, whole: dict[str, int]) -> None:
+    """What others leave of a host is no place for a part of a replica, when the job starts and when it grows; its maximum may end
+    with one."""
+    world = World()
+    world.hosts("h1", "h2", "h3", slots=4)
+    fillers = [world.submit(slots=3, hosts=(host,)) for host in ("h2", "h3")]
+    world.step()
+    key = elastic(world, 3, most, launch="torchrun(nproc=1)", resreq="span[ptile=3]")
+    started(world, key)
+    assert slots(world, key) == {"h1": 3}
+    assert cycle(world) == []
+    for filler in fillers:
+        world.finish(filler)
+    cycle(world)
+    begin(world, key)
+    assert slots(world, key) == whole
+
+
+def test_a_job_of_another_kind_takes_what_is_left_of_a_host() -> None:
+    world = World()
+    world.hosts("h1", "h2", slots=4)
+    world.submit(slots=3, hosts=("h2",))
+    world.step()
+    key = elastic(world, 3, 9, resreq="span[ptile=3]")
+    started(world, key)
+    assert slots(world, key) == {"h1": 3, "h2": 1}
